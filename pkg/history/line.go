@@ -11,20 +11,23 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // Take remembers what the pipeline brought to an end, or found hanging. now is the pipeline's time.
 func (h *History) Take(r pipeline.Result, now int64) {
-	switch {
-	case r.Hung != nil:
+	switch r := r.(type) {
+	case *pipeline.Hung:
 		h.Add(hung(r, now))
-		if r.Trace.Spans != nil {
-			h.Keep([]string{traceID(r.Trace.ID)}, r.Trace.Spans)
+		if r.Spans != nil {
+			h.Keep([]string{traceID(r.ID)}, r.Spans)
 		}
-	case r.Over() && r.Operation.ContainerID != "":
+	case *pipeline.Judged:
+		if r.Operation.ContainerID == "" {
+			return
+		}
 		h.Add(line(r))
 		if r.Whole.Spans != nil {
 			h.Keep(traceIDs(r), r.Whole.Spans)
@@ -33,7 +36,7 @@ func (h *History) Take(r pipeline.Result, now int64) {
 }
 
 // line is what is remembered of an operation that is over.
-func line(r pipeline.Result) control.Line {
+func line(r *pipeline.Judged) control.Line {
 	op := r.Operation
 	call := tells(r)
 	c := r.Judgement.Calls[call]
@@ -68,8 +71,8 @@ func line(r pipeline.Result) control.Line {
 
 // tells is the call of an operation that tells most about it: the one that failed, else one in which something
 // was slow, else the longest.
-func tells(r pipeline.Result) *timeline.Call {
-	return slices.MaxFunc(r.Operation.Calls, func(a, b *timeline.Call) int {
+func tells(r *pipeline.Judged) *model.Call {
+	return slices.MaxFunc(r.Operation.Calls, func(a, b *model.Call) int {
 		x, y := r.Judgement.Calls[a], r.Judgement.Calls[b]
 		return cmp.Or(compare(x.Failure != "", y.Failure != ""), compare(x.Slow > 0, y.Slow > 0),
 			compare(slow(x), slow(y)), cmp.Compare(x.Took, y.Took))
@@ -90,15 +93,15 @@ func compare(a, b bool) int {
 }
 
 // idOf is the trace of a call; the zero value if it has none.
-func idOf(r pipeline.Result, call *timeline.Call) oteltrace.TraceID {
+func idOf(r *pipeline.Judged, call *model.Call) oteltrace.TraceID {
 	if id := r.Whole.IDs[call]; id.IsValid() {
 		return id
 	}
-	return r.Trace.IDs[call]
+	return r.IDs[call]
 }
 
 // traceIDs are those of an operation's calls, each once.
-func traceIDs(r pipeline.Result) (all []string) {
+func traceIDs(r *pipeline.Judged) (all []string) {
 	for _, call := range r.Operation.Calls {
 		if id := traceID(r.Whole.IDs[call]); id != "" && !slices.Contains(all, id) {
 			all = append(all, id)
@@ -115,8 +118,7 @@ func traceID(id oteltrace.TraceID) string {
 }
 
 // hung is what is remembered of a call that is under way for too long.
-func hung(r pipeline.Result, now int64) control.Line {
-	f := r.Hung
+func hung(f *pipeline.Hung, now int64) control.Line {
 	says := fmt.Sprintf("under way for %s, runs %s (pid %d) for %s",
 		text.Round(time.Duration(now-f.Start)), f.Name, f.PID, text.Round(time.Duration(now-f.Since)))
 	if f.Asks != "" {
@@ -127,7 +129,7 @@ func hung(r pipeline.Result, now int64) control.Line {
 		Namespace: f.Pod.Namespace, Pod: f.Pod.Name, PodUID: f.Pod.UID, Sandbox: f.ContainerID,
 		Command: f.Command, IfName: f.IfName, Plugin: f.Plugin,
 		Duration: time.Duration(now - f.Start), Result: control.Hung, Verdict: says, Certain: true,
-		TraceID: traceID(r.Trace.ID),
+		TraceID: traceID(f.ID),
 	}
 }
 

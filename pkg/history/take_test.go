@@ -16,13 +16,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-func callOf(ifname, plugin string) *timeline.Call {
-	return &timeline.Call{Command: "ADD", IfName: ifname, Network: "net-" + ifname, Runs: []*timeline.Image{{Run: &timeline.Run{Plugin: plugin}}}}
+func callOf(ifname, plugin string) *model.Call {
+	return &model.Call{Command: "ADD", IfName: ifname, Network: "net-" + ifname, Runs: []*model.Image{{Run: &model.Run{Plugin: plugin}}}}
 }
 
 // An operation's line is about the call that tells most: the failed, the slow, that with something slow in it,
@@ -39,13 +39,13 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 		"a slow command":   {[3]judge.Call{{Took: 1}, {Took: 3}, {Took: 2, SlowCommands: 1}}, "net1", control.Ordinary},
 		"two that are not": {[3]judge.Call{{Took: 5, SlowLocks: 1}, {Took: 3, Slow: 1}, {Took: 9}}, "eth0", control.Slow},
 	} {
-		op := &timeline.Operation{ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"}, Calls: []*timeline.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")}}
-		j := &judge.Judgement{Calls: map[*timeline.Call]*judge.Call{}}
+		op := &model.Operation{ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"}, Calls: []*model.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")}}
+		j := &judge.Judgement{Calls: map[*model.Call]*judge.Call{}}
 		for i, call := range op.Calls {
 			j.Calls[call] = &test.calls[i]
 		}
 		h := New("node-a", began)
-		h.Take(pipeline.Result{Operation: op, Judgement: j}, 0)
+		h.Take(&pipeline.Judged{Operation: op, Judgement: j}, 0)
 		got := all(t, h, control.Query{}).Operations
 		if len(got) != 1 || got[0].IfName != test.ifname || got[0].Result != test.result || got[0].Pod != "web-0" || got[0].Network != "net-"+test.ifname {
 			t.Errorf("%s: %+v", name, got)
@@ -57,8 +57,8 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 // has a line, and its end another one.
 func TestWhatIsTaken(t *testing.T) {
 	h := New("node-a", began)
-	h.Take(pipeline.Result{Operation: &timeline.Operation{Calls: []*timeline.Call{callOf("", "bridge")}}, Judgement: &judge.Judgement{}}, 0)
-	h.Take(pipeline.Result{Hung: &timeline.Flight{
+	h.Take(&pipeline.Judged{Operation: &model.Operation{Calls: []*model.Call{callOf("", "bridge")}}, Judgement: &judge.Judgement{}}, 0)
+	h.Take(&pipeline.Hung{Flight: model.Flight{
 		ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Name: "iptables", PID: 7, Since: 5e9, Start: 0,
 		Asks: "/run/a.sock", Agent: "agentd", Asked: 10e9,
 	}, Trace: trace.Trace{ID: oteltrace.TraceID{1}}}, 20e9)
@@ -114,9 +114,9 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 func TestWhatIsPerhapsAnothersIsNotItsOwn(t *testing.T) {
 	for lost, named := range map[time.Duration]bool{0: true, 5: false} {
 		call := callOf("eth0", "bridge")
-		op := &timeline.Operation{ContainerID: "c1", Calls: []*timeline.Call{call}}
+		op := &model.Operation{ContainerID: "c1", Calls: []*model.Call{call}}
 		h := New("node-a", began)
-		h.Take(pipeline.Result{Operation: op, Judgement: &judge.Judgement{Calls: map[*timeline.Call]*judge.Call{call: {
+		h.Take(&pipeline.Judged{Operation: op, Judgement: &judge.Judgement{Calls: map[*model.Call]*judge.Call{call: {
 			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5, Candidate: lost}},
 		}}}}, 0)
 		line := all(t, h, control.Query{}).Operations[0]

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // Afterwards is what is to be said of work behind an ADD.
@@ -19,10 +19,10 @@ type Afterwards struct {
 }
 
 // After judges what an agent ran for a pod whose ADD had returned.
-func (o Options) After(a timeline.After) Afterwards {
-	j := Afterwards{Judgement: &Judgement{Slow: map[*timeline.Image]time.Duration{}}}
+func (o Options) After(a model.After) Afterwards {
+	j := Afterwards{Judgement: &Judgement{Slow: map[*model.Image]time.Duration{}}}
 	im := a.Image
-	im.Walk(func(below *timeline.Image) {
+	im.Walk(func(below *model.Image) {
 		if limit := o.threshold(below); limit > 0 && time.Duration(below.End-below.Start) > limit {
 			j.Slow[below] = limit
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestWorkBehindAnADD(t *testing.T) {
@@ -13,24 +13,24 @@ func TestWorkBehindAnADD(t *testing.T) {
 	o := Options{Thresholds: Thresholds{Command: time.Second}}
 	for name, test := range map[string]struct {
 		program string
-		exit    timeline.Exit
+		exit    model.Exit
 		took    int64
 		says    string
 		cause   Cause
 	}{
-		"quick": {"netsh", timeline.Exit{Ended: true}, second / 2, "", ""},
-		"slow":  {"powershell", timeline.Exit{Ended: true}, 3 * second, "the pod's network was worked on until 5s after its ADD had returned: powershell, run by antrea-agent, took 3s", CausePowerShell},
-		"hung":  {"netsh", timeline.Exit{}, 3 * second, "the pod's network was worked on until 5s after its ADD had returned: netsh, run by antrea-agent, took 3s and was not over", CauseCommand},
+		"quick": {"netsh", model.Exit{Ended: true}, second / 2, "", ""},
+		"slow":  {"powershell", model.Exit{Ended: true}, 3 * second, "the pod's network was worked on until 5s after its ADD had returned: powershell, run by antrea-agent, took 3s", CausePowerShell},
+		"hung":  {"netsh", model.Exit{}, 3 * second, "the pod's network was worked on until 5s after its ADD had returned: netsh, run by antrea-agent, took 3s and was not over", CauseCommand},
 		"failed": {
 			"netsh",
-			timeline.Exit{Ended: true, Code: 1},
+			model.Exit{Ended: true, Code: 1},
 			second / 2,
 			"the pod's network was worked on until 2.5s after its ADD had returned: netsh, run by antrea-agent, took 500ms and failed: netsh exited 1", CauseCommand,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			im := &timeline.Image{Program: timeline.Program{Name: test.program}, Exit: test.exit, Start: 3 * second, End: 3*second + test.took, By: &event.Actor{Name: "antrea-agent"}}
-			j := o.After(timeline.After{Flight: timeline.Flight{Command: "ADD"}, End: second, Image: im})
+			im := &model.Image{Program: model.Program{Name: test.program}, Exit: test.exit, Start: 3 * second, End: 3*second + test.took, By: &event.Actor{Name: "antrea-agent"}}
+			j := o.After(model.After{Flight: model.Flight{Command: "ADD"}, End: second, Image: im})
 			if j.Says != test.says || j.Cause != test.cause {
 				t.Errorf("%q, %s", j.Says, j.Cause)
 			}

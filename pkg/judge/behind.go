@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // behind says what an agent waited for on the way to its answer: of each exchange the times in which that counts, in order, and which
 // candidates are left out because the agent waited for somebody else then.
 type behind struct {
-	exchanges map[*timeline.Connection][]timeline.Interval
-	left      map[*timeline.Image]bool
-	partly    map[*timeline.Connection]bool
+	exchanges map[*model.Connection][]model.Interval
+	left      map[*model.Image]bool
+	partly    map[*model.Connection]bool
 }
 
 // reply says whether whoever asked an agent had the answer at the end.
@@ -30,21 +30,21 @@ const (
 // behindOf goes the way back from the answer of an agent, over what it did within an interval. Where there was
 // no answer, what it still waited for at the end is on that way, too; where that is not sure, only those who
 // were stopped or frozen.
-func behindOf(w *timeline.Work, when timeline.Interval, had reply) *behind {
+func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	var steps []step
-	var exchanges []*timeline.Connection
-	var images []*timeline.Image
-	add := func(s step, x *timeline.Connection, im *timeline.Image) {
+	var exchanges []*model.Connection
+	var images []*model.Image
+	add := func(s step, x *model.Connection, im *model.Image) {
 		if had == hadNone && s.End >= when.End {
 			s.End, s.filler = when.End, !s.certain
 		}
 		steps, exchanges, images = append(steps, s), append(exchanges, x), append(images, im)
 	}
 	for _, f := range w.Own.Facts {
-		c, is := f.What.(*timeline.Connection)
+		c, is := f.What.(*model.Connection)
 		switch {
 		case is && c.Exchange != nil:
-			all := timeline.Interval{Start: f.When.Start, End: when.End}
+			all := model.Interval{Start: f.When.Start, End: when.End}
 			if had == hadSome && (f.When.End >= when.End || c.Exchange.Unended) && heldUp(c, all) {
 				add(step{Interval: all, filler: true}, c, nil)
 			} else if at, is := explains(w, c, f.When); is && (had == hadNone || !outlasts(c)) {
@@ -54,17 +54,17 @@ func behindOf(w *timeline.Work, when timeline.Interval, had reply) *behind {
 			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)
 		}
 	}
-	if !slices.ContainsFunc(exchanges, func(c *timeline.Connection) bool { return c != nil }) {
+	if !slices.ContainsFunc(exchanges, func(c *model.Connection) bool { return c != nil }) {
 		return nil
 	}
 	for _, im := range w.Own.Children {
-		add(step{Interval: timeline.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
+		add(step{Interval: model.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
 	}
 	counts := way(steps, when)
-	b := &behind{exchanges: map[*timeline.Connection][]timeline.Interval{}, left: map[*timeline.Image]bool{}, partly: readsMore(w.Own.Facts)}
+	b := &behind{exchanges: map[*model.Connection][]model.Interval{}, left: map[*model.Image]bool{}, partly: readsMore(w.Own.Facts)}
 	for i, at := range counts {
 		if exchanges[i] != nil && at.End > at.Start {
-			b.exchanges[exchanges[i]] = []timeline.Interval{at}
+			b.exchanges[exchanges[i]] = []model.Interval{at}
 		}
 	}
 	b.sinceBefore(w, steps, exchanges, counts, when)
@@ -74,19 +74,19 @@ func behindOf(w *timeline.Work, when timeline.Interval, had reply) *behind {
 
 // readsMore returns the exchanges of some facts whose end may not be the answer: those at whose end one began for
 // which nothing was asked, and those.
-func readsMore(facts []*timeline.Fact) map[*timeline.Connection]bool {
+func readsMore(facts []*model.Fact) map[*model.Connection]bool {
 	type end struct {
 		who     event.Process
 		address string
 	}
-	begun, more := map[end][]int64{}, map[*timeline.Connection]bool{}
-	for f, c := range timeline.Each[*timeline.Connection](facts) {
+	begun, more := map[end][]int64{}, map[*model.Connection]bool{}
+	for f, c := range model.Each[*model.Connection](facts) {
 		if c.Exchange != nil && c.Exchange.Unasked && c.Agent != nil {
 			e := end{c.Agent.Process, c.Address}
 			begun[e], more[c] = append(begun[e], f.When.Start), true
 		}
 	}
-	for f, c := range timeline.Each[*timeline.Connection](facts) {
+	for f, c := range model.Each[*model.Connection](facts) {
 		if c.Exchange != nil && !more[c] && c.Agent != nil {
 			more[c] = slices.ContainsFunc(begun[end{c.Agent.Process, c.Address}], func(at int64) bool {
 				return max(at-f.When.End, f.When.End-at) < int64(time.Millisecond)
@@ -97,7 +97,7 @@ func readsMore(facts []*timeline.Fact) map[*timeline.Connection]bool {
 }
 
 // leave leaves out the candidates that are not on the way, and have an exchange beside them that is.
-func (b *behind) leave(steps []step, images []*timeline.Image, counts []timeline.Interval) {
+func (b *behind) leave(steps []step, images []*model.Image, counts []model.Interval) {
 	for i, im := range images {
 		if im == nil || steps[i].certain || counts[i].End > counts[i].Start {
 			continue
@@ -111,7 +111,7 @@ func (b *behind) leave(steps []step, images []*timeline.Image, counts []timeline
 }
 
 // when returns the times in which an exchange counts; none if it does not.
-func (b *behind) when(c *timeline.Connection) []timeline.Interval {
+func (b *behind) when(c *model.Connection) []model.Interval {
 	if b == nil {
 		return nil
 	}
@@ -120,9 +120,9 @@ func (b *behind) when(c *timeline.Connection) []timeline.Interval {
 
 // asks reports whether facts of a kind are steps of an agent: not what happens within those, or while
 // it does something else.
-func asks(k timeline.FactKind) bool {
+func asks(k model.FactKind) bool {
 	switch k {
-	case timeline.FactLock, timeline.FactChange, timeline.FactQuery, timeline.FactSetting, timeline.FactMount:
+	case model.FactLock, model.FactChange, model.FactQuery, model.FactSetting, model.FactMount:
 		return true
 	}
 	return false
@@ -132,8 +132,8 @@ func asks(k timeline.FactKind) bool {
 // could not go on itself. If it began before the call did, or if nobody asked, it may be a subscription, which is
 // silent for as long as nothing happens: then the other end, or whoever that waits for, must be known to
 // have been stopped or frozen.
-func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) (timeline.Interval, bool) {
-	stood := func(at timeline.Interval) bool { return spent(w, at, halted...) > (at.End-at.Start)/2 }
+func explains(w *model.Work, c *model.Connection, when model.Interval) (model.Interval, bool) {
+	stood := func(at model.Interval) bool { return spent(w, at, halted...) > (at.End-at.Start)/2 }
 	if heldUp(c, when) {
 		return when, !stood(when)
 	}
@@ -143,7 +143,7 @@ func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) 
 
 // asksFor returns since when an exchange was a question whose answer is waited for, as far as is known, and until
 // its end; false if it was none.
-func asksFor(c *timeline.Connection, when timeline.Interval) (timeline.Interval, bool) {
+func asksFor(c *model.Connection, when model.Interval) (model.Interval, bool) {
 	x := c.Exchange
 	switch {
 	case x.Unasked:
@@ -151,23 +151,23 @@ func asksFor(c *timeline.Connection, when timeline.Interval) (timeline.Interval,
 	case !x.Clipped && !x.Receipt:
 		return when, true
 	}
-	return timeline.Interval{Start: x.Asked, End: when.End}, x.Asked != 0
+	return model.Interval{Start: x.Asked, End: when.End}, x.Asked != 0
 }
 
 // heldUp reports whether the agent of a connection, or one that it waits for, was stopped or frozen for most of
 // an interval.
-func heldUp(c *timeline.Connection, when timeline.Interval) bool {
+func heldUp(c *model.Connection, when model.Interval) bool {
 	if c.Work == nil {
 		return false
 	}
-	most := func(took timeline.Interval) (timeline.Interval, bool) {
-		at := timeline.Interval{Start: max(took.Start, when.Start), End: min(took.End, when.End)}
+	most := func(took model.Interval) (model.Interval, bool) {
+		at := model.Interval{Start: max(took.Start, when.Start), End: min(took.End, when.End)}
 		return at, at.End-at.Start > (when.End-when.Start)/2
 	}
 	if wasHalted(c, when) {
 		return true
 	}
-	for f, next := range timeline.Each[*timeline.Connection](c.Work.Own.Facts) {
+	for f, next := range model.Each[*model.Connection](c.Work.Own.Facts) {
 		if at, is := most(f.When); is && next.Exchange != nil && heldUp(next, at) {
 			return true
 		}
@@ -176,7 +176,7 @@ func heldUp(c *timeline.Connection, when timeline.Interval) bool {
 		if m.Fact == nil {
 			continue
 		}
-		next, is := m.Fact.What.(*timeline.Connection)
+		next, is := m.Fact.What.(*model.Connection)
 		if at, long := most(m.When); is && long && next.Exchange != nil && wasHalted(next, at) {
 			return true
 		}
@@ -185,7 +185,7 @@ func heldUp(c *timeline.Connection, when timeline.Interval) bool {
 }
 
 // wasHalted reports whether the agent of a connection was itself stopped or frozen for most of an interval.
-func wasHalted(c *timeline.Connection, when timeline.Interval) bool {
+func wasHalted(c *model.Connection, when model.Interval) bool {
 	return c.Work != nil && spent(c.Work, when, halted...) > (when.End-when.Start)/2
 }
 
@@ -194,7 +194,7 @@ var halted = []event.AgentState{event.AgentStopped, event.AgentFrozen}
 
 // busy reports whether an agent was occupied with itself for most of an interval: stuck in the kernel, or on a
 // CPU, whose time must agree: on a node with much to do some thread always waits for one.
-func busy(w *timeline.Work, when timeline.Interval) bool {
+func busy(w *model.Work, when model.Interval) bool {
 	took := when.End - when.Start
 	in := spent(w, when, event.AgentUninterruptible)
 	if w.CPU > took/2 {
@@ -204,7 +204,7 @@ func busy(w *timeline.Work, when timeline.Interval) bool {
 }
 
 // spent is how long an agent was in one of some states within an interval (ns).
-func spent(w *timeline.Work, when timeline.Interval, in ...event.AgentState) (took int64) {
+func spent(w *model.Work, when model.Interval, in ...event.AgentState) (took int64) {
 	for _, s := range w.Spent(when) {
 		for _, state := range in {
 			if s.State == state {
@@ -217,4 +217,4 @@ func spent(w *timeline.Work, when timeline.Interval, in ...event.AgentState) (to
 
 // outlasts reports whether an exchange went on when whoever called the agent had its answer. Of one that nobody saw
 // begin that is not sure.
-func outlasts(c *timeline.Connection) bool { return c.Exchange.Unended && !c.Exchange.Clipped }
+func outlasts(c *model.Connection) bool { return c.Exchange.Unended && !c.Exchange.Clipped }

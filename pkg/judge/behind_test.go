@@ -4,63 +4,63 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // waits is an exchange of an agent with who has the other end, and what is special about it.
-func waits(name string, when timeline.Interval, change ...func(*timeline.Connection)) *timeline.Fact {
-	c := &timeline.Connection{Network: "unix", Address: "/run/" + name, Exchange: &timeline.Exchange{}}
-	image := func() *timeline.Image {
-		return &timeline.Image{Program: timeline.Program{Name: name}, Exit: timeline.Exit{Ended: true}, Start: when.Start, End: when.End}
+func waits(name string, when model.Interval, change ...func(*model.Connection)) *model.Fact {
+	c := &model.Connection{Network: "unix", Address: "/run/" + name, Exchange: &model.Exchange{}}
+	image := func() *model.Image {
+		return &model.Image{Program: model.Program{Name: name}, Exit: model.Exit{Ended: true}, Start: when.Start, End: when.End}
 	}
 	c.Agent, c.Answered = &event.Actor{PID: 812, Name: name, Process: event.Process(name)}, true
-	c.Work = &timeline.Work{Own: image(), Shared: image()}
+	c.Work = &model.Work{Own: image(), Shared: image()}
 	for _, f := range change {
 		f(c)
 	}
-	return &timeline.Fact{When: when, What: c, Attribution: &timeline.Attribution{Evidence: timeline.Candidate}}
+	return &model.Fact{When: when, What: c, Attribution: &model.Attribution{Evidence: model.Candidate}}
 }
 
 // did adds to what the agent of a connection did for it.
-func did(facts ...*timeline.Fact) func(*timeline.Connection) {
-	return func(c *timeline.Connection) { c.Work.Own.Facts = append(c.Work.Own.Facts, facts...) }
+func did(facts ...*model.Fact) func(*model.Connection) {
+	return func(c *model.Connection) { c.Work.Own.Facts = append(c.Work.Own.Facts, facts...) }
 }
 
 // was: the agent of a connection was in that state then.
-func was(state event.AgentState, function string, when timeline.Interval) func(*timeline.Connection) {
-	return func(c *timeline.Connection) {
-		c.Work.States = append(c.Work.States, timeline.Spell{Interval: when, State: state, Channel: function})
+func was(state event.AgentState, function string, when model.Interval) func(*model.Connection) {
+	return func(c *model.Connection) {
+		c.Work.States = append(c.Work.States, model.Spell{Interval: when, State: state, Channel: function})
 	}
 }
 
-func clipped(c *timeline.Connection) { c.Exchange.Clipped = true }
-func unended(c *timeline.Connection) { c.Exchange.Unended = true }
-func askedAt(at int64) func(*timeline.Connection) {
-	return func(c *timeline.Connection) { c.Exchange.Asked = at * ms }
+func clipped(c *model.Connection) { c.Exchange.Clipped = true }
+func unended(c *model.Connection) { c.Exchange.Unended = true }
+func askedAt(at int64) func(*model.Connection) {
+	return func(c *model.Connection) { c.Exchange.Asked = at * ms }
 }
-func unasked(c *timeline.Connection) { c.Exchange.Unasked = true }
-func receipt(c *timeline.Connection) { c.Exchange.Receipt = true }
-func remote(c *timeline.Connection) {
+func unasked(c *model.Connection) { c.Exchange.Unasked = true }
+func receipt(c *model.Connection) { c.Exchange.Receipt = true }
+func remote(c *model.Connection) {
 	c.Network, c.Address, c.Agent, c.Work = "tcp", "192.0.2.7:5432", nil, nil
 }
 
 // others: it may also have been for that many other calls.
-func others(n int, f *timeline.Fact, when timeline.Interval) func(*timeline.Connection) {
-	return func(c *timeline.Connection) {
+func others(n int, f *model.Fact, when model.Interval) func(*model.Connection) {
+	return func(c *model.Connection) {
 		c.Work.Shared.Facts = append(c.Work.Shared.Facts, f)
-		c.Work.Meanwhile = append(c.Work.Meanwhile, timeline.Meanwhile{
-			When: when, Fact: f, Attribution: timeline.Attribution{Evidence: timeline.Candidate, Others: make([]timeline.Key, n)}, Perhaps: true,
+		c.Work.Meanwhile = append(c.Work.Meanwhile, model.Meanwhile{
+			When: when, Fact: f, Attribution: model.Attribution{Evidence: model.Candidate, Others: make([]model.Key, n)}, Perhaps: true,
 		})
 	}
 }
 
 // calling is a call of one second whose plugin has an agent called for nearly all of it.
-func calling(change ...func(*timeline.Connection)) *timeline.Operation {
-	return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*timeline.Connection){served(nil, nil)}, change...)...)))
+func calling(change ...func(*model.Connection)) *model.Operation {
+	return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*model.Connection){served(nil, nil)}, change...)...)))
 }
 
 func TestWhoAnAgentWaitsFor(t *testing.T) {
-	stopped := func(start, end int64) func(*timeline.Connection) {
+	stopped := func(start, end int64) func(*model.Connection) {
 		return was(event.AgentStopped, "do_signal_stop", from(start, end))
 	}
 	rulings(t, map[string]ruling{
@@ -82,7 +82,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one in a system call": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "percpu_rwsem_wait", from(10, 980)),
-				did(&timeline.Fact{When: from(20, 970), What: &timeline.Wait{Kind: event.WaitCall, Name: "openat"}})))),
+				did(&model.Fact{When: from(20, 970), What: &model.Wait{Kind: event.WaitCall, Name: "openat"}})))),
 			cause: CausePeer, says: `waiting for dbd \(uninterruptible in the kernel in percpu_rwsem_wait\)`, remedy: `fsfreeze -u.*/proc/812/stack`,
 		},
 		"one that waits for somebody in its turn, perhaps": {
@@ -97,7 +97,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op: calling(did(waits("dbd", from(10, 980)))), cause: CausePeer, says: `waiting for dbd, asked by`, remedy: `^$`,
 		},
 		"one behind a port of this node": {
-			op:    calling(did(waits("", from(10, 980), remote, func(c *timeline.Connection) { c.Address = "127.0.0.1:6640" }))),
+			op:    calling(did(waits("", from(10, 980), remote, func(c *model.Connection) { c.Address = "127.0.0.1:6640" }))),
 			cause: CausePeer, remedy: `^run ss -tlnp 'sport = :6640'`,
 		},
 		"the peer's own peer": {
@@ -114,7 +114,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"nor that the peer was on a CPU": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentRunning, "", from(10, 980)),
-				func(c *timeline.Connection) { c.Work.CPU = 900 * ms }, did(waits("client", from(20, 975)))))),
+				func(c *model.Connection) { c.Work.CPU = 900 * ms }, did(waits("client", from(20, 975)))))),
 			cause: CausePeer, says: `waiting for dbd \(on a CPU\), asked by agentd`, remedy: `nr_throttled`,
 		},
 		"control: of which some thread was ready to run": {
@@ -155,25 +155,25 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd`,
 		},
 		"what the agent ran beside it, perhaps for itself, is not in the way": {
-			op: calling(did(waits("dbd", from(10, 980), stopped(10, 980))), func(c *timeline.Connection) {
-				c.Work.Own.Children = []*timeline.Image{attributed(ran("ipset", 100, 900), timeline.Candidate, false, 0)}
+			op: calling(did(waits("dbd", from(10, 980), stopped(10, 980))), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{attributed(ran("ipset", 100, 900), model.Candidate, false, 0)}
 			}),
 			cause: CausePeer, says: `^970ms of 1s waiting for dbd \(stopped\)`,
 		},
 		"what it certainly ran for the call is": {
-			op: calling(did(waits("dbd", from(10, 980))), func(c *timeline.Connection) {
-				c.Work.Own.Children = []*timeline.Image{attributed(ran("ipset", 100, 900), timeline.Certain, false, 0)}
+			op: calling(did(waits("dbd", from(10, 980))), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{attributed(ran("ipset", 100, 900), model.Certain, false, 0)}
 			}),
 			cause: CauseCommand, says: `^800ms of 1s in ipset`,
 		},
 		"what the peer ran": {
-			op: calling(did(waits("dbd", from(10, 980), func(c *timeline.Connection) {
-				c.Work.Own.Children = []*timeline.Image{attributed(ran("compact", 100, 970), timeline.Certain, false, 0)}
+			op: calling(did(waits("dbd", from(10, 980), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{attributed(ran("compact", 100, 970), model.Certain, false, 0)}
 			}))),
 			cause: CauseCommand, says: `^870ms of 1s in compact, by dbd, asked by agentd, by plugin p$`,
 		},
 		"a lock that the peer waited for": {
-			op:    calling(did(waits("dbd", from(10, 980), did(&timeline.Fact{When: from(100, 970), What: &timeline.Wait{Kind: event.WaitLock, Name: "flock", Path: "/run/db.lock"}})))),
+			op:    calling(did(waits("dbd", from(10, 980), did(&model.Fact{When: from(100, 970), What: &model.Wait{Kind: event.WaitLock, Name: "flock", Path: "/run/db.lock"}})))),
 			cause: CauseLock, says: `^870ms of 1s waiting for lock /run/db\.lock \(dbd\)$`,
 		},
 		"one that never answers": {
@@ -215,11 +215,11 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 			cause: CauseAgent, says: `; agentd was uninterruptible in the kernel in jbd2_log_wait_commit for 980ms of it$`, remedy: `^move the files of agentd to a faster disk.*; /proc/44/stack`,
 		},
 		"on a CPU": {
-			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *timeline.Connection) { c.Work.CPU = 970 * ms }),
+			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 970 * ms }),
 			cause: CauseAgent, says: `; agentd was on a CPU for 970ms of it$`, remedy: `nr_throttled.*perf record -p 44`,
 		},
 		"waiting for a CPU": {
-			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *timeline.Connection) { c.Work.CPU = 300 * ms }),
+			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *model.Connection) { c.Work.CPU = 300 * ms }),
 			cause: CauseAgent, says: `; agentd was on a CPU, or waiting for one, for 980ms of it$`, remedy: `nr_throttled`,
 		},
 		"idle all the time": {
@@ -234,10 +234,10 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 
 // Many share a stream: what an agent reads there may be for somebody else, and what it wrote there may have been.
 func TestWhatIsAskedOnASharedStream(t *testing.T) {
-	stopped := func(start, end int64) func(*timeline.Connection) {
+	stopped := func(start, end int64) func(*model.Connection) {
 		return was(event.AgentStopped, "do_signal_stop", from(start, end))
 	}
-	store := func(start, end int64, change ...func(*timeline.Connection)) func(*timeline.Connection) {
+	store := func(start, end int64, change ...func(*model.Connection)) func(*model.Connection) {
 		return did(waits("store", from(start, end), append(change, stopped(start, end))...))
 	}
 	rulings(t, map[string]ruling{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // divide divides the wall time of a call into c.Parts, and returns the evidence for that.
@@ -14,7 +14,7 @@ import (
 // for: a lock on a file, a lock of the kernel, a request to the kernel, another system call.
 // Of what is left of a plugin's time, as much as it was on a CPU or waited for one is its own.
 // The rest goes to what it waited for by weaker evidence: DAD, an agent, a timer, anything.
-func divide(call *timeline.Call, c *Call) *evidence {
+func divide(call *model.Call, c *Call) *evidence {
 	e := &evidence{call: call, Call: c, spans: flatten(call)}
 	e.waits = waitsOf(e.spans)
 	between := charge(e.spans, e.waits, call.Start, call.End)
@@ -140,7 +140,7 @@ func (l *ledger) agent(s *span, waits []wait) {
 	for i := range waits {
 		l.wait(&waits[i])
 	}
-	p := Part{Kind: Agents, Name: Peer(s.agent), In: s.plugin, Count: 1, peer: s.agent, when: timeline.Interval{Start: s.start, End: s.end}}
+	p := Part{Kind: Agents, Name: Peer(s.agent), In: s.plugin, Count: 1, peer: s.agent, when: model.Interval{Start: s.start, End: s.end}}
 	if s.again {
 		p.Count = 0
 	}
@@ -163,7 +163,7 @@ func (l *ledger) wait(w *wait) {
 // far as their tallies reach, and returns what is left then.
 func (l *ledger) short(s *span, rest int64, waits []wait) int64 {
 	all := &s.image.Tallies
-	queries, changes, settings := all[timeline.FactQuery], all[timeline.FactChange], all[timeline.FactSetting]
+	queries, changes, settings := all[model.FactQuery], all[model.FactChange], all[model.FactSetting]
 	kept := [ranks]int64{}
 	for i := range waits {
 		w := &waits[i]
@@ -171,12 +171,12 @@ func (l *ledger) short(s *span, rest int64, waits []wait) int64 {
 	}
 	for _, t := range []struct {
 		rank rank
-		all  timeline.Tally
+		all  model.Tally
 		part Part
 	}{
-		{rankLock, all[timeline.FactLock], Part{Kind: Locks}},
-		{rankMutex, all[timeline.FactMutex], Part{Kind: KernelLocks}},
-		{rankNetwork, timeline.Tally{Count: queries.Count, Time: queries.Time + changes.Time + settings.Time}, Part{Kind: Network, In: s.image.Run.Plugin}},
+		{rankLock, all[model.FactLock], Part{Kind: Locks}},
+		{rankMutex, all[model.FactMutex], Part{Kind: KernelLocks}},
+		{rankNetwork, model.Tally{Count: queries.Count, Time: queries.Time + changes.Time + settings.Time}, Part{Kind: Network, In: s.image.Run.Plugin}},
 	} {
 		some := min(rest, max(0, t.all.Time-kept[t.rank]))
 		t.part.Time, t.part.Count = time.Duration(some), t.all.Count

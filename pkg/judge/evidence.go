@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // evidence is a call as the rules see it: its images and what they waited for, with the time
 // that is charged to each (divide).
 type evidence struct {
-	call *timeline.Call
+	call *model.Call
 	*Call
 	namespace string // of the pod
 	spans     []span
@@ -47,7 +47,7 @@ func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *
 	return &finding{Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy}, time: time, kind: most.Kind, candidate: most.Doubtful()}
 }
 
-func (e *evidence) image(w *wait) *timeline.Image { return e.spans[w.span].image }
+func (e *evidence) image(w *wait) *model.Image { return e.spans[w.span].image }
 
 // waited returns the time charged to the waits that those selects, the longest of them (nil if
 // there is none), and their number.
@@ -68,9 +68,9 @@ func (e *evidence) waited(those func(*wait) bool) (sum time.Duration, longest *w
 
 // asked returns the time charged to the connections that those selects, while they were open or to what their
 // agents did themselves; the longest (nil if there is none), the plugin that called it, and their number.
-func (e *evidence) asked(those func(*timeline.Connection) bool) (sum time.Duration, longest *timeline.Connection, plugin string, n int) {
-	per := map[*timeline.Connection]time.Duration{}
-	count := func(c *timeline.Connection, in string, own int64) {
+func (e *evidence) asked(those func(*model.Connection) bool) (sum time.Duration, longest *model.Connection, plugin string, n int) {
+	per := map[*model.Connection]time.Duration{}
+	count := func(c *model.Connection, in string, own int64) {
 		if own <= 0 {
 			return
 		}

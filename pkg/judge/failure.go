@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // Fails reports whether a run fails its call: because it exited with an error, or because its
 // ADD wrote no JSON, which its caller reads.
-func Fails(run *timeline.Image) bool {
+func Fails(run *model.Image) bool {
 	if run.Failed() {
 		return true
 	}
@@ -20,7 +20,7 @@ func Fails(run *timeline.Image) bool {
 }
 
 // Describe says how an image failed, and what it wrote about that itself.
-func Describe(im *timeline.Image) string {
+func Describe(im *model.Image) string {
 	name := im.Name
 	if im.Run != nil {
 		name = im.Run.Plugin
@@ -49,9 +49,9 @@ func Describe(im *timeline.Image) string {
 }
 
 // because names the last request of a failed image that the kernel refused; empty if none was seen.
-func because(im *timeline.Image) string {
-	var last *timeline.Request
-	for _, r := range timeline.Each[*timeline.Request](im.Facts) {
+func because(im *model.Image) string {
+	var last *model.Request
+	for _, r := range model.Each[*model.Request](im.Facts) {
 		if r.Failed() {
 			last = r
 		}
@@ -63,7 +63,7 @@ func because(im *timeline.Image) string {
 }
 
 // result is what a run wrote (the CNI result or error); nil if that was not seen, or if the image is no run.
-func result(im *timeline.Image) *event.Result {
+func result(im *model.Image) *event.Result {
 	if im.Run == nil {
 		return nil
 	}
@@ -72,9 +72,9 @@ func result(im *timeline.Image) *event.Result {
 
 // blame follows the failure of a run down to the delegate that it came from: the last one that
 // the run, or an agent on its behalf, started, if that failed too.
-func blame(run *timeline.Image) *timeline.Image {
+func blame(run *model.Image) *model.Image {
 	last := run
-	run.Walk(func(im *timeline.Image) {
+	run.Walk(func(im *model.Image) {
 		// A plugin that fails undoes its ADD by a DEL of its delegate.
 		if im.Run != nil && im.Run.Command == run.Run.Command {
 			last = im
@@ -88,7 +88,7 @@ func blame(run *timeline.Image) *timeline.Image {
 
 // lastCommand returns the command that a run started last; nil if it started none, or exec'd it
 // in its own process. If that command failed, it is most likely why the run failed.
-func lastCommand(run *timeline.Image) *timeline.Image {
+func lastCommand(run *model.Image) *model.Image {
 	if len(run.Children) == 0 {
 		return nil
 	}

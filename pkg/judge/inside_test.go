@@ -8,36 +8,36 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // seen changes what is known of the inside of an image.
-func seen(im *timeline.Image, change ...func(*timeline.Image)) *timeline.Image {
+func seen(im *model.Image, change ...func(*model.Image)) *model.Image {
 	for _, f := range change {
 		f(im)
 	}
 	return im
 }
 
-func fact(im *timeline.Image, when timeline.Interval, what timeline.What) {
-	im.Facts = append(im.Facts, &timeline.Fact{When: when, What: what})
+func fact(im *model.Image, when model.Interval, what model.What) {
+	im.Facts = append(im.Facts, &model.Fact{When: when, What: what})
 }
 
 // connected is the first connection of an image.
-func connected(im *timeline.Image) *timeline.Connection {
-	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
+func connected(im *model.Image) *model.Connection {
+	for _, c := range model.Each[*model.Connection](im.Facts) {
 		return c
 	}
 	return nil
 }
 
-func from(start, end int64) timeline.Interval {
-	return timeline.Interval{Start: start * ms, End: end * ms}
+func from(start, end int64) model.Interval {
+	return model.Interval{Start: start * ms, End: end * ms}
 }
 
-func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...event.Actor) func(*timeline.Image) {
-	return func(im *timeline.Image) {
-		w := &timeline.Wait{Kind: kind, Name: name}
+func waited(kind event.WaitKind, name string, when model.Interval, holder ...event.Actor) func(*model.Image) {
+	return func(im *model.Image) {
+		w := &model.Wait{Kind: kind, Name: name}
 		if kind == event.WaitLock {
 			w.Name, w.Path = "flock", name
 		}
@@ -48,29 +48,29 @@ func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...
 	}
 }
 
-func asked(name string, when timeline.Interval) func(*timeline.Image) {
-	return func(im *timeline.Image) {
-		fact(im, when, &timeline.Request{Request: &event.Request{Name: name}})
+func asked(name string, when model.Interval) func(*model.Image) {
+	return func(im *model.Image) {
+		fact(im, when, &model.Request{Request: &event.Request{Name: name}})
 	}
 }
 
-func slept(when timeline.Interval) func(*timeline.Image) {
-	return func(im *timeline.Image) { im.Asleep = append(im.Asleep, when) }
+func slept(when model.Interval) func(*model.Image) {
+	return func(im *model.Image) { im.Asleep = append(im.Asleep, when) }
 }
 
-func polled(when timeline.Interval) func(*timeline.Image) {
-	return func(im *timeline.Image) { im.Polling = append(im.Polling, when) }
+func polled(when model.Interval) func(*model.Image) {
+	return func(im *model.Image) { im.Polling = append(im.Polling, when) }
 }
 
-func called(when timeline.Interval) func(*timeline.Image) {
-	return func(im *timeline.Image) {
-		fact(im, when, &timeline.Connection{Address: "/run/agent.sock", Tries: 1})
+func called(when model.Interval) func(*model.Image) {
+	return func(im *model.Image) {
+		fact(im, when, &model.Connection{Address: "/run/agent.sock", Tries: 1})
 	}
 }
 
-func detects(when timeline.Interval) func(*timeline.Image) {
-	return func(im *timeline.Image) {
-		fact(im, when, &timeline.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady})
+func detects(when model.Interval) func(*model.Image) {
+	return func(im *model.Image) {
+		fact(im, when, &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady})
 	}
 }
 
@@ -84,7 +84,7 @@ func drawn(parts []Part) string {
 
 func TestWhatAPluginWaitedFor(t *testing.T) {
 	for name, test := range map[string]struct {
-		run  *timeline.Image
+		run  *model.Image
 		want string
 	}{
 		"a lock is stronger than all that is known beside it": {
@@ -126,9 +126,9 @@ func TestWhatAPluginWaitedFor(t *testing.T) {
 			"command/ip 60ms, plugin/p 20ms, system call/read 20ms",
 		},
 		"what is too short to be placed explains what nothing else does": {
-			seen(plugin("p", 0, 100), slept(from(0, 50)), func(im *timeline.Image) {
-				im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 40, Time: 20 * ms}
-				im.Tallies[timeline.FactQuery] = timeline.Tally{Count: 400, Time: 200 * ms}
+			seen(plugin("p", 0, 100), slept(from(0, 50)), func(im *model.Image) {
+				im.Tallies[model.FactMutex] = model.Tally{Count: 40, Time: 20 * ms}
+				im.Tallies[model.FactQuery] = model.Tally{Count: 400, Time: 200 * ms}
 			}),
 			"sleep/p 50ms, network configuration/ 30ms, kernel lock/ 20ms",
 		},
@@ -148,7 +148,7 @@ func TestWhatAPluginWaitedFor(t *testing.T) {
 
 func TestTheBiggestPartInWords(t *testing.T) {
 	proxy := event.Actor{PID: 812, Name: "kube-proxy"}
-	for want, run := range map[string]*timeline.Image{
+	for want, run := range map[string]*model.Image{
 		"waiting for lock /run/xtables.lock (iptables), held by kube-proxy (pid 812)": plugin("p", 0, 100,
 			seen(ran("iptables", 0, 100), waited(event.WaitLock, "/run/xtables.lock", from(5, 90), proxy))),
 		"waiting for lock /run/l (3 times), held by kube-proxy (pid 812)": seen(plugin("p", 0, 100),
@@ -163,12 +163,12 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
 		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                seen(plugin("p", 0, 100), detects(from(0, 90))),
 		"calling /run/agent.sock, from plugin p":                                seen(plugin("p", 0, 100), called(from(0, 90))),
-		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Agent = &event.Actor{Name: "agentd"} }),
-		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Tries, connected(im).Error = 3, "ECONNREFUSED" }),
+		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *model.Image) { connected(im).Agent = &event.Actor{Name: "agentd"} }),
+		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(im *model.Image) { connected(im).Tries, connected(im).Error = 3, "ECONNREFUSED" }),
 		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
 		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),
-		"waiting for locks of the kernel, briefly each time (40 times)":         seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 40, Time: 90 * ms} }),
-		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactQuery] = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"waiting for locks of the kernel, briefly each time (40 times)":         seen(plugin("p", 0, 100), func(im *model.Image) { im.Tallies[model.FactMutex] = model.Tally{Count: 40, Time: 90 * ms} }),
+		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(im *model.Image) { im.Tallies[model.FactQuery] = model.Tally{Count: 40, Time: 90 * ms} }),
 		"unexplained, inside plugin p":                                          seen(plugin("p", 0, 100)),
 	} {
 		op := add(run)
@@ -193,7 +193,7 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 		"which nobody reads of a DEL":             {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "DEL", ""},
 		"a result is no failure":                  {event.Result{IPs: []string{"10.0.0.1"}}, 0, "ADD", ""},
 	} {
-		run := with(seen(plugin("p", 0, 9), func(im *timeline.Image) { im.Run.Result = &test.result }), exit(test.code))
+		run := with(seen(plugin("p", 0, 9), func(im *model.Image) { im.Run.Result = &test.result }), exit(test.code))
 		run.Run.Command = test.command
 		op := add(run)
 		if got := options.Judge(op).Calls[op.Calls[0]].Failure; got != test.want {
@@ -205,12 +205,12 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 // However waits overlap, the parts are a partition.
 func TestThePartsSumExactlyWithWaits(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	var grow func(depth int) *timeline.Image
-	some := func() timeline.Interval {
+	var grow func(depth int) *model.Image
+	some := func() model.Interval {
 		start := random.Int64N(1500)
 		return from(start, start+random.Int64N(300))
 	}
-	grow = func(depth int) *timeline.Image {
+	grow = func(depth int) *model.Image {
 		start := random.Int64N(1000)
 		im := ran(fmt.Sprint("c", random.IntN(5)), start, start+random.Int64N(500))
 		if random.IntN(2) == 0 {
@@ -219,10 +219,10 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 		im.CPU = random.Int64N(600 * ms)
 		seen(im)
 		for range random.IntN(8) {
-			[]func(*timeline.Image){
+			[]func(*model.Image){
 				waited(event.WaitLock, "/run/l", some()), waited(event.WaitMutex, "rtnl", some()), waited(event.WaitCall, "read", some()),
 				asked("RTM_NEWLINK", some()), slept(some()), polled(some()), called(some()), detects(some()),
-				func(im *timeline.Image) { im.Tallies[timeline.FactMutex].Time += random.Int64N(100 * ms) },
+				func(im *model.Image) { im.Tallies[model.FactMutex].Time += random.Int64N(100 * ms) },
 			}[random.IntN(9)](im)
 		}
 		for range random.IntN(4) * min(depth, 1) {
@@ -232,7 +232,7 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 	}
 	for range 2000 {
 		op := add(plugin("first", 0, random.Int64N(1500), grow(4), grow(4)), grow(2))
-		op.Calls[0].Runs[1].Run = &timeline.Run{Plugin: "second", Command: "ADD"}
+		op.Calls[0].Runs[1].Run = &model.Run{Plugin: "second", Command: "ADD"}
 		c := options.Judge(op).Calls[op.Calls[0]]
 		var sum time.Duration
 		for _, p := range c.Parts {
@@ -255,7 +255,7 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 
 // An operation of 2,000 spans, most of them of what went on inside.
 func BenchmarkJudgeInside(b *testing.B) {
-	var commands []*timeline.Image
+	var commands []*model.Image
 	for i := range int64(200) {
 		commands = append(commands, seen(ran("iptables", 10*i, 10*i+5), waited(event.WaitLock, "/run/xtables.lock", from(10*i, 10*i+4))))
 	}

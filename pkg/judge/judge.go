@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
 
@@ -23,16 +23,16 @@ type Options struct {
 }
 
 // Judge judges one operation by itself.
-func (o Options) Judge(op *timeline.Operation) *Judgement { return o.JudgeBy(nil, op) }
+func (o Options) Judge(op *model.Operation) *Judgement { return o.JudgeBy(nil, op) }
 
 // JudgeBy judges one operation also by what is known of those before it, and learns from it. Without a book, or
 // without Baseline, it does neither.
-func (o Options) JudgeBy(known *usual.Book, op *timeline.Operation) *Judgement {
+func (o Options) JudgeBy(known *usual.Book, op *model.Operation) *Judgement {
 	j := &Judgement{
-		Calls:      map[*timeline.Call]*Call{},
-		Slow:       map[*timeline.Image]time.Duration{},
-		SlowAgents: map[*timeline.Connection]time.Duration{},
-		SlowLocks:  map[*timeline.Wait]time.Duration{},
+		Calls:      map[*model.Call]*Call{},
+		Slow:       map[*model.Image]time.Duration{},
+		SlowAgents: map[*model.Connection]time.Duration{},
+		SlowLocks:  map[*model.Wait]time.Duration{},
 	}
 	if known != nil && o.Baseline {
 		o.compare(known, j, op)
@@ -45,7 +45,7 @@ func (o Options) JudgeBy(known *usual.Book, op *timeline.Operation) *Judgement {
 	return j
 }
 
-func (o Options) call(j *Judgement, namespace string, call *timeline.Call) *Call {
+func (o Options) call(j *Judgement, namespace string, call *model.Call) *Call {
 	c := &Call{Took: time.Duration(call.End - call.Start)}
 	if o.Call > 0 && c.Took > o.Call {
 		c.Slow = o.Call

@@ -10,44 +10,44 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
 const ms = int64(time.Millisecond)
 
 // ran is an image from one millisecond to another.
-func ran(name string, from, to int64, children ...*timeline.Image) *timeline.Image {
-	return &timeline.Image{
-		Program:  timeline.Program{Name: name, Process: event.Process(name), File: "/usr/sbin/" + name},
-		Exit:     timeline.Exit{Ended: true},
+func ran(name string, from, to int64, children ...*model.Image) *model.Image {
+	return &model.Image{
+		Program:  model.Program{Name: name, Process: event.Process(name), File: "/usr/sbin/" + name},
+		Exit:     model.Exit{Ended: true},
 		Start:    from * ms,
 		End:      to * ms,
 		Children: children,
 	}
 }
 
-func plugin(name string, from, to int64, children ...*timeline.Image) *timeline.Image {
+func plugin(name string, from, to int64, children ...*model.Image) *model.Image {
 	im := ran(name, from, to, children...)
-	im.Run = &timeline.Run{Plugin: name, Command: "ADD"}
+	im.Run = &model.Run{Plugin: name, Command: "ADD"}
 	return im
 }
 
-func with(im *timeline.Image, change func(*timeline.Image)) *timeline.Image {
+func with(im *model.Image, change func(*model.Image)) *model.Image {
 	change(im)
 	return im
 }
 
-func exit(code uint32) func(*timeline.Image) { return func(im *timeline.Image) { im.Code = code } }
-func cpu(d int64) func(*timeline.Image)      { return func(im *timeline.Image) { im.CPU = d * ms } }
+func exit(code uint32) func(*model.Image) { return func(im *model.Image) { im.Code = code } }
+func cpu(d int64) func(*model.Image)      { return func(im *model.Image) { im.CPU = d * ms } }
 
-func add(runs ...*timeline.Image) *timeline.Operation {
-	call := &timeline.Call{Command: "ADD", IfName: "eth0", Runs: runs, Start: runs[0].Start}
+func add(runs ...*model.Image) *model.Operation {
+	call := &model.Call{Command: "ADD", IfName: "eth0", Runs: runs, Start: runs[0].Start}
 	for _, run := range runs {
 		call.End = max(call.End, run.End)
 	}
-	return &timeline.Operation{
-		Kind: timeline.Setup, ContainerID: "c1", Calls: []*timeline.Call{call}, Start: call.Start, End: call.End,
+	return &model.Operation{
+		Kind: model.Setup, ContainerID: "c1", Calls: []*model.Call{call}, Start: call.Start, End: call.End,
 	}
 }
 
@@ -58,7 +58,7 @@ var options = Options{
 
 func TestWhereTheTimeWent(t *testing.T) {
 	for name, test := range map[string]struct {
-		op   *timeline.Operation
+		op   *model.Operation
 		want string
 	}{
 		"the innermost command is charged": {
@@ -101,8 +101,8 @@ func TestWhereTheTimeWent(t *testing.T) {
 // However processes overlap, the parts are a partition.
 func TestThePartsSumExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var grow func(depth int) *timeline.Image
-	grow = func(depth int) *timeline.Image {
+	var grow func(depth int) *model.Image
+	grow = func(depth int) *model.Image {
 		from := random.Int64N(1000)
 		im := ran(fmt.Sprint("c", random.IntN(5)), from, from+random.Int64N(500))
 		if random.IntN(3) == 0 {
@@ -133,9 +133,9 @@ func TestThePartsSumExactly(t *testing.T) {
 func TestSlowAndFailed(t *testing.T) {
 	rules := options
 	rules.Rules = []Rule{{"PowerShell*", 100 * time.Millisecond}, {"sleep", 0}}
-	killed := with(plugin("bridge", 0, 10_040), func(im *timeline.Image) { im.Signal = "SIGKILL" })
+	killed := with(plugin("bridge", 0, 10_040), func(im *model.Image) { im.Signal = "SIGKILL" })
 	for name, test := range map[string]struct {
-		op      *timeline.Operation
+		op      *model.Operation
 		judge   Options
 		slow    []string
 		call    time.Duration
@@ -163,14 +163,14 @@ func TestSlowAndFailed(t *testing.T) {
 			add(with(plugin("b", 0, 9, with(plugin("ipam", 1, 2), exit(1)), plugin("ipam", 3, 4)), exit(1))), options, nil, 0, "b exited 1", "failed",
 		},
 		"a plugin that never ran": {
-			func() *timeline.Operation {
+			func() *model.Operation {
 				op := add(plugin("b", 0, 9))
 				op.Calls[0].NeverRun = []string{"portmap", "firewall"}
 				return op
 			}(), options, nil, 0, "portmap, firewall never ran", "failed",
 		},
 		"what was not seen whole": {
-			func() *timeline.Operation {
+			func() *model.Operation {
 				op := add(plugin("b", 0, 9))
 				op.Partial = []string{"lost events: ring full"}
 				return op
@@ -261,7 +261,7 @@ func TestCallsWithoutASandboxAreNotSampled(t *testing.T) {
 // An operation of 2,000 spans; and the decision not to keep an ordinary one.
 func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{60, 2000} {
-		var commands []*timeline.Image
+		var commands []*model.Image
 		for i := range n {
 			commands = append(commands, ran("iptables", int64(i), int64(i+1)))
 		}

@@ -3,7 +3,7 @@ package judge
 import (
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
 
@@ -33,15 +33,15 @@ type Judgement struct {
 	Reduced bool
 	// Reasons why it is kept or not, in the order of the constants.
 	Reasons []Reason
-	Calls   map[*timeline.Call]*Call
+	Calls   map[*model.Call]*Call
 	// Slow maps the commands that took longer than allowed to their threshold, SlowAgents and
 	// SlowLocks connections and waits for locks.
-	Slow       map[*timeline.Image]time.Duration
-	SlowAgents map[*timeline.Connection]time.Duration
-	SlowLocks  map[*timeline.Wait]time.Duration
+	Slow       map[*model.Image]time.Duration
+	SlowAgents map[*model.Connection]time.Duration
+	SlowLocks  map[*model.Wait]time.Duration
 	// Usual maps the plugins and commands that took longer than is usual to how long they take else; nil where
 	// nothing did.
-	Usual map[*timeline.Image]usual.Answer
+	Usual map[*model.Image]usual.Answer
 	// Findings are what the operation was the last to show of what is usual.
 	Findings []usual.Finding
 }
@@ -75,7 +75,7 @@ type Call struct {
 	// Failure describes what failed; empty if nothing did.
 	Failure string
 	// Failed is the innermost run that failed; nil if none did (one that should have followed never ran).
-	Failed *timeline.Image
+	Failed *model.Image
 	// Unusual: something in it was slower than usual, and nothing else was wrong with the call itself.
 	Unusual bool
 	// Verdict says why it was slow, slower than usual, hung or failed; nil for an ordinary call.
@@ -139,7 +139,7 @@ type finding struct {
 	// What is not certain has no remedy.
 	candidate bool
 	// agent was waited for, by a connection; nil if none was.
-	agent *timeline.Connection
+	agent *model.Connection
 	// heldUp: who was waited for, or whoever that one waited for, was stopped or frozen. known: the state that
 	// this one was in says why it took so long.
 	heldUp, known bool

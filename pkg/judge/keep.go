@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
@@ -29,7 +29,7 @@ type Sampling struct {
 	Keep []Reason
 }
 
-func (s Sampling) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason) {
+func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) {
 	if routine(op) {
 		return []Reason{NoSandbox}
 	}
@@ -59,8 +59,8 @@ func (s Sampling) reasons(op *timeline.Operation, j *Judgement) (reasons []Reaso
 }
 
 // routine reports whether an operation is a runtime's periodic query about no pod: counted, never kept.
-func routine(op *timeline.Operation) bool {
-	return !slices.ContainsFunc(op.Calls, func(c *timeline.Call) bool {
+func routine(op *model.Operation) bool {
+	return !slices.ContainsFunc(op.Calls, func(c *model.Call) bool {
 		return c.Command != "STATUS" && c.Command != "VERSION"
 	})
 }
@@ -79,7 +79,7 @@ const Annotation = "cniscope.dev/sample"
 
 // ratio is the share of operations like this one that is kept, if they are ordinary: by the
 // pod's annotation, else by its namespace, else the node's.
-func (s Sampling) ratio(op *timeline.Operation) float64 {
+func (s Sampling) ratio(op *model.Operation) float64 {
 	if op.Sandbox != nil && s.mayChoose(op.Pod.Namespace) {
 		switch word := op.Sandbox.Annotations[Annotation]; word {
 		case "always":

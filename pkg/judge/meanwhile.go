@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // meanwhile names what an agent did longest while a call waited for it, of what may as well have been done for
 // other calls: "; meanwhile agentd ran clang, for this or 2 other calls". It is charged to none of them. Empty
 // if that took less than worth of the time. What the agent does while nobody calls it, too, does not count.
-func meanwhile(c *timeline.Connection) string {
+func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
 	}
@@ -39,7 +39,7 @@ func otherCalls(n int) string {
 // deeds are those of one kind: "ran clang".
 type deeds struct {
 	says   string
-	when   []timeline.Interval
+	when   []model.Interval
 	others int // calls that they may be for as well, at most
 }
 
@@ -47,7 +47,7 @@ func (d *deeds) took() int64 { return covered(slices.Clone(d.when)) }
 
 // longest returns the deeds that took longest, of those that were perhaps for this call, or of those that were
 // for others; nil if there are none.
-func longest(all []timeline.Meanwhile, perhaps bool) (most *deeds) {
+func longest(all []model.Meanwhile, perhaps bool) (most *deeds) {
 	var kinds []*deeds
 	for _, m := range all {
 		says := deed(m)
@@ -69,16 +69,16 @@ func longest(all []timeline.Meanwhile, perhaps bool) (most *deeds) {
 }
 
 // deed says what an agent did; empty for what is only a part of that, or takes no time by itself.
-func deed(m timeline.Meanwhile) string {
+func deed(m model.Meanwhile) string {
 	if m.Image != nil {
 		return "ran " + m.Image.Name
 	}
 	switch w := m.Fact.What.(type) {
-	case *timeline.Connection:
+	case *model.Connection:
 		if w.Exchange != nil && explainsShared(w, m.When) {
 			return waitedFor(w, m.When)
 		}
-	case *timeline.Wait:
+	case *model.Wait:
 		if w.Path != "" {
 			return "waited for lock " + w.Path
 		}
@@ -87,13 +87,13 @@ func deed(m timeline.Meanwhile) string {
 }
 
 // explainsShared is explains for an exchange of which nobody knows for whom it was.
-func explainsShared(c *timeline.Connection, when timeline.Interval) bool {
+func explainsShared(c *model.Connection, when model.Interval) bool {
 	at, asks := asksFor(c, when)
 	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
 }
 
 // waitedFor names whom an agent waited for, and behind that whom that one waited for most of the time.
-func waitedFor(c *timeline.Connection, when timeline.Interval) string {
+func waitedFor(c *model.Connection, when model.Interval) string {
 	by := ""
 	for c.Work != nil {
 		next := longestExchange(c.Work, when)
@@ -111,7 +111,7 @@ func waitedFor(c *timeline.Connection, when timeline.Interval) string {
 
 // longestExchange returns the exchange that an agent waited for, on the way to its answer, for more than half of an
 // interval; nil if there is none.
-func longestExchange(w *timeline.Work, when timeline.Interval) *timeline.Connection {
+func longestExchange(w *model.Work, when model.Interval) *model.Connection {
 	b := behindOf(w, when, hadAll)
 	if b == nil {
 		return nil

@@ -3,23 +3,23 @@ package judge
 import (
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // attributed is what an agent ran, with what is known of for whom.
-func attributed(im *timeline.Image, e timeline.Evidence, periodic bool, others int) *timeline.Image {
-	im.Attribution = &timeline.Attribution{Evidence: e, Periodic: periodic, Others: make([]timeline.Key, others)}
+func attributed(im *model.Image, e model.Evidence, periodic bool, others int) *model.Image {
+	im.Attribution = &model.Attribution{Evidence: e, Periodic: periodic, Others: make([]model.Key, others)}
 	return im
 }
 
 // What may be for several calls is named, and charged to none; what is not certain has no remedy.
 func TestCandidates(t *testing.T) {
-	calling := func(own, shared []*timeline.Image) *timeline.Operation {
+	calling := func(own, shared []*model.Image) *model.Operation {
 		return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(own, shared))))
 	}
-	images := func(im ...*timeline.Image) []*timeline.Image { return im }
-	shared := func(name string, start, end int64, others int) *timeline.Image {
-		return attributed(ran(name, start, end), timeline.Candidate, false, others)
+	images := func(im ...*model.Image) []*model.Image { return im }
+	shared := func(name string, start, end int64, others int) *model.Image {
+		return attributed(ran(name, start, end), model.Candidate, false, others)
 	}
 	rulings(t, map[string]ruling{
 		"what the agent ran for one of several calls is named": {
@@ -38,17 +38,17 @@ func TestCandidates(t *testing.T) {
 			op: calling(nil, images(shared("clang", 100, 200, 2))), cause: CauseAgent, says: `from plugin p$`,
 		},
 		"control: nor is what the agent runs anyway": {
-			op: calling(nil, images(attributed(ran("ipset", 100, 900), timeline.Candidate, true, 0))), cause: CauseAgent, says: `from plugin p$`,
+			op: calling(nil, images(attributed(ran("ipset", 100, 900), model.Candidate, true, 0))), cause: CauseAgent, says: `from plugin p$`,
 		},
 		"a candidate has no remedy": {
-			op:    calling(images(attributed(ran("ipset", 100, 900), timeline.Candidate, false, 0)), nil),
+			op:    calling(images(attributed(ran("ipset", 100, 900), model.Candidate, false, 0)), nil),
 			cause: CauseCommand, says: `^800ms of 1s in ipset, by agentd at /run/a\.sock while plugin p called it$`, remedy: `^$`,
 		},
 		"what is certain has": {
-			op: calling(images(attributed(ran("ipset", 100, 900), timeline.Certain, false, 0)), nil), cause: CauseCommand, remedy: `netlink`,
+			op: calling(images(attributed(ran("ipset", 100, 900), model.Certain, false, 0)), nil), cause: CauseCommand, remedy: `netlink`,
 		},
 		"and so has what that runs": {
-			op:    calling(images(attributed(ran("sh", 100, 900, ran("ipset", 100, 900)), timeline.Certain, false, 0)), nil),
+			op:    calling(images(attributed(ran("sh", 100, 900, ran("ipset", 100, 900)), model.Certain, false, 0)), nil),
 			cause: CauseCommand, says: `in sh > ipset`, remedy: `.`,
 		},
 	})

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // Awaited is what an outage of the node's network was spent waiting for, most of the time.
@@ -17,7 +17,7 @@ type Awaited struct {
 
 // Outage says what an outage was spent waiting for; nothing where nobody looked. The first lack counts from the
 // beginning of the outage on, since it is looked for a moment later.
-func Outage(o timeline.Outage) (a Awaited) {
+func Outage(o model.Outage) (a Awaited) {
 	spent := map[event.Lack]time.Duration{}
 	last := map[event.Lack]string{}
 	for i, l := range o.Lacks {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // own returns says, the sentence of a verdict, for whoever may see the pods of one namespace only: it names no pod of
@@ -15,7 +15,7 @@ import (
 func (e *evidence) own(says string) string {
 	var others []string
 	for _, w := range e.waits {
-		lock, is := w.what.(*timeline.Wait)
+		lock, is := w.what.(*model.Wait)
 		if is && lock.Blame != nil && lock.Blame.Pod.Name != "" && lock.Blame.Pod.Namespace != e.namespace {
 			others = append(others, forPod(lock.Blame))
 		}
@@ -34,4 +34,4 @@ func (e *evidence) perhapsAnothers(f *finding) string {
 	return fmt.Sprintf("%s of %s in what an agent did, perhaps for another pod", text.Round(f.time), text.Round(e.Took))
 }
 
-func forPod(b *timeline.Blame) string { return " for pod " + b.Pod.Namespace + "/" + b.Pod.Name }
+func forPod(b *model.Blame) string { return " for pod " + b.Pod.Namespace + "/" + b.Pod.Name }

@@ -5,21 +5,21 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // Who may see one namespace only is told the same, but for pods of others and what was perhaps done for them.
 func TestOwn(t *testing.T) {
 	const lock = "/var/lib/cni/networks/pods/lock"
-	held := func(by event.Pod) *timeline.Operation {
+	held := func(by event.Pod) *model.Operation {
 		op := add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
 			waited(event.WaitLock, lock, from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}),
-			func(im *timeline.Image) { im.Facts[0].What.(*timeline.Wait).Blame = &timeline.Blame{Pod: by} })))
+			func(im *model.Image) { im.Facts[0].What.(*model.Wait).Blame = &model.Blame{Pod: by} })))
 		op.Pod = event.Pod{Namespace: "shop", Name: "web-0"}
 		return op
 	}
 	for name, test := range map[string]struct {
-		op      *timeline.Operation
+		op      *model.Operation
 		says    string // a part of it
 		own     string // likewise; empty if it is the same
 		certain bool
@@ -45,8 +45,8 @@ func TestOwn(t *testing.T) {
 
 // A name that begins another one does not leave the rest of that.
 func TestOwnLeavesNoPieceOfAName(t *testing.T) {
-	blamed := func(name string) *timeline.Wait {
-		return &timeline.Wait{Blame: &timeline.Blame{Pod: event.Pod{Namespace: "bank", Name: name}}}
+	blamed := func(name string) *model.Wait {
+		return &model.Wait{Blame: &model.Blame{Pod: event.Pod{Namespace: "bank", Name: name}}}
 	}
 	e := &evidence{namespace: "shop", waits: []wait{{what: blamed("db")}, {what: blamed("db-vault")}}}
 	if own := e.own("held by x for pod bank/db-vault; held by y for pod bank/db"); own != "held by x for another pod; held by y for another pod" {
@@ -57,7 +57,7 @@ func TestOwnLeavesNoPieceOfAName(t *testing.T) {
 // Whatever is said of a call in which an agent worked for nobody knows whom: what it ran and where is not told to
 // everybody, and is not certain.
 func TestOwnOfCandidates(t *testing.T) {
-	op := add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served(nil, []*timeline.Image{
+	op := add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served(nil, []*model.Image{
 		seen(ran("secret-tool", 20, 2270), waited(event.WaitLock, "/var/lib/bank/lock", from(20, 2260))),
 	}))))
 	v := strict.Judge(op).Calls[op.Calls[0]].Verdict

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // PartKind is what kind of thing a call's time went into.
@@ -69,8 +69,8 @@ type Part struct {
 	// Candidate is how much of Time went into what an agent did, perhaps, for another call or for itself.
 	Candidate time.Duration
 
-	peer *timeline.Connection // of the longest, to the agent; of Agents only
-	when timeline.Interval    // of the longest: when it was waited for
+	peer *model.Connection // of the longest, to the agent; of Agents only
+	when model.Interval    // of the longest: when it was waited for
 }
 
 // String phrases it for people: "command iptables (9 times)".
@@ -171,7 +171,7 @@ func (p Part) What() string {
 }
 
 // holder describes who held the lock that a wait was for; empty if unknown.
-func holder(w *timeline.Wait) string {
+func holder(w *model.Wait) string {
 	h := w.Holder
 	if h == nil || h.Name == "" && h.PID == 0 {
 		return ""
@@ -208,7 +208,7 @@ func ordinary(parent string) bool {
 
 // doing describes what the agent of a connection was found doing within an interval; empty if that is nothing.
 // It names the agent, so that nobody takes it for the plugin.
-func doing(c *timeline.Connection, when timeline.Interval) string {
+func doing(c *model.Connection, when model.Interval) string {
 	w, took := c.Work, when.End-when.Start
 	s := stateOf(w, when)
 	switch said := inWords(s); {
@@ -227,14 +227,14 @@ func doing(c *timeline.Connection, when timeline.Interval) string {
 }
 
 // nameOf is the name of the agent of a connection, or words for it.
-func nameOf(c *timeline.Connection) string {
+func nameOf(c *model.Connection) string {
 	if c.Agent == nil || c.Agent.Name == "" {
 		return "the agent"
 	}
 	return c.Agent.Name
 }
 
-func detected(d *timeline.Detection) string {
+func detected(d *model.Detection) string {
 	said := "for " + d.Address
 	if d.On != "" {
 		said += " on " + d.On
@@ -246,7 +246,7 @@ func detected(d *timeline.Detection) string {
 }
 
 // Peer names who was called, as far as known: "agentd at /run/agent.sock".
-func Peer(c *timeline.Connection) string {
+func Peer(c *model.Connection) string {
 	if c.Agent == nil || c.Agent.Name == "" {
 		return c.Address
 	}
@@ -254,7 +254,7 @@ func Peer(c *timeline.Connection) string {
 }
 
 // peerName names who was waited for by an agent: its program, or else its address.
-func peerName(c *timeline.Connection) string {
+func peerName(c *model.Connection) string {
 	switch {
 	case c.Agent != nil && c.Agent.Name != "":
 		return c.Agent.Name

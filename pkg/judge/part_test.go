@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // Of parts that are about the same the few words are the same, however often it was, and
@@ -30,7 +30,7 @@ func TestAStateIsCountedOnlyIfItCameAgain(t *testing.T) {
 	} {
 		part := Part{
 			Kind: Agents, Name: "agentd", State: "stopped", Asked: "asked by agent", Count: 2, Time: 2 * time.Second,
-			when: timeline.Interval{End: int64(longest)},
+			when: model.Interval{End: int64(longest)},
 		}
 		if got := part.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // A verdict says that the process on this node that an agent waited for was not found.
 func TestAPeerThatWasNotFoundIsNamedSo(t *testing.T) {
-	for want, c := range map[string]timeline.Connection{
+	for want, c := range map[string]model.Connection{
 		"etcd":                         {Network: "unix", Address: "/run/db", Agent: &event.Actor{Name: "etcd"}},
 		"/run/db (process not found)":  {Network: "unix", Address: "/run/db"},
 		"a process that was not found": {Network: "unix"},

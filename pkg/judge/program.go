@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // program is the confirmed or the unconfirmed runs of one command in a call, with the commands that it ran in
@@ -18,8 +18,8 @@ type program struct {
 	by      []*actor
 	time    time.Duration
 	runs    int
-	longest time.Duration   // of one run
-	slowest *timeline.Image // the longest run
+	longest time.Duration // of one run
+	slowest *model.Image  // the longest run
 	// candidate: an agent ran it, possibly for another call.
 	candidate bool
 	// inner is the name of the command that took most of the time; empty if that is the program itself.
@@ -33,7 +33,7 @@ type actor struct {
 	plugin string // the plugin that ran it, or that waited for the agent
 	// connection leads to the agent that ran it, and agent names an agent whose callers are invisible. Both are
 	// empty if the plugin ran it.
-	connection *timeline.Connection
+	connection *model.Connection
 	agent      string
 	time       time.Duration
 	runs       int

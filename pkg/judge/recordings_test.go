@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -52,7 +53,7 @@ func replay(t *testing.T, path string) (all []ruled) {
 	}
 	options.Timeline.Images, options.Timeline.Facts = 2000, 20000
 	line := timeline.New(options.Timeline)
-	take := func(ops []*timeline.Operation) {
+	take := func(ops []*model.Operation) {
 		for _, op := range ops {
 			judgement := options.Judge.Judge(op)
 			for _, call := range op.Calls {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // verbs are what a remedy may begin with: something to do, not something to think about.
@@ -49,18 +49,18 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 	who := &event.Actor{PID: 812, Name: "dbd"}
 	for _, state := range []event.AgentState{event.AgentStopped, event.AgentFrozen, event.AgentRunning, event.AgentUninterruptible, event.AgentWaiting, event.AgentIdle} {
 		for _, function := range []string{"", "nfs_wait_bit_killable", "request_wait_answer", "io_schedule", "rtnl_lock", "percpu_rwsem_wait", "synchronize_rcu", "do_something"} {
-			plain(t, remedyFor(who, who.Name, &timeline.Spent{State: state, Channel: function}))
+			plain(t, remedyFor(who, who.Name, &model.Spent{State: state, Channel: function}))
 		}
 	}
 	for _, address := range []string{"10.0.0.1:6443", "127.0.0.1:6640", "192.0.2.7:5432", "[2001:db8::1]:443", "/run/a.sock"} {
 		for _, errno := range []string{"ECONNREFUSED", "ENOENT", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "EACCES"} {
-			plain(t, refusal(&timeline.Connection{Address: address, Error: errno}).Remedy)
+			plain(t, refusal(&model.Connection{Address: address, Error: errno}).Remedy)
 		}
-		plain(t, remoteRemedy(&timeline.Connection{Address: address}))
+		plain(t, remoteRemedy(&model.Connection{Address: address}))
 	}
 	for _, killed := range []string{"", "OOM"} {
 		for _, restarted := range []bool{false, true} {
-			c := &timeline.Connection{Address: "/run/a.sock", Agent: who, Work: &timeline.Work{Own: &timeline.Image{}, Killed: killed}}
+			c := &model.Connection{Address: "/run/a.sock", Agent: who, Work: &model.Work{Own: &model.Image{}, Killed: killed}}
 			plain(t, ending(c, "p", restarted).Remedy)
 		}
 	}
@@ -71,7 +71,7 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 		plain(t, instead(command))
 		plain(t, atOnce(command))
 		for _, inner := range []string{"", "sleep"} {
-			p := program{name: command, inner: inner, by: []*actor{{plugin: "p"}}, slowest: &timeline.Image{Program: timeline.Program{Name: command, Args: []string{"-w", "show"}, Hidden: 2}}}
+			p := program{name: command, inner: inner, by: []*actor{{plugin: "p"}}, slowest: &model.Image{Program: model.Program{Name: command, Args: []string{"-w", "show"}, Hidden: 2}}}
 			plain(t, p.remedy())
 		}
 	}

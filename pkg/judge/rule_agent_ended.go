@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // The causes of agentEnded.
@@ -17,7 +17,7 @@ const (
 
 // agentEnded: the agent ended while it was called, and the plugin went on trying.
 func agentEnded(e *evidence) *finding {
-	var gone *timeline.Connection
+	var gone *model.Connection
 	for i := range e.waits {
 		if c := e.waits[i].connection(); c != nil && ended(c) && (gone == nil || c.Work.Gone > gone.Work.Gone) {
 			gone = c
@@ -26,15 +26,15 @@ func agentEnded(e *evidence) *finding {
 	if gone == nil {
 		return nil
 	}
-	time, _, plugin, _ := e.asked(func(c *timeline.Connection) bool { return c.Address == gone.Address })
+	time, _, plugin, _ := e.asked(func(c *model.Connection) bool { return c.Address == gone.Address })
 	return &finding{Verdict: ending(gone, plugin, gone.Work.Successor != nil && gone.Work.Back < e.call.End), time: time, kind: Agents, agent: gone}
 }
 
-func ended(c *timeline.Connection) bool { return c.Work != nil && c.Work.Gone != 0 }
+func ended(c *model.Connection) bool { return c.Work != nil && c.Work.Gone != 0 }
 
 // ending says how an agent ended, and whether another process answered in its place after that.
 // restarted: the call went on with that one.
-func ending(gone *timeline.Connection, plugin string, restarted bool) Verdict {
+func ending(gone *model.Connection, plugin string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
 	v, how := Verdict{Cause: CauseEnded}, "ended"
 	const why = "kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code, the journal those of a service"
@@ -58,8 +58,8 @@ func ending(gone *timeline.Connection, plugin string, restarted bool) Verdict {
 
 // endedLast returns the connection during which the agent of a run that failed ended; nil if that was not so,
 // or if the run had somebody else to call after that.
-func endedLast(run *timeline.Image) (last *timeline.Connection) {
-	for f, c := range timeline.Each[*timeline.Connection](run.Facts) {
+func endedLast(run *model.Image) (last *model.Connection) {
+	for f, c := range model.Each[*model.Connection](run.Facts) {
 		if ended(c) {
 			last = c
 		} else if last != nil && f.When.Start >= last.Work.Gone && c.Error == "" {

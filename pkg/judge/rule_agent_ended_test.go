@@ -4,24 +4,24 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // endedAt: the agent that answered a connection ended then.
-func endedAt(at int64) func(*timeline.Connection) {
-	return func(c *timeline.Connection) { c.Work.Gone = at * ms }
+func endedAt(at int64) func(*model.Connection) {
+	return func(c *model.Connection) { c.Work.Gone = at * ms }
 }
 
 // succeeded: another process answered in its place from then on.
-func succeeded(pid uint32, at int64) func(*timeline.Connection) {
-	return func(c *timeline.Connection) { c.Work.Successor, c.Work.Back = &event.Actor{PID: pid}, at*ms }
+func succeeded(pid uint32, at int64) func(*model.Connection) {
+	return func(c *model.Connection) { c.Work.Successor, c.Work.Back = &event.Actor{PID: pid}, at*ms }
 }
 
-func oom(c *timeline.Connection) { c.Work.Killed = "OOM" }
+func oom(c *model.Connection) { c.Work.Killed = "OOM" }
 
 // by is who answered a connection, with that process id.
-func by(name string, pid uint32) func(*timeline.Connection) {
-	return func(c *timeline.Connection) {
+func by(name string, pid uint32) func(*model.Connection) {
+	return func(c *model.Connection) {
 		c.Answered, c.Agent = true, &event.Actor{Process: event.Process(rune(pid)), PID: pid, Name: name}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // apiServer: a plugin, mostly IPAM, asked the API server of the cluster, and waited for it.
@@ -29,7 +29,7 @@ func apiServerRemedy(plugin string) string {
 }
 
 // isAPIServer recognises the API server by its address: port 6443 (kubeadm), or 443 of a private address.
-func isAPIServer(c *timeline.Connection) bool {
+func isAPIServer(c *model.Connection) bool {
 	if c.Network != "tcp" || c.Error != "" || c.Exchange != nil {
 		return false
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestFailed(t *testing.T) {
@@ -23,7 +23,7 @@ func TestFailed(t *testing.T) {
 			says: `^mesh exited 1; its last command: iptables-nft exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\)$`,
 		},
 		"an agent's delegate is to blame": {
-			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*timeline.Image{
+			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*model.Image{
 				with(seen(plugin("host-local", 5, 40), wrote("no address left")), exit(1)),
 			}, nil))), exit(1))),
 			cause: CauseFailed, says: `^host-local exited 1: code 11: "no address left"$`,

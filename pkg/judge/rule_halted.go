@@ -1,6 +1,8 @@
 package judge
 
-import "github.com/cniscope/cniscope/pkg/timeline"
+import (
+	"github.com/cniscope/cniscope/pkg/model"
+)
 
 // CauseHalted is that of haltedPlugin.
 const CauseHalted Cause = "plugin_stopped"
@@ -12,7 +14,7 @@ func haltedPlugin(e *evidence) *finding {
 	if most == nil || longest == nil {
 		return nil
 	}
-	h, im := longest.what.(*timeline.Halt), e.image(longest)
+	h, im := longest.what.(*model.Halt), e.image(longest)
 	return &finding{Verdict: Verdict{
 		Cause: CauseHalted, Says: most.String(), Remedy: goOn(im.PID, e.spans[longest.span].waiter(), h.State, h.By),
 	}, time: time, kind: Halts, candidate: most.Doubtful(), heldUp: true}

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestHaltedPlugin(t *testing.T) {
-	halted := func(state event.AgentState, by string) func(*timeline.Image) {
-		return func(im *timeline.Image) { fact(im, from(20, 480), &timeline.Halt{State: state, By: by}) }
+	halted := func(state event.AgentState, by string) func(*model.Image) {
+		return func(im *model.Image) { fact(im, from(20, 480), &model.Halt{State: state, By: by}) }
 	}
 	const group = "/sys/fs/cgroup/a/cgroup.freeze"
 	holder := event.Actor{PID: 812, Name: "kube-proxy", State: event.AgentStopped, By: "gdb (pid 9)"}

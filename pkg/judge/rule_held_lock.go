@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // heldLock: another process held a file's lock. iptables (legacy) and host-local have one for the node.
@@ -18,15 +18,15 @@ func heldLock(e *evidence) *finding {
 		Cause: CauseLock, Says: most.String() + e.beside(), Remedy: release(most.Name, longest),
 	}, time: time, kind: Locks, candidate: most.Doubtful()}
 	switch {
-	case longest != nil && longest.what.(*timeline.Wait).Holder.Halted():
-		h := longest.what.(*timeline.Wait).Holder
+	case longest != nil && longest.what.(*model.Wait).Holder.Halted():
+		h := longest.what.(*model.Wait).Holder
 		f.Remedy = goOn(h.PID, h.Name, h.State, h.By)
 	case path.Base(most.Name) == "xtables.lock":
 		f.Remedy = "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which takes no lock"
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"
 	case longest != nil && e.image(longest).Run != nil && e.image(longest).Run.Plugin == "host-local":
 		const own = "give host-local a smaller range or put its dataDir on tmpfs: it reads all files of a network under its lock"
-		if h := longest.what.(*timeline.Wait).Holder; h != nil && h.Name == "host-local" {
+		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name == "host-local" {
 			f.Remedy = own
 		} else {
 			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", most.Name, own)
@@ -39,7 +39,7 @@ func heldLock(e *evidence) *finding {
 // release says how to get whoever has a lock to let go of it.
 func release(name string, longest *wait) string {
 	if longest != nil {
-		if h := longest.what.(*timeline.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {
+		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {
 			return fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does under the lock", h.Name, h.PID)
 		}
 	}

@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestHeldLock(t *testing.T) {
 	const xtables = "/run/xtables.lock"
 	proxy := event.Actor{PID: 812, Name: "iptables-restor", Parent: "kube-proxy"}
-	queued := func(im *timeline.Image) {
-		w := im.Facts[0].What.(*timeline.Wait)
+	queued := func(im *model.Image) {
+		w := im.Facts[0].What.(*model.Wait)
 		w.Passed = 3
-		w.Blame = &timeline.Blame{Pod: event.Pod{Namespace: "shop", Name: "web-1"}}
+		w.Blame = &model.Blame{Pod: event.Pod{Namespace: "shop", Name: "web-1"}}
 	}
 	rulings(t, map[string]ruling{
 		"iptables waits for kube-proxy": {
@@ -24,12 +24,12 @@ func TestHeldLock(t *testing.T) {
 		"host-local queues for its own": {
 			op: but(add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
 				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),
-				func(c *timeline.Call) { c.Concurrent = 29 }),
+				func(c *model.Call) { c.Concurrent = 29 }),
 			cause: CauseLock, remedy: `^give host-local a smaller range`, report: "containernetworking/plugins#561",
 			says: `held by host-local of bridge \(pid 7\) for pod shop/web-1, then by 3 others; up to 29 other calls were under way$`,
 		},
 		"an agent's host-local queues": {
-			op: add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served([]*timeline.Image{
+			op: add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served([]*model.Image{
 				seen(plugin("host-local", 20, 2270), waited(event.WaitLock, "/var/lib/cni/networks/antrea/lock", from(20, 2260))),
 			}, nil)))),
 			cause: CauseLock, says: `^2\.24s of 2\.3s waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; else give host-local a smaller range`, report: "containernetworking/plugins#561",

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // CauseIdle is that of idleAgent.
@@ -33,7 +33,7 @@ func idleAgent(e *evidence) *finding {
 }
 
 // isQuiet reports whether an agent answered late without having done anything.
-func isQuiet(c *timeline.Connection) bool {
+func isQuiet(c *model.Connection) bool {
 	w := c.Work
 	if w == nil || c.Exchange != nil || c.Error != "" || w.Gone != 0 {
 		return false
@@ -44,19 +44,19 @@ func isQuiet(c *timeline.Connection) bool {
 	if spent(w, when, event.AgentIdle) < took/2 || float64(max(w.CPU, held)) > (1-quiet)*float64(took) {
 		return false
 	}
-	var did []timeline.Interval
+	var did []model.Interval
 	for _, im := range w.Own.Children {
-		did = append(did, timeline.Interval{Start: im.Start, End: min(im.End, when.End)})
+		did = append(did, model.Interval{Start: im.Start, End: min(im.End, when.End)})
 	}
 	for _, f := range w.Own.Facts {
 		at, counts := f.When, asks(f.Kind())
-		if c, is := f.What.(*timeline.Connection); is && c.Exchange != nil {
+		if c, is := f.What.(*model.Connection); is && c.Exchange != nil {
 			at, counts = asksFor(c, f.When)
 		} else if is {
 			counts = true
 		}
 		if counts {
-			did = append(did, timeline.Interval{Start: at.Start, End: min(at.End, when.End)})
+			did = append(did, model.Interval{Start: at.Start, End: min(at.End, when.End)})
 		}
 	}
 	for _, m := range w.Meanwhile {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 	pause = 100 * time.Millisecond
 )
 
-func isIptables(im *timeline.Image) bool {
+func isIptables(im *model.Image) bool {
 	return im.Run == nil && (strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables") || strings.HasPrefix(im.Name, "xtables"))
 }
 
@@ -60,7 +60,7 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 			continue
 		}
 		var all time.Duration
-		for f, w := range timeline.Each[*timeline.Wait](s.image.Facts) {
+		for f, w := range model.Each[*model.Wait](s.image.Facts) {
 			if d := time.Duration(f.When.End - f.When.Start); w.Kind == event.WaitSleep && d >= quantum && d < quantum*4/3 {
 				all += d
 				steps++
@@ -75,10 +75,10 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 type pauses struct {
 	time time.Duration
 	n    int
-	last *timeline.Image // the last run that failed
+	last *model.Image // the last run that failed
 }
 
-func (p *pauses) add(failed *timeline.Image, d time.Duration) {
+func (p *pauses) add(failed *model.Image, d time.Duration) {
 	p.time += d
 	p.n++
 	p.last = failed
@@ -95,7 +95,7 @@ func (e *evidence) iptablesAgain() (locked, refused pauses) {
 		if e.spans[i].agent != nil {
 			continue // what an agent runs one after another may be for several calls
 		}
-		var failed *timeline.Image
+		var failed *model.Image
 		for _, child := range e.spans[i].image.Children {
 			if !isIptables(child) {
 				continue
@@ -119,11 +119,11 @@ func (e *evidence) iptablesAgain() (locked, refused pauses) {
 }
 
 // isNFT reports whether an iptables is of the nft backend, by its name or by what it asked of the kernel.
-func isNFT(im *timeline.Image) bool {
+func isNFT(im *model.Image) bool {
 	if strings.Contains(im.Name, "-nft") {
 		return true
 	}
-	for _, r := range timeline.Each[*timeline.Request](im.Facts) {
+	for _, r := range model.Each[*model.Request](im.Facts) {
 		if r.Protocol == "nf_tables" || r.Protocol == "nft_compat" {
 			return true
 		}

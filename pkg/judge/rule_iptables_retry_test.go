@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestIptablesRetry(t *testing.T) {
-	naps := func(each int64, n int) []func(*timeline.Image) {
-		var all []func(*timeline.Image)
+	naps := func(each int64, n int) []func(*model.Image) {
+		var all []func(*model.Image)
 		for i := range int64(n) {
 			all = append(all, waited(event.WaitSleep, "pselect6", from(10+i*each, 10+(i+1)*each)))
 		}

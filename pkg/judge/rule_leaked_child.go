@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // leakedChild: a plugin's caller reads its standard output until the last process closes it. Here that was
 // a child that the plugin left behind: the call went on when it ended.
 func leakedChild(e *evidence) (worst *finding) {
-	look := func(runs []*timeline.Image, end int64, kind PartKind) {
+	look := func(runs []*model.Image, end int64, kind PartKind) {
 		for i, run := range runs {
 			if run.Run == nil || !run.Ended {
 				continue
@@ -26,7 +26,7 @@ func leakedChild(e *evidence) (worst *finding) {
 		}
 	}
 	for _, run := range e.call.Runs {
-		run.Walk(func(im *timeline.Image) {
+		run.Walk(func(im *model.Image) {
 			if im.Run != nil && im.Ended {
 				look(im.Children, im.End, Waiting)
 			}
@@ -37,7 +37,7 @@ func leakedChild(e *evidence) (worst *finding) {
 }
 
 // leaked reports whether what came after a run waited for a child that the run left behind.
-func leaked(run *timeline.Image, next int64) *finding {
+func leaked(run *model.Image, next int64) *finding {
 	child := outlived(run)
 	if child == nil || !child.Ended || child.Unseen {
 		return nil
@@ -54,9 +54,9 @@ func leaked(run *timeline.Image, next int64) *finding {
 	}, time: gap}
 }
 
-func outlived(run *timeline.Image) (last *timeline.Image) {
-	var look func(*timeline.Image)
-	look = func(im *timeline.Image) {
+func outlived(run *model.Image) (last *model.Image) {
+	var look func(*model.Image)
+	look = func(im *model.Image) {
 		for _, child := range im.Children {
 			if child.Outlived && (last == nil || child.End > last.End) {
 				last = child

@@ -3,15 +3,15 @@ package judge
 import (
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestManyCommands(t *testing.T) {
-	dozens := func(n int) []*timeline.Image {
-		return append(several(n, func(i int64) *timeline.Image { return ran("iptables", 20*i, 20*i+15) }), ran("ip", 20*int64(n), 20*int64(n)+5))
+	dozens := func(n int) []*model.Image {
+		return append(several(n, func(i int64) *model.Image { return ran("iptables", 20*i, 20*i+15) }), ran("ip", 20*int64(n), 20*int64(n)+5))
 	}
-	compiles := func(n, each int64) []*timeline.Image {
-		return append(dozens(50), several(int(n), func(i int64) *timeline.Image { return ran("clang", 1010+i*each, 1010+(i+1)*each) })...)
+	compiles := func(n, each int64) []*model.Image {
+		return append(dozens(50), several(int(n), func(i int64) *model.Image { return ran("clang", 1010+i*each, 1010+(i+1)*each) })...)
 	}
 	rulings(t, map[string]ruling{
 		"dozens of iptables": {
@@ -36,9 +36,9 @@ func TestManyCommands(t *testing.T) {
 			cause: CauseCommands, says: `^1\.66s of 1\.91s in 57 commands, 800ms of it in 5 runs of clang$`,
 		},
 		"less than half of them are of one program": {
-			op: add(plugin("p", 0, 1010, append(append(several(20, func(i int64) *timeline.Image { return ran("ip", 20*i, 20*i+15) }),
-				several(14, func(i int64) *timeline.Image { return ran("nft", 400+20*i, 400+20*i+10) })...),
-				several(16, func(i int64) *timeline.Image { return ran("tc", 680+20*i, 680+20*i+10) })...)...)),
+			op: add(plugin("p", 0, 1010, append(append(several(20, func(i int64) *model.Image { return ran("ip", 20*i, 20*i+15) }),
+				several(14, func(i int64) *model.Image { return ran("nft", 400+20*i, 400+20*i+10) })...),
+				several(16, func(i int64) *model.Image { return ran("tc", 680+20*i, 680+20*i+10) })...)...)),
 			cause: CauseCommands, says: `^600ms of 1\.01s in 50 commands, 300ms of it in 20 runs of ip$`,
 		},
 		"control: a few take most of it": {

@@ -3,11 +3,11 @@ package judge
 import (
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestMissing(t *testing.T) {
-	never := func(c *timeline.Call) { c.NeverRun = []string{"portmap"} }
+	never := func(c *model.Call) { c.NeverRun = []string{"portmap"} }
 	rulings(t, map[string]ruling{
 		"the next plugin never ran": {
 			op: but(add(plugin("p", 0, 50)), never), cause: CauseMissing, says: `^plugin "portmap" never ran \(missing binary\?\)$`, remedy: `bin folder`, report: "containerd/containerd#8419",

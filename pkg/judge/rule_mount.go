@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // CauseMount is that of slowMount.
@@ -14,19 +14,19 @@ const CauseMount Cause = "mount"
 
 // slowMount: a mount, bind or unmount waited for a file system, or for whoever serves it.
 func slowMount(e *evidence) *finding {
-	sum, longest, n := e.waited(func(w *wait) bool { _, is := w.what.(*timeline.Mount); return is })
+	sum, longest, n := e.waited(func(w *wait) bool { _, is := w.what.(*model.Mount); return is })
 	if longest == nil {
 		return nil
 	}
 	return &finding{time: sum, kind: SystemCalls, candidate: longest.candidate, Verdict: Verdict{
 		Cause:  CauseMount,
-		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*timeline.Mount)), times(n), longest.part.In),
+		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*model.Mount)), times(n), longest.part.In),
 		Remedy: CauseMount.remedy(),
 	}}
 }
 
 // Mounting describes what was mounted where: "mount of /run/netns/a (bind, from /proc/7/ns/net)".
-func Mounting(m *timeline.Mount) string {
+func Mounting(m *model.Mount) string {
 	said, more := "mount of ", slices.Clone(m.Flags)
 	if m.Name == "umount2" {
 		said = "unmount of "
@@ -47,6 +47,6 @@ func Mounting(m *timeline.Mount) string {
 	return said
 }
 
-func mountPart(s *span, what timeline.What) Part {
-	return Part{Kind: SystemCalls, Name: what.(*timeline.Mount).Name, In: cmp.Or(s.waiter(), s.image.Name)}
+func mountPart(s *span, what model.What) Part {
+	return Part{Kind: SystemCalls, Name: what.(*model.Mount).Name, In: cmp.Or(s.waiter(), s.image.Name)}
 }

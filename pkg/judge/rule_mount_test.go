@@ -4,17 +4,17 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // mounting is that an image bound a path for so long.
-func mounting(when timeline.Interval, change ...func(*event.Mount)) func(*timeline.Image) {
-	return func(im *timeline.Image) {
+func mounting(when model.Interval, change ...func(*event.Mount)) func(*model.Image) {
+	return func(im *model.Image) {
 		m := &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/netns/a", Flags: []string{"bind"}}
 		for _, f := range change {
 			f(m)
 		}
-		fact(im, when, &timeline.Mount{Mount: m})
+		fact(im, when, &model.Mount{Mount: m})
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestNetworkConfiguration(t *testing.T) {
@@ -14,7 +14,7 @@ func TestNetworkConfiguration(t *testing.T) {
 		},
 		"control: for something else": {op: add(seen(plugin("p", 0, 500), waited(event.WaitCall, "fsync", from(10, 480)))), cause: CauseSystemCall},
 		"an agent of unknown name asks for it": {
-			op: add(seen(plugin("p", 0, 500), dialled("unix", "/run/a.sock", from(0, 490), served(nil, nil), func(c *timeline.Connection) {
+			op: add(seen(plugin("p", 0, 500), dialled("unix", "/run/a.sock", from(0, 490), served(nil, nil), func(c *model.Connection) {
 				c.Work.Own.Name = ""
 				asked("RTM_NEWLINK", from(10, 480))(c.Work.Own)
 			}))),

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // refusedAgent: nobody answers where the plugin calls, and it goes on trying.
@@ -24,7 +24,7 @@ func isRefused(w *wait) bool {
 	return c != nil && c.Error != "" && c.Exchange == nil
 }
 
-func refusal(c *timeline.Connection) Verdict {
+func refusal(c *model.Connection) Verdict {
 	often := "once"
 	if c.Tries > 1 {
 		often = fmt.Sprintf("%d times", c.Tries)
@@ -38,7 +38,7 @@ func refusal(c *timeline.Connection) Verdict {
 }
 
 // unanswered says how to have somebody answer there, by the errno of a failed connection.
-func unanswered(c *timeline.Connection) string {
+func unanswered(c *model.Connection) string {
 	host := c.Address
 	if to, err := netip.ParseAddrPort(host); err == nil {
 		host = to.Addr().String()
@@ -53,9 +53,9 @@ func unanswered(c *timeline.Connection) string {
 }
 
 // refusedLast returns a failed run's unanswered connection if it was the last: else the run did without.
-func refusedLast(run *timeline.Image) (last *timeline.Connection) {
+func refusedLast(run *model.Image) (last *model.Connection) {
 	end := int64(0)
-	for f, c := range timeline.Each[*timeline.Connection](run.Facts) {
+	for f, c := range model.Each[*model.Connection](run.Facts) {
 		// Every program of the C library asks for a cache of names first (nscd(8)).
 		if !strings.Contains(c.Address, "/nscd/") && (last == nil || f.When.End >= end) {
 			last, end = c, f.When.End

@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // slowAgent: an agent took the time, and nothing that it ran or asked for explains it.
 func slowAgent(e *evidence) *finding {
-	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool { return c.Error == "" && c.Exchange == nil })
+	time, worst, _, _ := e.asked(func(c *model.Connection) bool { return c.Error == "" && c.Exchange == nil })
 	if worst == nil {
 		return nil
 	}
@@ -19,7 +19,7 @@ func slowAgent(e *evidence) *finding {
 }
 
 // calling describes the part that a connection belongs to.
-func (e *evidence) calling(c *timeline.Connection) string {
+func (e *evidence) calling(c *model.Connection) string {
 	for i := range e.Parts {
 		if p := &e.Parts[i]; p.Kind == Agents && (p.Name == Peer(c) || p.peer == c) {
 			return p.String()
@@ -29,12 +29,12 @@ func (e *evidence) calling(c *timeline.Connection) string {
 }
 
 // agentRemedy says what to do about an agent that nothing else explains.
-func agentRemedy(c *timeline.Connection) string {
+func agentRemedy(c *model.Connection) string {
 	if c.Work != nil {
 		when := calledFor(c)
 		state := stateOf(c.Work, when)
 		if half := (when.End - when.Start) / 2; state == nil && c.Work.CPU >= half {
-			state = &timeline.Spent{State: event.AgentRunning}
+			state = &model.Spent{State: event.AgentRunning}
 		} else if state != nil && state.State == event.AgentRunning && state.Time < half {
 			state = nil
 		}

@@ -3,7 +3,7 @@ package judge
 import (
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestSlowAgent(t *testing.T) {
@@ -14,11 +14,11 @@ func TestSlowAgent(t *testing.T) {
 		},
 		"what it does is known": {
 			op: add(seen(plugin("cilium-cni", 0, 1000), dialled("unix", "/run/cilium.sock", from(10, 950), served(nil, nil),
-				func(c *timeline.Connection) { c.Work.CPU = 900 * ms }))),
+				func(c *model.Connection) { c.Work.CPU = 900 * ms }))),
 			cause: CauseAgent, says: `calling agentd at /run/cilium\.sock, from plugin cilium-cni; agentd was on a CPU for 900ms of it$`,
 		},
 		"control: it runs something that takes so long": {
-			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*timeline.Image{ran("conntrack", 10, 900)}, nil)))),
+			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{ran("conntrack", 10, 900)}, nil)))),
 			cause: CauseCommand,
 		},
 		"control: it answers at once": {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // CausePeer is that of slowPeer.
@@ -27,14 +27,14 @@ func slowPeer(e *evidence) *finding {
 
 // peerRemedy says what to do about whoever an agent waited for within an interval; empty if nobody knows
 // what that one did meanwhile.
-func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
+func peerRemedy(c *model.Connection, when model.Interval) string {
 	if c.Agent == nil || c.Agent.PID == 0 {
 		return remoteRemedy(c)
 	}
 	if r := remedyFor(c.Agent, peerName(c), stateOf(c.Work, when)); r != "" || c.Work == nil || len(c.Work.States) == 0 {
 		return r
 	}
-	for f, next := range timeline.Each[*timeline.Connection](c.Work.Own.Facts) {
+	for f, next := range model.Each[*model.Connection](c.Work.Own.Facts) {
 		if next.Exchange != nil && min(f.When.End, when.End)-max(f.When.Start, when.Start) > (when.End-when.Start)/2 {
 			return "" // perhaps it waited for that one
 		}
@@ -42,7 +42,7 @@ func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
 	return fmt.Sprintf("read what %s (pid %d) logged at that time: it took that long to answer, and is not seen to wait for anybody itself", peerName(c), c.Agent.PID)
 }
 
-func remoteRemedy(c *timeline.Connection) string {
+func remoteRemedy(c *model.Connection) string {
 	to, err := netip.ParseAddrPort(c.Address)
 	switch {
 	case err != nil:

@@ -1,13 +1,15 @@
 package judge
 
-import "github.com/cniscope/cniscope/pkg/timeline"
+import (
+	"github.com/cniscope/cniscope/pkg/model"
+)
 
 // CauseStopped is that of stoppedAgent.
 const CauseStopped Cause = "agent_stopped"
 
 // stoppedAgent: a signal, a debugger or the freezer of its cgroup had stopped the agent for most of the time.
 func stoppedAgent(e *evidence) *finding {
-	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool {
+	time, worst, _, _ := e.asked(func(c *model.Connection) bool {
 		return c.Work != nil && c.Exchange == nil && wasHalted(c, calledFor(c))
 	})
 	if worst == nil {
@@ -19,6 +21,6 @@ func stoppedAgent(e *evidence) *finding {
 }
 
 // calledFor is when an agent was called by a connection.
-func calledFor(c *timeline.Connection) timeline.Interval {
-	return timeline.Interval{Start: c.Work.Own.Start, End: c.Work.Own.End}
+func calledFor(c *model.Connection) model.Interval {
+	return model.Interval{Start: c.Work.Own.Start, End: c.Work.Own.End}
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // ruling is a call and what is to be said of it.
 type ruling struct {
-	op *timeline.Operation
+	op *model.Operation
 	// cause is the word; empty if there is to be no verdict.
 	cause Cause
 	// says and remedy are regular expressions; report is the public report.
@@ -46,15 +46,15 @@ func rulings(t *testing.T, table map[string]ruling) {
 	}
 }
 
-func delayed(d int64) func(*timeline.Image) {
-	return func(im *timeline.Image) { im.RunDelay = d * ms }
+func delayed(d int64) func(*model.Image) {
+	return func(im *model.Image) { im.RunDelay = d * ms }
 }
 
-func outliving(im *timeline.Image) { im.Outlived = true }
+func outliving(im *model.Image) { im.Outlived = true }
 
-func killed(im *timeline.Image) { im.Signal = "SIGKILL" }
+func killed(im *model.Image) { im.Signal = "SIGKILL" }
 
-func several(n int, one func(int64) *timeline.Image) (all []*timeline.Image) {
+func several(n int, one func(int64) *model.Image) (all []*model.Image) {
 	for i := range int64(n) {
 		all = append(all, one(i))
 	}
@@ -62,14 +62,14 @@ func several(n int, one func(int64) *timeline.Image) (all []*timeline.Image) {
 }
 
 // dialled is a connection, and what is special about it.
-func dialled(network, address string, when timeline.Interval, change ...func(*timeline.Connection)) func(*timeline.Image) {
-	return func(im *timeline.Image) {
-		c := &timeline.Connection{Network: network, Address: address, Tries: 1}
+func dialled(network, address string, when model.Interval, change ...func(*model.Connection)) func(*model.Image) {
+	return func(im *model.Image) {
+		c := &model.Connection{Network: network, Address: address, Tries: 1}
 		for _, f := range change {
 			f(c)
 		}
 		if c.Work != nil {
-			for _, work := range []*timeline.Image{c.Work.Own, c.Work.Shared} {
+			for _, work := range []*model.Image{c.Work.Own, c.Work.Shared} {
 				work.Start, work.End = when.Start, when.End
 			}
 		}
@@ -77,20 +77,20 @@ func dialled(network, address string, when timeline.Interval, change ...func(*ti
 	}
 }
 
-func turnedDown(tries int, why string) func(*timeline.Connection) {
-	return func(c *timeline.Connection) { c.Tries, c.Error = tries, why }
+func turnedDown(tries int, why string) func(*model.Connection) {
+	return func(c *model.Connection) { c.Tries, c.Error = tries, why }
 }
 
 // served is what a server did meanwhile, for this call and for nobody knows whom.
-func served(own, shared []*timeline.Image) func(*timeline.Connection) {
-	return func(c *timeline.Connection) {
-		image := func(children []*timeline.Image) *timeline.Image {
-			return &timeline.Image{Program: timeline.Program{Name: "agentd"}, Exit: timeline.Exit{Ended: true}, Children: children}
+func served(own, shared []*model.Image) func(*model.Connection) {
+	return func(c *model.Connection) {
+		image := func(children []*model.Image) *model.Image {
+			return &model.Image{Program: model.Program{Name: "agentd"}, Exit: model.Exit{Ended: true}, Children: children}
 		}
 		c.Agent = &event.Actor{PID: 44, Name: "agentd"}
-		c.Work = &timeline.Work{Own: image(own), Shared: image(shared)}
+		c.Work = &model.Work{Own: image(own), Shared: image(shared)}
 		for _, im := range shared {
-			m := timeline.Meanwhile{When: timeline.Interval{Start: im.Start, End: im.End}, Image: im, Perhaps: true}
+			m := model.Meanwhile{When: model.Interval{Start: im.Start, End: im.End}, Image: im, Perhaps: true}
 			if im.Attribution != nil {
 				m.Attribution = *im.Attribution
 			}
@@ -100,16 +100,16 @@ func served(own, shared []*timeline.Image) func(*timeline.Connection) {
 }
 
 // refused is a request to add a packet filter's rule that the kernel refused.
-func refused(name, errno string, when timeline.Interval) func(*timeline.Image) {
-	return func(im *timeline.Image) {
-		fact(im, when, &timeline.Request{
+func refused(name, errno string, when model.Interval) func(*model.Image) {
+	return func(im *model.Image) {
+		fact(im, when, &model.Request{
 			Request: &event.Request{Protocol: "nf_tables", Verb: event.VerbAdd, Name: name}, Answer: &event.Answer{Error: errno},
 		})
 	}
 }
 
-func wrote(message string) func(*timeline.Image) {
-	return func(im *timeline.Image) { im.Run.Result = &event.Result{Code: 11, Message: message} }
+func wrote(message string) func(*model.Image) {
+	return func(im *model.Image) { im.Run.Result = &event.Result{Code: 11, Message: message} }
 }
 
 // What holds of every verdict.
@@ -132,11 +132,11 @@ func TestVerdicts(t *testing.T) {
 			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^p killed by SIGKILL after 20ms$`,
 		},
 		"a write to the CNI folder meanwhile blocked the others": {
-			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *timeline.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
+			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *model.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
 			says: `waiting for lock /run/l; the CNI folder was written meanwhile, so for up to 300ms no other call of the node could begin$`,
 		},
 		"a call that hung has one, whatever the limit": {
-			op: but(add(seen(plugin("p", 0, 90), waited(event.WaitLock, "/run/l", from(0, 80)))), func(c *timeline.Call) { c.Hung = true }), cause: CauseLock, says: `^80ms of 90ms`,
+			op: but(add(seen(plugin("p", 0, 90), waited(event.WaitLock, "/run/l", from(0, 80)))), func(c *model.Call) { c.Hung = true }), cause: CauseLock, says: `^80ms of 90ms`,
 		},
 		"what a command left behind did, nobody waited for": {
 			op:    add(seen(plugin("p", 0, 500, with(ran("daemon", 10, 900), outliving)), slept(from(20, 500)))),
@@ -149,7 +149,7 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
-func but(op *timeline.Operation, change func(*timeline.Call)) *timeline.Operation {
+func but(op *model.Operation, change func(*model.Call)) *model.Operation {
 	change(op.Calls[0])
 	return op
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestWhoseRatioCounts(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhoseRatioCounts(t *testing.T) {
 		{"shop", "NaN", 1},
 		{"shop", "yes please", 1},
 	} {
-		op := &timeline.Operation{Pod: event.Pod{Namespace: test.namespace}}
+		op := &model.Operation{Pod: event.Pod{Namespace: test.namespace}}
 		if test.annotation != "" {
 			op.Sandbox = &event.Sandbox{Annotations: map[string]string{Annotation: test.annotation}}
 		}
@@ -77,7 +77,7 @@ func TestPatternsOfCommands(t *testing.T) {
 		{"ip", "/sbin/ip", time.Second},
 		{"[", "/usr/bin/[", time.Second}, // a broken pattern matches nothing
 	} {
-		if got := o.threshold(&timeline.Image{Program: timeline.Program{Name: test.name, File: test.file}}); got != test.want {
+		if got := o.threshold(&model.Image{Program: model.Program{Name: test.name, File: test.file}}); got != test.want {
 			t.Errorf("%q %q: %s, want %s", test.name, test.file, got, test.want)
 		}
 	}

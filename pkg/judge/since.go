@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // sinceBefore takes the waits for one who was stopped or frozen back over the times before them in which the agent
@@ -16,7 +16,7 @@ import (
 // has only the last, which may have begun late. Who was halted when first looked at had stopped before that; since
 // when, nobody saw. So it must be known to have been halted for more than half of the whole, and never to have been
 // anything else in the time that is added; nor may the agent have been busy then.
-func (b *behind) sinceBefore(w *timeline.Work, steps []step, exchanges []*timeline.Connection, counts []timeline.Interval, when timeline.Interval) {
+func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Connection, counts []model.Interval, when model.Interval) {
 	underWay := notWhole(steps, exchanges, counts)
 	var counting []int
 	for i := range steps {
@@ -26,9 +26,9 @@ func (b *behind) sinceBefore(w *timeline.Work, steps []step, exchanges []*timeli
 	}
 	slices.SortFunc(counting, func(x, y int) int { return cmp.Compare(counts[x].Start, counts[y].Start) })
 	free := when.Start // nothing counts from then on until the next that does
-	var gaps []timeline.Interval
+	var gaps []model.Interval
 	for _, i := range counting {
-		gaps = append(gaps, timeline.Interval{Start: free, End: counts[i].Start})
+		gaps = append(gaps, model.Interval{Start: free, End: counts[i].Start})
 		free = counts[i].End
 	}
 	for n, i := range slices.Backward(counting) {
@@ -39,7 +39,7 @@ func (b *behind) sinceBefore(w *timeline.Work, steps []step, exchanges []*timeli
 		if !known {
 			continue
 		}
-		c, since := exchanges[first], timeline.Interval{End: counts[i].Start}
+		c, since := exchanges[first], model.Interval{End: counts[i].Start}
 		for _, gap := range slices.Backward(gaps[:n+1]) {
 			gap.Start = max(gap.Start, steps[first].Start)
 			if since.Start = gap.Start; gap.Start >= gap.End || steps[first].End < gap.End {
@@ -58,7 +58,7 @@ func (b *behind) sinceBefore(w *timeline.Work, steps []step, exchanges []*timeli
 
 // notWhole returns, by process, the exchange with it that began first, and of these ended last, among those that do not
 // count for the whole of their time.
-func notWhole(steps []step, exchanges []*timeline.Connection, counts []timeline.Interval) map[event.Process]int {
+func notWhole(steps []step, exchanges []*model.Connection, counts []model.Interval) map[event.Process]int {
 	all := map[event.Process]int{}
 	for i, c := range exchanges {
 		if c == nil || c.Work == nil || c.Agent.Process == "" || counts[i] == steps[i].Interval {
@@ -74,11 +74,11 @@ func notWhole(steps []step, exchanges []*timeline.Connection, counts []timeline.
 
 // haltedSince reports whether the agent of a connection was stopped or frozen from the beginning of an interval
 // until an instant after it, as far as anybody looked.
-func haltedSince(c *timeline.Connection, when timeline.Interval, until int64) bool {
+func haltedSince(c *model.Connection, when model.Interval, until int64) bool {
 	for _, s := range c.Work.Spent(when) {
 		if !slices.Contains(halted, s.State) {
 			return false
 		}
 	}
-	return wasHalted(c, timeline.Interval{Start: when.Start, End: until})
+	return wasHalted(c, model.Interval{Start: when.Start, End: until})
 }

@@ -4,21 +4,21 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // An agent is followed only once it is waited for: what it had asked by then has no beginning.
 func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
-	stopped := func(start, end int64) func(*timeline.Connection) {
+	stopped := func(start, end int64) func(*model.Connection) {
 		return was(event.AgentStopped, "do_signal_stop", from(start, end))
 	}
 	// dbd asks the store at 400 ms, which is found stopped, and has another exchange with it under way, of
 	// which there is more to say.
-	behind := func(early *timeline.Fact, more ...func(*timeline.Connection)) *timeline.Operation {
+	behind := func(early *model.Fact, more ...func(*model.Connection)) *model.Operation {
 		late := waits("store", from(400, 970), stopped(400, 970))
 		return calling(did(waits("dbd", from(10, 980), append(more, did(late, early))...)))
 	}
-	since := func(end int64, state ...func(*timeline.Connection)) *timeline.Fact {
+	since := func(end int64, state ...func(*model.Connection)) *model.Fact {
 		return waits("store", from(10, end), append(state, clipped)...)
 	}
 	rulings(t, map[string]ruling{
@@ -44,7 +44,7 @@ func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
 		},
 		"while it did something short itself": {
 			op: calling(did(waits("dbd", from(10, 980), unasked, stopped(10, 980)),
-				&timeline.Fact{When: from(500, 501), What: &timeline.Request{Request: &event.Request{Name: "RTM_SETLINK"}}, Attribution: &timeline.Attribution{Evidence: timeline.Candidate}})),
+				&model.Fact{When: from(500, 501), What: &model.Request{Request: &event.Request{Name: "RTM_SETLINK"}}, Attribution: &model.Attribution{Evidence: model.Candidate}})),
 			cause: CausePeer, says: `^969ms of 1s waiting for dbd \(stopped\), asked by agentd`,
 		},
 		"control: the peer was at work first": {
@@ -57,7 +57,7 @@ func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
 		},
 		"control: who asked it was busy": {
 			op: behind(since(990, stopped(100, 990)), was(event.AgentRunning, "", from(10, 390)),
-				func(c *timeline.Connection) { c.Work.CPU = 380 * ms }),
+				func(c *model.Connection) { c.Work.CPU = 380 * ms }),
 			cause: CausePeer, says: `^570ms of 1s waiting for store \(stopped\), asked by dbd`,
 		},
 		"control: it is another process that was stopped": {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // Thresholds are how long things may take before they count as slow; 0 means any time.
@@ -32,8 +32,8 @@ type Rule struct {
 }
 
 // mark notes what took too long in a run of a call and below it.
-func (t Thresholds) mark(j *Judgement, c *Call, call *timeline.Call, run *timeline.Image) {
-	run.Walk(func(im *timeline.Image) {
+func (t Thresholds) mark(j *Judgement, c *Call, call *model.Call, run *model.Image) {
+	run.Walk(func(im *model.Image) {
 		if limit := t.threshold(im); limit > 0 && time.Duration(im.End-im.Start) > limit {
 			j.Slow[im] = limit
 			c.SlowCommands++
@@ -43,11 +43,11 @@ func (t Thresholds) mark(j *Judgement, c *Call, call *timeline.Call, run *timeli
 }
 
 // markFacts notes an image's connections and lock waits that took too long before the end of the call.
-func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *timeline.Image) {
-	beyond := func(i timeline.Interval, limit time.Duration) bool {
+func (t Thresholds) markFacts(j *Judgement, c *Call, call *model.Call, im *model.Image) {
+	beyond := func(i model.Interval, limit time.Duration) bool {
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
 	}
-	for f, made := range timeline.Each[*timeline.Connection](im.Facts) {
+	for f, made := range model.Each[*model.Connection](im.Facts) {
 		at := f.When
 		if made.Exchange != nil {
 			var asks bool
@@ -63,7 +63,7 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *ti
 			t.markFacts(j, c, call, made.Work.Own)
 		}
 	}
-	for f, w := range timeline.Each[*timeline.Wait](im.Facts) {
+	for f, w := range model.Each[*model.Wait](im.Facts) {
 		if (w.Kind == event.WaitLock || w.Kind == event.WaitMutex) && beyond(f.When, t.Lock) {
 			j.SlowLocks[w] = t.Lock
 			c.SlowLocks++
@@ -72,7 +72,7 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *ti
 }
 
 // threshold returns how long im may take; 0 if that is any time, or if it is no command.
-func (t Thresholds) threshold(im *timeline.Image) time.Duration {
+func (t Thresholds) threshold(im *model.Image) time.Duration {
 	if im.Run != nil {
 		return 0
 	}

@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestWhatIsSlowInside(t *testing.T) {
 	options := Options{Thresholds{Agent: 50 * time.Millisecond, Lock: 20 * time.Millisecond}, Sampling{Keep: []Reason{Slow}}}
 	// served is a call of an agent that itself waits for a lock meanwhile.
-	served := func(lock timeline.Interval) func(*timeline.Image) {
-		return func(im *timeline.Image) {
+	served := func(lock model.Interval) func(*model.Image) {
+		return func(im *model.Image) {
 			called(from(10, 40))(im)
 			own := seen(ran("agentd", 10, 40), waited(event.WaitLock, "/run/l", lock))
-			connected(im).Work = &timeline.Work{Own: own, Shared: ran("agentd", 10, 40)}
+			connected(im).Work = &model.Work{Own: own, Shared: ran("agentd", 10, 40)}
 		}
 	}
 	for name, test := range map[string]struct {
-		run  *timeline.Image
+		run  *model.Image
 		want string
 	}{
 		"an agent that answers in time":            {seen(plugin("p", 0, 100), called(from(10, 60))), "0 agents, 0 locks"},

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // span is an image, clipped to the time in which its call could have waited for it.
 type span struct {
-	image *timeline.Image
+	image *model.Image
 	depth int
 	outer string // name of the outermost command around it; empty if there is none
 	// top is the index of the outermost command that it is part of, which may be itself; for
@@ -17,8 +17,8 @@ type span struct {
 	top int
 	// agent is the connection that was answered, if the image stands for the agent's own work;
 	// served the connection on whose behalf an agent ran the image. plugin is who called.
-	agent, served *timeline.Connection
-	// ranBy names the agent that ran the image, if its callers are invisible (timeline.Image.By).
+	agent, served *model.Connection
+	// ranBy names the agent that ran the image, if its callers are invisible (model.Image.By).
 	ranBy string
 	// behind is whom the agent waited for in its turn; nil if it is none, or if nothing is known of that.
 	behind *behind
@@ -30,7 +30,7 @@ type span struct {
 	again  bool
 	plugin string
 	leaves bool // the innermost run around it exited by itself, so it did not wait for what outlived it
-	// candidate: an agent ran it while it was called, which proves nothing (timeline.Candidate).
+	// candidate: an agent ran it while it was called, which proves nothing (model.Candidate).
 	candidate  bool
 	start, end int64
 	own        int64 // ns in which it was the innermost and waited for nothing known
@@ -50,10 +50,10 @@ func (s *span) waiter() string {
 
 // flatten lists the images of a call, parents before children: runs, what they started, and
 // what agents did for them, below the connection.
-func flatten(call *timeline.Call) []span {
+func flatten(call *model.Call) []span {
 	n := 0
 	for _, run := range call.Runs {
-		run.Walk(func(*timeline.Image) { n++ })
+		run.Walk(func(*model.Image) { n++ })
 	}
 	spans := make([]span, 0, n)
 	for _, run := range call.Runs {
@@ -64,7 +64,7 @@ func flatten(call *timeline.Call) []span {
 
 // flattenImage lists an image and what is below it. A child is clipped to its parent's time: nobody waited
 // for it after that. What outlived a run that exited by itself was not waited for at all.
-func flattenImage(spans []span, im *timeline.Image, parent span) []span {
+func flattenImage(spans []span, im *model.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
 		plugin: parent.plugin, via: parent.via, ranBy: ranBy(im, parent), had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
@@ -83,7 +83,7 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 		s.top = len(spans)
 	}
 	if s.agent != nil && s.end > s.start {
-		s.behind = behindOf(s.agent.Work, timeline.Interval{Start: s.start, End: s.end}, s.had)
+		s.behind = behindOf(s.agent.Work, model.Interval{Start: s.start, End: s.end}, s.had)
 	}
 	spans = append(spans, s)
 	switch {
@@ -107,7 +107,7 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 }
 
 // ranBy names the agent that ran an image, or what the image belongs to, if its callers are invisible.
-func ranBy(im *timeline.Image, parent span) string {
+func ranBy(im *model.Image, parent span) string {
 	if im.By != nil {
 		return im.By.Name
 	}
@@ -115,11 +115,11 @@ func ranBy(im *timeline.Image, parent span) string {
 }
 
 // flattenAgents lists what agents did that an image, or the agent that it stands for, called.
-func flattenAgents(spans []span, im *timeline.Image, s span) []span {
+func flattenAgents(spans []span, im *model.Image, s span) []span {
 	caller := s.served
 	inAgent := caller != nil && im == caller.Work.Own
 	// Work.Shared is left out: it may have been done for other calls.
-	for f, c := range timeline.Each[*timeline.Connection](im.Facts) {
+	for f, c := range model.Each[*model.Connection](im.Facts) {
 		if c.Work == nil || c.Exchanged > 0 && inAgent {
 			continue
 		}
@@ -147,7 +147,7 @@ func flattenAgents(spans []span, im *timeline.Image, s span) []span {
 }
 
 // onBehalf says for whom somebody works whom an agent called, that was called by a connection.
-func onBehalf(agent *timeline.Connection, s span) string {
+func onBehalf(agent *model.Connection, s span) string {
 	if s.via == "" {
 		return fmt.Sprintf("asked by %s, by plugin %s", nameOf(agent), s.plugin)
 	}
@@ -155,9 +155,9 @@ func onBehalf(agent *timeline.Connection, s span) string {
 }
 
 // doubted reports whether something is only a candidate: by its own attribution, else by that of what it belongs to.
-func doubted(above bool, own *timeline.Attribution) bool {
+func doubted(above bool, own *model.Attribution) bool {
 	if own == nil {
 		return above
 	}
-	return own.Evidence == timeline.Candidate
+	return own.Evidence == model.Candidate
 }

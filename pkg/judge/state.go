@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // stateOf returns in which state an agent was longest within an interval, but for idle; nil if it was in none
 // for the share worth of that time.
-func stateOf(w *timeline.Work, when timeline.Interval) *timeline.Spent {
+func stateOf(w *model.Work, when model.Interval) *model.Spent {
 	if w == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func stateOf(w *timeline.Work, when timeline.Interval) *timeline.Spent {
 }
 
 // inWords describes a state: "stopped". Empty for idle, and for one that is not known.
-func inWords(s *timeline.Spent) string {
+func inWords(s *model.Spent) string {
 	if s == nil {
 		return ""
 	}
@@ -80,7 +80,7 @@ func inside(function string) string {
 }
 
 // stateIn is the state of a peer as it stands in brackets: with its time, unless that is nearly all of it.
-func stateIn(w *timeline.Work, when timeline.Interval) string {
+func stateIn(w *model.Work, when model.Interval) string {
 	s := stateOf(w, when)
 	said := inWords(s)
 	if said != "" && float64(s.Time) < enough*float64(when.End-when.Start) {
@@ -91,7 +91,7 @@ func stateIn(w *timeline.Work, when timeline.Interval) string {
 
 // remedyFor says what to do about a process that others wait for, by the state it was in meanwhile; empty
 // if that is not known, or calls for nothing.
-func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
+func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	if s == nil || who == nil {
 		return ""
 	}

@@ -3,12 +3,12 @@ package judge
 import (
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // compare compares the plugins and commands of an operation with what is usual, and has known learn from them.
-func (t Thresholds) compare(known *usual.Book, j *Judgement, op *timeline.Operation) {
+func (t Thresholds) compare(known *usual.Book, j *Judgement, op *model.Operation) {
 	if len(op.Partial) > 0 {
 		return // some of it was not seen, and may be what took the time
 	}
@@ -23,7 +23,7 @@ func (t Thresholds) compare(known *usual.Book, j *Judgement, op *timeline.Operat
 }
 
 // compareRun compares an image of a run and what is below it. A delegate is a run of its own.
-func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *timeline.Operation, call *timeline.Call, run, im *timeline.Image) {
+func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *model.Operation, call *model.Call, run, im *model.Image) {
 	if im.Run != nil {
 		run = im
 	}
@@ -49,7 +49,7 @@ func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *timeline.Ope
 	a := known.Take(c, t.Floor)
 	if a.Above {
 		if j.Usual == nil {
-			j.Usual = map[*timeline.Image]usual.Answer{}
+			j.Usual = map[*model.Image]usual.Answer{}
 		}
 		j.Usual[im] = a
 	}
@@ -58,19 +58,19 @@ func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *timeline.Ope
 
 // teaches reports whether it is known how long an image took, and that is how long it takes when all is well: what
 // fails may do so at once, or wait for what never comes.
-func teaches(run, im *timeline.Image) bool {
+func teaches(run, im *model.Image) bool {
 	return im.Ended && !im.Replaced && !im.Unseen && !im.Outlived && !im.InFlight && !im.Unidentified &&
 		!run.Failed() && (im == run || !im.Failed())
 }
 
 // Slower reports whether anything in a call was slower than usual.
-func (j *Judgement) Slower(call *timeline.Call) bool {
+func (j *Judgement) Slower(call *model.Call) bool {
 	_, a := j.mostUnusual(call)
 	return a.Slower
 }
 
 // compared says how what was most above its usual in a call compares with it; empty if nothing was.
-func (j *Judgement) compared(call *timeline.Call) string {
+func (j *Judgement) compared(call *model.Call) string {
 	im, a := j.mostUnusual(call)
 	if im == nil {
 		return ""
@@ -84,15 +84,15 @@ func (j *Judgement) compared(call *timeline.Call) string {
 
 // mostUnusual is the image of a call that is furthest above its usual, what is slower than usual before the rest;
 // nil if none is above.
-func (j *Judgement) mostUnusual(call *timeline.Call) (most *timeline.Image, is usual.Answer) {
+func (j *Judgement) mostUnusual(call *model.Call) (most *model.Image, is usual.Answer) {
 	if j.Usual == nil {
 		return nil, is
 	}
-	times := func(im *timeline.Image, a usual.Answer) float64 {
+	times := func(im *model.Image, a usual.Answer) float64 {
 		return float64(im.End-im.Start) / float64(max(a.Usual.P99, 1))
 	}
 	for _, run := range call.Runs {
-		run.Walk(func(im *timeline.Image) {
+		run.Walk(func(im *model.Image) {
 			a, above := j.Usual[im]
 			if above && (most == nil || a.Slower && !is.Slower || a.Slower == is.Slower && times(im, a) > times(most, is)) {
 				most, is = im, a

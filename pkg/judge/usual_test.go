@@ -4,20 +4,20 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // A plugin that calls those of other networks, as Multus does, teaches nothing of its own network by them.
 func TestEachNetworkIsLearntApart(t *testing.T) {
-	bridge := func(network string) *timeline.Image {
+	bridge := func(network string) *model.Image {
 		im := plugin("bridge", 10, 90)
 		im.Run.Configuration = &event.Configuration{Network: network}
 		return im
 	}
 	multus := plugin("multus", 0, 100)
 	multus.Run.Configuration = &event.Configuration{Network: "multus"}
-	multus.Children = []*timeline.Image{bridge("pods"), bridge("tenant")}
+	multus.Children = []*model.Image{bridge("pods"), bridge("tenant")}
 	op := add(multus)
 	op.Calls[0].Network, op.Calls[0].Configured = "multus", "18ac"
 	var known usual.Book

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // A slow operation of 2,000 spans: with the verdict it takes no longer than 1 ms.
 func BenchmarkVerdict(b *testing.B) {
-	var commands []*timeline.Image
+	var commands []*model.Image
 	for i := range int64(500) {
 		commands = append(commands, seen(ran("iptables", 10*i, 10*i+5, ran("sh", 10*i+1, 10*i+4)), waited(event.WaitLock, "/run/xtables.lock", from(10*i, 10*i+2))))
 	}

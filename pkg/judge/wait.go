@@ -3,7 +3,7 @@ package judge
 import (
 	"fmt"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // rank says how surely a wait explains what its image did meanwhile. Of the waits that were
@@ -33,30 +33,30 @@ type charging struct {
 	rank rank
 	// part describes what the time went into; its Time and Count are the caller's. Nil means
 	// that facts of this kind are not charged one by one.
-	part func(*span, timeline.What) Part
+	part func(*span, model.What) Part
 	// held: others hold the image up, so that it counts even for a command.
 	held bool
 }
 
 // chargings has an entry for each kind of fact. Sleeps and polls are charged by the intervals
-// that the timeline joins them to (timeline.Activity).
-var chargings = [timeline.FactKinds]charging{
-	timeline.FactLock:       {rank: rankLock, part: lockPart, held: true},
-	timeline.FactMutex:      {rank: rankMutex, part: mutexPart, held: true},
-	timeline.FactSleep:      {rank: rankSleep},
-	timeline.FactPoll:       {rank: rankPoll},
-	timeline.FactCall:       {rank: rankCall, part: callPart},
-	timeline.FactChange:     {rank: rankNetwork, part: requestPart},
-	timeline.FactQuery:      {rank: rankNetwork, part: requestPart},
-	timeline.FactSetting:    {rank: rankNetwork, part: settingPart},
-	timeline.FactMount:      {rank: rankCall, part: mountPart, held: true},
-	timeline.FactConnection: {rank: rankAgent, part: agentPart},
-	timeline.FactDetection:  {rank: rankDAD, part: detectionPart},
-	timeline.FactHalt:       {rank: rankHalt, part: haltPart, held: true},
+// that the timeline joins them to (model.Activity).
+var chargings = [model.FactKinds]charging{
+	model.FactLock:       {rank: rankLock, part: lockPart, held: true},
+	model.FactMutex:      {rank: rankMutex, part: mutexPart, held: true},
+	model.FactSleep:      {rank: rankSleep},
+	model.FactPoll:       {rank: rankPoll},
+	model.FactCall:       {rank: rankCall, part: callPart},
+	model.FactChange:     {rank: rankNetwork, part: requestPart},
+	model.FactQuery:      {rank: rankNetwork, part: requestPart},
+	model.FactSetting:    {rank: rankNetwork, part: settingPart},
+	model.FactMount:      {rank: rankCall, part: mountPart, held: true},
+	model.FactConnection: {rank: rankAgent, part: agentPart},
+	model.FactDetection:  {rank: rankDAD, part: detectionPart},
+	model.FactHalt:       {rank: rankHalt, part: haltPart, held: true},
 }
 
-func lockPart(s *span, what timeline.What) Part {
-	w := what.(*timeline.Wait)
+func lockPart(s *span, what model.What) Part {
+	w := what.(*model.Wait)
 	part := Part{Kind: Locks, Name: w.Path, Detail: holder(w), In: commandOf(s)}
 	if part.Name == "" {
 		part.Name = w.Name
@@ -64,8 +64,8 @@ func lockPart(s *span, what timeline.What) Part {
 	return part
 }
 
-func mutexPart(s *span, what timeline.What) Part {
-	w := what.(*timeline.Wait)
+func mutexPart(s *span, what model.What) Part {
+	w := what.(*model.Wait)
 	return Part{Kind: KernelLocks, Name: w.Name, Detail: holder(w), In: commandOf(s)}
 }
 
@@ -77,20 +77,20 @@ func commandOf(s *span) string {
 	return s.image.Name
 }
 
-func callPart(s *span, what timeline.What) Part {
-	return Part{Kind: SystemCalls, Name: what.(*timeline.Wait).Name, In: s.waiter()}
+func callPart(s *span, what model.What) Part {
+	return Part{Kind: SystemCalls, Name: what.(*model.Wait).Name, In: s.waiter()}
 }
 
-func requestPart(s *span, what timeline.What) Part {
-	return Part{Kind: Network, Name: what.(*timeline.Request).Name, In: s.waiter()}
+func requestPart(s *span, what model.What) Part {
+	return Part{Kind: Network, Name: what.(*model.Request).Name, In: s.waiter()}
 }
 
-func settingPart(s *span, _ timeline.What) Part {
+func settingPart(s *span, _ model.What) Part {
 	return Part{Kind: Network, Name: "sysctl", In: s.waiter()}
 }
 
-func agentPart(s *span, what timeline.What) Part {
-	c := what.(*timeline.Connection)
+func agentPart(s *span, what model.What) Part {
+	c := what.(*model.Connection)
 	part := Part{Kind: Agents, Name: Peer(c), In: s.waiter(), peer: c}
 	if s.agent != nil {
 		part.Name, part.In, part.Asked = peerName(c), s.plugin, onBehalf(s.agent, *s)
@@ -101,12 +101,12 @@ func agentPart(s *span, what timeline.What) Part {
 	return part
 }
 
-func detectionPart(s *span, what timeline.What) Part {
-	return Part{Kind: DAD, Name: s.waiter(), In: s.waiter(), Detail: detected(what.(*timeline.Detection))}
+func detectionPart(s *span, what model.What) Part {
+	return Part{Kind: DAD, Name: s.waiter(), In: s.waiter(), Detail: detected(what.(*model.Detection))}
 }
 
-func haltPart(s *span, what timeline.What) Part {
-	h := what.(*timeline.Halt)
+func haltPart(s *span, what model.What) Part {
+	h := what.(*model.Halt)
 	of := "plugin "
 	if s.image.Run == nil {
 		of = "command "
@@ -123,22 +123,22 @@ type wait struct {
 	candidate  bool  // as of a span
 	part       Part  // what it is charged to
 	// what it was; nil for a joined interval.
-	what timeline.What
+	what model.What
 }
 
 // connection returns the connection that was waited for; nil if it was something else.
-func (w *wait) connection() *timeline.Connection {
-	c, _ := w.what.(*timeline.Connection)
+func (w *wait) connection() *model.Connection {
+	c, _ := w.what.(*model.Connection)
 	return c
 }
 
 // waitsIn reports whether a fact of an image is charged one by one: not what an agent asks others (see behind),
 // and no system call of one that others wait for, whose state says more.
-func (s *span) waitsIn(f *timeline.Fact) bool {
-	if c, is := f.What.(*timeline.Connection); is {
+func (s *span) waitsIn(f *model.Fact) bool {
+	if c, is := f.What.(*model.Connection); is {
 		return c.Exchange == nil && (c.Exchanged == 0 || s.agent == nil)
 	}
-	return f.Kind() != timeline.FactCall || s.agent == nil || s.via == ""
+	return f.Kind() != model.FactCall || s.agent == nil || s.via == ""
 }
 
 // waitsOf lists what the images of spans waited for, in the order of the spans.
@@ -156,14 +156,14 @@ func waitsOf(spans []span) []wait {
 		if s.end <= s.start {
 			continue
 		}
-		add := func(r rank, when timeline.Interval, part Part, what timeline.What, candidate bool) {
+		add := func(r rank, when model.Interval, part Part, what model.What, candidate bool) {
 			if start, end := max(when.Start, s.start), min(when.End, s.end); start < end {
 				part.Count = 1
 				all = append(all, wait{rank: r, span: i, start: start, end: end, part: part, what: what, candidate: candidate})
 			}
 		}
 		for _, f := range s.image.Facts {
-			c, is := f.What.(*timeline.Connection)
+			c, is := f.What.(*model.Connection)
 			if is && c.Work == nil {
 				for _, at := range s.behind.when(c) {
 					add(rankAgent, at, agentPart(s, c), c, s.candidate)

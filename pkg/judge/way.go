@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // step is something that an agent did or waited for while it was called.
 type step struct {
-	timeline.Interval
+	model.Interval
 	// certain: it was done for this call.
 	certain bool
 	// filler: it says little about the answer, and counts only where no other step is.
@@ -24,7 +24,7 @@ type step struct {
 //
 // What an answer waits for has ended before it, and whoever does one thing because of another begins after
 // that: as the kernel tells when, that is exact.
-func way(steps []step, when timeline.Interval) []timeline.Interval {
+func way(steps []step, when model.Interval) []model.Interval {
 	var certain busyTimes
 	for _, s := range steps {
 		if s.certain {
@@ -44,7 +44,7 @@ func way(steps []step, when timeline.Interval) []timeline.Interval {
 	}
 	latest(steps, firm)
 	latest(steps, fillers)
-	counts := make([]timeline.Interval, len(steps))
+	counts := make([]model.Interval, len(steps))
 	for _, gap := range back(steps, firm, when, counts) {
 		for len(fillers) > 0 && steps[fillers[0]].End > gap.End {
 			fillers = fillers[1:] // nor does it fit into what is earlier
@@ -68,22 +68,22 @@ func latest(steps []step, some []int) {
 
 // back goes back from the end of an interval over some steps, the latest first, notes when they count, and
 // returns what lies between them.
-func back(steps []step, some []int, within timeline.Interval, counts []timeline.Interval) (gaps []timeline.Interval) {
+func back(steps []step, some []int, within model.Interval, counts []model.Interval) (gaps []model.Interval) {
 	now := within.End
 	for _, i := range some {
 		s := steps[i]
 		if s.End > now {
 			continue
 		}
-		gaps = append(gaps, timeline.Interval{Start: s.End, End: now})
-		counts[i] = timeline.Interval{Start: max(s.Start, within.Start), End: s.End}
+		gaps = append(gaps, model.Interval{Start: s.End, End: now})
+		counts[i] = model.Interval{Start: max(s.Start, within.Start), End: s.End}
 		now = counts[i].Start
 	}
-	return append(gaps, timeline.Interval{Start: within.Start, End: now})
+	return append(gaps, model.Interval{Start: within.Start, End: now})
 }
 
 // covered is how long at least one of some intervals lasts (ns).
-func covered(some []timeline.Interval) int64 {
+func covered(some []model.Interval) int64 {
 	t := busyTimes{all: slices.Clone(some)}
 	t.join()
 	if len(t.before) == 0 {
@@ -94,12 +94,12 @@ func covered(some []timeline.Interval) int64 {
 
 // busyTimes are intervals, of which join makes disjoint ones, in order.
 type busyTimes struct {
-	all    []timeline.Interval
+	all    []model.Interval
 	before []int64 // how long all lasted up to the beginning of each, and at last in all
 }
 
 func (t *busyTimes) join() {
-	slices.SortFunc(t.all, func(a, b timeline.Interval) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(t.all, func(a, b model.Interval) int { return cmp.Compare(a.Start, b.Start) })
 	joined := t.all[:0]
 	for _, i := range t.all {
 		if n := len(joined); n > 0 && i.Start <= joined[n-1].End {
@@ -115,7 +115,7 @@ func (t *busyTimes) join() {
 }
 
 // within is how much of an interval they take (ns).
-func (t *busyTimes) within(when timeline.Interval) int64 {
+func (t *busyTimes) within(when model.Interval) int64 {
 	return t.until(when.End) - t.until(when.Start)
 }
 

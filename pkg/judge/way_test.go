@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestTheWayBackFromAnAnswer(t *testing.T) {
-	at := func(start, end int64) step { return step{Interval: timeline.Interval{Start: start, End: end}} }
+	at := func(start, end int64) step { return step{Interval: model.Interval{Start: start, End: end}} }
 	certain := func(s step) step { s.certain = true; return s }
 	filler := func(s step) step { s.filler = true; return s }
 	for name, test := range map[string]struct {
@@ -40,7 +40,7 @@ func TestTheWayBackFromAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, i := range way(test.steps, timeline.Interval{Start: 0, End: 100}) {
+			for _, i := range way(test.steps, model.Interval{Start: 0, End: 100}) {
 				if i.End == i.Start {
 					got = append(got, "-")
 					continue
@@ -62,17 +62,17 @@ func TestTheWayIsOne(t *testing.T) {
 		for range random.IntN(12) {
 			start := random.Int64N(140) - 20
 			steps = append(steps, step{
-				Interval: timeline.Interval{Start: start, End: start + random.Int64N(60)},
+				Interval: model.Interval{Start: start, End: start + random.Int64N(60)},
 				certain:  random.IntN(5) == 0, filler: random.IntN(4) == 0,
 			})
 		}
-		counts := way(steps, timeline.Interval{Start: 0, End: 100})
+		counts := way(steps, model.Interval{Start: 0, End: 100})
 		var took int64
 		for i, c := range counts {
 			if c.End > c.Start && beside(steps, i) && !steps[i].certain {
 				t.Fatalf("%+v counts beside certain work: %+v", steps[i], steps)
 			}
-			if c != (timeline.Interval{}) && (c.Start < steps[i].Start || c.End != steps[i].End || c.Start < 0 || c.End > 100) {
+			if c != (model.Interval{}) && (c.Start < steps[i].Start || c.End != steps[i].End || c.Start < 0 || c.End > 100) {
 				t.Fatalf("%+v counts %+v", steps[i], c)
 			}
 			took += c.End - c.Start
@@ -87,10 +87,10 @@ func TestTheWayIsOne(t *testing.T) {
 func BenchmarkWay(b *testing.B) {
 	var steps []step
 	for i := range int64(20000) {
-		steps = append(steps, step{Interval: timeline.Interval{Start: 10 * i, End: 10*i + 9}, certain: i%3 == 0, filler: i%3 == 1})
+		steps = append(steps, step{Interval: model.Interval{Start: 10 * i, End: 10*i + 9}, certain: i%3 == 0, filler: i%3 == 1})
 	}
 	for b.Loop() {
-		way(steps, timeline.Interval{Start: 0, End: 1 << 30})
+		way(steps, model.Interval{Start: 0, End: 1 << 30})
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
-	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
@@ -49,7 +49,7 @@ func everything(t *testing.T) map[string]labels {
 		return s
 	})
 	replay(t, m, thresholds)
-	m.Result(pipeline.Result{Hung: &timeline.Flight{Command: "ADD"}})
+	m.Result(&pipeline.Hung{Flight: model.Flight{Command: "ADD"}})
 	status := pod(0)
 	status.Operation.Calls[0].Command = "STATUS"
 	m.Result(status)

@@ -16,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe"
@@ -44,7 +45,7 @@ var (
 func busy() Snapshot {
 	return Snapshot{
 		Now:      int64(100 * time.Second),
-		InFlight: []timeline.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
+		InFlight: []model.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
 		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
 		Readings: slices.Concat(
 			meter.ByReason("log_lines_lost_total", "Log lines that were not written: too many of one text, or a reader that does not keep up.", map[string]uint64{"limit": 3, "reader": 0}, nil),
@@ -73,7 +74,7 @@ func newTest(look func() Snapshot) *Metrics {
 }
 
 // replay counts a recording, judged by o, and returns what was counted.
-func replay(t *testing.T, m *Metrics, o judge.Options) (results []pipeline.Result) {
+func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judged) {
 	t.Helper()
 	reader, err := record.Open(recording)
 	if err != nil {
@@ -86,7 +87,9 @@ func replay(t *testing.T, m *Metrics, o judge.Options) (results []pipeline.Resul
 	take := func(some []pipeline.Result) {
 		for _, r := range some {
 			m.Result(r)
-			results = append(results, r)
+			if over, is := r.(*pipeline.Judged); is {
+				results = append(results, over)
+			}
 		}
 	}
 	for {
@@ -127,25 +130,25 @@ func degraded(feature string, back bool) event.Event {
 
 // pod is the setup of one: bridge with host-local and iptables, then portmap. Every other
 // one is slow.
-func pod(i int) pipeline.Result {
-	image := func(name string, run bool) *timeline.Image {
-		im := &timeline.Image{Program: timeline.Program{Name: name, File: "/x/" + name}, Exit: timeline.Exit{Ended: true}, Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}
+func pod(i int) *pipeline.Judged {
+	image := func(name string, run bool) *model.Image {
+		im := &model.Image{Program: model.Program{Name: name, File: "/x/" + name}, Exit: model.Exit{Ended: true}, Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}
 		if run {
-			im.Run = &timeline.Run{Plugin: name, Command: "ADD"}
+			im.Run = &model.Run{Plugin: name, Command: "ADD"}
 		}
 		return im
 	}
 	bridge := image("bridge", true)
-	bridge.Children = []*timeline.Image{image("host-local", true), image("iptables", false)}
+	bridge.Children = []*model.Image{image("host-local", true), image("iptables", false)}
 	id := fmt.Sprint("sandbox-", i)
-	op := &timeline.Operation{
-		Kind: timeline.Setup, ContainerID: id, Start: 1000, End: bridge.End,
+	op := &model.Operation{
+		Kind: model.Setup, ContainerID: id, Start: 1000, End: bridge.End,
 		Pod: event.Pod{Namespace: fmt.Sprint("ns-", i), Name: fmt.Sprint("pod-", i), UID: fmt.Sprint("uid-", i)},
-		Calls: []*timeline.Call{{
+		Calls: []*model.Call{{
 			Command: "ADD", IfName: fmt.Sprint("eth", i), NetNS: "/run/netns/" + id, Network: fmt.Sprint("net-", i),
-			Start: 1000, End: bridge.End, Runs: []*timeline.Image{bridge, image("portmap", true)},
+			Start: 1000, End: bridge.End, Runs: []*model.Image{bridge, image("portmap", true)},
 		}},
 	}
 	j := thresholds.Judge(op)
-	return pipeline.Result{Operation: op, Judgement: j, Trace: trace.NewBuilder(trace.IDs{}, nil, "").Build(op, j)}
+	return &pipeline.Judged{Operation: op, Judgement: j, Trace: trace.NewBuilder(trace.IDs{}, nil, "").Build(op, j)}
 }

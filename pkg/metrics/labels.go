@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // other is what one name too many is called.
@@ -40,7 +40,7 @@ const (
 	resultUnknown    = "unknown" // resultUnknown: its end was not seen.
 )
 
-func imageResult(im *timeline.Image) string {
+func imageResult(im *model.Image) string {
 	switch {
 	case !im.Ended:
 		return resultUnfinished
@@ -54,7 +54,7 @@ func imageResult(im *timeline.Image) string {
 	return resultSuccess
 }
 
-func callResult(call *timeline.Call, verdict *judge.Call) string {
+func callResult(call *model.Call, verdict *judge.Call) string {
 	if verdict.Failed != nil {
 		return imageResult(verdict.Failed)
 	}
@@ -62,7 +62,7 @@ func callResult(call *timeline.Call, verdict *judge.Call) string {
 		return resultFailed
 	}
 	for _, result := range []string{resultUnfinished, resultUnknown} {
-		if slices.ContainsFunc(call.Runs, func(run *timeline.Image) bool { return imageResult(run) == result }) {
+		if slices.ContainsFunc(call.Runs, func(run *model.Image) bool { return imageResult(run) == result }) {
 			return result
 		}
 	}

@@ -19,10 +19,10 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
 
@@ -158,12 +158,15 @@ func (m *Metrics) begin(sources []source.Source) {
 
 // Result counts an operation that is over, kept or not, or a call that hangs.
 func (m *Metrics) Result(r pipeline.Result) {
-	if r.Hung != nil {
-		m.hung.WithLabelValues(commandOf(r.Hung.Command)).Inc()
+	switch r := r.(type) {
+	case *pipeline.Hung:
+		m.hung.WithLabelValues(commandOf(r.Command)).Inc()
+	case *pipeline.Judged:
+		m.judged(r)
 	}
-	if !r.Over() {
-		return
-	}
+}
+
+func (m *Metrics) judged(r *pipeline.Judged) {
 	m.operations.WithLabelValues(decision(r.Judgement), m.saying(reason(r.Judgement))).Inc()
 	for _, f := range r.Judgement.Findings {
 		if f.Kind == usual.Changed && f.Key.Program == "" {
@@ -186,12 +189,12 @@ func (m *Metrics) Result(r pipeline.Result) {
 		m.spent.WithLabelValues(command, cause).Add(verdict.Took.Seconds())
 		observe(m.calls.WithLabelValues(command, m.plugin(call.Main()), callResult(call, verdict)), verdict.Took, seen)
 		for _, run := range call.Runs {
-			run.Walk(func(im *timeline.Image) { m.image(im, r.Judgement, seen) })
+			run.Walk(func(im *model.Image) { m.image(im, r.Judgement, seen) })
 		}
 	}
 }
 
-func (m *Metrics) image(im *timeline.Image, j *judge.Judgement, seen prometheus.Labels) {
+func (m *Metrics) image(im *model.Image, j *judge.Judgement, seen prometheus.Labels) {
 	took := time.Duration(im.End - im.Start)
 	if im.Run != nil {
 		observe(m.plugins.WithLabelValues(commandOf(im.Run.Command), m.plugin(im.Run.Plugin), imageResult(im)), took, seen)
@@ -247,8 +250,8 @@ const (
 )
 
 // exemplar leads from a bucket to a trace that a backend has.
-func exemplar(r pipeline.Result, call *timeline.Call) prometheus.Labels {
-	id, sent := r.Trace.IDs[call]
+func exemplar(r *pipeline.Judged, call *model.Call) prometheus.Labels {
+	id, sent := r.IDs[call]
 	if !r.Judgement.Keep || !sent || id == (oteltrace.TraceID{}) {
 		return nil
 	}

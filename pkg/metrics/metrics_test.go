@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
@@ -198,7 +198,7 @@ func series(exposition string) (names []string) {
 }
 
 func BenchmarkResult(b *testing.B) {
-	for name, r := range map[string]pipeline.Result{"kept": pod(1), "dropped": dropped(pod(0))} {
+	for name, r := range map[string]*pipeline.Judged{"kept": pod(1), "dropped": dropped(pod(0))} {
 		b.Run(name, func(b *testing.B) {
 			m := newTest(nil)
 			b.ReportAllocs()
@@ -209,16 +209,16 @@ func BenchmarkResult(b *testing.B) {
 	}
 }
 
-func dropped(r pipeline.Result) pipeline.Result {
+func dropped(r *pipeline.Judged) *pipeline.Judged {
 	r.Judgement.Keep, r.Trace = false, trace.Trace{}
 	return r
 }
 
 // unusual is a pod whose plugin was slower than usual, and not slow; it is also the last to show what an upgrade did.
-func unusual() pipeline.Result {
+func unusual() *pipeline.Judged {
 	r := pod(0)
 	bridge := r.Operation.Calls[0].Runs[0]
-	r.Judgement.Usual = map[*timeline.Image]usual.Answer{bridge: {Above: true, Slower: true, Usual: usual.Level{P99: 1, Calls: 300}}}
+	r.Judgement.Usual = map[*model.Image]usual.Answer{bridge: {Above: true, Slower: true, Usual: usual.Level{P99: 1, Calls: 300}}}
 	c := r.Judgement.Calls[r.Operation.Calls[0]]
 	c.Unusual, c.Verdict = true, &judge.Verdict{Cause: judge.CausePlugin}
 	r.Judgement.Findings = []usual.Finding{{

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -14,7 +15,7 @@ type Snapshot struct {
 	// Now is the moment on the monotonic clock, in ns.
 	Now int64
 	// InFlight are the calls under way.
-	InFlight []timeline.Flight
+	InFlight []model.Flight
 	Timeline timeline.Stats
 	// Baselines is of how many plugins and commands it is learnt how long they take, Slower how many of these are
 	// slower than usual now.

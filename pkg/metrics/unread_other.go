@@ -2,7 +2,9 @@
 
 package metrics
 
-import "net"
+import (
+	"net"
+)
 
 // unread cannot be told on this platform.
 func unread(*net.TCPConn) bool { return false }

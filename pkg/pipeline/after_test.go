@@ -36,10 +36,14 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 			}
 			continue
 		}
-		if len(results) != 2 || results[1].After == nil || results[1].Of() != results[0].Operation.Key() || results[1].Says == "" {
+		if len(results) != 2 {
 			t.Fatalf("%+v", results)
 		}
-		calls, work := results[0].Trace.Spans.ScopeSpans[0].Spans, results[1].Trace.Spans.ScopeSpans[0].Spans
+		after, is := results[1].(*After)
+		if !is || after.Operation != results[0].(*Judged).Operation.Key() || after.Says == "" {
+			t.Fatalf("%+v", results)
+		}
+		calls, work := results[0].Drawn().Spans.ScopeSpans[0].Spans, after.Spans.ScopeSpans[0].Spans
 		if len(work) != 2 || work[0].Name != "work after ADD" || work[1].Name != "powershell" || string(work[1].ParentSpanId) != string(work[0].SpanId) {
 			t.Fatalf("%v", work)
 		}
@@ -59,7 +63,7 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 		for _, kv := range work[0].Attributes {
 			said[kv.Key] = kv.Value
 		}
-		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain", "cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": results[1].Says} {
+		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain", "cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": after.Says} {
 			if got := said[key].GetStringValue(); got != want {
 				t.Errorf("%s is %q, not %q", key, got, want)
 			}

@@ -28,11 +28,12 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 			p := New(
 				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 16, Operations: 4, Images: 32, Facts: 16},
 				judge.Options{Sampling: judge.Sampling{Ratio: test.ratio}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
-			var over, marks []Result
+			var over []*Judged
+			var marks []Result
 			at := func(at int64, body event.Body) {
 				for _, r := range p.Apply(event.Event{Time: at * ms, Body: body}) {
-					if r.Over() {
-						over = append(over, r)
+					if judged, is := r.(*Judged); is {
+						over = append(over, judged)
 					} else {
 						marks = append(marks, r)
 					}
@@ -59,7 +60,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 			if test.marks == 0 {
 				return
 			}
-			mark, call := marks[0].Trace.Spans.ScopeSpans[0].Spans, over[0].Trace.IDs[over[0].Operation.Calls[0]]
+			mark, call := marks[0].Drawn().Spans.ScopeSpans[0].Spans, over[0].Trace.IDs[over[0].Operation.Calls[0]]
 			if len(mark) != 1 || string(mark[0].TraceId) != string(call[:]) {
 				t.Errorf("the mark: %v", mark)
 			}

@@ -11,23 +11,23 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/attr/registry"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // insideSound checks what is known of the inside of an image.
-func insideSound(t *testing.T, im *timeline.Image) {
-	within := func(what string, i timeline.Interval) {
+func insideSound(t *testing.T, im *model.Image) {
+	within := func(what string, i model.Interval) {
 		if i.End < i.Start || i.Start < im.Start {
 			t.Errorf("a %s from %d to %d in an image that began at %d", what, i.Start, i.End, im.Start)
 		}
 	}
 	for _, f := range im.Facts {
 		within(fmt.Sprintf("%T", f.What), f.When)
-		if w, is := f.What.(*timeline.Wait); is && w.HolderAge < 0 {
+		if w, is := f.What.(*model.Wait); is && w.HolderAge < 0 {
 			t.Errorf("a lock was held for %d ns", w.HolderAge)
 		}
 	}
-	for _, idle := range [][]timeline.Interval{im.Asleep, im.Polling} {
+	for _, idle := range [][]model.Interval{im.Asleep, im.Polling} {
 		for i, one := range idle {
 			within("rest", one)
 			if i > 0 && one.Start <= idle[i-1].End {
@@ -63,7 +63,7 @@ func TestWhateverComesInWhateverOrder(t *testing.T) {
 // registered checks that the registry has every attribute, of its type (a backend takes the
 // first one it sees, and drops the others), and on such a span.
 func registered(t *testing.T, m *registry.Model, seen map[string]bool, r Result) {
-	if r.Trace.Spans == nil {
+	if r.Drawn().Spans == nil {
 		return
 	}
 	of := map[string]string{"string": "string", "int": "int", "template[int]": "int", "boolean": "bool", "double": "double", "string[]": "array"}
@@ -87,7 +87,7 @@ func registered(t *testing.T, m *registry.Model, seen map[string]bool, r Result)
 		}
 		return kind
 	}
-	for _, s := range r.Trace.Spans.ScopeSpans[0].Spans {
+	for _, s := range r.Drawn().Spans.ScopeSpans[0].Spans {
 		kind := see("", s.Attributes)
 		seen[kind] = true
 		for _, e := range s.Events {

@@ -5,6 +5,7 @@ package pipeline
 import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/pkg/usual"
@@ -23,42 +24,6 @@ type Pipeline struct {
 	timeline *timeline.Timeline
 	now      int64
 	builder  *trace.Builder
-}
-
-// Result is an operation that is over, or, and then Operation and Judgement are nil, a
-// mark: a single span about one that is not over yet, or that was over before.
-type Result struct {
-	// Hung is a call that is under way for too long.
-	Hung *timeline.Flight
-	// Connected is a pod's first connection after its setup, if that was kept.
-	Connected *timeline.Connected
-	// After is what an agent did for a pod behind its ADD, if that was kept.
-	After *timeline.After
-	// Says is why the pod waited for that; empty if it took no time.
-	Says string
-	// Outage is a time in which the node's network was not ready.
-	Outage    *timeline.Outage
-	Operation *timeline.Operation
-	Judgement *judge.Judgement
-	// Trace is the zero value unless the operation is kept: no attribute is built
-	// before that is decided.
-	Trace trace.Trace
-	// Whole is all spans of an operation that was slow or failed, if Pipeline.Whole is set.
-	Whole trace.Trace
-}
-
-// Over reports whether it is an operation that is over.
-func (r Result) Over() bool { return r.Operation != nil }
-
-// Of is the operation that a mark about one that was over before belongs to.
-func (r Result) Of() (of timeline.Key) {
-	switch {
-	case r.Connected != nil:
-		return r.Connected.Operation
-	case r.After != nil:
-		return r.After.Operation
-	}
-	return of
 }
 
 // New returns an empty pipeline.
@@ -82,15 +47,15 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 		p.builder.From(*b)
 	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
-			take(Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})
+			take(&Hung{f, p.builder.Hung(f, p.now)})
 		}
 	case *event.Readiness:
 		for _, o := range p.timeline.Outages() {
-			take(Result{Outage: &o, Trace: p.builder.Outage(o)})
+			take(&Outage{o, p.builder.Outage(o)})
 		}
 	case *event.FirstConnection:
 		for _, c := range p.timeline.Connected() {
-			take(Result{Connected: &c, Trace: p.builder.Connected(c)})
+			take(&Connected{c, p.builder.Connected(c)})
 		}
 	}
 	p.afters(take)
@@ -100,7 +65,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 func (p *Pipeline) afters(take func(Result)) {
 	for _, a := range p.timeline.Afters() {
 		j := p.Judge.After(a)
-		take(Result{After: &a, Says: j.Says, Trace: p.builder.After(a, j)})
+		take(&After{a, j.Says, p.builder.After(a, j)})
 	}
 }
 
@@ -108,7 +73,7 @@ func (p *Pipeline) afters(take func(Result)) {
 func (p *Pipeline) Now() int64 { return p.now }
 
 // InFlight returns the calls that are under way.
-func (p *Pipeline) InFlight() []timeline.Flight { return p.timeline.InFlight() }
+func (p *Pipeline) InFlight() []model.Flight { return p.timeline.InFlight() }
 
 // Flush ends whatever is open.
 func (p *Pipeline) Flush() (results []Result) {
@@ -128,10 +93,10 @@ func (p *Pipeline) Open() int { return p.timeline.Open() }
 // Stats returns what could not be placed so far.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 
-func (p *Pipeline) results(ops []*timeline.Operation, take func(Result)) {
+func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	for i, op := range ops {
 		ops[i] = nil // it is the taker's
-		r := Result{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
+		r := &Judged{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
 		if r.Judgement.Keep {
 			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
 			r.Trace = p.builder.Build(op, r.Judgement)
@@ -147,7 +112,7 @@ func (p *Pipeline) results(ops []*timeline.Operation, take func(Result)) {
 }
 
 // whole returns all spans of an operation, though its judgement may have been to leave some out.
-func (p *Pipeline) whole(r Result) trace.Trace {
+func (p *Pipeline) whole(r *Judged) trace.Trace {
 	if r.Judgement.Keep && !r.Judgement.Reduced {
 		return r.Trace
 	}

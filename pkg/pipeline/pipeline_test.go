@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
@@ -39,14 +40,15 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	} {
 		for _, r := range p.Apply(e) {
 			sound(t, r)
-			if r.Over() || r.Hung == nil {
+			hung, is := r.(*Hung)
+			if !is {
 				t.Fatalf("at %d: %+v", e.Time, r)
 			}
-			span := r.Trace.Spans.ScopeSpans[0].Spans[0]
+			span := hung.Spans.ScopeSpans[0].Spans[0]
 			if calls := p.InFlight(); len(calls) != 1 || calls[0].Plugin != "bridge" {
 				t.Errorf("at %d in progress: %+v", e.Time, calls)
 			}
-			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, r.Hung.Plugin, span.StartTimeUnixNano, span.EndTimeUnixNano))
+			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, hung.Plugin, span.StartTimeUnixNano, span.EndTimeUnixNano))
 		}
 	}
 	if want := []string{"at 110: CNI ADD hung of bridge, 0 to 110"}; !slices.Equal(reported, want) {
@@ -55,7 +57,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	if calls := p.InFlight(); len(calls) != 0 {
 		t.Errorf("at the end in progress: %+v", calls)
 	}
-	if rest := p.Flush(); len(rest) != 1 || !rest[0].Over() || !rest[0].Operation.Calls[0].Hung {
+	if rest := p.Flush(); len(rest) != 1 || !rest[0].(*Judged).Operation.Calls[0].Hung {
 		t.Errorf("at the end: %+v", rest)
 	}
 }
@@ -74,6 +76,7 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 	}
 	reduced := 0
 	for _, r := range p.Flush() {
+		r := r.(*Judged)
 		if len(r.Whole.Spans.ScopeSpans[0].Spans) != 3 {
 			t.Errorf("the whole of %s is %v", r.Operation.ContainerID, r.Whole.Spans)
 		}
@@ -115,12 +118,18 @@ func FuzzPipeline(f *testing.F) {
 }
 
 func sound(t *testing.T, r Result) {
-	if !r.Over() {
-		if n := len(r.Trace.Spans.ScopeSpans[0].Spans); n != 1 && r.After == nil {
+	over, is := r.(*Judged)
+	if !is {
+		_, after := r.(*After)
+		if n := len(r.Drawn().Spans.ScopeSpans[0].Spans); n != 1 && !after {
 			t.Errorf("a mark has %d spans", n)
 		}
 		return
 	}
+	operationSound(t, over)
+}
+
+func operationSound(t *testing.T, r *Judged) {
 	for _, call := range r.Operation.Calls {
 		var sum time.Duration
 		c := r.Judgement.Calls[call]
@@ -138,7 +147,7 @@ func sound(t *testing.T, r Result) {
 			t.Errorf("parts sum to %s of %s", sum, c.Took)
 		}
 		for _, run := range call.Runs {
-			run.Walk(func(im *timeline.Image) {
+			run.Walk(func(im *model.Image) {
 				if im.End < im.Start || im.CPU < 0 {
 					t.Errorf("an image from %d to %d, %d ns on CPU", im.Start, im.End, im.CPU)
 				}

@@ -44,7 +44,7 @@ func TestTheInsideOfAPlugin(t *testing.T) {
 		p.Apply(e)
 	}
 	var b strings.Builder
-	if err := Waterfalls(&b, slices.Values([]*tracepb.ResourceSpans{p.Flush()[0].Trace.Spans}), Options{Width: 100}); err != nil {
+	if err := Waterfalls(&b, slices.Values([]*tracepb.ResourceSpans{p.Flush()[0].Drawn().Spans}), Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	_, rows, _ := strings.Cut(b.String(), "100ms\n")

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
@@ -24,7 +25,7 @@ const (
 // awaits gives the calls of op, which is over, their parents, and reports whether op must wait. holding
 // are the sandboxes with an earlier operation waiting: a teardown must know what its setup hangs under.
 func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
-	if op.Closed == ClosedHeld || op.Closed == ClosedFinished || op.Kind == Other || !op.vouched() {
+	if op.Closed == model.ClosedHeld || op.Closed == model.ClosedFinished || op.Kind == model.Other || !op.vouched() {
 		return false
 	}
 	parented := op.adopt()
@@ -65,7 +66,7 @@ func (t *Timeline) orphan(op *operation) {
 // out of the same request says (containerd >= 2.2).
 func (t *Timeline) unsampled(op *operation) bool {
 	s := t.sandboxes.known[op.ContainerID]
-	if s == nil || (op.Kind == Setup) != (s.Phase == event.SandboxRunning) {
+	if s == nil || (op.Kind == model.Setup) != (s.Phase == event.SandboxRunning) {
 		return false
 	}
 	return w3c.Parse(s.Trace).Unsampled()

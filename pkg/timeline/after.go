@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -15,18 +16,6 @@ const (
 	afterImages = 64
 )
 
-// After is a program that an agent ran for a pod whose ADD had returned: what the pod is given is not whole before.
-type After struct {
-	// Flight is the call that made the pod's network, End when that was over: monotonic ns.
-	Flight
-	End int64
-	// Image is the program. It has not ended if a minute was not enough.
-	Image *Image
-}
-
-// Run is an image that stands for the call's plugin, which Image was run for.
-func (a After) Run() *Image { return &Image{Run: &Run{Plugin: a.Plugin, Command: a.Command}} }
-
 // afters are what agents do for pods behind their ADDs.
 type afters struct {
 	limit   int
@@ -34,19 +23,19 @@ type afters struct {
 	known   map[string]*done // by container
 	// abandon ends following the processes of an operation.
 	abandon func(*operation)
-	over    []After
+	over    []model.After
 }
 
 // done is a setup whose plugins have ended.
 type done struct {
-	of    After // without an image
+	of    model.After // without an image
 	until int64
 	// op is the operation until that is over, and work what stands for it: it is held for a minute, and of the
 	// operation nothing else is.
 	op, work *operation
 	count    int
-	running  map[event.Process]*Image
-	ended    []*Image
+	running  map[event.Process]*model.Image
+	ended    []*model.Image
 }
 
 // after finds the pod for which an agent runs a program though its ADD has returned, and returns the process that of
@@ -68,8 +57,8 @@ func (t *Timeline) after(e *event.Exec, of *tree.Process, by *event.Actor) *proc
 	t.tree.Assign(of)
 	run := s.of.Run()
 	return &process{
-		op: s.work, call: &Call{Command: s.of.Command, IfName: s.of.IfName, Runs: []*Image{run}}, run: run, up: run,
-		claim: &claim{by: by, Attribution: Attribution{Evidence: Certain}},
+		op: s.work, call: &model.Call{Command: s.of.Command, IfName: s.of.IfName, Runs: []*model.Image{run}}, run: run, up: run,
+		claim: &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}},
 	}
 }
 
@@ -79,7 +68,7 @@ func (as *afters) of(t *Timeline, container string) *done {
 		return s
 	}
 	for _, op := range t.open {
-		if op.ContainerID == container && op.Kind == Setup && op.live == 0 && op.vouched() {
+		if op.ContainerID == container && op.Kind == model.Setup && op.live == 0 && op.vouched() {
 			return as.add(op)
 		}
 	}
@@ -88,16 +77,16 @@ func (as *afters) of(t *Timeline, container string) *done {
 
 // add remembers a setup; nil for one that gave no network.
 func (as *afters) add(op *operation) *done {
-	call := op.connects()
+	call := op.Network()
 	if call == nil {
 		return nil
 	}
 	as.drop(op.ContainerID)
 	as.vacate()
 	s := &done{
-		of: After{Flight: op.flight(call, call.Runs[0], op.Runtime), End: call.End}, until: call.End + int64(first), op: op,
-		work:    newOperation(&Operation{Kind: Setup, ContainerID: op.ContainerID}, &Options{Images: afterImages}, op.names.node, op.began),
-		running: map[event.Process]*Image{},
+		of: model.After{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End}, until: call.End + int64(first), op: op,
+		work:    newOperation(&model.Operation{Kind: model.Setup, ContainerID: op.ContainerID}, &Options{Images: afterImages}, op.names.node, op.began),
+		running: map[event.Process]*model.Image{},
 	}
 	as.known[op.ContainerID] = s
 	return s
@@ -161,7 +150,7 @@ func (as *afters) tell(s *done, now int64) {
 		return
 	}
 	for _, im := range s.ended {
-		im.settle(now)
+		settle(im, now)
 		one := s.of
 		one.Image = im
 		as.over = append(as.over, one)
@@ -173,10 +162,10 @@ func (as *afters) tell(s *done, now int64) {
 func (as *afters) leave(now int64, op *operation) {
 	s := as.known[op.ContainerID]
 	switch {
-	case op.Kind == Teardown && op.vouched():
+	case op.Kind == model.Teardown && op.vouched():
 		as.drop(op.ContainerID)
 		return
-	case op.Kind != Setup || !op.vouched() || op.live != 0:
+	case op.Kind != model.Setup || !op.vouched() || op.live != 0:
 		return
 	case s == nil || s.op != op:
 		s = as.add(op)
@@ -184,8 +173,8 @@ func (as *afters) leave(now int64, op *operation) {
 	if s == nil {
 		return
 	}
-	if call := op.connects(); call != nil { // what is above it may have been told by now
-		s.of.Flight = op.flight(call, call.Runs[0], op.Runtime)
+	if call := op.Network(); call != nil { // what is above it may have been told by now
+		s.of.Flight = op.Flight(call, call.Runs[0], op.Runtime)
 	}
 	s.op = nil
 	as.tell(s, now)
@@ -209,18 +198,18 @@ func (as *afters) cut(s *done, now int64) {
 		}
 	}
 	clear(s.running)
-	slices.SortFunc(s.ended, func(a, b *Image) int {
+	slices.SortFunc(s.ended, func(a, b *model.Image) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
 	})
 	as.tell(s, now)
 }
 
 // forget says that nobody wants to know what is done behind an operation that is over.
-func (as *afters) forget(key Key) {
+func (as *afters) forget(key model.Key) {
 	if s := as.known[key.ContainerID]; s != nil && s.of.Operation == key {
 		as.drop(key.ContainerID)
 	}
-	as.over = slices.DeleteFunc(as.over, func(a After) bool { return a.Operation == key })
+	as.over = slices.DeleteFunc(as.over, func(a model.After) bool { return a.Operation == key })
 }
 
 // flush cuts all that there is, at the end of the stream.
@@ -232,10 +221,10 @@ func (as *afters) flush(now int64) {
 }
 
 // Afters returns what agents did for pods whose setup was over before, each once, in order.
-func (t *Timeline) Afters() []After {
+func (t *Timeline) Afters() []model.After {
 	all := t.afters.over
 	t.afters.over = nil
-	slices.SortStableFunc(all, func(a, b After) int {
+	slices.SortStableFunc(all, func(a, b model.After) int {
 		return cmp.Or(cmp.Compare(a.Image.Start, b.Image.Start), cmp.Compare(a.Image.Process, b.Image.Process))
 	})
 	return all

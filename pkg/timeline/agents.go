@@ -5,45 +5,25 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Work is what an agent did while a call had a connection to it. Neither image is a process
-// of the call: their children and facts are what was done.
-type Work struct {
-	// Own was done for this call: certainly, or as far as is known since it was the only
-	// one that had a connection to the agent.
-	Own *Image
-	// Shared was done while other calls had a connection, too, or is what the agent does
-	// periodically: for whom is not known. It is drawn below one of the calls.
-	Shared *Image
-	// CPU is how long the agent itself ran (ns), exact to a tick of 10 ms. Channel, only in old
-	// recordings, is the kernel function that its first thread was asleep in when it was last sampled.
-	CPU     int64
-	Channel string
-	// States is what the agent was found doing during the connection, in order; nil in old
-	// recordings. See Spent.
-	States []Spell
-	// Gone is when the agent exited while the connection was open; 0 if it did not.
-	Gone int64
-	// Killed is "OOM" if the kernel killed it for want of memory.
-	Killed string
-	// Successor is who answered later in its place, and Back when that connection began; nil if nobody did.
-	Successor *event.Actor
-	Back      int64
-	// Meanwhile is what else the agent did during the connection, longest first.
-	Meanwhile []Meanwhile
-
-	of          *Connection
+// work is what an agent does while a connection to it is open.
+type work struct {
+	*model.Work
+	of          *connection
 	agent       *agent
 	cpu         int64 // of the agent when the connection began
 	known       bool  // cpu is
+	depth       int   // how many agents are between a run and what is done
 	own, shared *process
+	below       []*work // of the agents that this one connects to
 }
 
 type agent struct {
-	calls  []*Connection // open ones, in order of their start
-	recent []*Connection // the last recentMax that were closed
+	calls  []*connection // open ones, in order of their start
+	recent []*connection // the last recentMax that were closed
 	// periodic are the programs that it ran while it had no connection, and what it then asked of the
 	// kernel: by 15 letters of the name, which is what the kernel keeps.
 	periodic map[string]bool
@@ -80,9 +60,9 @@ const (
 )
 
 // serve records that a connection was answered: from now on the agent's work may be for it.
-func (as *agents) serve(c *Connection) {
+func (as *agents) serve(c *connection) {
 	p := c.owner
-	if c.Agent == nil || c.Agent.Process == "" || p == nil || p.run == nil || p.op.Closed != "" || c.nested >= nestedMax || c.Agent.Process == c.by {
+	if c.Agent == nil || c.Agent.Process == "" || p.op.Closed != "" || p.nested() >= nestedMax || c.Agent.Process == c.by {
 		return
 	}
 	depth := 0
@@ -90,28 +70,33 @@ func (as *agents) serve(c *Connection) {
 		depth = caller.Depth() + 1
 	}
 	a := as.agent(c.Agent.Process, depth)
-	if a == nil || c.Work != nil && c.Work.agent == a {
+	if a == nil || c.work != nil && c.work.agent == a {
 		return
 	}
 	as.departed.succeed(c)
-	if c.Work != nil { // another one listens than accepts
-		c.Work.agent.leave(c)
-		c.Work.by(a, c.Agent)
+	if c.work != nil { // another one listens than accepts
+		c.work.agent.leave(c)
+		c.work.by(a, c.Agent)
 		as.calls(a, c)
 		return
 	}
-	image := func() *Image {
-		return &Image{Program: Program{PID: c.Agent.PID, Process: c.Agent.Process, Name: c.Agent.Name}, Exit: Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
+	image := func() *model.Image {
+		return &model.Image{Program: model.Program{PID: c.Agent.PID, Process: c.Agent.Process, Name: c.Agent.Name}, Exit: model.Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
 	}
-	c.Work = &Work{of: c, agent: a, Own: image(), Shared: image()}
-	worker := func(im *Image) *process {
-		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call, nested: c.nested + 1}
+	w := &work{Work: &model.Work{Own: image(), Shared: image()}, of: c, agent: a, depth: p.nested() + 1}
+	worker := func(im *model.Image) *process {
+		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call, work: w}
 	}
-	c.Work.own, c.Work.shared = worker(c.Work.Own), worker(c.Work.Shared)
+	w.own, w.shared = worker(w.Own), worker(w.Shared)
+	c.Work, c.work = w.Work, w
+	p.op.works = append(p.op.works, w)
+	if p.work != nil {
+		p.work.below = append(p.work.below, w)
+	}
 	as.calls(a, c)
 }
 
-func (as *agents) calls(a *agent, c *Connection) {
+func (as *agents) calls(a *agent, c *connection) {
 	a.calls = append(a.calls, c)
 	as.losses.belongs(c.Agent.Process, c.owner.op, c.fact.When.Start)
 }
@@ -157,9 +142,9 @@ func (as *agents) release(key event.Process) {
 }
 
 // by makes the work that of another agent.
-func (w *Work) by(a *agent, who *event.Actor) {
+func (w *work) by(a *agent, who *event.Actor) {
 	w.agent, w.known = a, false
-	for _, im := range []*Image{w.Own, w.Shared} {
+	for _, im := range []*model.Image{w.Own, w.Shared} {
 		im.PID, im.Process, im.Name = who.PID, who.Process, who.Name
 	}
 }
@@ -167,13 +152,13 @@ func (w *Work) by(a *agent, who *event.Actor) {
 // works reports whether an agent still does what p stands for, or nothing for anybody else.
 func (as *agents) works(process event.Process, p *process) bool {
 	a := as.known[process]
-	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *Connection) bool {
-		return c.Work.own == p || c.Work.shared == p
+	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
+		return c.work.own == p || c.work.shared == p
 	})
 }
 
 // leave removes c from the open connections, and reports whether it was one.
-func (a *agent) leave(c *Connection) bool {
+func (a *agent) leave(c *connection) bool {
 	i := slices.Index(a.calls, c)
 	if i >= 0 {
 		a.calls = slices.Delete(a.calls, i, i+1)
@@ -181,12 +166,12 @@ func (a *agent) leave(c *Connection) bool {
 	return i >= 0
 }
 
-func (c *Connection) served() {
-	if c.Work == nil {
+func (c *connection) served() {
+	if c.work == nil {
 		return
 	}
 	c.Work.Own.End, c.Work.Shared.End = c.fact.When.End, c.fact.When.End
-	a := c.Work.agent
+	a := c.work.agent
 	if a.leave(c) {
 		if len(a.recent) >= recentMax {
 			a.recent = slices.Delete(a.recent, 0, 1)
@@ -216,14 +201,14 @@ func (as *agents) sample(now int64, b *event.Agent) {
 		a.habit(program)
 	}
 	for _, c := range slices.Concat(a.calls, a.recent) {
-		w := c.Work
+		w := c.work
 		if !w.known {
 			w.cpu, w.known = b.CPU, true
 		}
-		if c.open || w.CPU == 0 {
+		if c.Open || w.CPU == 0 {
 			w.CPU = max(0, b.CPU-w.cpu)
 		}
-		if c.open && b.Channel != "" && b.State == "" {
+		if c.Open && b.Channel != "" && b.State == "" {
 			w.Channel = b.Channel
 		}
 	}
@@ -243,7 +228,7 @@ func (as *agents) sample(now int64, b *event.Agent) {
 // killed records what killed an agent, which may be told before its end or after it.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
-		if by != "" && (c.open || c.Work.Gone != 0) {
+		if by != "" && (c.Open || c.Work.Gone != 0) {
 			c.Work.Killed = by
 		}
 	}
@@ -272,7 +257,7 @@ func (as *agents) gone(now int64, process event.Process) {
 
 // dismiss forgets what agents did for an operation that is closed, and them, if none is open.
 func (as *agents) dismiss(op *operation, idle bool) {
-	of := func(c *Connection) bool { return c.Work.own.op == op }
+	of := func(c *connection) bool { return c.owner.op == op }
 	for key, a := range as.known {
 		a.calls, a.recent, a.among = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of), nil
 		if idle && len(a.calls) == 0 && len(a.periodic) == 0 && !a.hidden {

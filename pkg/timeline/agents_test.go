@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // for2 makes a plugin's run one of another sandbox.
@@ -37,8 +38,8 @@ func (s *story) done() string {
 	return strings.Join(lines, "; ")
 }
 
-func workOf(container string, by *Image, of string) (lines []string) {
-	for _, c := range Each[*Connection](by.Facts) {
+func workOf(container string, by *model.Image, of string) (lines []string) {
+	for _, c := range model.Each[*model.Connection](by.Facts) {
 		if c.Work == nil {
 			continue
 		}
@@ -53,7 +54,7 @@ func workOf(container string, by *Image, of string) (lines []string) {
 	return lines
 }
 
-func drawnWork(im *Image) string {
+func drawnWork(im *model.Image) string {
 	line := im.Name + " " + string(im.Attribution.Evidence)
 	if im.Attribution.Periodic {
 		line += " periodic"
@@ -199,9 +200,9 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 	s.exit(50, "b").exit(51, "b2").tick(30000).end()
 	got := ""
 	for _, op := range s.closed {
-		w := op.Calls[0].Runs[0].Facts[0].What.(*Connection).Work
-		for where, im := range map[string]*Image{"own": w.Own, "shared": w.Shared} {
-			for f, r := range Each[*Request](im.Facts) {
+		w := op.Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
+		for where, im := range map[string]*model.Image{"own": w.Own, "shared": w.Shared} {
+			for f, r := range model.Each[*model.Request](im.Facts) {
 				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", f.Attribution.Evidence, len(f.Attribution.Others), r.Errno(), "; ")
 			}
 		}
@@ -247,15 +248,15 @@ func TestWhatAnAgentDoesByItself(t *testing.T) {
 		drop(2005, "c1")
 		s.hangUp(2010, "b", "s2").exit(2020, "b").tick(9000)
 		var got []string
-		for _, c := range Each[*Connection](s.closed[0].Calls[0].Runs[0].Facts) {
+		for _, c := range model.Each[*model.Connection](s.closed[0].Calls[0].Runs[0].Facts) {
 			if c == nil || c.Work == nil {
 				continue
 			}
-			for _, im := range []*Image{c.Work.Shared, c.Work.Own} {
+			for _, im := range []*model.Image{c.Work.Shared, c.Work.Own} {
 				for _, child := range im.Children {
 					got = append(got, saidOfClaim(child.Attribution))
 				}
-				for f := range Each[*Request](im.Facts) {
+				for f := range model.Each[*model.Request](im.Facts) {
 					got = append(got, saidOfClaim(f.Attribution))
 				}
 			}
@@ -266,7 +267,7 @@ func TestWhatAnAgentDoesByItself(t *testing.T) {
 	}
 }
 
-func saidOfClaim(a *Attribution) string {
+func saidOfClaim(a *model.Attribution) string {
 	if a.Periodic {
 		return string(a.Evidence) + " periodic"
 	}

@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // claim is for which calls an agent may have done something.
 type claim struct {
-	first  *Connection   // below which it is drawn; nil if it was not seen
-	others []*Connection // of other calls, which it may have been for as well
+	first  *connection   // below which it is drawn; nil if it was not seen
+	others []*connection // of other calls, which it may have been for as well
 	// nobodys: it began before the connections to the agent did.
 	nobodys bool
 	// by is the agent, if nobody sees who calls it.
 	by *event.Actor
-	Attribution
+	model.Attribution
 }
 
 // attribute finds the connection for which the agent did something, by the containers that it mentions, or
@@ -30,7 +31,7 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 	case len(found) == 0:
 		return nil
 	case len(mentions) == 1:
-		return &claim{first: found[len(found)-1], Attribution: Attribution{Evidence: Certain}}
+		return &claim{first: found[len(found)-1], Attribution: model.Attribution{Evidence: model.Certain}}
 	}
 	return a.perhaps(found)
 }
@@ -38,7 +39,7 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 // overlapping finds the connections that were open when something began, for which it may have been done. What
 // began before all of them was done for none; but each may have waited for it.
 func (a *agent) overlapping(began int64) *claim {
-	var found []*Connection
+	var found []*connection
 	for _, c := range a.calls {
 		if began == 0 || began >= c.fact.When.Start {
 			found = append(found, c)
@@ -57,10 +58,10 @@ func (a *agent) overlapping(began int64) *claim {
 
 // perhaps is the claim that something was done for one of these connections. As long as they are the same, claims
 // share the list: hundreds of things that an agent does while hundreds call it.
-func (a *agent) perhaps(found []*Connection) *claim {
+func (a *agent) perhaps(found []*connection) *claim {
 	if a.among == nil || !slices.Equal(a.among.found, found) {
 		each := eachCall(found)
-		a.among = &among{slices.Clone(found), claim{first: each[0], others: each[1:], Attribution: Attribution{Evidence: Candidate, Others: keysOf(each[1:])}}}
+		a.among = &among{slices.Clone(found), claim{first: each[0], others: each[1:], Attribution: model.Attribution{Evidence: model.Candidate, Others: keysOf(each[1:])}}}
 	}
 	cl := a.among.claim
 	return &cl
@@ -68,23 +69,23 @@ func (a *agent) perhaps(found []*Connection) *claim {
 
 // among is what perhaps says of some connections.
 type among struct {
-	found []*Connection
+	found []*connection
 	claim claim
 }
 
 // eachCall leaves the first connection of each call.
-func eachCall(all []*Connection) (some []*Connection) {
+func eachCall(all []*connection) (some []*connection) {
 	for _, c := range all {
-		if !slices.ContainsFunc(some, func(other *Connection) bool { return other.Work.own.call == c.Work.own.call }) {
+		if !slices.ContainsFunc(some, func(other *connection) bool { return other.owner.call == c.owner.call }) {
 			some = append(some, c)
 		}
 	}
 	return some
 }
 
-func keysOf(calls []*Connection) (keys []Key) {
+func keysOf(calls []*connection) (keys []model.Key) {
 	for _, c := range calls {
-		keys = append(keys, c.Work.own.op.keyOf(c.Work.own.call))
+		keys = append(keys, c.owner.op.KeyOf(c.owner.call))
 	}
 	return keys
 }
@@ -92,18 +93,18 @@ func keysOf(calls []*Connection) (keys []Key) {
 // done is the process that stands for what a claim says was done.
 func (cl *claim) done() *process {
 	if len(cl.others) > 0 || cl.Periodic {
-		return cl.first.Work.shared
+		return cl.first.work.shared
 	}
-	return cl.first.Work.own
+	return cl.first.work.own
 }
 
 // named lists the connections of the open calls for any of these containers. Calls that the runtime
 // stands for go before others that name the same container, open connections before closed ones.
-func (a *agent) named(containers []string) (found []*Connection) {
+func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
-		for _, from := range [][]*Connection{a.calls, a.recent} {
+		for _, from := range [][]*connection{a.calls, a.recent} {
 			for _, c := range from {
-				if op := c.Work.own.op; op.Closed == "" && op.vouched() == vouched && slices.Contains(containers, op.ContainerID) {
+				if op := c.owner.op; op.Closed == "" && op.vouched() == vouched && slices.Contains(containers, op.ContainerID) {
 					found = append(found, c)
 				}
 			}
@@ -126,8 +127,8 @@ func (a *agent) housekeeping(cl *claim, body event.Body) {
 		return
 	}
 	if cl != nil {
-		cl.Periodic = cl.Evidence == Candidate && a.habitual(r.Name)
-	} else if !slices.ContainsFunc(a.recent, func(c *Connection) bool { return r.Start < c.fact.When.End+afterwards }) {
+		cl.Periodic = cl.Evidence == model.Candidate && a.habitual(r.Name)
+	} else if !slices.ContainsFunc(a.recent, func(c *connection) bool { return r.Start < c.fact.When.End+afterwards }) {
 		a.habit(r.Name)
 	}
 }
@@ -146,7 +147,7 @@ func (as *agents) work(e *event.Exec, of *tree.Process) *process {
 		}
 		return nil
 	}
-	cl.Periodic = cl.Evidence == Candidate && a.habitual(e.Name)
+	cl.Periodic = cl.Evidence == model.Candidate && a.habitual(e.Name)
 	as.tree.Assign(of)
 	p := cl.done().child()
 	p.claim = cl
@@ -160,9 +161,9 @@ func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
 		return nil
 	}
 	for _, c := range slices.Backward(as.known[run.Agent.Process].named([]string{e.Call.ContainerID})) {
-		if c.Work.own.op.Kind == KindOf(e.Call.Command) {
-			p := c.Work.own.child()
-			p.claim = &claim{first: c, Attribution: Attribution{Evidence: Certain}}
+		if c.owner.op.Kind == model.KindOf(e.Call.Command) {
+			p := c.work.own.child()
+			p.claim = &claim{first: c, Attribution: model.Attribution{Evidence: model.Certain}}
 			return p
 		}
 	}
@@ -181,8 +182,8 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {
-			for _, w := range []*process{c.Work.own, c.Work.shared} {
-				if w.op.Closed == "" && w.image.refusedBy(b) {
+			for _, w := range []*process{c.work.own, c.work.shared} {
+				if w.op.Closed == "" && refusedBy(w.image, b) {
 					return w
 				}
 			}

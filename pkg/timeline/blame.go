@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -19,9 +20,6 @@ type suspects struct {
 // suspect returns the run that p belongs to as others may name it; nil if there is none.
 func (p *process) suspect() *suspect {
 	op := p.op
-	if p.run == nil {
-		return nil
-	}
 	for _, s := range op.suspects {
 		if s.run == p.run {
 			return s
@@ -72,17 +70,22 @@ func (op *operation) acquit() {
 	op.suspects = nil
 }
 
+// accused is the run that held what another one waited for.
+type accused struct {
+	wait *model.Wait
+	*suspect
+}
+
+// accuse notes which run held what p waited for; nil if that is not known, or if an agent itself waited.
+func (p *process) accuse(wait *model.Wait, s *suspect) {
+	if im := p.current(); s != nil && (p.work == nil || im != p.work.Own && im != p.work.Shared) {
+		p.op.accused = append(p.op.accused, accused{wait, s})
+	}
+}
+
 // blame resolves each wait of op to the run that held the lock.
 func (op *operation) blame() {
-	for _, call := range op.Calls {
-		for _, run := range call.Runs {
-			run.Walk(func(im *Image) {
-				for _, f := range im.Facts {
-					if w, is := f.What.(*Wait); is && w.suspect != nil {
-						w.Blame, w.suspect = w.suspect.known(op.options.Wait > 0), nil
-					}
-				}
-			})
-		}
+	for _, a := range op.accused {
+		a.wait.Blame = a.known(op.options.Wait > 0)
 	}
 }

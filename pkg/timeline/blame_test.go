@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func owns(pod string) func(*event.Exec) {
@@ -89,8 +90,8 @@ func TestWhoIsToBlame(t *testing.T) {
 			s.end()
 			got := "nobody"
 			for _, op := range s.closed {
-				op.eachImage(func(im *Image) {
-					for _, w := range Each[*Wait](im.Facts) {
+				everyImage(op, func(im *model.Image) {
+					for _, w := range model.Each[*model.Wait](im.Facts) {
 						if b := w.Blame; im.Process == "b" && b != nil {
 							got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name, b.Call.ContainerID, w.Passed)
 						}

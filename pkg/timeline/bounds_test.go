@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func pod(uid string) func(*event.Exec) { return func(e *event.Exec) { e.Call.Pod.UID = uid } }
@@ -67,8 +68,8 @@ func TestACallUnderWayIsSeen(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	h := newHistory(3)
 	for i := range 100 {
-		h.put(fmt.Sprint(i), Key{})
-		h.put("kept", Key{Start: int64(i)})
+		h.put(fmt.Sprint(i), model.Key{})
+		h.put("kept", model.Key{Start: int64(i)})
 	}
 	if len(h.entries) != 3 || h.order.Len() != 3 || h.get("kept").count != 100 {
 		t.Errorf("%d entries", len(h.entries))

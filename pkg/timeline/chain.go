@@ -4,21 +4,22 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // A run that no run started is the next link of an open call's chain, or the first of a new
 // call; and that belongs to an open operation, or begins one.
 
 // teardownBegins closes the setup of a container that is being torn down.
-func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*Operation {
+func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	for _, op := range t.open {
-		if op.Kind == Setup && op.ContainerID == e.Call.ContainerID && op.commit == 0 && may(e.Caller, op.began) {
-			op.commit, op.closed = now, ClosedNext
+		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.commit == 0 && may(e.Caller, op.began) {
+			op.commit, op.closed = now, model.ClosedNext
 		}
 	}
-	return t.close(func(op *operation) Closed {
-		if op.closed == ClosedNext && op.live == 0 {
-			return ClosedNext
+	return t.close(func(op *operation) model.Closed {
+		if op.closed == model.ClosedNext && op.live == 0 {
+			return model.ClosedNext
 		}
 		return ""
 	})
@@ -29,27 +30,27 @@ func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*Operation {
 // if the second comes before the first has settled. What began before something was said
 // that ends an operation is still part of it: NRI may be heard before the kernel.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
-	kind := KindOf(e.Call.Command)
+	kind := model.KindOf(e.Call.Command)
 	if op := t.underWay(now, e); op != nil {
 		return op
 	}
 	if !t.admits(e.Caller) {
 		return nil
 	}
-	op := newOperation(&Operation{
+	op := newOperation(&model.Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.node.mono, Wall: t.node.wall, MinSpan: t.options.MinSpan,
 	}, &t.options, t.interfaces, e.Caller)
 	// NRI may have spoken before the first plugin's event was even read.
-	if s := t.sandboxes.known[op.ContainerID]; kind == Setup && s != nil && s.ran && now < s.since {
-		op.commit, op.closed = s.since, ClosedRunning
+	if s := t.sandboxes.known[op.ContainerID]; kind == model.Setup && s != nil && s.ran && now < s.since {
+		op.commit, op.closed = s.since, model.ClosedRunning
 	}
 	t.open = append(t.open, op)
 	return op
 }
 
 // callFor finds or makes the call that a run is a link of.
-func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
+func (t *Timeline) callFor(op *operation, im *model.Image, e *event.Exec) *model.Call {
 	for _, sameInterface := range []bool{true, false} {
 		// The latest first: where a chain is run again, its second plugin belongs to the second time.
 		for _, call := range slices.Backward(op.Calls) {
@@ -58,8 +59,8 @@ func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
 			}
 		}
 	}
-	call := &Call{
-		Parent:  Parent{Trace: e.Call.Trace},
+	call := &model.Call{
+		Parent:  model.Parent{Trace: e.Call.Trace},
 		Command: e.Call.Command,
 		IfName:  e.Call.IfName,
 		NetNS:   e.Call.NetNS,
@@ -73,24 +74,24 @@ func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
 // waiting returns the process of a run that somebody else started than the chain's, perhaps for another
 // interface, while a link of the chain runs: an agent, whose connection was not seen (Multus thick). It lies
 // below the link that waits for it. Nil if there is none.
-func (op *operation) waiting(im *Image, e *event.Exec) *process {
+func (op *operation) waiting(im *model.Image, e *event.Exec) *process {
 	for _, call := range slices.Backward(op.Calls) {
-		link := call.live()
-		if link != nil && call.Command == e.Call.Command && link.Run.forker != im.Run.forker && link.Start <= im.Start {
-			return &process{op: op, call: call, run: link, up: link, claim: &claim{Attribution: Attribution{Evidence: Certain}}}
+		link := call.Live()
+		if link != nil && call.Command == e.Call.Command && link.Parent != im.Parent && link.Start <= im.Start {
+			return &process{op: op, call: call, run: link, up: link, claim: &claim{Attribution: model.Attribution{Evidence: model.Certain}}}
 		}
 	}
 	return nil
 }
 
 // continues tells the next run of a call's chain from the first of another call.
-func (t *Timeline) continues(call *Call, im *Image, e *event.Exec) bool {
+func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) bool {
 	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
 	if call.Command != e.Call.Command {
 		return false
 	}
 	switch {
-	case first.Run.forker != im.Run.forker:
+	case first.Parent != im.Parent:
 		return false
 	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
 		return false
@@ -98,7 +99,7 @@ func (t *Timeline) continues(call *Call, im *Image, e *event.Exec) bool {
 		return false // plugins of one chain run one after another
 	case first.Run.Plugin == im.Run.Plugin:
 		// Either the whole call again, or a chain that has the plugin twice.
-		return t.node.networks.begin(append(call.plugins(), im.Run.Plugin), call.Command)
+		return t.node.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
 	}
 	return true
 }
@@ -114,7 +115,7 @@ func may(caller, began event.Caller) bool {
 // underWay returns the open operation that a run belongs to, those of the runtime first; nil
 // if there is none.
 func (t *Timeline) underWay(now int64, e *event.Exec) *operation {
-	kind := KindOf(e.Call.Command)
+	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
 		for _, op := range t.open {
 			if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.began.Anchored() == anchored &&

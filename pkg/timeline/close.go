@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -12,14 +13,14 @@ import (
 const cutOff = "still under way when cniscope ended"
 
 // over says why an operation is over at now; nothing if it is not.
-func (t *Timeline) over(op *operation, now int64) Closed {
+func (t *Timeline) over(op *operation, now int64) model.Closed {
 	switch {
 	case op.live == 0 && op.commit != 0 && op.commit <= now:
 		return op.closed
 	case op.live == 0 && now-op.End >= int64(t.options.Settle) && (now-op.End >= patience*int64(t.options.Settle) || !t.expects(op)):
-		return ClosedSettled
+		return model.ClosedSettled
 	case now-op.Start >= int64(t.options.MaxHold):
-		return ClosedHeld
+		return model.ClosedHeld
 	}
 	return ""
 }
@@ -37,17 +38,17 @@ func (t *Timeline) expects(op *operation) bool {
 			return false // a failed chain does not go on
 		}
 	}
-	if op.Kind == Setup && t.node.nri && !op.unheard {
+	if op.Kind == model.Setup && t.node.nri && !op.unheard {
 		return true
 	}
-	return slices.ContainsFunc(op.Calls, func(call *Call) bool {
+	return slices.ContainsFunc(op.Calls, func(call *model.Call) bool {
 		_, rest, known := t.node.networks.of(call)
 		return known && len(rest) > 0 && call.Start >= t.node.networks.since
 	})
 }
 
 // close ends the operations for which why gives a reason.
-func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
+func (t *Timeline) close(why func(*operation) model.Closed) (closed []*model.Operation) {
 	holding, over := map[string]bool{}, []*operation(nil)
 	t.open = slices.DeleteFunc(t.open, func(op *operation) bool {
 		op.Closed = why(op)
@@ -82,7 +83,7 @@ func (t *Timeline) finish(op *operation) {
 	op.Runtime = t.node.runtime
 	switch {
 	case op.live == 0:
-	case op.Closed == ClosedFinished:
+	case op.Closed == model.ClosedFinished:
 		op.partial(cutOff)
 	default:
 		op.partial("still running")
@@ -96,26 +97,23 @@ func (t *Timeline) finish(op *operation) {
 	for _, call := range op.Calls {
 		t.node.networks.resolve(op, call)
 		for _, run := range call.Runs {
-			run.settle(t.now)
+			settle(run, t.now)
 			call.End = max(call.End, run.End)
 		}
 		op.End = max(op.End, call.End)
 	}
-	op.nameInterfaces()
-	op.unanswered()
+	op.resolve()
 	op.blame()
 	op.acquit()
 	t.firsts.leave(op)
 	t.afters.leave(t.now, op)
-	op.eachImage(func(im *Image) {
-		im.works(func(w *Work) {
-			t.connections.disconnect(w.own, t.now)
-			t.connections.disconnect(w.shared, t.now)
-		})
-	})
-	op.eachImage(func(im *Image) {
-		im.works(func(w *Work) { w.know(t.now) })
-	})
+	for _, w := range op.works {
+		t.connections.disconnect(w.own, t.now)
+		t.connections.disconnect(w.shared, t.now)
+	}
+	for _, w := range op.works {
+		w.know(t.now)
+	}
 	t.agents.dismiss(op, len(t.open) == 0)
 }
 

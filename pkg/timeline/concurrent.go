@@ -3,20 +3,22 @@ package timeline
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // extents are the times of calls that are over, as far as they overlap with open operations.
-type extents []Interval
+type extents []model.Interval
 
 // concur sets Call.Concurrent for the operations that are over. open are those that are not. It
 // remembers at most limit calls.
-func (x *extents) concur(over []*Operation, open []*operation, now int64, limit int) {
+func (x *extents) concur(over []*model.Operation, open []*operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
 	}
 	for _, op := range over {
 		for _, call := range op.Calls {
-			*x = append(*x, Interval{call.Start, call.End})
+			*x = append(*x, model.Interval{Start: call.Start, End: call.End})
 		}
 	}
 	oldest := now
@@ -24,10 +26,10 @@ func (x *extents) concur(over []*Operation, open []*operation, now int64, limit 
 	for _, op := range open {
 		oldest = min(oldest, op.Start)
 		for _, c := range op.Calls {
-			if c.live() != nil {
-				all = append(all, Interval{c.Start, now})
+			if c.Live() != nil {
+				all = append(all, model.Interval{Start: c.Start, End: now})
 			} else {
-				all = append(all, Interval{c.Start, c.End})
+				all = append(all, model.Interval{Start: c.Start, End: c.End})
 			}
 		}
 	}
@@ -37,13 +39,13 @@ func (x *extents) concur(over []*Operation, open []*operation, now int64, limit 
 		}
 	}
 	// What ended before any open operation began overlaps with nothing to come.
-	*x = slices.DeleteFunc(*x, func(i Interval) bool { return i.End < oldest })
+	*x = slices.DeleteFunc(*x, func(i model.Interval) bool { return i.End < oldest })
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
 // others is the most other calls, of all, that were under way at one instant of a call, each
 // from its first exec to its last exit. Of those that go on, the last exit so far counts.
-func others(call *Call, all []Interval) int {
+func others(call *model.Call, all []model.Interval) int {
 	type edge struct {
 		at   int64
 		more int

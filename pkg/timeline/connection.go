@@ -4,57 +4,37 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
-
-// Connection is one connect(2), or a series of refused attempts at one address: from connect until close; of
-// refused attempts from the first to the last, or to the one that was not refused. Or it is one Exchange.
-type Connection struct {
-	// Network is "unix" or "tcp"; Address a path or "address:port".
-	Network, Address string
-	// Error is why there was no connection, the last time, and Tries how often it was tried; of an
-	// exchange why it never had an answer.
-	Error string
-	Tries int
-	// Agent is who answered, or else who made the socket that listens; nil if it is not
-	// known. Answered tells which.
-	Agent    *event.Actor
-	Answered bool
-	// Work is what the agent did meanwhile; nil if that is not known.
-	Work *Work
-	// Exchange says more of one exchange on a standing stream; nil of a connection that was made.
-	Exchange *Exchange
-	// Exchanged is how many exchanges on this connection were told. Each is a fact of its own, and
-	// what was waited for; this one is only open meanwhile.
-	Exchanged int
-
-	open   bool
-	by     event.Process
-	owner  *process // who has it: by, or the work of the agent that by is
-	socket string
-	image  *Image // that made it
-	fact   *Fact
-	after  *Connection // the attempts that were refused before
-	nested int         // how many agents are between it and a run
-}
-
-func (*Connection) kind() FactKind { return FactConnection }
 
 // acceptsMax bounds the accepts that wait for their connect: over loopback accept may return first.
 const acceptsMax = 64
 
+// connection is a Connection that may still change.
+type connection struct {
+	*model.Connection
+	by     event.Process
+	owner  *process // who has it: by, or the work of the agent that by is
+	socket string
+	image  *model.Image // that made it
+	fact   *model.Fact
+	after  *model.Fact // the attempts that were refused before
+	work   *work
+}
+
 // connections are those that are open, by socket.
 type connections struct {
 	agents  *agents
-	sockets map[string]*Connection
-	pending map[stream]*Connection // exchanges without an end
+	sockets map[string]*connection
+	pending map[stream]*connection // exchanges without an end
 	// supposed are those of them of which nobody saw what was asked: the other end stands still. Some may be over.
-	supposed []*Connection
+	supposed []*connection
 	reads    reads
 	accepts  []*event.Accept // of connections that are not told yet
 }
 
 func newConnections(a *agents) *connections {
-	return &connections{agents: a, sockets: map[string]*Connection{}, pending: map[stream]*Connection{}, reads: reads{}}
+	return &connections{agents: a, sockets: map[string]*connection{}, pending: map[stream]*connection{}, reads: reads{}}
 }
 
 // connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.
@@ -64,28 +44,28 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 		cs.refuse(made, now, c.Error)
 		return
 	}
-	when := im.within(c.Start, now)
-	refused := im.refused(c.Network, c.Address)
+	when := within(im, c.Start, now)
+	refused := refused(im, c.Network, c.Address)
 	if refused != nil {
-		refused.fact.When.End = max(refused.fact.When.End, when.Start)
+		refused.When.End = max(refused.When.End, when.Start)
 		if c.Error != "" {
-			refused.again(when.End, c.Error)
+			again(refused, when.End, c.Error)
 			return
 		}
 	}
 	if c.Address == "" || !p.room("connections") {
 		return
 	}
-	made := &Connection{
-		Network: c.Network, Address: c.Address, Error: c.Error, Agent: c.Listener, Tries: 1,
-		by: c.Process, owner: p, socket: c.Socket, after: refused, image: im, nested: p.nested,
+	made := &connection{
+		Connection: &model.Connection{Network: c.Network, Address: c.Address, Error: c.Error, Agent: c.Listener, Tries: 1},
+		by:         c.Process, owner: p, socket: c.Socket, after: refused, image: im,
 	}
-	made.fact = p.keep(c.Thread, when, made)
+	made.keep(c.Thread, when)
 	if c.Error == "" && c.Socket != "" {
 		if before := cs.sockets[c.Socket]; before != nil { // its end was not seen
 			before.hangUp(now)
 		}
-		made.open = true
+		made.Open = true
 		cs.sockets[c.Socket] = made
 		p.connections = append(p.connections, made)
 		if i := slices.IndexFunc(cs.accepts, func(a *event.Accept) bool { return a.Socket == c.Socket }); i >= 0 {
@@ -97,32 +77,41 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 }
 
 // refuse turns a connection that was only begun into a refused attempt.
-func (cs *connections) refuse(made *Connection, now int64, why string) {
+func (cs *connections) refuse(made *connection, now int64, why string) {
 	delete(cs.sockets, made.socket)
 	made.hangUp(now)
 	if made.after == nil {
 		made.Error = why
 		return
 	}
-	made.after.again(now, why)
-	made.image.Facts = slices.DeleteFunc(made.image.Facts, func(f *Fact) bool { return f == made.fact })
+	again(made.after, now, why)
+	made.image.Facts = slices.DeleteFunc(made.image.Facts, func(f *model.Fact) bool { return f == made.fact })
+}
+
+// keep makes the connection a fact of the process that has it.
+func (c *connection) keep(thread uint32, when model.Interval) {
+	c.fact = c.owner.keep(&model.Fact{Thread: thread, When: when, What: c.Connection})
+	if cl := c.owner.claim; cl != nil {
+		cl.did(deed{fact: c.fact, connection: c})
+	}
 }
 
 // again is one more attempt that was refused.
-func (c *Connection) again(now int64, why string) {
-	c.fact.When.End, c.Error = max(c.fact.When.End, now), why
+func again(refused *model.Fact, now int64, why string) {
+	c := refused.What.(*model.Connection)
+	refused.When.End, c.Error = max(refused.When.End, now), why
 	c.Tries++
 }
 
 // refused returns the attempts at an address that have failed so far, if nothing has come of them yet.
-func (im *Image) refused(network, address string) *Connection {
+func refused(im *model.Image, network, address string) *model.Fact {
 	for _, f := range slices.Backward(im.Facts) {
-		c, is := f.What.(*Connection)
+		c, is := f.What.(*model.Connection)
 		if is && c.Exchange == nil && c.Network == network && c.Address == address {
 			if c.Error == "" {
 				return nil
 			}
-			return c
+			return f
 		}
 	}
 	return nil
@@ -143,7 +132,7 @@ func (cs *connections) accept(a *event.Accept) {
 	cs.accepts = append(cs.accepts, a)
 }
 
-func (c *Connection) answered(a *event.Accept) {
+func (c *connection) answered(a *event.Accept) {
 	agent := a.Agent
 	c.Agent, c.Answered = &agent, !a.Listens
 }
@@ -156,9 +145,9 @@ func (cs *connections) hangUp(now int64, c *event.Close) {
 	}
 }
 
-func (c *Connection) hangUp(now int64) {
-	if c.open {
-		c.open, c.fact.When.End = false, max(c.fact.When.End, now)
+func (c *connection) hangUp(now int64) {
+	if c.Open {
+		c.Open, c.fact.When.End = false, max(c.fact.When.End, now)
 		c.served()
 	}
 }
@@ -168,7 +157,7 @@ func (cs *connections) disconnect(p *process, now int64) {
 	for _, c := range p.connections {
 		end := now
 		if c.Exchange != nil { // its last report is all that is known
-			end, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.open
+			end, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.Open
 		}
 		if c.hangUp(end); cs.sockets[c.socket] == c {
 			delete(cs.sockets, c.socket)
@@ -178,5 +167,5 @@ func (cs *connections) disconnect(p *process, now int64) {
 		}
 	}
 	p.connections = nil
-	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *Connection) bool { return !c.open })
+	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *connection) bool { return !c.Open })
 }

@@ -38,7 +38,7 @@ func (d departed) of(process event.Process) *agent {
 }
 
 // succeed says that the agent of c answers in the place of one that ended: it has its address, or its name.
-func (d departed) succeed(c *Connection) {
+func (d departed) succeed(c *connection) {
 	if !c.Answered {
 		return
 	}
@@ -55,7 +55,7 @@ func (d departed) succeed(c *Connection) {
 }
 
 // dismiss forgets the connections of an operation that is closed.
-func (d *departed) dismiss(of func(*Connection) bool) {
+func (d *departed) dismiss(of func(*connection) bool) {
 	*d = slices.DeleteFunc(*d, func(one departure) bool {
 		one.recent = slices.DeleteFunc(one.recent, of)
 		return len(one.recent) == 0

@@ -4,27 +4,8 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
-
-// Exchange is what an agent, or who one waits for, said to another process on a stream that was there
-// before, until that one answered (event.Exchange). The fact is a Connection whose interval is this one
-// wait, and whose Agent is who has the other end.
-type Exchange struct {
-	// Unasked: the peer spoke by itself, which is weak evidence that it was waited for.
-	Unasked bool
-	// Clipped: it began before the caller's connection, or before anybody looked; the fact's
-	// interval begins with the connection.
-	Clipped bool
-	// Receipt: what was written may only have acknowledged what was read there just before, so that nothing
-	// was waited for.
-	Receipt bool
-	// Asked is when it wrote there once more during the call, where it was Clipped or a Receipt before: that is
-	// a question, and the first of them that was told. 0: it did not.
-	Asked int64
-	// Unended: nobody told its end before the call was over, so whoever called had an answer
-	// without it. The fact's interval ends when it was last told.
-	Unended bool
-}
 
 // unfollowed is why an exchange ended of which no end was seen.
 const unfollowed = "unfollowed"
@@ -38,7 +19,7 @@ type stream struct {
 	socket string
 }
 
-func (c *Connection) stream() stream { return stream{c.by, c.socket} }
+func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
 // exchange takes what is told of an exchange: that it is pending, still, or over. attribute finds the
 // process that it belongs to when it is told for the first time; nil if it belongs to none.
@@ -98,45 +79,46 @@ func (cs *connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
 	}
-	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *Connection) bool {
-		if c.open && c.by == x.Process && c.Agent != nil && c.Agent.PID == x.Peer.PID {
+	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *connection) bool {
+		if c.Open && c.by == x.Process && c.Agent != nil && c.Agent.PID == x.Peer.PID {
 			delete(cs.pending, c.stream())
 			c.fact.When.End = max(c.fact.When.Start, now)
 			c.hangUp(now)
 		}
-		return !c.open
+		return !c.Open
 	})
 }
 
 // serve has the peer's work be for the exchange; not for the connection that its stream is, if the agent made
 // that during the call: the exchange tells better when it was waited for.
-func (cs *connections) serve(c *Connection) {
+func (cs *connections) serve(c *connection) {
 	cs.agents.serve(c)
-	if dialled := cs.sockets[c.socket]; c.Work != nil && dialled != nil && dialled.by == c.by && dialled.Work != nil {
-		dialled.Work.agent.leave(dialled)
+	if dialled := cs.sockets[c.socket]; c.work != nil && dialled != nil && dialled.by == c.by && dialled.work != nil {
+		dialled.work.agent.leave(dialled)
 	}
 }
 
 // exchanges makes the fact; nil if it is not worth one.
-func (cs *connections) exchanges(now int64, x *event.Exchange, p *process, receipt bool) *Connection {
+func (cs *connections) exchanges(now int64, x *event.Exchange, p *process, receipt bool) *connection {
 	if p == nil {
 		return nil
 	}
 	im := p.current()
-	when := im.within(x.Start, now)
+	when := within(im, x.Start, now)
 	if !x.Pending && !p.worth(when) || !p.room("exchanges") {
 		return nil
 	}
-	made := &Connection{
-		Network: x.Network, Address: x.Address, by: x.Process, owner: p, socket: x.Socket, image: im, nested: p.nested,
-		Exchange: &Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start, Receipt: receipt},
+	exchange := &model.Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start, Receipt: receipt}
+	made := &connection{
+		Connection: &model.Connection{Network: x.Network, Address: x.Address, Exchange: exchange},
+		by:         x.Process, owner: p, socket: x.Socket, image: im,
 	}
-	made.fact = p.keep(x.Thread, when, made)
+	made.keep(x.Thread, when)
 	if dialled := cs.sockets[x.Socket]; dialled != nil && dialled.by == x.Process {
 		dialled.Exchanged++
 	}
 	if x.Pending {
-		made.open = true
+		made.Open = true
 		cs.pending[made.stream()] = made
 		p.connections = append(p.connections, made)
 		if x.Start == 0 && !x.Unasked && len(cs.supposed) < supposedMax {

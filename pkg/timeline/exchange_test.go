@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // asks tells an exchange of a process with who has the other end of a stream; -1: it is pending.
@@ -35,9 +36,9 @@ func (s *story) found(at int64, process string, state event.AgentState, channel 
 }
 
 // behind draws whom the agents of an image waited for, one line each, indented by depth.
-func behind(im *Image, depth int) string {
+func behind(im *model.Image, depth int) string {
 	var b strings.Builder
-	for f, c := range Each[*Connection](im.Facts) {
+	for f, c := range model.Each[*model.Connection](im.Facts) {
 		fmt.Fprintf(&b, "%s%d-%d %s", strings.Repeat("  ", depth), f.When.Start/ms, f.When.End/ms, c.Address)
 		if c.Agent != nil {
 			b.WriteString(" " + c.Agent.Name)
@@ -96,12 +97,12 @@ func TestAnOpenDialBesideAnExchange(t *testing.T) {
 	}
 }
 
-func saidOfDeed(m Meanwhile) (s string) {
+func saidOfDeed(m model.Meanwhile) (s string) {
 	switch {
 	case m.Image != nil:
 		s = m.Image.Name
 	default:
-		if c, is := m.Fact.What.(*Connection); is {
+		if c, is := m.Fact.What.(*model.Connection); is {
 			s = c.Address
 		}
 	}
@@ -305,7 +306,7 @@ func TestAnAgentThatEnds(t *testing.T) {
 			s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
 			test.tell(s)
 			s.exit(100, "b").tick(30000).end()
-			w := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*Connection).Work
+			w := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
 			got := strings.TrimSpace(fmt.Sprint("gone ", w.Gone/ms, " ", w.Killed))
 			if w.Successor != nil {
 				got += fmt.Sprint(" back ", w.Back/ms, " as ", w.Successor.Name)
@@ -328,9 +329,9 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 	if len(s.closed) != 1 || s.closed[0].ContainerID != "c2" {
 		t.Fatalf("%d operations are over", len(s.closed))
 	}
-	for _, m := range s.closed[0].Calls[0].Runs[0].Facts[0].What.(*Connection).Work.Meanwhile {
-		for _, c := range Each[*Connection](m.Fact.What.(*Connection).Work.Own.Facts) {
-			if spent := c.Work.Spent(Interval{0, 100 * ms}); len(spent) != 1 || spent[0].State != event.AgentStopped {
+	for _, m := range s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Meanwhile {
+		for _, c := range model.Each[*model.Connection](m.Fact.What.(*model.Connection).Work.Own.Facts) {
+			if spent := c.Work.Spent(model.Interval{Start: 0, End: 100 * ms}); len(spent) != 1 || spent[0].State != event.AgentStopped {
 				t.Errorf("%s was found %v", c.Agent.Name, spent)
 			}
 			return
@@ -344,7 +345,7 @@ func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
 	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").asks(1, 60, "a", "db", pending, with("d")).
 		plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 160, "a", "db", pending).exit(170, "b").exit(171, "b2").tick(30000).end()
 	for _, op := range s.closed {
-		w := op.Calls[0].Runs[0].Facts[0].What.(*Connection).Work
+		w := op.Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
 		if op.ContainerID == "c2" && (len(w.Meanwhile) != 1 || saidOfDeed(w.Meanwhile[0]) != "/run/db candidate for this or c1") {
 			t.Errorf("%+v", w.Meanwhile)
 		}
@@ -358,7 +359,7 @@ func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 		exit(80, "b3").exit(90, "b").exit(91, "b2").tick(30000).end()
 	got := map[string]string{}
 	for _, op := range s.closed {
-		for _, m := range op.Calls[0].Runs[0].Facts[0].What.(*Connection).Work.Meanwhile {
+		for _, m := range op.Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Meanwhile {
 			got[op.ContainerID] += fmt.Sprint(saidOfDeed(m), " ", m.When.Start/ms, "-", m.When.End/ms, ";")
 		}
 	}

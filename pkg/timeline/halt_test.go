@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // What a plugin's process is stopped for is from the middle between two samples to the middle between two others, or to its end.
@@ -18,20 +19,20 @@ func TestHalts(t *testing.T) {
 	halt(s, 250, 200, event.AgentRunning, "")
 	halt(s, 400, 300, event.AgentStopped, "")
 	s.exit(500, "b").tick(2000)
-	var got []Fact
-	for f, h := range Each[*Halt](s.closed[0].Calls[0].Runs[0].Facts) {
-		got = append(got, Fact{When: f.When, What: &Halt{h.State, h.By}})
+	var got []model.Fact
+	for f, h := range model.Each[*model.Halt](s.closed[0].Calls[0].Runs[0].Facts) {
+		got = append(got, model.Fact{When: f.When, What: &model.Halt{State: h.State, By: h.By}})
 	}
-	want := []Fact{
-		{When: Interval{75 * ms, 175 * ms}, What: &Halt{event.AgentStopped, ""}},
-		{When: Interval{175 * ms, 225 * ms}, What: &Halt{event.AgentFrozen, "/f"}},
-		{When: Interval{350 * ms, 500 * ms}, What: &Halt{event.AgentStopped, ""}},
+	want := []model.Fact{
+		{When: model.Interval{Start: 75 * ms, End: 175 * ms}, What: &model.Halt{State: event.AgentStopped, By: ""}},
+		{When: model.Interval{Start: 175 * ms, End: 225 * ms}, What: &model.Halt{State: event.AgentFrozen, By: "/f"}},
+		{When: model.Interval{Start: 350 * ms, End: 500 * ms}, What: &model.Halt{State: event.AgentStopped, By: ""}},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d times, want %d", len(got), len(want))
 	}
 	for i, f := range got {
-		if f.When != want[i].When || *f.What.(*Halt) != *want[i].What.(*Halt) {
+		if f.When != want[i].When || *f.What.(*model.Halt) != *want[i].What.(*model.Halt) {
 			t.Errorf("%+v %+v, want %+v", f.When, f.What, want[i].When)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -26,16 +27,16 @@ func (t *Timeline) hiddenWork(e *event.Exec, of *tree.Process) *process {
 	if len(ops) == 0 {
 		return t.after(e, of, &who)
 	}
-	cl := &claim{by: &who, Attribution: Attribution{Evidence: Certain}}
+	cl := &claim{by: &who, Attribution: model.Attribution{Evidence: model.Certain}}
 	if len(e.Mentions) != 1 {
-		cl.Evidence = Candidate
+		cl.Evidence = model.Candidate
 		for _, op := range ops[1:] {
-			cl.Others = append(cl.Others, op.keyOf(op.served()))
+			cl.Others = append(cl.Others, op.KeyOf(op.served()))
 		}
 	}
 	t.agents.tree.Assign(of)
 	call := ops[0].served()
-	run := call.live()
+	run := call.Live()
 	return &process{op: ops[0], call: call, run: run, up: run, claim: cl}
 }
 
@@ -57,9 +58,9 @@ func (t *Timeline) servedNow(containers []string) (ops []*operation) {
 
 // served is the call of op that an agent may work for: one of which a plugin runs, and of several not that of lo;
 // nil if none does.
-func (op *operation) served() (found *Call) {
+func (op *operation) served() (found *model.Call) {
 	for _, call := range op.Calls {
-		if call.live() != nil && (found == nil || found.IfName == "lo") {
+		if call.Live() != nil && (found == nil || found.IfName == "lo") {
 			found = call
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // hidden tells of an agent of which nobody sees who calls it.
@@ -23,7 +24,7 @@ func (s *story) attributed() string {
 	for _, op := range s.closed {
 		for _, call := range op.Calls {
 			for _, run := range call.Runs {
-				run.Walk(func(im *Image) {
+				run.Walk(func(im *model.Image) {
 					if im.Attribution == nil {
 						return
 					}

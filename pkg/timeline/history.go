@@ -2,6 +2,8 @@ package timeline
 
 import (
 	"container/list"
+
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // history remembers operations that are over, so that the next one of the same sandbox or
@@ -15,7 +17,7 @@ type history struct {
 // past is what is remembered under one name: the last operation, and how many there were.
 type past struct {
 	name  string
-	last  Key
+	last  model.Key
 	count int
 }
 
@@ -31,7 +33,7 @@ func (h *history) get(name string) *past {
 	return nil
 }
 
-func (h *history) put(name string, key Key) *past {
+func (h *history) put(name string, key model.Key) *past {
 	if e := h.entries[name]; e != nil {
 		p := e.Value.(*past)
 		p.last = key
@@ -49,24 +51,24 @@ func (h *history) put(name string, key Key) *past {
 }
 
 // link says what op follows on, and remembers it for those that follow.
-func (h *history) link(op *Operation) {
+func (h *history) link(op *model.Operation) {
 	if op.ContainerID == "" {
 		return
 	}
 	after := func(name, why string) {
 		if p := h.get(name); p != nil {
-			op.Before = append(op.Before, Before{p.last, why})
+			op.Before = append(op.Before, model.Before{Key: p.last, Why: why})
 		}
 	}
 	setup, teardown, pod := "setup "+op.ContainerID, "teardown "+op.ContainerID, "pod "+op.Pod.UID
 	switch op.Kind {
-	case Setup:
+	case model.Setup:
 		if op.Pod.UID != "" {
 			after(pod, "previous attempt")
 			op.Attempt = h.put(pod, op.Key()).count
 		}
 		h.put(setup, op.Key())
-	case Teardown:
+	case model.Teardown:
 		after(setup, "setup of the sandbox")
 		after(teardown, "earlier teardown")
 		h.put(teardown, op.Key())

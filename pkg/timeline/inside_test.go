@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // looked is a story in which the inside of plugins is seen.
@@ -83,10 +84,10 @@ func (s *story) answer(at int64, process string, n uint32, errno, message string
 }
 
 // inside is what was kept of the inside of the image called name.
-func (s *story) inside(name string) *Image {
-	var found *Image
+func (s *story) inside(name string) *model.Image {
+	var found *model.Image
 	for _, op := range s.closed {
-		op.eachImage(func(im *Image) {
+		everyImage(op, func(im *model.Image) {
 			if im.Name == name {
 				found = im
 			}
@@ -98,15 +99,15 @@ func (s *story) inside(name string) *Image {
 	return found
 }
 
-func lines[W What](im *Image, say func(W, Interval) string) string {
+func lines[W model.What](im *model.Image, say func(W, model.Interval) string) string {
 	var out []string
-	for f, what := range Each[W](im.Facts) {
+	for f, what := range model.Each[W](im.Facts) {
 		out = append(out, say(what, f.When))
 	}
 	return strings.Join(out, "\n")
 }
 
-func saidOfWait(w *Wait, when Interval) string {
+func saidOfWait(w *model.Wait, when model.Interval) string {
 	s := fmt.Sprintf("%s %s%s %d-%d", w.Kind, w.Name, w.Path, when.Start/ms, when.End/ms)
 	if w.Tries > 1 {
 		s += fmt.Sprintf(" in %d tries", w.Tries)
@@ -233,8 +234,8 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 		wait(1, 5, "b", event.WaitPoll, "futex").wait(4, 8, "b", event.WaitPoll, "epoll_pwait").
 		wait(20, 30, "b", event.WaitPoll, "futex").wait(10, 40, "b", event.WaitPoll, "futex").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]Interval{{1 * ms, 8 * ms}, {10 * ms, 40 * ms}}) || in.Tallies[FactPoll].Count != 4 {
-		t.Errorf("polling %s, %d times", got, in.Tallies[FactPoll].Count)
+	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]model.Interval{{Start: 1 * ms, End: 8 * ms}, {Start: 10 * ms, End: 40 * ms}}) || in.Tallies[model.FactPoll].Count != 4 {
+		t.Errorf("polling %s, %d times", got, in.Tallies[model.FactPoll].Count)
 	}
 }
 
@@ -250,10 +251,30 @@ func TestAMountIsAFactByItself(t *testing.T) {
 	}
 	im := s.closed[0].Calls[0].Runs[0]
 	var got []string
-	for f, m := range Each[*Mount](im.Facts) {
+	for f, m := range model.Each[*model.Mount](im.Facts) {
 		got = append(got, fmt.Sprint(m.Target, " ", f.When.Start/ms, "-", f.When.End/ms, " ", m.Error))
 	}
-	if want := []string{"/run/a 2-8 ", "/run/b 8-8 EBUSY"}; !slices.Equal(got, want) || im.Tallies[FactMount] != (Tally{2, 6 * ms}) {
-		t.Errorf("%q, %+v", got, im.Tallies[FactMount])
+	if want := []string{"/run/a 2-8 ", "/run/b 8-8 EBUSY"}; !slices.Equal(got, want) || im.Tallies[model.FactMount] != (model.Tally{Count: 2, Time: 6 * ms}) {
+		t.Errorf("%q, %+v", got, im.Tallies[model.FactMount])
+	}
+}
+
+// everyImage calls f for every image of op, and for those that stand for the work of agents.
+func everyImage(op *model.Operation, f func(*model.Image)) {
+	var each func(*model.Image)
+	each = func(im *model.Image) {
+		f(im)
+		for _, child := range im.Children {
+			each(child)
+		}
+		for w := range im.Works() {
+			each(w.Own)
+			each(w.Shared)
+		}
+	}
+	for _, call := range op.Calls {
+		for _, run := range call.Runs {
+			each(run)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // place is where an interface is found: in a namespace, by its index there. The kernel does not give an
@@ -68,7 +69,7 @@ func (n naming) put(ns event.Namespace, index uint32, name string) {
 }
 
 // learn takes an interface's index and name from a request.
-func (n naming) learn(r *Request) {
+func (n naming) learn(r *model.Request) {
 	i := r.Interface
 	if r.Object != event.ObjectLink || i.Index == 0 {
 		return
@@ -83,7 +84,7 @@ func (n naming) learn(r *Request) {
 }
 
 // resolve says which interface a request is about, by name, as far as that is known.
-func (n naming) resolve(r *Request) {
+func (n naming) resolve(r *model.Request) {
 	if r.On == "" {
 		r.On = r.Interface.Name
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -86,7 +87,7 @@ func (l *locks) gone(by event.Process, now int64) {
 
 // holder says who had a lock when waiter began to wait for it, and how long. said is what
 // the source knows of that.
-func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wait Interval) (who *event.Actor, age int64, exact bool) {
+func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wait model.Interval) (who *event.Actor, age int64, exact bool) {
 	if said != nil && said.Process == "" && said.PID == 0 {
 		said = nil
 	}
@@ -122,7 +123,7 @@ func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wai
 }
 
 // accused finds the run that had a lock when a wait for it began.
-func (l *locks) accused(wait *Wait, when Interval, waiter *process) *suspect {
+func (l *locks) accused(wait *model.Wait, when model.Interval, waiter *process) *suspect {
 	for _, h := range l.paths[wait.Path] {
 		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) && h.suspect != nil && h.suspect.run != waiter.run {
 			return h.suspect
@@ -132,7 +133,7 @@ func (l *locks) accused(wait *Wait, when Interval, waiter *process) *suspect {
 }
 
 // passed counts who had a lock during a wait for it, without the one that had it first.
-func (l *locks) passed(path string, first event.Process, wait Interval) (n int) {
+func (l *locks) passed(path string, first event.Process, wait model.Interval) (n int) {
 	for _, h := range l.paths[path] {
 		if h.since > wait.Start && h.since < wait.End && h.by != first {
 			n++
@@ -177,8 +178,8 @@ func (l *locks) wait(now int64, w *event.Wait, p *process) {
 
 func (l *locks) waits(over int64, w *event.Wait, p *process) {
 	a := try{
-		wait:   &Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
-		thread: w.Thread, when: p.current().within(w.Start, over), over: over,
+		wait:   &model.Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
+		thread: w.Thread, when: within(p.current(), w.Start, over), over: over,
 	}
 	holder := w.Holder
 	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {
@@ -201,14 +202,14 @@ func (l *locks) waits(over int64, w *event.Wait, p *process) {
 
 func (l *locks) waited(p *process, a try) {
 	im, wait := p.current(), a.wait
-	when := im.within(a.when.Start, a.when.End)
+	when := within(im, a.when.Start, a.when.End)
 	if wait.Holder != nil {
-		wait.suspect = l.accused(wait, when, p)
+		p.accuse(wait, l.accused(wait, when, p))
 		wait.Passed = l.passed(wait.Path, wait.Holder.Process, when)
 	}
-	im.Tallies[FactLock].add(1, when.took())
+	im.Tallies[model.FactLock].Add(1, when.Took())
 	if p.worth(when) && p.room("waits") {
-		p.keep(a.thread, when, wait)
+		p.keep(&model.Fact{Thread: a.thread, When: when, What: wait})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // first is how long after its setup a pod's first connection is still waited for.
@@ -12,27 +13,18 @@ const first = time.Minute
 // namespacesMax is how many namespaces one setup may have made or entered.
 const namespacesMax = 4
 
-// Connected is the first connection of a pod whose setup is over already: what it was called for.
-type Connected struct {
-	// Flight is the call that made the pod's network.
-	Flight
-	// End is when that was over, At when the connection was there: monotonic ns.
-	End, At       int64
-	Local, Remote string
-}
-
 // firsts are the first connections of pods: the namespaces in which they are waited for, and
 // those that came when the setup was over and were not asked for.
 type firsts struct {
 	limit      int
 	namespaces map[string]*namespace // by key
-	over       []Connected
+	over       []model.Connected
 }
 
 type namespace struct {
 	op *operation // nil once that is over
 	// of is what is said then, and until is how long it is waited for.
-	of    Connected
+	of    model.Connected
 	since int64
 	until int64
 }
@@ -41,7 +33,7 @@ type namespace struct {
 // the one that the runtime started the plugin in.
 func (f *firsts) entered(now int64, p *process, ns event.Namespace) {
 	op := p.op
-	if ns.Key == "" || op.Kind != Setup || ns.Key == p.run.NetNS.Key || ns.Key == p.call.Runs[0].NetNS.Key || p.run.NetNS.Key == "" {
+	if ns.Key == "" || op.Kind != model.Setup || ns.Key == p.run.NetNS.Key || ns.Key == p.call.Runs[0].NetNS.Key || p.run.NetNS.Key == "" {
 		return
 	}
 	known := f.namespaces[ns.Key]
@@ -79,8 +71,8 @@ func (f *firsts) connected(now int64, c *event.FirstConnection) {
 	}
 	delete(f.namespaces, c.NetNS.Key)
 	if n.op != nil {
-		if call := n.op.connects(); call != nil && call.First == nil {
-			call.First = &FirstConnection{At: now, Local: c.Local, Remote: c.Remote}
+		if call := n.op.Network(); call != nil && call.First == nil {
+			call.First = &model.FirstConnection{At: now, Local: c.Local, Remote: c.Remote}
 		}
 		return
 	}
@@ -96,7 +88,7 @@ func (f *firsts) leave(op *operation) {
 	if op.netns == 0 {
 		return
 	}
-	call := op.connects()
+	call := op.Network()
 	for key, n := range f.namespaces {
 		switch {
 		case n.op != op:
@@ -104,13 +96,13 @@ func (f *firsts) leave(op *operation) {
 			delete(f.namespaces, key)
 		default:
 			n.op, n.until = nil, call.End+int64(first)
-			n.of = Connected{Flight: op.flight(call, call.Runs[0], op.Runtime), End: call.End}
+			n.of = model.Connected{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End}
 		}
 	}
 }
 
 // forget says that nobody wants to know what comes after an operation that is over.
-func (f *firsts) forget(key Key) {
+func (f *firsts) forget(key model.Key) {
 	for name, n := range f.namespaces {
 		if n.op == nil && n.of.Operation == key {
 			delete(f.namespaces, name)

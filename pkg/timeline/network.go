@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // loopback is the network that go-cni adds to every sandbox by itself (go-cni
@@ -20,10 +21,10 @@ type networks struct {
 // of finds the network of a call, and the plugins of its chain whose turn has not come.
 // It is known only if a single one can be meant: the environment of a plugin does not name
 // it, but its configuration does, where that was seen.
-func (n *networks) of(call *Call) (name string, rest []string, known bool) {
-	ran := call.plugins()
+func (n *networks) of(call *model.Call) (name string, rest []string, known bool) {
+	ran := call.Plugins()
 	var found []event.Network
-	for _, network := range configuredAs(append([]event.Network{loopback}, n.known...), call.configured()) {
+	for _, network := range configuredAs(append([]event.Network{loopback}, n.known...), call.ConfiguredNetwork()) {
 		if (network.Name == loopback.Name) == (call.IfName == "lo") && hasPrefix(chain(network, call.Command), ran) {
 			found = append(found, network)
 		}
@@ -35,19 +36,19 @@ func (n *networks) of(call *Call) (name string, rest []string, known bool) {
 }
 
 // resolve names the network of a call, and the plugins of its chain whose turn never came.
-func (n *networks) resolve(op *operation, call *Call) {
+func (n *networks) resolve(op *operation, call *model.Call) {
 	name, rest, _ := n.of(call)
-	call.Network = cmp.Or(call.configured(), name)
+	call.Network = cmp.Or(call.ConfiguredNetwork(), name)
 	call.Configured = n.digest(call.Network)
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
-	case op.Kind == Setup && op.Running:
+	case op.Kind == model.Setup && op.Running:
 		// It would not run if a plugin had been missing.
 	case call.Start < n.since:
 		// The runtime may have gone by what the configuration was before.
-	case op.Closed == ClosedFinished && !last.Failed(): // their turn may have come unseen
+	case op.Closed == model.ClosedFinished && !last.Failed(): // their turn may have come unseen
 		op.partial(cutOff)
-	case !last.Failed() && (op.Closed != ClosedNext || op.commit-op.End >= int64(op.options.Settle)):
+	case !last.Failed() && (op.Closed != model.ClosedNext || op.commit-op.End >= int64(op.options.Settle)):
 		// A runtime that misses a plugin undoes at once what was done. Another runtime on
 		// the node may have a network that begins like this one and ends here.
 	default:

@@ -2,53 +2,28 @@ package timeline
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
-
-// Outage is a time in which the node's network was not ready.
-type Outage struct {
-	Interval
-	// Mono and Wall are one instant on both clocks, in ns.
-	Mono, Wall int64
-	// Reasons are what the runtime said, and Folder what the CNI folder held, each when that changed.
-	Reasons []Said
-	Folder  []Said
-	// Lacks are what was missing, each when that changed, and Overdue says that it took too long.
-	Lacks   []Lack
-	Overdue bool
-	Runtime event.Runtime
-}
-
-// Said is a text, and since when it was so.
-type Said struct {
-	At   int64
-	Text string
-}
-
-// Lack is what was missing, and since when it was.
-type Lack struct {
-	Said
-	What event.Lack
-}
 
 // saidMax bounds the texts that are kept of one outage.
 const saidMax = 64
 
 // outages are the one that is under way, if there is one, and those that are over and were not asked for.
 type outages struct {
-	now  *Outage
-	over []Outage
+	now  *model.Outage
+	over []model.Outage
 }
 
 // readiness begins, continues or ends an outage.
 func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
 	switch {
 	case !r.Ready && o.now == nil:
-		o.now = &Outage{Interval: Interval{Start: now, End: now}, Mono: n.mono, Wall: n.wall}
+		o.now = &model.Outage{Interval: model.Interval{Start: now, End: now}, Mono: n.mono, Wall: n.wall}
 		o.folder(now, n.networks.known)
 		fallthrough
 	case !r.Ready:
 		o.now.Reasons = say(o.now.Reasons, now, r.Reason)
-		o.now.lack(now, r)
+		lack(o.now, now, r)
 	case o.now != nil:
 		o.now.End, o.now.Runtime = now, n.runtime
 		for i := range o.now.Folder { // what ended it is read a moment later
@@ -60,19 +35,19 @@ func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
 	}
 }
 
-func (o *Outage) lack(now int64, r *event.Readiness) {
+func lack(o *model.Outage, now int64, r *event.Readiness) {
 	o.Overdue = o.Overdue || r.Overdue
 	if r.Missing == "" || len(o.Lacks) >= saidMax || len(o.Lacks) > 0 && o.Lacks[len(o.Lacks)-1].Text == r.Missing {
 		return
 	}
-	o.Lacks = append(o.Lacks, Lack{Said{now, r.Missing}, r.Lacks})
+	o.Lacks = append(o.Lacks, model.Lack{Said: model.Said{At: now, Text: r.Missing}, What: r.Lacks})
 }
 
-func say(all []Said, at int64, text string) []Said {
+func say(all []model.Said, at int64, text string) []model.Said {
 	if len(all) >= saidMax || len(all) > 0 && all[len(all)-1].Text == text {
 		return all
 	}
-	return append(all, Said{at, text})
+	return append(all, model.Said{At: at, Text: text})
 }
 
 // files lists the networks as "10-pods.conflist (pods: bridge, portmap)".

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 const socket = "/run/agent.sock"
@@ -25,7 +26,7 @@ func (s *story) hangUp(at int64, process, key string) *story {
 	return s.at(at, &event.Close{Process: event.Process(process), Socket: key})
 }
 
-func saidOfConnection(c *Connection, when Interval) string {
+func saidOfConnection(c *model.Connection, when model.Interval) string {
 	s := fmt.Sprintf("%s %s %d-%d", c.Network, c.Address, when.Start/ms, when.End/ms)
 	if c.Error != "" {
 		s += fmt.Sprintf(" %s, tried %d times", c.Error, c.Tries)
@@ -107,7 +108,7 @@ func (s *story) duplicate(at int64, process string, state event.AddressState) *s
 	return s.at(at, &event.Address{Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7, Address: "fd00::5", State: state})
 }
 
-func saidOfDetection(d *Detection, when Interval) string {
+func saidOfDetection(d *model.Detection, when model.Interval) string {
 	return fmt.Sprintf("%s on %s: %s %d-%d", d.Address, d.On, d.State, when.Start/ms, when.End/ms)
 }
 

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // operation is an Operation that is not closed.
 type operation struct {
-	*Operation
+	*model.Operation
 	options *Options
 	// began is who started its first run.
 	began event.Caller
@@ -22,16 +23,18 @@ type operation struct {
 	live  int // runs of calls (not delegates) that have not ended
 	// commit is when something was said that ends the operation as soon as its runs are over; closed is what.
 	commit int64
-	closed Closed
+	closed model.Closed
 	// until is how long it waits for what is above its calls, once it is over; 0 before.
 	until    int64
 	suspects []*suspect // its runs, as far as others may have waited for them
+	accused  []accused  // those that its own runs waited for
+	works    []*work    // what agents do for it
 	// aboves are the runtime's spans of the sandbox, as far as they were told.
 	aboves []*event.Above
 }
 
 // newOperation returns an operation that has begun. No other place makes one, so none lacks a part.
-func newOperation(o *Operation, options *Options, node *interfaces, began event.Caller) *operation {
+func newOperation(o *model.Operation, options *Options, node *interfaces, began event.Caller) *operation {
 	return &operation{Operation: o, options: options, names: naming{node, newInterfaces(ownMax)}, began: began}
 }
 
@@ -65,7 +68,7 @@ func (op *operation) identify(pod event.Pod) {
 }
 
 // callOf returns the call that run is a link of; nil for a delegate.
-func (op *operation) callOf(run *Image) *Call {
+func (op *operation) callOf(run *model.Image) *model.Call {
 	for _, call := range op.Calls {
 		if slices.Contains(call.Runs, run) {
 			return call
@@ -90,22 +93,33 @@ func (op *operation) vouched() bool {
 // for one of its calls.
 type process struct {
 	op   *operation
-	call *Call
-	run  *Image // the innermost that it belongs to
+	call *model.Call
+	run  *model.Image // the innermost that it belongs to
 	// up is what its images belong under: the image its parent ran when it forked.
-	up *Image
+	up *model.Image
 	// image is what it runs; nil before its first exec.
-	image *Image
+	image *model.Image
 
-	halted *Fact // the *Halt that it is in; nil if it is in none
+	halted *model.Fact // the *Halt that it is in; nil if it is in none
 
-	nested      int // how many agents are between it and a run
+	work        *work // of an agent, that it stands for or does a part of; nil for processes of a plugin
 	tries       []try
 	answers     []*event.Answer
-	connections []*Connection
+	connections []*connection
 	// claim is how what an agent's process does belongs here: its next image, or if it stands for the
 	// agent's own work the next fact. Nil for processes of a plugin.
 	claim *claim
+
+	used, ran event.Usage // of the process before its image, and before its run
+	latest    systemCall  // of the latest request or setting
+}
+
+// nested is how many agents are between p and a run.
+func (p *process) nested() int {
+	if p.work == nil {
+		return 0
+	}
+	return p.work.depth
 }
 
 func (p *process) child() *process {
@@ -113,11 +127,11 @@ func (p *process) child() *process {
 	if up == nil { // p is a subshell
 		up = p.up
 	}
-	return &process{op: p.op, call: p.call, run: p.run, up: up, nested: p.nested}
+	return &process{op: p.op, call: p.call, run: p.run, up: up, work: p.work}
 }
 
 // current is the image that p runs; of a subshell, which runs none, that of who forked it.
-func (p *process) current() *Image {
+func (p *process) current() *model.Image {
 	if p.image != nil {
 		return p.image
 	}
@@ -127,12 +141,12 @@ func (p *process) current() *Image {
 // replace ends the image that p runs. That of a run goes on: a run is its process, whatever that runs.
 func (p *process) replace(now int64, used event.Usage) {
 	if p.image != nil && p.image != p.run {
-		p.image.end(now, used)
+		ended(p.image, now, p.used, used)
 		p.image.Replaced = true
 	}
 }
 
-func (p *process) runs(im *Image, used event.Usage) {
+func (p *process) runs(im *model.Image, used event.Usage) {
 	p.replace(im.Start, used)
 	if p.claim != nil {
 		im.Attribution, im.By = &p.claim.Attribution, p.claim.by
@@ -141,9 +155,9 @@ func (p *process) runs(im *Image, used event.Usage) {
 	}
 	im.Outlived = p.run.Ended // it was forked before that
 	p.up.Children = append(p.up.Children, im)
-	p.image = im
+	p.image, p.used = im, used
 	if im.Run != nil { // what it starts inherits this one
-		p.run, p.up = im, im
+		p.run, p.up, p.ran = im, im, used
 	}
 }
 
@@ -156,15 +170,15 @@ func (p *process) exit(now int64, e *event.Exit) {
 		p.halted.When.End = max(p.halted.When.End, now)
 	}
 	if p.image != nil {
-		p.image.exit(now, e)
+		exited(p.image, now, p.used, e)
 	}
 	if p.run.Process != e.Process {
 		return
 	}
 	if p.run != p.image {
-		p.run.exit(now, e)
+		exited(p.run, now, p.ran, e)
 	}
-	p.run.outlive()
+	outlive(p.run)
 	if call := p.op.callOf(p.run); call != nil {
 		p.op.live--
 		call.End = max(call.End, now)
@@ -179,17 +193,26 @@ func (p *process) room(what string) bool {
 		p.op.facts++
 		return true
 	}
-	p.call.cut(what, 1)
+	p.miss(what, 1)
 	p.op.partial("more " + what + " than the limit")
 	return false
 }
 
-func (p *process) keep(thread uint32, when Interval, what What) *Fact {
-	f, im := &Fact{When: when, Thread: thread, What: what}, p.current()
+// miss counts what there was no room for, or what the source did not keep.
+func (p *process) miss(what string, n uint64) {
+	if p.call.Cut == nil {
+		p.call.Cut = map[string]uint64{}
+	}
+	p.call.Cut[what] += n
+}
+
+// keep makes something a fact of what p runs.
+func (p *process) keep(f *model.Fact) *model.Fact {
+	im := p.current()
 	im.Facts = append(im.Facts, f)
 	if p.claim != nil {
 		f.Attribution = &p.claim.Attribution
-		if _, open := what.(*Connection); open || p.worth(when) {
+		if _, is := f.What.(*model.Connection); !is && p.worth(f.When) {
 			p.claim.did(deed{fact: f})
 		}
 	}
@@ -197,7 +220,7 @@ func (p *process) keep(thread uint32, when Interval, what What) *Fact {
 }
 
 // worth reports whether something took long enough to be a fact of its own.
-func (p *process) worth(when Interval) bool { return when.took() >= int64(p.op.options.MinSpan) }
+func (p *process) worth(when model.Interval) bool { return when.Took() >= int64(p.op.options.MinSpan) }
 
 // cut counts what the source did not keep.
 func (p *process) cut(c *event.Cut) {
@@ -209,7 +232,7 @@ func (p *process) cut(c *event.Cut) {
 	default:
 		what = "other"
 	}
-	p.call.cut(what, c.Count)
+	p.miss(what, c.Count)
 }
 
 // configuration records what a run read, and result what it wrote, whichever of its processes
@@ -224,16 +247,16 @@ func (p *process) result(r *event.Result) { p.run.Run.Result = r }
 
 // plain takes an event that is a fact by itself.
 func (p *process) plain(now int64, body event.Body) {
-	fact, named := plainFact(body)
+	fact, named := model.Plain(body)
 	if fact == nil {
 		return
 	}
 	im := p.current()
-	when := im.within(fact.When.Start, now)
-	im.Tallies[fact.Kind()].add(1, when.took())
-	im.latest = systemCall{fact.Thread, when.Start}
+	when := within(im, fact.When.Start, now)
+	im.Tallies[fact.Kind()].Add(1, when.Took())
+	p.latest, fact.When = systemCall{fact.Thread, when.Start}, when
 	if p.room(named) {
-		p.keep(fact.Thread, when, fact.What)
+		p.keep(fact)
 	}
 }
 
@@ -248,32 +271,33 @@ func (p *process) enter(e *event.Enter) {
 // wait records a wait for anything but a file lock. holder is the run that held what was waited
 // for; nil if that is not known.
 func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
-	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder, suspect: holder}
-	when := im.within(w.Start, w.Until(now))
-	long := p.worth(when)
-	switch kept.kind() {
-	case FactMutex:
+	im, kept := p.current(), &model.Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
+	when := within(im, w.Start, w.Until(now))
+	fact, long := &model.Fact{Thread: w.Thread, When: when, What: kept}, p.worth(when)
+	switch fact.Kind() {
+	case model.FactMutex:
 		long = true // the source sends only long ones, and they lie within requests
-	case FactSleep:
+	case model.FactSleep:
 		im.Asleep = p.idle(im.Asleep, when)
-		long = when.took() >= Idly*int64(p.op.options.MinSpan)
-	case FactPoll:
+		long = when.Took() >= model.Idly*int64(p.op.options.MinSpan)
+	case model.FactPoll:
 		im.Polling = p.idle(im.Polling, when)
 		long = false
-	case FactCall:
-		if im.latest == (systemCall{w.Thread, when.Start}) {
+	case model.FactCall:
+		if p.latest == (systemCall{w.Thread, when.Start}) {
 			return // a request or setting tells more of this call
 		}
 	}
-	im.Tallies[kept.kind()].add(1, when.took())
+	im.Tallies[fact.Kind()].Add(1, when.Took())
 	if long && p.room("waits") {
-		p.keep(w.Thread, when, kept)
+		p.keep(fact)
+		p.accuse(kept, holder)
 	}
 }
 
-func (p *process) idle(to []Interval, i Interval) []Interval {
+func (p *process) idle(to []model.Interval, i model.Interval) []model.Interval {
 	if len(to) >= idleMax && to[len(to)-1].End < i.Start {
-		p.call.cut("waits", 1)
+		p.miss("waits", 1)
 		return to
 	}
 	return join(to, i)

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -37,7 +38,7 @@ func (t *Timeline) oneTooMany(parent *process) {
 	}
 }
 
-func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
+func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 	step := t.tree.Apply(e)
 	switch step.Role {
 	case tree.Unknown:
@@ -87,8 +88,8 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 }
 
 // root takes a run that no run started: the next link of an open call's chain, or the first of a new one.
-func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*Operation) {
-	if KindOf(e.Call.Command) == Teardown {
+func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*model.Operation) {
+	if model.KindOf(e.Call.Command) == model.Teardown {
 		closed = t.teardownBegins(now, e)
 	}
 	op := t.operationOf(now, e)
@@ -112,7 +113,7 @@ func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*O
 	call.Seen = call.Seen || t.node.seeing
 	op.live++
 	op.identify(e.Call.Pod)
-	of.Kept = &process{op: op, up: im, image: im, run: im, call: call}
+	of.Kept = &process{op: op, up: im, image: im, run: im, call: call, used: e.Used, ran: e.Used}
 	t.losses.belongs(e.Process, op, now)
 	return closed
 }

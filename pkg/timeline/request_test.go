@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
-func saidOfRequest(r *Request, when Interval) string {
+func saidOfRequest(r *model.Request, when model.Interval) string {
 	s := fmt.Sprintf("%s %d-%d", r.Name, when.Start/ms, when.End/ms)
 	if r.On != "" {
 		s += " on " + r.On
@@ -112,7 +113,7 @@ func TestTheKernelNamesInterfaces(t *testing.T) {
 			plugin(2, "b", "DEL", "net").calls(3, "b", "s1")
 		s.at(9, &event.Request{Process: "a", Start: 4 * ms, Name: "RTM_DELLINK", Object: event.ObjectLink, Verb: event.VerbDelete, NetNS: test.of, Interface: event.Interface{Index: 38}})
 		s.exit(50, "b").tick(30000).end()
-		for _, r := range Each[*Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*Connection).Work.Own.Facts) {
+		for _, r := range model.Each[*model.Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Own.Facts) {
 			if r.On != test.want {
 				t.Errorf("in %v it is on %q, want %q", test.of, r.On, test.want)
 			}
@@ -136,8 +137,8 @@ func TestRequestsAreCounted(t *testing.T) {
 		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call
 		ask(5, 5, "b", "RTM_GETLINK").ask(6, 7, "b", "RTM_GETLINK").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if in.Tallies[FactChange] != (Tally{4, 2 * ms}) || in.Tallies[FactQuery] != (Tally{2, 1 * ms}) {
-		t.Errorf("changes %v, queries %v", in.Tallies[FactChange], in.Tallies[FactQuery])
+	if in.Tallies[model.FactChange] != (model.Tally{Count: 4, Time: 2 * ms}) || in.Tallies[model.FactQuery] != (model.Tally{Count: 2, Time: 1 * ms}) {
+		t.Errorf("changes %v, queries %v", in.Tallies[model.FactChange], in.Tallies[model.FactQuery])
 	}
 }
 
@@ -145,8 +146,8 @@ func TestRequestsAreCounted(t *testing.T) {
 func TestQuestionsThatAreNotToldOneByOneAreCounted(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge").ask(1, 3, "b", "RTM_GETLINK")
 	s.at(50, &event.Questions{Process: "b", Count: 40, Took: 5 * ms}).exit(50, "b").tick(2000)
-	if in := s.inside("bridge"); in.Tallies[FactQuery] != (Tally{41, 7 * ms}) {
-		t.Errorf("queries %v", in.Tallies[FactQuery])
+	if in := s.inside("bridge"); in.Tallies[model.FactQuery] != (model.Tally{Count: 41, Time: 7 * ms}) {
+		t.Errorf("queries %v", in.Tallies[model.FactQuery])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -16,7 +17,7 @@ const ms = int64(time.Millisecond)
 type story struct {
 	t      *testing.T
 	line   *Timeline
-	closed []*Operation
+	closed []*model.Operation
 	left   []int64 // when each of them was closed, in ms
 }
 
@@ -102,10 +103,10 @@ func by(process string) func(*event.Exec) {
 func container(id string) func(*event.Exec) { return func(e *event.Exec) { e.Call.ContainerID = id } }
 
 // draw writes what was closed, one line each, indented by depth.
-func draw(ops []*Operation) string {
+func draw(ops []*model.Operation) string {
 	var b strings.Builder
-	var image func(*Image, int)
-	image = func(im *Image, depth int) {
+	var image func(*model.Image, int)
+	image = func(im *model.Image, depth int) {
 		what := im.Name
 		if im.Run != nil {
 			what = im.Run.Plugin + " " + im.Run.Command

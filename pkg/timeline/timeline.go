@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // Apply takes the next event and returns the operations it brought to an end, in order of their start.
-func (t *Timeline) Apply(e event.Event) []*Operation {
+func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	t.now = max(t.now, e.Time)
 	switch b := e.Body.(type) {
 	case *event.Exec:
@@ -167,7 +168,7 @@ func (t *Timeline) touched(root event.Process) (ops []*operation) {
 	}
 	for _, op := range t.open {
 		for _, call := range op.Calls {
-			if slices.ContainsFunc(call.Runs, func(run *Image) bool { return run.Process == root }) {
+			if slices.ContainsFunc(call.Runs, func(run *model.Image) bool { return run.Process == root }) {
 				return []*operation{op}
 			}
 		}
@@ -182,8 +183,8 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 		return
 	}
 	for _, op := range t.open {
-		if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {
-			op.commit, op.closed = now, ClosedRunning
+		if op.Kind == model.Setup && op.ContainerID == s.ID && op.commit == 0 {
+			op.commit, op.closed = now, model.ClosedRunning
 		}
 	}
 }
@@ -196,7 +197,7 @@ func (t *Timeline) unheard() {
 }
 
 // above records a span of the runtime's for the operations that it may be above.
-func (t *Timeline) above(a *event.Above) []*Operation {
+func (t *Timeline) above(a *event.Above) []*model.Operation {
 	found := false
 	for _, op := range t.open {
 		if op.ContainerID == a.SandboxID && op.vouched() && len(op.aboves) < abovesMax {
@@ -208,7 +209,7 @@ func (t *Timeline) above(a *event.Above) []*Operation {
 	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}
-	return t.close(func(op *operation) Closed {
+	return t.close(func(op *operation) model.Closed {
 		if op.until == 0 {
 			return ""
 		}
@@ -224,7 +225,7 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 	for _, op := range t.open {
 		for _, call := range op.Calls {
-			call.Seen = call.Seen || call.live() != nil
+			call.Seen = call.Seen || call.Live() != nil
 		}
 	}
 }
@@ -237,7 +238,7 @@ func (t *Timeline) reconfigure(now int64, all []event.Network) {
 	t.outages.folder(now, all)
 	for _, op := range t.open {
 		for _, call := range op.Calls {
-			if written := now - noticed; call.live() != nil && call.Start < written {
+			if written := now - noticed; call.Live() != nil && call.Start < written {
 				call.Reconfigured = written
 			}
 		}
@@ -245,7 +246,7 @@ func (t *Timeline) reconfigure(now int64, all []event.Network) {
 }
 
 // tick closes what is over at now: everything before now has been applied.
-func (t *Timeline) tick(now int64) []*Operation {
+func (t *Timeline) tick(now int64) []*model.Operation {
 	t.losses.forget(now)
 	if now-t.swept >= int64(time.Second) {
 		t.swept = now
@@ -254,17 +255,17 @@ func (t *Timeline) tick(now int64) []*Operation {
 		t.afters.expire(now)
 	}
 	t.sandboxes.expire(now)
-	return t.close(func(op *operation) Closed { return t.over(op, now) })
+	return t.close(func(op *operation) model.Closed { return t.over(op, now) })
 }
 
 // Flush closes whatever is open, at the end of the stream. What had not settled may have gone on.
-func (t *Timeline) Flush() []*Operation {
+func (t *Timeline) Flush() []*model.Operation {
 	t.options.Wait = 0 // nothing is told any more
-	closed := t.close(func(op *operation) Closed {
+	closed := t.close(func(op *operation) model.Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why
 		}
-		return ClosedFinished
+		return model.ClosedFinished
 	})
 	t.afters.flush(t.now)
 	return closed
@@ -277,31 +278,31 @@ func (t *Timeline) Open() int { return len(t.open) }
 func (t *Timeline) Stats() Stats { return t.stats }
 
 // Connected returns the first connections of pods whose setup was over before, each once.
-func (t *Timeline) Connected() []Connected {
+func (t *Timeline) Connected() []model.Connected {
 	c := t.firsts.over
 	t.firsts.over = nil
 	return c
 }
 
 // Forget drops what is remembered for Connected and Afters of op, which is over.
-func (t *Timeline) Forget(op *Operation) {
+func (t *Timeline) Forget(op *model.Operation) {
 	t.firsts.forget(op.Key())
 	t.afters.forget(op.Key())
 }
 
 // Outages returns the outages that are over since it was last asked.
-func (t *Timeline) Outages() []Outage {
+func (t *Timeline) Outages() []model.Outage {
 	over := t.outages.over
 	t.outages.over = nil
 	return over
 }
 
 // InFlight returns the calls that have a run under way, in order of their start.
-func (t *Timeline) InFlight() (flights []Flight) {
+func (t *Timeline) InFlight() (flights []model.Flight) {
 	for _, op := range t.open {
 		for _, call := range op.Calls {
-			if run := call.live(); run != nil {
-				flights = append(flights, op.flight(call, run, t.node.runtime))
+			if run := call.Live(); run != nil {
+				flights = append(flights, op.Flight(call, run, t.node.runtime))
 			}
 		}
 	}
@@ -309,18 +310,18 @@ func (t *Timeline) InFlight() (flights []Flight) {
 }
 
 // Overdue returns the calls that are under way for longer than Options.Hung, each once.
-func (t *Timeline) Overdue() (flights []Flight) {
+func (t *Timeline) Overdue() (flights []model.Flight) {
 	if t.options.Hung <= 0 {
 		return nil
 	}
 	for _, op := range t.open {
 		for _, call := range op.Calls {
-			run := call.live()
+			run := call.Live()
 			if run == nil || call.Hung || t.now-call.Start < int64(t.options.Hung) {
 				continue
 			}
 			call.Hung = true
-			flights = append(flights, op.flight(call, run, t.node.runtime))
+			flights = append(flights, op.Flight(call, run, t.node.runtime))
 		}
 	}
 	return flights

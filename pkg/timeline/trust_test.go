@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func startedBy(caller event.Caller) func(*event.Exec) {
@@ -57,7 +58,7 @@ func TestWhoeverPassesForAPluginIsInNobodysOperation(t *testing.T) {
 		}
 		for _, op := range s.closed {
 			runs := op.Calls[0].Runs
-			if forged := runs[0].Name == "evil"; forged && len(runs) != 1 || !forged && (len(runs) != 2 || op.Closed != ClosedSettled) {
+			if forged := runs[0].Name == "evil"; forged && len(runs) != 1 || !forged && (len(runs) != 2 || op.Closed != model.ClosedSettled) {
 				t.Errorf("%s: %d runs, closed: %s", command, len(runs), op.Closed)
 			}
 		}
@@ -127,7 +128,7 @@ func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
 		switch {
 		case op.ContainerID == "next":
 			attempt = 2
-		case op.Kind == Setup:
+		case op.Kind == model.Setup:
 			want, attempt = 0, 1
 		}
 		if len(op.Before) != want || op.Attempt != attempt {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // found are the attributes for the states of an agent, those first that say most of why it does not answer.
@@ -30,7 +30,7 @@ type foundState struct {
 	key   func(time.Duration) attribute.KeyValue
 }
 
-func aboutWork(work *timeline.Work, when timeline.Interval) []attribute.KeyValue {
+func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}
 	spent, in := work.Spent(when), work.Channel
 	for _, f := range found() {
@@ -47,7 +47,7 @@ func aboutWork(work *timeline.Work, when timeline.Interval) []attribute.KeyValue
 }
 
 // aboutPeer is the agent called. The semantic conventions take a unix socket's path for its address.
-func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
+func aboutPeer(c *model.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {
 		if n, err := strconv.ParseUint(c.Address[i+1:], 10, 16); err == nil {

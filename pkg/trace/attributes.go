@@ -12,12 +12,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // identity is on the resource of an operation's spans: whose they are, and what NRI reported of that pod.
-func identity(op *timeline.Operation) []attribute.KeyValue {
+func identity(op *model.Operation) []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.K8SNamespaceName(op.Pod.Namespace),
 		semconv.K8SPodName(op.Pod.Name),
@@ -46,7 +46,7 @@ func identity(op *timeline.Operation) []attribute.KeyValue {
 const ownLabels = "io.cri-containerd."
 
 // aboutSandbox is what became of the sandbox. It is on the operation, or where that has no span, on its calls.
-func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
+func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
 		kvs = append(kvs, attr.Attempt(op.Attempt))
@@ -54,14 +54,14 @@ func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	if op.Sandbox == nil {
 		return kvs
 	}
-	if op.Kind == timeline.Setup {
+	if op.Kind == model.Setup {
 		kvs = append(kvs, attr.SandboxRunning(op.Running))
 	}
 	return append(kvs, nonZero(attr.RuntimeHandler(op.Sandbox.RuntimeHandler))...)
 }
 
 // aboutCall is on a call and on everything below it.
-func aboutCall(call *timeline.Call) []attribute.KeyValue {
+func aboutCall(call *model.Call) []attribute.KeyValue {
 	return nonZero(
 		attr.CNIIfName(call.IfName),
 		attr.CNIName(call.Network),
@@ -129,7 +129,7 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 }
 
 // aboutLoss is on a call of which not everything was observed.
-func aboutLoss(op *timeline.Operation) []attribute.KeyValue {
+func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	if len(op.Partial) == 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func aboutLoss(op *timeline.Operation) []attribute.KeyValue {
 }
 
 // aboutProcess is on runs and commands: what was executed, and how it ended.
-func aboutProcess(im *timeline.Image) []attribute.KeyValue {
+func aboutProcess(im *model.Image) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{
 		semconv.ProcessCommand(im.Name),
 		semconv.ProcessExecutableName(im.File[strings.LastIndexByte(im.File, '/')+1:]),
@@ -177,12 +177,12 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 }
 
 // aboutRun is on a run and on everything below it.
-func aboutRun(run *timeline.Run) []attribute.KeyValue {
+func aboutRun(run *model.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
 }
 
 // errorType is a word of few: an exit code, a signal, or what else failed the call.
-func errorType(im *timeline.Image) string {
+func errorType(im *model.Image) string {
 	switch {
 	case im == nil:
 		return "never run"
@@ -195,30 +195,30 @@ func errorType(im *timeline.Image) string {
 }
 
 // aboutActivity tallies what runs, commands and agents did, including what is too short for a span.
-func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
-	changes, queries := im.Tallies[timeline.FactChange], im.Tallies[timeline.FactQuery]
-	tally := func(t timeline.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
+func aboutActivity(im *model.Image) (kvs []attribute.KeyValue) {
+	changes, queries := im.Tallies[model.FactChange], im.Tallies[model.FactQuery]
+	tally := func(t model.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
 		if t.Count > 0 {
 			kvs = append(kvs, count(t.Count), took(time.Duration(t.Time)))
 		}
 	}
-	tally(im.Tallies[timeline.FactLock], attr.Locks, attr.LockWaitMS)
-	tally(im.Tallies[timeline.FactMutex], attr.KernelLocks, attr.KernelLockWaitMS)
+	tally(im.Tallies[model.FactLock], attr.Locks, attr.LockWaitMS)
+	tally(im.Tallies[model.FactMutex], attr.KernelLocks, attr.KernelLockWaitMS)
 	kvs = append(kvs, nonZero(attr.Changes(changes.Count), attr.Queries(queries.Count))...)
 	if n := changes.Count + queries.Count; n > 0 {
 		kvs = append(kvs, attr.Requests(n),
 			attr.RequestMS(time.Duration(changes.Time+queries.Time)))
 	}
-	tally(im.Tallies[timeline.FactSetting], attr.Sysctls, attr.SysctlMS)
-	tally(im.Tallies[timeline.FactCall], attr.SystemCalls, attr.SystemCallMS)
-	if im.Tallies[timeline.FactSleep].Count > 0 {
+	tally(im.Tallies[model.FactSetting], attr.Sysctls, attr.SysctlMS)
+	tally(im.Tallies[model.FactCall], attr.SystemCalls, attr.SystemCallMS)
+	if im.Tallies[model.FactSleep].Count > 0 {
 		kvs = append(kvs, attr.SleepMS(together(im.Asleep)))
 	}
-	if im.Tallies[timeline.FactPoll].Count > 0 {
+	if im.Tallies[model.FactPoll].Count > 0 {
 		kvs = append(kvs, attr.PollMS(together(im.Polling)))
 	}
 	connections, exchanges := 0, 0
-	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
+	for _, c := range model.Each[*model.Connection](im.Facts) {
 		if c.Exchange != nil {
 			exchanges++
 		} else {
@@ -237,14 +237,14 @@ func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
 	return slices.Concat(kvs, aboutConfiguration(im.Run), aboutResult(im.Run), aboutError(im.Run))
 }
 
-func together(all []timeline.Interval) (sum time.Duration) {
+func together(all []model.Interval) (sum time.Duration) {
 	for _, i := range all {
 		sum += time.Duration(i.End - i.Start)
 	}
 	return sum
 }
 
-func aboutConfiguration(run *timeline.Run) []attribute.KeyValue {
+func aboutConfiguration(run *model.Run) []attribute.KeyValue {
 	c := run.Configuration
 	if c == nil {
 		return nil
@@ -259,7 +259,7 @@ func aboutConfiguration(run *timeline.Run) []attribute.KeyValue {
 }
 
 // aboutResult is what a run wrote.
-func aboutResult(run *timeline.Run) []attribute.KeyValue {
+func aboutResult(run *model.Run) []attribute.KeyValue {
 	r := run.Result
 	if r == nil {
 		return nil
@@ -273,14 +273,14 @@ func aboutResult(run *timeline.Run) []attribute.KeyValue {
 	)
 }
 
-func aboutError(run *timeline.Run) []attribute.KeyValue {
+func aboutError(run *model.Run) []attribute.KeyValue {
 	if run == nil || run.Result == nil {
 		return nil
 	}
 	return nonZero(attr.CNIErrorCode(int(run.Result.Code)), attr.CNIErrorMessage(run.Result.Message))
 }
 
-func aboutConcurrency(call *timeline.Call) (kvs []attribute.KeyValue) {
+func aboutConcurrency(call *model.Call) (kvs []attribute.KeyValue) {
 	kvs = append([]attribute.KeyValue{attr.ConcurrentCalls(call.Concurrent)}, nonZero(attr.SystemCallsSeen(call.Seen))...)
 	for _, what := range slices.Sorted(maps.Keys(call.Cut)) {
 		kvs = append(kvs, attr.Cut(what, int(call.Cut[what])))
@@ -298,7 +298,7 @@ func ends(local, remote string) []attribute.KeyValue {
 }
 
 // aboutAttribution is the evidence that an agent did it for this call; none if the plugin did.
-func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
+func aboutAttribution(a *model.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil
 	}
@@ -307,7 +307,7 @@ func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
 		nonZero(attr.Periodic(a.Periodic), attr.OtherCalls(len(a.Others)))...)
 }
 
-func aboutSetting(set *timeline.Setting) []attribute.KeyValue {
+func aboutSetting(set *model.Setting) []attribute.KeyValue {
 	return nonZero(
 		attr.SysctlKey(set.Key),
 		attr.SysctlValue(set.Value),
@@ -316,7 +316,7 @@ func aboutSetting(set *timeline.Setting) []attribute.KeyValue {
 	)
 }
 
-func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
+func aboutLock(wait *model.Wait) []attribute.KeyValue {
 	kvs := nonZero(attr.LockPath(wait.Path))
 	if wait.Kind == event.WaitMutex {
 		kvs = nonZero(attr.LockName(wait.Name))
@@ -340,7 +340,7 @@ func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.Errno(wait.Error))...)
 }
 
-func aboutDetection(d *timeline.Detection) []attribute.KeyValue {
+func aboutDetection(d *model.Detection) []attribute.KeyValue {
 	return nonZero(
 		attr.Address(d.Address),
 		attr.AddressState(string(d.State)),

@@ -7,24 +7,24 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // The wait for a lock links to the span of the run that had it, in whichever trace that is.
 func TestAWaitLinksToTheRunThatHadTheLock(t *testing.T) {
 	for name, above := range map[string]string{"a trace of its own": "", "below the runtime's": sampled, "not below one that is not recorded": unsampled} {
 		t.Run(name, func(t *testing.T) {
-			other := sandbox(parent(above), func(op *timeline.Operation) {
+			other := sandbox(parent(above), func(op *model.Operation) {
 				op.ContainerID, op.Calls[0].Runs[0].Process = "c2", "9@9"
 			})
 			key := other.Key()
 			if above == "" {
 				key.Trace = event.TraceContext{}
 			}
-			waits := build(sandbox(func(op *timeline.Operation) {
-				bridge(op).Facts = []*timeline.Fact{
-					{When: between(12, 20), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl", Blame: &timeline.Blame{Call: key, Process: "9@9", Start: 10}}},
-					{When: between(22, 30), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
+			waits := build(sandbox(func(op *model.Operation) {
+				bridge(op).Facts = []*model.Fact{
+					{When: between(12, 20), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl", Blame: &model.Blame{Call: key, Process: "9@9", Start: 10}}},
+					{When: between(22, 30), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
 				}
 			}))
 			var links []*tracepb.Span_Link

@@ -8,12 +8,12 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 // Build returns the spans of one operation, parents before children.
-func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
+func (b *Builder) Build(op *model.Operation, j *judge.Judgement) Trace {
 	w := b.writer(op, j)
 	for _, call := range op.Calls {
 		w.call(call)
@@ -22,7 +22,7 @@ func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
 }
 
 // place finds a call's parent: the recorded span that its environment names, else the operation's root span.
-func (w *writer) place(call *timeline.Call) (at, []*tracepb.Span_Link) {
+func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
 		return where, nil
 	}
@@ -40,7 +40,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	}
 	w.root = w.ids.operation(w.op.Key())
 	name := "pod network " + string(w.op.Kind)
-	if w.op.Kind == timeline.Other {
+	if w.op.Kind == model.Other {
 		name = "pod network check"
 	}
 	start := w.op.Start // of the run that was told first: another CPU's may have begun before it
@@ -63,7 +63,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	return w.root
 }
 
-func (w *writer) call(call *timeline.Call) {
+func (w *writer) call(call *model.Call) {
 	where, links := w.place(call)
 	verdict := w.j.Calls[call]
 	where.attributes = keyValues(aboutCall(call))
@@ -106,7 +106,7 @@ func (w *writer) call(call *timeline.Call) {
 }
 
 // hungLink links a call that is over to the mark that it hung.
-func (w *writer) hungLink(call *timeline.Call, where at) *tracepb.Span_Link {
+func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 	trace := where.trace
 	if call.Told { // nobody knew that yet when it hung
 		trace = w.own

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 const (
@@ -29,25 +29,25 @@ var options = judge.Options{
 }
 
 // sandbox is a setup of one call: bridge, which ran iptables.
-func sandbox(change ...func(*timeline.Operation)) *timeline.Operation {
-	iptables := &timeline.Image{
-		Program: timeline.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"}},
-		Exit:    timeline.Exit{Ended: true},
+func sandbox(change ...func(*model.Operation)) *model.Operation {
+	iptables := &model.Image{
+		Program: model.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"}},
+		Exit:    model.Exit{Ended: true},
 		Start:   20,
 		End:     30,
 	}
-	bridge := &timeline.Image{
-		Program:  timeline.Program{Process: "1@1", PID: 1, Name: "bridge", File: "/opt/cni/bin/bridge"},
-		Exit:     timeline.Exit{Ended: true},
-		Run:      &timeline.Run{Plugin: "bridge", Command: "ADD"},
+	bridge := &model.Image{
+		Program:  model.Program{Process: "1@1", PID: 1, Name: "bridge", File: "/opt/cni/bin/bridge"},
+		Exit:     model.Exit{Ended: true},
+		Run:      &model.Run{Plugin: "bridge", Command: "ADD"},
 		Start:    10,
 		End:      40,
-		Children: []*timeline.Image{iptables},
+		Children: []*model.Image{iptables},
 	}
-	op := &timeline.Operation{
-		Kind: timeline.Setup, ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0", UID: "u1"},
-		Start: 10, End: 40, Mono: 0, Wall: 1000, Closed: timeline.ClosedRunning,
-		Calls: []*timeline.Call{{Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods", Runs: []*timeline.Image{bridge}, Start: 10, End: 40}},
+	op := &model.Operation{
+		Kind: model.Setup, ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0", UID: "u1"},
+		Start: 10, End: 40, Mono: 0, Wall: 1000, Closed: model.ClosedRunning,
+		Calls: []*model.Call{{Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods", Runs: []*model.Image{bridge}, Start: 10, End: 40}},
 	}
 	for _, f := range change {
 		f(op)
@@ -55,14 +55,14 @@ func sandbox(change ...func(*timeline.Operation)) *timeline.Operation {
 	return op
 }
 
-func bridge(op *timeline.Operation) *timeline.Image   { return op.Calls[0].Runs[0] }
-func iptables(op *timeline.Operation) *timeline.Image { return bridge(op).Children[0] }
+func bridge(op *model.Operation) *model.Image   { return op.Calls[0].Runs[0] }
+func iptables(op *model.Operation) *model.Image { return bridge(op).Children[0] }
 
-func parent(traceparent string) func(*timeline.Operation) {
-	return func(op *timeline.Operation) { op.Calls[0].Trace.Parent = traceparent }
+func parent(traceparent string) func(*model.Operation) {
+	return func(op *model.Operation) { op.Calls[0].Trace.Parent = traceparent }
 }
 
-func build(op *timeline.Operation) []*tracepb.Span {
+func build(op *model.Operation) []*tracepb.Span {
 	b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1"}.Resource(), "v1")
 	return b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans
 }
@@ -87,11 +87,11 @@ func attributeOf(all []*commonpb.KeyValue, key string) *commonpb.AnyValue {
 }
 
 func TestWhatASpanHangsUnder(t *testing.T) {
-	nri := func(op *timeline.Operation) {
+	nri := func(op *model.Operation) {
 		op.Sandbox = &event.Sandbox{Phase: event.SandboxRunning, Trace: event.TraceContext{Parent: ofNRI}}
 	}
 	for name, test := range map[string]struct {
-		op   *timeline.Operation
+		op   *model.Operation
 		want string // each span: name, parent's name or id, links
 	}{
 		"the span that the environment names": {
@@ -133,14 +133,14 @@ func TestWhatASpanHangsUnder(t *testing.T) {
 }
 
 func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
-	fails := func(im func(*timeline.Operation) *timeline.Image, code uint32) func(*timeline.Operation) {
-		return func(op *timeline.Operation) { im(op).Code = code }
+	fails := func(im func(*model.Operation) *model.Image, code uint32) func(*model.Operation) {
+		return func(op *model.Operation) { im(op).Code = code }
 	}
-	dies := func(signal string) func(*timeline.Operation) {
-		return func(op *timeline.Operation) { iptables(op).Signal = signal }
+	dies := func(signal string) func(*model.Operation) {
+		return func(op *model.Operation) { iptables(op).Signal = signal }
 	}
 	for name, test := range map[string]struct {
-		op   *timeline.Operation
+		op   *model.Operation
 		want []string // the spans with status Error
 	}{
 		"all went well":                          {sandbox(), nil},
@@ -149,7 +149,7 @@ func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
 		"with it the command that failed":        {sandbox(fails(bridge, 1), fails(iptables, 4)), []string{"pod network setup", "CNI ADD", "bridge ADD", "iptables"}},
 		"a signal is an error of the command":    {sandbox(dies("SIGSEGV")), []string{"iptables"}},
 		"a reader that has read enough is none":  {sandbox(dies("SIGPIPE")), nil},
-		"a plugin that never ran fails the call": {sandbox(func(op *timeline.Operation) { op.Calls[0].NeverRun = []string{"portmap"} }), []string{"pod network setup", "CNI ADD"}},
+		"a plugin that never ran fails the call": {sandbox(func(op *model.Operation) { op.Calls[0].NeverRun = []string{"portmap"} }), []string{"pod network setup", "CNI ADD"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -166,7 +166,7 @@ func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
 }
 
 func TestWhatIsSaid(t *testing.T) {
-	op := sandbox(func(op *timeline.Operation) {
+	op := sandbox(func(op *model.Operation) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
 		op.Running = true
@@ -204,7 +204,7 @@ func TestWhatIsSaid(t *testing.T) {
 // A slow call says so, and at its end by which limit. Its operation begins with it, though it was seen later.
 func TestASlowCallIsMarked(t *testing.T) {
 	for took, want := range map[time.Duration]int{time.Second: 0, 3 * time.Second: 1} {
-		spans := build(sandbox(func(op *timeline.Operation) {
+		spans := build(sandbox(func(op *model.Operation) {
 			call := op.Calls[0]
 			call.Start, call.End = 5, 5+int64(took)
 			bridge(op).Start, bridge(op).End, op.End = call.Start, call.End, call.End
@@ -225,10 +225,10 @@ func TestASlowCallIsMarked(t *testing.T) {
 }
 
 func TestWhatAnOperationIsCalled(t *testing.T) {
-	for kind, want := range map[timeline.Kind]string{
-		timeline.Setup: "pod network setup", timeline.Teardown: "pod network teardown", timeline.Other: "pod network check",
+	for kind, want := range map[model.Kind]string{
+		model.Setup: "pod network setup", model.Teardown: "pod network teardown", model.Other: "pod network check",
 	} {
-		if spans := build(sandbox(func(op *timeline.Operation) { op.Kind = kind })); find(spans, want) == nil {
+		if spans := build(sandbox(func(op *model.Operation) { op.Kind = kind })); find(spans, want) == nil {
 			t.Errorf("no %s in %v", want, spans)
 		}
 	}
@@ -237,16 +237,16 @@ func TestWhatAnOperationIsCalled(t *testing.T) {
 // Only a process that was seen to exit has an exit code, or the signal that ended it.
 func TestWhoseExitCodeIsKnown(t *testing.T) {
 	for name, test := range map[string]struct {
-		change       func(*timeline.Image)
+		change       func(*model.Image)
 		code, signal bool
 	}{
-		"it exited":               {func(*timeline.Image) {}, true, false},
-		"a signal ended it":       {func(im *timeline.Image) { im.Signal = "SIGKILL" }, false, true},
-		"it runs on":              {func(im *timeline.Image) { im.Ended = false }, false, false},
-		"it ran another program":  {func(im *timeline.Image) { im.Replaced = true }, false, false},
-		"nobody saw how it ended": {func(im *timeline.Image) { im.Unseen = true }, false, false},
+		"it exited":               {func(*model.Image) {}, true, false},
+		"a signal ended it":       {func(im *model.Image) { im.Signal = "SIGKILL" }, false, true},
+		"it runs on":              {func(im *model.Image) { im.Ended = false }, false, false},
+		"it ran another program":  {func(im *model.Image) { im.Replaced = true }, false, false},
+		"nobody saw how it ended": {func(im *model.Image) { im.Unseen = true }, false, false},
 	} {
-		s := find(build(sandbox(func(op *timeline.Operation) { test.change(iptables(op)) })), "iptables")
+		s := find(build(sandbox(func(op *model.Operation) { test.change(iptables(op)) })), "iptables")
 		if code, signal := said(s, "process.exit.code"), said(s, "cniscope.signal"); (code != nil) != test.code || (signal != nil) != test.signal {
 			t.Errorf("%s: exit code %v, signal %v", name, code, signal)
 		}
@@ -254,14 +254,14 @@ func TestWhoseExitCodeIsKnown(t *testing.T) {
 }
 
 func TestAnOutageHasWhatChangedInIt(t *testing.T) {
-	told := func(texts ...string) (all []timeline.Said) {
+	told := func(texts ...string) (all []model.Said) {
 		for i, text := range texts {
-			all = append(all, timeline.Said{At: int64(10 * i), Text: text})
+			all = append(all, model.Said{At: int64(10 * i), Text: text})
 		}
 		return all
 	}
-	for want, folder := range [][]timeline.Said{told("no network"), told("no network", "a"), told("no network", "a", "b")} {
-		o := timeline.Outage{Interval: timeline.Interval{End: 40}, Reasons: told("not initialized"), Folder: folder}
+	for want, folder := range [][]model.Said{told("no network"), told("no network", "a"), told("no network", "a", "b")} {
+		o := model.Outage{Interval: model.Interval{End: 40}, Reasons: told("not initialized"), Folder: folder}
 		s := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Outage(o).Spans.ScopeSpans[0].Spans[0]
 		if got := said(s, "cniscope.folder_changes").GetIntValue(); got != int64(want) || len(s.Events) != 2+want {
 			t.Errorf("%d changes of the folder, want %d; events: %v", got, want, s.Events)
@@ -292,7 +292,7 @@ func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 
 // The runtime calls two networks side by side, and the run that begins later may be told first.
 func TestAnOperationSpansItsCalls(t *testing.T) {
-	op := sandbox(func(op *timeline.Operation) { op.Start = 12 })
+	op := sandbox(func(op *model.Operation) { op.Start = 12 })
 	for _, s := range build(op) {
 		if strings.HasPrefix(s.Name, "pod network") && s.StartTimeUnixNano != 1010 {
 			t.Errorf("%s begins at %d, its call at 1010", s.Name, s.StartTimeUnixNano)
@@ -304,7 +304,7 @@ func TestSpanNamesAreFew(t *testing.T) {
 	b := NewBuilder(IDs{}, nil, "v1")
 	names := map[string]bool{}
 	for i := range 1000 {
-		op := sandbox(func(op *timeline.Operation) { iptables(op).Name = fmt.Sprint("tool-", i) })
+		op := sandbox(func(op *model.Operation) { iptables(op).Name = fmt.Sprint("tool-", i) })
 		for _, s := range b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans {
 			names[s.Name] = true
 		}
@@ -324,7 +324,7 @@ func TestNobodyReplacesTheResource(t *testing.T) {
 
 // An operation of 60 spans: bridge, and iptables 57 times more.
 func BenchmarkBuild(b *testing.B) {
-	op := sandbox(func(op *timeline.Operation) {
+	op := sandbox(func(op *model.Operation) {
 		one := iptables(op)
 		for i := range 57 {
 			next := *one
@@ -343,15 +343,15 @@ func BenchmarkBuild(b *testing.B) {
 // A call may fail by what its plugin wrote, though that ended well.
 func TestTheErrorTypeOfAFailure(t *testing.T) {
 	for name, test := range map[string]struct {
-		change       func(*timeline.Image)
+		change       func(*model.Image)
 		call, plugin string
 	}{
-		"an exit code":                    {func(im *timeline.Image) { im.Code = 3 }, "3", "3"},
-		"a signal":                        {func(im *timeline.Image) { im.Signal = "SIGKILL" }, "SIGKILL", "SIGKILL"},
+		"an exit code":                    {func(im *model.Image) { im.Code = 3 }, "3", "3"},
+		"a signal":                        {func(im *model.Image) { im.Signal = "SIGKILL" }, "SIGKILL", "SIGKILL"},
 		"no JSON":                         {invalid, "invalid result", "invalid result"},
-		"no JSON of a plugin that failed": {func(im *timeline.Image) { invalid(im); im.Code = 3 }, "3", "3"},
-		"an error that ended well":        {func(im *timeline.Image) { im.Run.Result = &event.Result{Code: 7} }, "", ""},
-		"nothing":                         {func(*timeline.Image) {}, "", ""},
+		"no JSON of a plugin that failed": {func(im *model.Image) { invalid(im); im.Code = 3 }, "3", "3"},
+		"an error that ended well":        {func(im *model.Image) { im.Run.Result = &event.Result{Code: 7} }, "", ""},
+		"nothing":                         {func(*model.Image) {}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			op := sandbox()
@@ -370,6 +370,6 @@ func TestTheErrorTypeOfAFailure(t *testing.T) {
 	}
 }
 
-func invalid(im *timeline.Image) {
+func invalid(im *model.Image) {
 	im.Run.Result = &event.Result{Invalid: "no valid JSON at byte 1 of 16"}
 }

@@ -9,17 +9,17 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // drawing is the state of drawing the facts of one image.
 type drawing struct {
 	*writer
-	image   *timeline.Image
+	image   *model.Image
 	outer   at // below the image
 	where   at // the same, for the image's own facts
 	span    *tracepb.Span
-	run     *timeline.Image
+	run     *model.Image
 	failing bool // its plugin failed, and its call with it
 	made    int
 	agent   string                   // of what an agent did: sets it apart from what else it did then
@@ -27,7 +27,7 @@ type drawing struct {
 }
 
 // child makes a span below where. Its id comes from its number within the image: a fact has no key.
-func (d *drawing) child(where at, name, kind string, when timeline.Interval, about ...attribute.KeyValue) *tracepb.Span {
+func (d *drawing) child(where at, name, kind string, when model.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
 	id := d.ids.span(where.trace, fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start)+d.agent, when.Start)
 	s := d.writer.span(where, id, name, when.Start, when.End, kind)
@@ -36,13 +36,13 @@ func (d *drawing) child(where at, name, kind string, when timeline.Interval, abo
 }
 
 // fact makes the span of one of the image's own facts, with how it came to belong to the call.
-func (d *drawing) fact(f *timeline.Fact, name, kind string, about ...attribute.KeyValue) *tracepb.Span {
+func (d *drawing) fact(f *model.Fact, name, kind string, about ...attribute.KeyValue) *tracepb.Span {
 	s := d.child(d.where, name, kind, f.When, append(about, aboutAttribution(f.Attribution)...)...)
 	s.Links = d.perhaps(f.Attribution)
 	return s
 }
 
-func (d *drawing) long(f *timeline.Fact) bool {
+func (d *drawing) long(f *model.Fact) bool {
 	return time.Duration(f.When.End-f.When.Start) >= d.op.MinSpan
 }
 
@@ -53,8 +53,8 @@ func (d *drawing) fail(s *tracepb.Span, message, errorType string) {
 	}
 }
 
-func (d *drawing) setting(f *timeline.Fact) {
-	set := f.What.(*timeline.Setting)
+func (d *drawing) setting(f *model.Fact) {
+	set := f.What.(*model.Setting)
 	if !d.long(f) {
 		d.happened(d.span, "write sysctl", f.When.End, append(aboutSetting(set), aboutAttribution(f.Attribution)...)...)
 		return
@@ -62,11 +62,11 @@ func (d *drawing) setting(f *timeline.Fact) {
 	d.fact(f, "write sysctl", attr.KindSysctl, aboutSetting(set)...)
 }
 
-func (d *drawing) lock(f *timeline.Fact) {
+func (d *drawing) lock(f *model.Fact) {
 	if !d.long(f) {
 		return
 	}
-	wait := f.What.(*timeline.Wait)
+	wait := f.What.(*model.Wait)
 	s := d.fact(f, "wait for lock", attr.KindLock, aboutLock(wait)...)
 	if wait.Blame != nil {
 		s.Links = append(s.Links, link(d.ids.run(wait.Blame), "it had the lock"))
@@ -76,30 +76,30 @@ func (d *drawing) lock(f *timeline.Fact) {
 	}
 }
 
-func (d *drawing) sleep(f *timeline.Fact) {
+func (d *drawing) sleep(f *model.Fact) {
 	if d.long(f) {
-		d.fact(f, "sleep", attr.KindWait, attr.SystemCall(f.What.(*timeline.Wait).Name))
+		d.fact(f, "sleep", attr.KindWait, attr.SystemCall(f.What.(*model.Wait).Name))
 	}
 }
 
-func (d *drawing) halt(f *timeline.Fact) {
-	d.fact(f, string(f.What.(*timeline.Halt).State), attr.KindWait)
+func (d *drawing) halt(f *model.Fact) {
+	d.fact(f, string(f.What.(*model.Halt).State), attr.KindWait)
 }
 
 // call draws another system call, of which only the longest are of interest.
-func (d *drawing) call(f *timeline.Fact) {
-	if time.Duration(f.When.End-f.When.Start) < timeline.Idly*d.op.MinSpan {
+func (d *drawing) call(f *model.Fact) {
+	if time.Duration(f.When.End-f.When.Start) < model.Idly*d.op.MinSpan {
 		return
 	}
-	wait := f.What.(*timeline.Wait)
+	wait := f.What.(*model.Wait)
 	d.fact(f, "system call", attr.KindWait, nonZero(attr.SystemCall(wait.Name), attr.Errno(wait.Error))...)
 }
 
-func (d *drawing) detection(f *timeline.Fact) {
+func (d *drawing) detection(f *model.Fact) {
 	if !d.long(f) {
 		return
 	}
-	detection := f.What.(*timeline.Detection)
+	detection := f.What.(*model.Detection)
 	s := d.fact(f, "wait for IPv6 DAD", attr.KindDAD, aboutDetection(detection)...)
 	if detection.State == event.AddressDuplicate {
 		d.fail(s, detection.Address+" is somebody else's", "duplicate address")

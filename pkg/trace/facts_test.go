@@ -12,53 +12,53 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
-func between(start, end int64) timeline.Interval { return timeline.Interval{Start: start, End: end} }
+func between(start, end int64) model.Interval { return model.Interval{Start: start, End: end} }
 
-func asked(name string, when timeline.Interval, change ...func(*timeline.Request)) *timeline.Fact {
-	r := &timeline.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "1", Label: "4026531840"}}}
+func asked(name string, when model.Interval, change ...func(*model.Request)) *model.Fact {
+	r := &model.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "1", Label: "4026531840"}}}
 	for _, f := range change {
 		f(r)
 	}
-	return &timeline.Fact{When: when, What: r}
+	return &model.Fact{When: when, What: r}
 }
 
-func named(name string) func(*timeline.Request) { return func(r *timeline.Request) { r.On = name } }
+func named(name string) func(*model.Request) { return func(r *model.Request) { r.On = name } }
 
-func refused(errno, message string) func(*timeline.Request) {
-	return func(r *timeline.Request) { r.Answer = &event.Answer{Error: errno, Message: message} }
+func refused(errno, message string) func(*model.Request) {
+	return func(r *model.Request) { r.Answer = &event.Answer{Error: errno, Message: message} }
 }
 
 // busy is a bridge ADD from 10 to 40 of which much is known; what takes 5 has a span.
-func busy(change ...func(*timeline.Operation)) *timeline.Operation {
-	return sandbox(append([]func(*timeline.Operation){func(op *timeline.Operation) {
+func busy(change ...func(*model.Operation)) *model.Operation {
+	return sandbox(append([]func(*model.Operation){func(op *model.Operation) {
 		op.MinSpan = 5
 		op.Calls[0].Seen, op.Calls[0].Concurrent = true, 3
 		op.Calls[0].Cut = map[string]uint64{"requests": 2, "bytes": 9}
 		run := bridge(op)
-		run.Activity = timeline.Activity{Switches: 2, Tallies: [timeline.FactKinds]timeline.Tally{
-			timeline.FactLock: {Count: 2, Time: 7}, timeline.FactQuery: {Count: 4}, timeline.FactChange: {Count: 5, Time: 12},
+		run.Activity = model.Activity{Switches: 2, Tallies: [model.FactKinds]model.Tally{
+			model.FactLock: {Count: 2, Time: 7}, model.FactQuery: {Count: 4}, model.FactChange: {Count: 5, Time: 12},
 		}}
-		run.Facts = []*timeline.Fact{
-			{When: between(11, 17), What: &timeline.Wait{Kind: event.WaitLock, Path: "/run/l", Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
-			{When: between(17, 22), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
-			{When: between(22, 30), What: &timeline.Wait{Kind: event.WaitCall, Name: "clone"}}, // too short
-			{When: between(30, 40), What: &timeline.Wait{Kind: event.WaitSleep, Name: "nanosleep"}},
+		run.Facts = []*model.Fact{
+			{When: between(11, 17), What: &model.Wait{Kind: event.WaitLock, Path: "/run/l", Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
+			{When: between(17, 22), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
+			{When: between(22, 30), What: &model.Wait{Kind: event.WaitCall, Name: "clone"}}, // too short
+			{When: between(30, 40), What: &model.Wait{Kind: event.WaitSleep, Name: "nanosleep"}},
 			asked("RTM_NEWLINK", between(12, 13), named("eth0")),
 			asked("RTM_NEWLINK", between(13, 19), named("cni0")),
-			asked("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *timeline.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
-			asked("RTM_GETRULE", between(21, 29), func(r *timeline.Request) { r.Verb = event.VerbQuery }),
-			asked("NFT_MSG_NEWRULE", between(22, 22), func(r *timeline.Request) { r.Table, r.Count = "nat", 9 }),
-			{When: between(23, 23), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
-			{When: between(23, 28), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}}},
-			{When: between(24, 30), What: &timeline.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
-			{When: between(31, 39), What: &timeline.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
+			asked("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *model.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
+			asked("RTM_GETRULE", between(21, 29), func(r *model.Request) { r.Verb = event.VerbQuery }),
+			asked("NFT_MSG_NEWRULE", between(22, 22), func(r *model.Request) { r.Table, r.Count = "nat", 9 }),
+			{When: between(23, 23), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
+			{When: between(23, 28), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}}},
+			{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
+			{When: between(31, 39), What: &model.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
 		}
 		run.Run.Configuration = &event.Configuration{CNIVersion: "1.0.0", Network: "pods"}
 		run.Run.Result = &event.Result{IPs: []string{"10.22.0.5/16"}}
-		iptables(op).Facts = []*timeline.Fact{asked("NFT_MSG_NEWRULE", between(22, 22))}
+		iptables(op).Facts = []*model.Fact{asked("NFT_MSG_NEWRULE", between(22, 22))}
 	}}, change...)...)
 }
 
@@ -138,8 +138,8 @@ func TestWhatIsSlowInsideIsMarked(t *testing.T) {
 }
 
 func TestWhatIsSaidOfTheInside(t *testing.T) {
-	spans := build(busy(func(op *timeline.Operation) {
-		op.Calls[0].First = &timeline.FirstConnection{At: 2e6 + 40, Remote: "10.22.0.1:53"}
+	spans := build(busy(func(op *model.Operation) {
+		op.Calls[0].First = &model.FirstConnection{At: 2e6 + 40, Remote: "10.22.0.1:53"}
 	}))
 	for _, test := range []struct{ span, key, want string }{
 		{"CNI ADD", "cniscope.concurrent_calls", "int_value:3"},
@@ -181,9 +181,9 @@ func TestWhatIsSaidOfTheInside(t *testing.T) {
 // A refused change is an error of its span only if its plugin failed.
 func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 	for code, want := range []int{0, 1} {
-		op := busy(func(op *timeline.Operation) {
+		op := busy(func(op *model.Operation) {
 			bridge(op).Code = uint32(code)
-			bridge(op).Facts[5].What.(*timeline.Request).Answer = &event.Answer{Error: "EBUSY", Message: "Device is in use"}
+			bridge(op).Facts[5].What.(*model.Request).Answer = &event.Answer{Error: "EBUSY", Message: "Device is in use"}
 		})
 		s := find(build(op), "netlink RTM_NEWLINK")
 		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 && s.Status.Message != "EBUSY: Device is in use" {
@@ -225,8 +225,8 @@ func TestTheFirstConnectionAfterwards(t *testing.T) {
 	op := sandbox(parent(sampled))
 	b := NewBuilder(IDs{Seed: "boot"}, nil, "v1")
 	call := find(b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans, "CNI ADD")
-	late := b.Connected(timeline.Connected{
-		Flight: timeline.Flight{
+	late := b.Connected(model.Connected{
+		Flight: model.Flight{
 			Command: "ADD", IfName: "eth0", Operation: op.Key(), Trace: op.Calls[0].Trace, First: bridge(op).Process, Start: 10,
 			Mono: op.Mono, Wall: op.Wall, Pod: op.Pod, ContainerID: op.ContainerID,
 		},
@@ -256,11 +256,11 @@ func TestEveryKindOfFactHasADrawer(t *testing.T) {
 }
 
 func TestMounts(t *testing.T) {
-	got := drawn(build(busy(func(op *timeline.Operation) {
+	got := drawn(build(busy(func(op *model.Operation) {
 		bridge(op).Children = nil
-		bridge(op).Facts = []*timeline.Fact{
-			{When: between(12, 30), What: &timeline.Mount{Mount: &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/a", Flags: []string{"bind", "ro"}}}},
-			{When: between(31, 31), What: &timeline.Mount{Mount: &event.Mount{Name: "umount2", Target: "/run/b", Error: "EBUSY"}}},
+		bridge(op).Facts = []*model.Fact{
+			{When: between(12, 30), What: &model.Mount{Mount: &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/a", Flags: []string{"bind", "ro"}}}},
+			{When: between(31, 31), What: &model.Mount{Mount: &event.Mount{Name: "umount2", Target: "/run/b", Error: "EBUSY"}}},
 		}
 	})), "cniscope.kind", "cniscope.mount.target", "cniscope.mount.source", "cniscope.errno")
 	for _, want := range []string{"      mount 12-30 mount /run/a /csi/data\n", "      unmount 31-31 mount /run/b EBUSY\n"} {

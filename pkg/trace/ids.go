@@ -10,7 +10,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
@@ -46,13 +46,13 @@ type IDs struct {
 }
 
 // trace is the trace id of an operation without a recorded parent.
-func (g IDs) trace(op timeline.Key) (id oteltrace.TraceID) {
+func (g IDs) trace(op model.Key) (id oteltrace.TraceID) {
 	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id
 }
 
 // operation is the id of the root span of such a trace.
-func (g IDs) operation(op timeline.Key) oteltrace.SpanID {
+func (g IDs) operation(op model.Key) oteltrace.SpanID {
 	return g.span(g.trace(op), "operation", op.Start)
 }
 
@@ -67,14 +67,14 @@ func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) ote
 }
 
 // of returns an operation's root span, or its first call's if that has a recorded parent.
-func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
+func (g IDs) of(op model.Key) oteltrace.SpanContext {
 	if above, ok := recorded(op.Trace); ok {
 		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))
 	}
 	return spanContext(g.trace(op), g.operation(op))
 }
 
-func (g IDs) run(b *timeline.Blame) oteltrace.SpanContext {
+func (g IDs) run(b *model.Blame) oteltrace.SpanContext {
 	trace := g.of(b.Call).TraceID()
 	return spanContext(trace, g.span(trace, string(b.Process), b.Start))
 }

@@ -9,12 +9,12 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // image makes the span of one image and of all below it. run is the image of the run that it
 // belongs to, nil for a run of the chain; failing says that its call failed.
-func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
+func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
 		kind = attr.KindRun
@@ -48,24 +48,24 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 // drawer draws one kind of fact: long ones as spans below their image's, short ones as events, if at all.
 type drawer struct {
 	turn int // facts are drawn by turn, and within one in the order of their events
-	draw func(*drawing, *timeline.Fact)
+	draw func(*drawing, *model.Fact)
 }
 
 // drawers is the table from kind of fact to drawer. A new kind of fact has its line here.
-func drawers() [timeline.FactKinds]drawer {
-	return [timeline.FactKinds]drawer{
-		timeline.FactChange:     {1, (*drawing).change},
-		timeline.FactQuery:      {1, (*drawing).query},
-		timeline.FactSetting:    {2, (*drawing).setting},
-		timeline.FactLock:       {3, (*drawing).lock},
-		timeline.FactMutex:      {3, (*drawing).lock},
-		timeline.FactSleep:      {3, (*drawing).sleep},
-		timeline.FactPoll:       {3, (*drawing).call},
-		timeline.FactCall:       {3, (*drawing).call},
-		timeline.FactMount:      {3, (*drawing).mount},
-		timeline.FactHalt:       {3, (*drawing).halt},
-		timeline.FactDetection:  {4, (*drawing).detection},
-		timeline.FactConnection: {5, (*drawing).connection},
+func drawers() [model.FactKinds]drawer {
+	return [model.FactKinds]drawer{
+		model.FactChange:     {1, (*drawing).change},
+		model.FactQuery:      {1, (*drawing).query},
+		model.FactSetting:    {2, (*drawing).setting},
+		model.FactLock:       {3, (*drawing).lock},
+		model.FactMutex:      {3, (*drawing).lock},
+		model.FactSleep:      {3, (*drawing).sleep},
+		model.FactPoll:       {3, (*drawing).call},
+		model.FactCall:       {3, (*drawing).call},
+		model.FactMount:      {3, (*drawing).mount},
+		model.FactHalt:       {3, (*drawing).halt},
+		model.FactDetection:  {4, (*drawing).detection},
+		model.FactConnection: {5, (*drawing).connection},
 	}
 }
 
@@ -74,7 +74,7 @@ func (w *writer) draw(d *drawing) {
 	d.where = d.outer
 	d.where.attributes = slices.Concat(d.outer.attributes, keyValues(aboutRun(d.run.Run)))
 	of := drawers()
-	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *timeline.Fact) int {
+	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *model.Fact) int {
 		return cmp.Compare(of[a.Kind()].turn, of[b.Kind()].turn)
 	})
 	for _, f := range facts {
@@ -83,8 +83,8 @@ func (w *writer) draw(d *drawing) {
 	slices.SortStableFunc(d.span.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
 }
 
-func (d *drawing) mount(f *timeline.Fact) {
-	mount := f.What.(*timeline.Mount)
+func (d *drawing) mount(f *model.Fact) {
+	mount := f.What.(*model.Mount)
 	name := "mount"
 	if mount.Name == "umount2" {
 		name = "unmount"
@@ -103,8 +103,8 @@ func (d *drawing) mount(f *timeline.Fact) {
 }
 
 // connection draws a call to an agent, and below it what that one did meanwhile.
-func (d *drawing) connection(f *timeline.Fact) {
-	c := f.What.(*timeline.Connection)
+func (d *drawing) connection(f *model.Fact) {
+	c := f.What.(*model.Connection)
 	if !d.long(f) {
 		if c.Error != "" {
 			d.happened(d.span, "call refused", f.When.End, append(aboutPeer(c), aboutAttribution(f.Attribution)...)...)
@@ -128,7 +128,7 @@ func (d *drawing) connection(f *timeline.Fact) {
 	}
 }
 
-func (d *drawing) work(s *tracepb.Span, work *timeline.Work, when timeline.Interval) {
+func (d *drawing) work(s *tracepb.Span, work *model.Work, when model.Interval) {
 	add(s, aboutWork(work, when)...)
 	add(s, aboutActivity(work.Own)...)
 	if work.Gone != 0 {
@@ -138,7 +138,7 @@ func (d *drawing) work(s *tracepb.Span, work *timeline.Work, when timeline.Inter
 		d.happened(s, "another agent answers in its place", work.Back, aboutActor(work.Successor)...)
 	}
 	below := d.outer.under(s)
-	for n, im := range []*timeline.Image{work.Own, work.Shared} {
+	for n, im := range []*model.Image{work.Own, work.Shared} {
 		for _, child := range im.Children {
 			d.writer.image(below, child, d.run, d.failing)
 		}

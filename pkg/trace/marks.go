@@ -10,12 +10,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // Hung returns one span which says that a call is still under way at now: a call that never ends never has a
 // span of its own. It has the parent that the call's span will have, and that span will link to it.
-func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
+func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
 	add(s, nonZero(
@@ -30,7 +30,7 @@ func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 
 // Connected returns one span from the end of an ADD to the first connection of its pod,
 // for a connection that came after the ADD's spans were sent. It is a child of the ADD's span.
-func (b *Builder) Connected(c timeline.Connected) Trace {
+func (b *Builder) Connected(c model.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
 	s := w.span(where, b.ids.span(where.trace, "first connection "+string(c.First), c.End), "first connection", c.End, c.At, attr.KindFirstConnection)
@@ -42,7 +42,7 @@ func (b *Builder) Connected(c timeline.Connected) Trace {
 
 // After returns the spans of what an agent did for a pod whose ADD had returned: one from there to its end, below the
 // ADD's span, and below that what was run.
-func (b *Builder) After(a timeline.After, j judge.Afterwards) Trace {
+func (b *Builder) After(a model.After, j judge.Afterwards) Trace {
 	w, where := b.mark(a.Flight)
 	w.j = j.Judgement
 	where.parent, where.remote = b.ids.call(where.trace, a.First, a.Start), false
@@ -61,8 +61,8 @@ func (b *Builder) After(a timeline.After, j judge.Afterwards) Trace {
 }
 
 // mark returns a writer for a single span about a call, and the place of that call.
-func (b *Builder) mark(f timeline.Flight) (*writer, at) {
-	w := b.writer(&timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID}, nil)
+func (b *Builder) mark(f model.Flight) (*writer, at) {
+	w := b.writer(&model.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID}, nil)
 	where, ok := recorded(f.Trace)
 	if !ok {
 		where = at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
@@ -73,13 +73,13 @@ func (b *Builder) mark(f timeline.Flight) (*writer, at) {
 
 // Outage returns one span, a trace of its own, for a period in which the node's network was not
 // ready, with what the runtime reported and what the CNI folder held.
-func (b *Builder) Outage(o timeline.Outage) Trace {
-	w := b.writer(&timeline.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
+func (b *Builder) Outage(o model.Outage) Trace {
+	w := b.writer(&model.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)
 	for _, list := range []struct {
 		event string
 		key   func(string) attribute.KeyValue
-		said  []timeline.Said
+		said  []model.Said
 	}{{"runtime", attr.Reason, o.Reasons}, {"CNI folder", attr.Networks, o.Folder}} {
 		for n, said := range list.said {
 			w.happened(s, list.event, said.At, list.key(said.Text))
@@ -104,7 +104,7 @@ func (b *Builder) Outage(o timeline.Outage) Trace {
 // Test is a trace of one span, `cniscope doctor`, which shows that a backend takes and
 // keeps what this node sends. Its kind is "test", so that no search for calls finds it.
 func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
-	w := NewBuilder(ids, n.Resource(), n.Version).writer(&timeline.Operation{Wall: at.UnixNano()}, nil)
+	w := NewBuilder(ids, n.Resource(), n.Version).writer(&model.Operation{Wall: at.UnixNano()}, nil)
 	w.single("test", at.UnixNano(), "cniscope doctor", 0, 0, attr.KindTest)
 	return w.finish(event.Runtime{}).Spans
 }

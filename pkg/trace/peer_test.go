@@ -4,43 +4,43 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 // served is a bridge ADD whose agent runs a command for it and one for nobody knows whom,
 // and changes two interfaces.
-func served() *timeline.Operation {
-	return busy(func(op *timeline.Operation) {
-		other := timeline.Key{Kind: timeline.Setup, ContainerID: "c9", First: "9", Start: 3}
-		certain := &timeline.Attribution{Evidence: timeline.Certain}
-		candidate := &timeline.Attribution{Evidence: timeline.Candidate, Others: []timeline.Key{other}}
-		did := func(name string, by *timeline.Attribution) *timeline.Image {
-			return &timeline.Image{Program: timeline.Program{Process: event.Process("p-" + name), Name: name}, Exit: timeline.Exit{Ended: true}, Start: 32, End: 36, Attribution: by}
+func served() *model.Operation {
+	return busy(func(op *model.Operation) {
+		other := model.Key{Kind: model.Setup, ContainerID: "c9", First: "9", Start: 3}
+		certain := &model.Attribution{Evidence: model.Certain}
+		candidate := &model.Attribution{Evidence: model.Candidate, Others: []model.Key{other}}
+		did := func(name string, by *model.Attribution) *model.Image {
+			return &model.Image{Program: model.Program{Process: event.Process("p-" + name), Name: name}, Exit: model.Exit{Ended: true}, Start: 32, End: 36, Attribution: by}
 		}
-		attributed := func(f *timeline.Fact, a *timeline.Attribution) []*timeline.Fact {
+		attributed := func(f *model.Fact, a *model.Attribution) []*model.Fact {
 			f.Attribution = a
-			return []*timeline.Fact{f}
+			return []*model.Fact{f}
 		}
-		bridge(op).Facts, bridge(op).Activity, bridge(op).Run = nil, timeline.Activity{}, &timeline.Run{Plugin: "bridge", Command: "ADD"}
-		bridge(op).Facts = []*timeline.Fact{{When: between(31, 39), What: &timeline.Connection{
+		bridge(op).Facts, bridge(op).Activity, bridge(op).Run = nil, model.Activity{}, &model.Run{Plugin: "bridge", Command: "ADD"}
+		bridge(op).Facts = []*model.Fact{{When: between(31, 39), What: &model.Connection{
 			Network: "unix", Address: "/run/agent.sock", Tries: 1,
-			Work: &timeline.Work{
+			Work: &model.Work{
 				CPU: 4e6, Channel: "futex_do_wait", Gone: 38,
-				Own: &timeline.Image{
-					Program:  timeline.Program{Name: "agentd"},
-					Exit:     timeline.Exit{Ended: true},
+				Own: &model.Image{
+					Program:  model.Program{Name: "agentd"},
+					Exit:     model.Exit{Ended: true},
 					Start:    31,
 					End:      39,
-					Children: []*timeline.Image{did("ovs-vsctl", certain)},
-					Activity: timeline.Activity{Tallies: [timeline.FactKinds]timeline.Tally{timeline.FactQuery: {Count: 2, Time: 1}}},
+					Children: []*model.Image{did("ovs-vsctl", certain)},
+					Activity: model.Activity{Tallies: [model.FactKinds]model.Tally{model.FactQuery: {Count: 2, Time: 1}}},
 					Facts:    attributed(asked("RTM_NEWLINK", between(32, 33), named("pod-1")), certain),
 				},
-				Shared: &timeline.Image{
-					Program:  timeline.Program{Name: "agentd"},
-					Exit:     timeline.Exit{Ended: true},
+				Shared: &model.Image{
+					Program:  model.Program{Name: "agentd"},
+					Exit:     model.Exit{Ended: true},
 					Start:    31,
 					End:      39,
-					Children: []*timeline.Image{did("ipset", &timeline.Attribution{Evidence: timeline.Candidate, Periodic: true, Others: candidate.Others})},
+					Children: []*model.Image{did("ipset", &model.Attribution{Evidence: model.Candidate, Periodic: true, Others: candidate.Others})},
 					Facts:    attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate),
 				},
 			},
@@ -88,27 +88,27 @@ func TestWhatAnAgentDid(t *testing.T) {
 
 // An exchange is drawn below the agent that waited, and its peer's own below that, with what each was found doing.
 func TestWhomAnAgentWaitedFor(t *testing.T) {
-	candidate := &timeline.Attribution{Evidence: timeline.Candidate}
-	work := func(name string, facts ...*timeline.Fact) *timeline.Work {
-		image := func() *timeline.Image {
-			return &timeline.Image{Program: timeline.Program{Process: event.Process(name), Name: name}, Exit: timeline.Exit{Ended: true}, Start: 31, End: 39}
+	candidate := &model.Attribution{Evidence: model.Candidate}
+	work := func(name string, facts ...*model.Fact) *model.Work {
+		image := func() *model.Image {
+			return &model.Image{Program: model.Program{Process: event.Process(name), Name: name}, Exit: model.Exit{Ended: true}, Start: 31, End: 39}
 		}
-		w := &timeline.Work{Own: image(), Shared: image()}
+		w := &model.Work{Own: image(), Shared: image()}
 		w.Own.Facts = facts
 		return w
 	}
-	exchange := func(start, end int64, address, peer string, w *timeline.Work) *timeline.Fact {
-		c := &timeline.Connection{Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true, Work: w, Exchange: &timeline.Exchange{}}
-		return &timeline.Fact{When: between(start, end), What: c, Attribution: candidate}
+	exchange := func(start, end int64, address, peer string, w *model.Work) *model.Fact {
+		c := &model.Connection{Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true, Work: w, Exchange: &model.Exchange{}}
+		return &model.Fact{When: between(start, end), What: c, Attribution: candidate}
 	}
-	spans := build(busy(func(op *timeline.Operation) {
+	spans := build(busy(func(op *model.Operation) {
 		disk := work("diskd")
-		disk.States = []timeline.Spell{{Interval: between(33, 34), State: event.AgentIdle}, {Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"}}
+		disk.States = []model.Spell{{Interval: between(33, 34), State: event.AgentIdle}, {Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"}}
 		disk.Killed, disk.Gone, disk.Successor, disk.Back = "OOM", 37, &event.Actor{PID: 8, Name: "diskd"}, 38
-		lock := &timeline.Fact{When: between(31, 36), Attribution: candidate, What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}}
+		lock := &model.Fact{When: between(31, 36), Attribution: candidate, What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}}
 		agent := work("agentd", exchange(32, 38, "/run/db", "dbd", work("dbd", exchange(33, 38, "/run/disk", "diskd", disk))), lock)
-		bridge(op).Facts, bridge(op).Activity = nil, timeline.Activity{}
-		bridge(op).Facts = []*timeline.Fact{{When: between(31, 39), What: &timeline.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent}}}
+		bridge(op).Facts, bridge(op).Activity = nil, model.Activity{}
+		bridge(op).Facts = []*model.Fact{{When: between(31, 39), What: &model.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent}}}
 	}))
 	got := drawn(spans, "cniscope.agent", "cniscope.standing", "cniscope.attribution", "cniscope.agent_stopped_ms", "cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges")
 	want := `pod network setup 10-40
@@ -131,10 +131,10 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 // Whom an agent could not reach, perhaps for another call, is told as that: who may not see the other can be spared it.
 func TestARefusalIsNobodysForCertain(t *testing.T) {
 	op := served()
-	work := bridge(op).Facts[0].What.(*timeline.Connection).Work
-	work.Shared.Facts = append(work.Shared.Facts, &timeline.Fact{
-		When: between(32, 33), What: &timeline.Connection{Network: "unix", Address: "/run/bank.sock", Error: "ECONNREFUSED"},
-		Attribution: &timeline.Attribution{Evidence: timeline.Candidate},
+	work := bridge(op).Facts[0].What.(*model.Connection).Work
+	work.Shared.Facts = append(work.Shared.Facts, &model.Fact{
+		When: between(32, 33), What: &model.Connection{Network: "unix", Address: "/run/bank.sock", Error: "ECONNREFUSED"},
+		Attribution: &model.Attribution{Evidence: model.Candidate},
 	})
 	for _, s := range build(op) {
 		for _, e := range s.Events {

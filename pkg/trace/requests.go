@@ -9,26 +9,26 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 type request struct {
-	*timeline.Fact
-	*timeline.Request
+	*model.Fact
+	*model.Request
 }
 
 // query draws a request that changes nothing, if it took long.
-func (d *drawing) query(f *timeline.Fact) {
+func (d *drawing) query(f *model.Fact) {
 	if d.long(f) {
-		d.request(d.where, request{f, f.What.(*timeline.Request)})
+		d.request(d.where, request{f, f.What.(*model.Request)})
 	}
 }
 
 // change draws a change of the network. Those of one interface are drawn together, as one
 // span with the changes below or in it; those of a command, which does little else, and those
 // that concern no interface lie in the image's own.
-func (d *drawing) change(f *timeline.Fact) {
-	r := request{f, f.What.(*timeline.Request)}
+func (d *drawing) change(f *model.Fact) {
+	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span
 	if key := interfaceOf(r); key != "" && (d.image.Run != nil || d.agent != "") {
 		g := d.groups[key]
@@ -47,7 +47,7 @@ func (d *drawing) change(f *timeline.Fact) {
 // group makes the span of the interface that first is the first change of.
 func (d *drawing) group(first request, key string) *tracepb.Span {
 	when, n := first.When, 0
-	for f, r := range timeline.Each[*timeline.Request](d.image.Facts) {
+	for f, r := range model.Each[*model.Request](d.image.Facts) {
 		if r := (request{f, r}); !r.Query() && interfaceOf(r) == key {
 			when.Start, when.End = min(when.Start, r.When.Start), max(when.End, r.When.End)
 			n += max(1, r.Count)

@@ -14,8 +14,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // Scope is the instrumentation scope of every span.
@@ -44,15 +44,18 @@ func (b *Builder) From(origin event.Origin) { b.origin = origin }
 type Trace struct {
 	Spans *tracepb.ResourceSpans
 	// IDs are the trace ids of the operation's calls, by call.
-	IDs map[*timeline.Call]oteltrace.TraceID
+	IDs map[*model.Call]oteltrace.TraceID
 	// ID is the trace id of a mark: a span by itself.
 	ID oteltrace.TraceID
 }
 
+// Drawn returns the trace: what embeds one is a result that was drawn.
+func (t Trace) Drawn() Trace { return t }
+
 // writer collects the spans of one operation, or of one mark.
 type writer struct {
 	*Builder
-	op    *timeline.Operation
+	op    *model.Operation
 	j     *judge.Judgement
 	trace Trace
 	own   oteltrace.TraceID // of calls without a recorded parent
@@ -60,10 +63,10 @@ type writer struct {
 	root  oteltrace.SpanID
 }
 
-func (b *Builder) writer(op *timeline.Operation, j *judge.Judgement) *writer {
+func (b *Builder) writer(op *model.Operation, j *judge.Judgement) *writer {
 	return &writer{
 		Builder: b, op: op, j: j,
-		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
+		trace: Trace{IDs: map[*model.Call]oteltrace.TraceID{}},
 		own:   b.ids.trace(op.Key()),
 	}
 }
@@ -131,7 +134,7 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 const linksMax = 32
 
 // perhaps links to the other calls that an agent may have done something for.
-func (w *writer) perhaps(a *timeline.Attribution) (links []*tracepb.Span_Link) {
+func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
 	if a == nil {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package main
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // busy tells the probe whether operations are open. One goroutine sets it, another asks.
 type busy struct{ open atomic.Int64 }

@@ -18,7 +18,7 @@ import (
 )
 
 // resultsOf are a recording's operations, in the order they ended.
-func resultsOf(t *testing.T, recording string) (all []pipeline.Result) {
+func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 	t.Helper()
 	reader, err := openRecording(t.Context(), recording)
 	if err != nil {
@@ -31,7 +31,7 @@ func resultsOf(t *testing.T, recording string) (all []pipeline.Result) {
 	}
 	in.Judge.All = true
 	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
-		if r.Over() {
+		if r, is := r.(*pipeline.Judged); is {
 			all = append(all, r)
 		}
 		return nil

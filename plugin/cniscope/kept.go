@@ -12,8 +12,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // What is kept of a recording at the most. An ordinary pod has two operations of some 20 KiB
@@ -49,46 +49,56 @@ type place struct {
 }
 
 type known struct {
-	timeline.Key
+	model.Key
 	place int
 }
 
 // keep takes a result. The error says that there is room for no more of them.
 func (k *kept) keep(r pipeline.Result) error {
-	if r.Trace.Spans == nil {
+	spans := r.Drawn().Spans
+	if spans == nil {
 		return nil
 	}
-	size := proto.Size(r.Trace.Spans)
+	size := proto.Size(spans)
 	if size > largestKept {
 		k.large++
 		return nil
 	}
-	if r.Over() && len(k.places) >= keptOperations {
+	over, is := r.(*pipeline.Judged)
+	if is && len(k.places) >= keptOperations {
 		return fmt.Errorf("there are more than %d operations in it, and no more of one recording are shown", keptOperations)
 	}
 	if k.size+int64(size) > keptOnDisk {
 		return fmt.Errorf("the spans of its operations need more than %d MiB", keptOnDisk>>20)
 	}
 	p := place{at: k.size, length: size}
-	if !r.Over() {
-		i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == r.Of() })
-		if i < 0 {
-			return nil
-		}
-		if k.later == nil {
-			k.later = map[int][]place{}
-		}
-		k.later[k.latest[i].place] = append(k.later[k.latest[i].place], p)
-		return k.write(r.Trace.Spans)
+	switch r := r.(type) {
+	case *pipeline.Connected:
+		return k.late(r.Operation, p, spans)
+	case *pipeline.After:
+		return k.late(r.Operation, p, spans)
 	}
 	if len(k.latest) >= lateOperations {
 		k.latest = slices.Delete(k.latest, 0, lateOperations/2)
 	}
-	p.start = r.Operation.Start
-	k.latest = append(k.latest, known{r.Operation.Key(), len(k.places)})
+	p.start = over.Operation.Start
+	k.latest = append(k.latest, known{over.Operation.Key(), len(k.places)})
 	k.order = append(k.order, len(k.places))
 	k.places = append(k.places, p)
-	return k.write(r.Trace.Spans)
+	return k.write(spans)
+}
+
+// late keeps spans about an operation that was over before.
+func (k *kept) late(of model.Key, p place, spans *tracepb.ResourceSpans) error {
+	i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == of })
+	if i < 0 {
+		return nil
+	}
+	if k.later == nil {
+		k.later = map[int][]place{}
+	}
+	k.later[k.latest[i].place] = append(k.later[k.latest[i].place], p)
+	return k.write(spans)
 }
 
 // write appends spans: to memory, or to the file from the moment on that there is one.

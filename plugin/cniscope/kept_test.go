@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // However many there are: each is there as often as it is asked for, in order of its start,
@@ -21,11 +21,11 @@ func TestOperationsAreKeptOnDiskWhereTheyAreMany(t *testing.T) {
 			k := &kept{}
 			const n = 300
 			for i := range n {
-				op := &timeline.Operation{ContainerID: fmt.Sprint(i), Start: int64(i ^ 1)} // pairs change places
-				results := []pipeline.Result{{Operation: op, Trace: spansOf(fmt.Sprint(i), strings.Repeat("x", long))}}
+				op := &model.Operation{ContainerID: fmt.Sprint(i), Start: int64(i ^ 1)} // pairs change places
+				results := []pipeline.Result{&pipeline.Judged{Operation: op, Trace: spansOf(fmt.Sprint(i), strings.Repeat("x", long))}}
 				if i%3 == 0 {
-					results = append(results, pipeline.Result{
-						Connected: &timeline.Connected{Flight: timeline.Flight{Operation: op.Key()}}, Trace: spansOf("later"),
+					results = append(results, &pipeline.Connected{
+						Connected: model.Connected{Flight: model.Flight{Operation: op.Key()}}, Trace: spansOf("later"),
 					})
 				}
 				for _, r := range results {
@@ -63,7 +63,7 @@ func TestOperationsAreKeptOnDiskWhereTheyAreMany(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
-		err = k.keep(pipeline.Result{Operation: &timeline.Operation{}, Trace: spansOf(strings.Repeat("x", 1<<20))})
+		err = k.keep(&pipeline.Judged{Operation: &model.Operation{}, Trace: spansOf(strings.Repeat("x", 1<<20))})
 	}
 	if err == nil || !strings.Contains(err.Error(), "TMPDIR names another folder") {
 		t.Errorf("without a folder: %v", err)
@@ -75,7 +75,7 @@ func TestOfARecordingSoManyOperationsAreKept(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n <= 2*keptOperations; n++ {
-		err = k.keep(pipeline.Result{Operation: &timeline.Operation{}, Trace: spansOf("x")})
+		err = k.keep(&pipeline.Judged{Operation: &model.Operation{}, Trace: spansOf("x")})
 	}
 	if n-1 != keptOperations || !strings.Contains(err.Error(), "more than 25000 operations") {
 		t.Errorf("%d were kept: %v", n-1, err)
@@ -84,7 +84,7 @@ func TestOfARecordingSoManyOperationsAreKept(t *testing.T) {
 
 func TestALargeOperationIsLeftOut(t *testing.T) {
 	k := &kept{}
-	if err := k.keep(pipeline.Result{Operation: &timeline.Operation{}, Trace: spansOf(strings.Repeat("x", largestKept))}); err != nil {
+	if err := k.keep(&pipeline.Judged{Operation: &model.Operation{}, Trace: spansOf(strings.Repeat("x", largestKept))}); err != nil {
 		t.Fatal(err)
 	}
 	if k.large != 1 || len(k.places) != 0 {

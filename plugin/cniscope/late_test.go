@@ -6,8 +6,8 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -21,13 +21,13 @@ func spansOf(names ...string) trace.Trace {
 
 // In a recording, what came after an operation was over is drawn with it.
 func TestWhatCameLaterIsDrawnWithItsOperation(t *testing.T) {
-	one, other := &timeline.Operation{ContainerID: "c1"}, &timeline.Operation{ContainerID: "c2"}
+	one, other := &model.Operation{ContainerID: "c1"}, &model.Operation{ContainerID: "c2"}
 	k := &kept{}
 	defer k.close()
 	for _, r := range []pipeline.Result{
-		{Operation: one, Trace: spansOf("one")},
-		{Operation: other, Trace: spansOf("other")},
-		{Connected: &timeline.Connected{Flight: timeline.Flight{Operation: one.Key()}}, Trace: spansOf("first connection")},
+		&pipeline.Judged{Operation: one, Trace: spansOf("one")},
+		&pipeline.Judged{Operation: other, Trace: spansOf("other")},
+		&pipeline.Connected{Connected: model.Connected{Flight: model.Flight{Operation: one.Key()}}, Trace: spansOf("first connection")},
 	} {
 		if err := k.keep(r); err != nil {
 			t.Fatal(err)

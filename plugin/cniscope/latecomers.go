@@ -25,8 +25,7 @@ func newLatecomers(after time.Duration) latecomers {
 
 // take reports a connection that came late. It does not keep its caller waiting: what the kernel counted is read
 // beside it.
-func (l latecomers) take(log *slog.Logger, node string, r pipeline.Result) {
-	c := r.Connected
+func (l latecomers) take(log *slog.Logger, node string, c *pipeline.Connected) {
 	after := time.Duration(c.At - c.End)
 	if l.after == 0 || after < l.after {
 		return
@@ -34,7 +33,7 @@ func (l latecomers) take(log *slog.Logger, node string, r pipeline.Result) {
 	say := func(more ...any) {
 		log.Warn("a pod's first connection came late", append([]any{
 			"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", node, "after", text.Round(after),
-			"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(r.Trace.ID[:]),
+			"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(c.ID[:]),
 		}, more...)...)
 	}
 	select {

@@ -46,7 +46,7 @@ func (m *leaks) event(e event.Event) {
 }
 
 // take learns from an operation that is over which sandbox has which network now.
-func (m *leaks) take(r pipeline.Result) {
+func (m *leaks) take(r *pipeline.Judged) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	op := r.Operation

@@ -129,7 +129,7 @@ func (n *node) keepLearnt(ctx context.Context) {
 }
 
 // reportUsual writes a line for each thing that an operation was the last to show of what is usual.
-func reportUsual(log *slog.Logger, node string, r pipeline.Result) {
+func reportUsual(log *slog.Logger, node string, r *pipeline.Judged) {
 	for _, f := range r.Judgement.Findings {
 		fields := []any{
 			"node", node, "plugin", f.Plugin, "network", f.Network, "call", f.Command,

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 func psCmd() *cobra.Command {
@@ -73,7 +73,7 @@ func list(out io.Writer, calls []control.Call) error {
 }
 
 // underWay describes the calls of the timeline as they are at this moment.
-func underWay(flights []timeline.Flight) []control.Call {
+func underWay(flights []model.Flight) []control.Call {
 	now := clock.Monotonic()
 	calls := make([]control.Call, 0, len(flights))
 	for _, f := range flights {

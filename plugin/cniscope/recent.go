@@ -9,8 +9,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 const (
@@ -28,7 +28,7 @@ type recent struct {
 }
 
 // take remembers the calls of an operation that is over.
-func (m *recent) take(r pipeline.Result) {
+func (m *recent) take(r *pipeline.Judged) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, call := range r.Operation.Calls {
@@ -45,7 +45,7 @@ func (m *recent) take(r pipeline.Result) {
 	}
 }
 
-func (m *recent) call(op *timeline.Operation, call *timeline.Call, c *judge.Call, ended time.Time) {
+func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ended time.Time) {
 	f := control.Failure{
 		Time: ended, Took: c.Took, Namespace: op.Pod.Namespace, Pod: op.Pod.Name,
 		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: call.Main(), Says: c.Failure,
@@ -68,9 +68,9 @@ func (m *recent) call(op *timeline.Operation, call *timeline.Call, c *judge.Call
 
 // run remembers the connections of a plugin and of what it runs; not those of agents. failed is why the
 // plugin failed; empty if it did not.
-func (m *recent) run(network, plugin string, im *timeline.Image, failed string, ended time.Time) {
+func (m *recent) run(network, plugin string, im *model.Image, failed string, ended time.Time) {
 	for _, f := range im.Facts {
-		if c, is := f.What.(*timeline.Connection); is && (c.Network == "unix" || c.Network == "tcp") {
+		if c, is := f.What.(*model.Connection); is && (c.Network == "unix" || c.Network == "tcp") {
 			m.connection(network, plugin, c, failed, ended)
 		}
 	}
@@ -79,7 +79,7 @@ func (m *recent) run(network, plugin string, im *timeline.Image, failed string, 
 	}
 }
 
-func (m *recent) connection(network, plugin string, c *timeline.Connection, failed string, ended time.Time) {
+func (m *recent) connection(network, plugin string, c *model.Connection, failed string, ended time.Time) {
 	a := control.Agent{Network: network, Plugin: plugin, Kind: c.Network, Address: c.Address}
 	if i := slices.IndexFunc(m.agents, func(b control.Agent) bool {
 		return a.Network == b.Network && a.Plugin == b.Plugin && a.Kind == b.Kind && a.Address == b.Address

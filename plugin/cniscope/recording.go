@@ -104,10 +104,11 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
 	r = &replayed{kept: &kept{}, said: said, fold: s.Fold}
 	err = replay(ctx, reader, s, limit, func(result pipeline.Result) error {
-		if result.Over() {
+		switch result.(type) {
+		case *pipeline.Judged:
 			r.all++
-		}
-		if !result.Over() && result.Connected == nil && result.After == nil { // what hangs is drawn when it is over
+		case *pipeline.Connected, *pipeline.After:
+		default: // a hung call is drawn when it is over
 			return nil
 		}
 		return r.keep(result)

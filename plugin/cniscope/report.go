@@ -14,7 +14,7 @@ import (
 
 // report writes one line for each call that was slow or failed: what somebody who is
 // woken at night needs in order to know which pod, where, and what it was.
-func report(log *slog.Logger, node string, r pipeline.Result) {
+func report(log *slog.Logger, node string, r *pipeline.Judged) {
 	for _, call := range r.Operation.Calls {
 		c := r.Judgement.Calls[call]
 		message := ""
@@ -60,8 +60,7 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 }
 
 // reportHung writes a line for a call that is under way for too long.
-func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
-	f := r.Hung
+func reportHung(log *slog.Logger, node string, f *pipeline.Hung, now int64) {
 	log.Warn("CNI call hangs",
 		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
 		"node", node,
@@ -69,31 +68,30 @@ func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
 		"for", text.Round(time.Duration(now-f.Start)),
 		"plugin", f.Plugin,
 		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(now-f.Since))),
-		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
+		"trace_id", hex.EncodeToString(f.ID[:]))
 }
 
 // reportAfter writes a line for what an agent did behind an ADD, if that took long or failed.
-func reportAfter(log *slog.Logger, node string, r pipeline.Result) {
-	if r.Says == "" {
+func reportAfter(log *slog.Logger, node string, a *pipeline.After) {
+	if a.Says == "" {
 		return
 	}
-	log.Warn("work behind an ADD", "pod", r.After.Pod.Namespace+"/"+r.After.Pod.Name, "node", node, "verdict", r.Says,
-		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
+	log.Warn("work behind an ADD", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", node, "verdict", a.Says,
+		"trace_id", hex.EncodeToString(a.ID[:]))
 }
 
 // reportOutage writes a line for a time in which the node's network was not ready.
-func reportOutage(log *slog.Logger, node string, r pipeline.Result) {
-	o := r.Outage
+func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
 	fields := []any{
 		"node", node,
 		"for", text.Round(time.Duration(o.End - o.Start)),
 		"reason", o.Reasons[len(o.Reasons)-1].Text,
 		"cni_folder", o.Folder[len(o.Folder)-1].Text,
 	}
-	if a := judge.Outage(*o); a.What != "" {
+	if a := judge.Outage(o.Outage); a.What != "" {
 		fields = append(fields, "verdict", a.Says, "cause", a.What)
 	}
-	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(r.Trace.ID[:]))...)
+	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
 }
 
 // say logs what an operator should know of the sources.

@@ -21,9 +21,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/history"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
-	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -285,7 +285,7 @@ func (n *node) join(s *settings) *reader {
 
 // inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
 // keep the lock.
-func (n *node) inFlight() []timeline.Flight {
+func (n *node) inFlight() []model.Flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pipeline.InFlight()
@@ -344,22 +344,22 @@ func (n *node) result(r pipeline.Result) {
 		n.telemetry.counts.Result(r)
 	}
 	n.history.Take(r, n.pipeline.Now())
-	switch {
-	case r.Hung != nil:
+	switch r := r.(type) {
+	case *pipeline.Hung:
 		reportHung(n.log, n.name, r, n.pipeline.Now())
-	case r.Connected != nil:
+	case *pipeline.Connected:
 		n.late.take(n.log, n.name, r)
-	case r.After != nil:
+	case *pipeline.After:
 		reportAfter(n.log, n.name, r)
-	case r.Outage != nil:
+	case *pipeline.Outage:
 		reportOutage(n.log, n.name, r)
-	case r.Over():
+	case *pipeline.Judged:
 		report(n.log, n.name, r)
 		reportUsual(n.log, n.name, r)
 		n.recent.take(r)
 		n.leaks.take(r)
 	}
-	if spans := r.Trace.Spans; spans != nil {
+	if spans := r.Drawn().Spans; spans != nil {
 		if n.fold {
 			spans = trace.Fold(spans)
 		}

@@ -1,6 +1,8 @@
 package main
 
-import "context"
+import (
+	"context"
+)
 
 // startedKey is the key of the context's value that tells the service manager of Windows that cniscope
 // is up: a func().

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
@@ -82,11 +83,11 @@ func setupOf(spans int, id string) (events []event.Event) {
 }
 
 // operation is what the timeline makes of events.
-func operation(events []event.Event) *timeline.Operation {
+func operation(events []event.Event) *model.Operation {
 	line := timeline.New(timeline.Options{
 		Settle: time.Second, MaxHold: time.Minute, Processes: 8192, Operations: 8, Images: 4096, Facts: 4096 / 2,
 	})
-	var ops []*timeline.Operation
+	var ops []*model.Operation
 	for _, e := range events {
 		ops = append(ops, line.Apply(e)...)
 	}

@@ -51,9 +51,9 @@ func scale(pods int) ([]row, error) {
 	began := time.Now()
 	for i, e := range events {
 		for _, r := range p.Apply(e) {
-			if r.Over() {
+			if _, over := r.(*pipeline.Judged); over {
 				operations++
-				bytes += proto.Size(r.Trace.Spans)
+				bytes += proto.Size(r.Drawn().Spans)
 			}
 		}
 		most = max(most, p.Open())

@@ -198,8 +198,8 @@ func spansOf(events []event.Event) (all []string) {
 		Settle: l.Settle, MaxHold: l.MaxHold, Processes: l.Processes, Operations: l.Operations, Images: l.Images, Facts: l.Facts,
 	}, judge.Options{Sampling: judge.Sampling{All: true}}, trace.NewBuilder(trace.IDs{}, nil, ""))
 	take := func(r pipeline.Result) {
-		if r.Trace.Spans != nil {
-			all = append(all, lines(r.Trace.Spans)...)
+		if spans := r.Drawn().Spans; spans != nil {
+			all = append(all, lines(spans)...)
 		}
 	}
 	for _, e := range events {

@@ -96,8 +96,8 @@ func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []
 		trace.NewBuilder(trace.IDs{Seed: "a boot"}, trace.Node{Name: "win-0", OS: "windows", Arch: "amd64", Version: "test"}.Resource(), "test"))
 	sink := func(e event.Event) {
 		for _, r := range p.Apply(e) {
-			if r.Trace.Spans != nil {
-				spans = append(spans, r.Trace.Spans)
+			if drawn := r.Drawn().Spans; drawn != nil {
+				spans = append(spans, drawn)
 			}
 		}
 	}

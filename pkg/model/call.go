@@ -1,16 +1,8 @@
-package timeline
+package model
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
-
-// Parent is what a call hangs under.
-type Parent struct {
-	// Trace is what the call's environment says; else, and then Told is set, what the runtime
-	// told when the call was over. Empty if neither said anything.
-	Trace event.TraceContext
-	Told  bool
-}
 
 // Call is the runs of one network for one command, container and interface.
 type Call struct {
@@ -24,7 +16,7 @@ type Call struct {
 	NeverRun []string
 	// Configured changes with the network's configuration (event.Network.Digest); empty if that is not known.
 	Configured string
-	// Hung: it was reported by Timeline.Overdue, since it took longer than Options.Hung.
+	// Hung: it was reported while it ran, because it took longer than slow.hung.
 	Hung bool
 	// Concurrent is the largest number of other calls on the node that ran at the same time.
 	Concurrent int
@@ -37,15 +29,30 @@ type Call struct {
 	// "requests", "waits", "connections", "addresses", "sysctls", "other". Nil if all was.
 	Cut map[string]uint64
 	// First is the first connection of the pod; nil if it did not come while the operation
-	// was open. See Timeline.Connected.
+	// was open. See Connected.
 	First *FirstConnection
 	// Runs of the chain, in order of their start. Each has Image.Run set.
 	Runs       []*Image
 	Start, End int64
 }
 
-// live returns the run of the chain that is under way; nil if none is.
-func (c *Call) live() *Image {
+// Parent is what a call hangs under.
+type Parent struct {
+	// Trace is what the call's environment says; else, and then Told is set, what the runtime
+	// told when the call was over. Empty if neither said anything.
+	Trace event.TraceContext
+	Told  bool
+}
+
+// FirstConnection is a pod's first TCP connection, if it was established while the setup was open.
+type FirstConnection struct {
+	// At is when it was there, in monotonic ns.
+	At            int64
+	Local, Remote string
+}
+
+// Live returns the run of the chain that is under way; nil if none is.
+func (c *Call) Live() *Image {
 	for _, run := range c.Runs {
 		if !run.Ended {
 			return run
@@ -54,17 +61,17 @@ func (c *Call) live() *Image {
 	return nil
 }
 
-// plugins lists the chain as far as it was run.
-func (c *Call) plugins() (names []string) {
+// Plugins lists the chain as far as it was run.
+func (c *Call) Plugins() (names []string) {
 	for _, run := range c.Runs {
 		names = append(names, run.Run.Plugin)
 	}
 	return names
 }
 
-// configured is the network that the call's first plugin read the configuration of; empty
+// ConfiguredNetwork is the network that the call's first plugin read the configuration of; empty
 // if that was not seen.
-func (c *Call) configured() string {
+func (c *Call) ConfiguredNetwork() string {
 	if read := c.Runs[0].Run.Configuration; read != nil {
 		return read.Network
 	}
@@ -75,7 +82,7 @@ func (c *Call) configured() string {
 // interface (CNI specification, section 1). Every command of a network has the same. Of a DEL that ended
 // early it is known only where the configuration is; else it is the plugin that the DEL came to.
 func (c *Call) Main() string {
-	ran := c.plugins()
+	ran := c.Plugins()
 	switch {
 	case c.Command != "DEL":
 		return ran[0]
@@ -83,18 +90,4 @@ func (c *Call) Main() string {
 		return c.NeverRun[len(c.NeverRun)-1]
 	}
 	return ran[len(ran)-1]
-}
-
-func (c *Call) cut(what string, n uint64) {
-	if c.Cut == nil {
-		c.Cut = map[string]uint64{}
-	}
-	c.Cut[what] += n
-}
-
-// FirstConnection is a pod's first TCP connection, if it was established while the setup was open.
-type FirstConnection struct {
-	// At is when it was there, in monotonic ns.
-	At            int64
-	Local, Remote string
 }

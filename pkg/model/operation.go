@@ -1,10 +1,33 @@
-package timeline
+// Package model holds what the timeline makes of events, and the judge and the tracer read: operations, their
+// calls, the images that these ran, and the facts of each. It is data only.
+package model
 
 import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
+
+// Kind is what an operation does to a pod's network.
+type Kind string
+
+// The kinds of operations.
+const (
+	Setup    Kind = "setup"    // ADD
+	Teardown Kind = "teardown" // DEL
+	Other    Kind = "other"    // CHECK, GC, STATUS, VERSION
+)
+
+// KindOf returns the kind of operation a CNI command belongs to.
+func KindOf(command string) Kind {
+	switch command {
+	case "ADD":
+		return Setup
+	case "DEL":
+		return Teardown
+	}
+	return Other
+}
 
 // Closed is why an operation was taken to be over.
 type Closed string
@@ -70,16 +93,16 @@ func (op *Operation) Key() Key {
 	return k
 }
 
-// keyOf is what a call of op is known by afterwards: where there is nothing above it, as its operation.
-func (op *Operation) keyOf(call *Call) Key {
+// KeyOf is what a call of op is known by afterwards: where there is nothing above it, as its operation.
+func (op *Operation) KeyOf(call *Call) Key {
 	if call.Trace.Parent == "" {
 		return op.Key()
 	}
 	return Key{Kind: op.Kind, ContainerID: op.ContainerID, First: call.Runs[0].Process, Start: call.Start, Trace: call.Trace}
 }
 
-// connects is the call that gives the pod its network: not that of lo.
-func (op *Operation) connects() (found *Call) {
+// Network is the call that gives the pod its network: not that of lo.
+func (op *Operation) Network() (found *Call) {
 	for _, call := range op.Calls {
 		switch {
 		case call.Command != "ADD" || call.IfName == "lo":
@@ -90,4 +113,22 @@ func (op *Operation) connects() (found *Call) {
 		}
 	}
 	return found
+}
+
+// Key is what an operation is known by afterwards.
+type Key struct {
+	Kind        Kind
+	ContainerID string
+	// First is the first process of its first call, and Start when that began.
+	First event.Process
+	Start int64
+	// Trace is what was above its first call.
+	Trace event.TraceContext
+}
+
+// Before is an operation that another one follows on.
+type Before struct {
+	Key
+	// Why is how: "setup of the sandbox", "earlier teardown", "previous attempt".
+	Why string
 }
