@@ -3,6 +3,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -131,4 +132,9 @@ type Before struct {
 	Key
 	// Why is how: "setup of the sandbox", "earlier teardown", "previous attempt".
 	Why string
+}
+
+// Live reports whether a run of its calls is in progress.
+func (op *Operation) Live() bool {
+	return slices.ContainsFunc(op.Calls, func(call *Call) bool { return call.Live() != nil })
 }

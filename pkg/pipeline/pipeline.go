@@ -50,11 +50,11 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 			take(&Hung{f, p.builder.Hung(f, p.now)})
 		}
 	case *event.Readiness:
-		for _, o := range p.timeline.Outages() {
+		for _, o := range p.timeline.Pods().Outages() {
 			take(&Outage{o, p.builder.Outage(o)})
 		}
 	case *event.FirstConnection:
-		for _, c := range p.timeline.Connected() {
+		for _, c := range p.timeline.Pods().Connected() {
 			take(&Connected{c, p.builder.Connected(c)})
 		}
 	}
@@ -63,7 +63,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 
 // afters passes on what agents did behind ADDs, once the operations are.
 func (p *Pipeline) afters(take func(Result)) {
-	for _, a := range p.timeline.Afters() {
+	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)
 		take(&After{a, j.Says, p.builder.After(a, j)})
 	}
@@ -105,7 +105,7 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 			r.Whole = p.whole(r)
 		}
 		if !r.Judgement.Keep || r.Judgement.Reduced {
-			p.timeline.Forget(op)
+			p.timeline.Pods().Forget(op.Key())
 		}
 		take(r)
 	}

@@ -3,6 +3,7 @@ package timeline
 import (
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/w3c"
@@ -24,11 +25,11 @@ const (
 
 // awaits gives the calls of op, which is over, their parents, and reports whether op must wait. holding
 // are the sandboxes with an earlier operation waiting: a teardown must know what its setup hangs under.
-func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
-	if op.Closed == model.ClosedHeld || op.Closed == model.ClosedFinished || op.Kind == model.Other || !op.vouched() {
+func (t *Timeline) awaits(op *active.Operation, holding map[string]bool) bool {
+	if op.Closed == model.ClosedHeld || op.Closed == model.ClosedFinished || op.Kind == model.Other || !op.Vouched() {
 		return false
 	}
-	parented := op.adopt()
+	parented := adopt(op)
 	if t.options.Wait == 0 {
 		return false
 	}
@@ -36,18 +37,18 @@ func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
 	if known && !holding[op.ContainerID] {
 		return false
 	}
-	if op.until == 0 {
+	if op.Until == 0 {
 		// Whatever waits takes the place of what goes on: half of the places at most.
 		if len(t.open) > t.options.Operations/2 {
 			t.orphan(op)
 			return false
 		}
-		op.until, op.closed = t.now+int64(t.options.Wait), op.Closed
-		if op.commit == 0 {
-			op.commit = t.now // nothing joins it any more
+		op.Until, op.Ending = t.now+int64(t.options.Wait), op.Closed
+		if op.Commit == 0 {
+			op.Commit = t.now // nothing joins it any more
 		}
 	}
-	if t.now < op.until {
+	if t.now < op.Until {
 		holding[op.ContainerID] = true
 		return true
 	}
@@ -57,15 +58,15 @@ func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
 	return false
 }
 
-func (t *Timeline) orphan(op *operation) {
+func (t *Timeline) orphan(op *active.Operation) {
 	t.stats.Orphaned++
 	t.past.orphans.put(op.ContainerID, op.Key())
 }
 
 // unsampled reports whether the runtime records no span of what op is part of, as NRI's call
 // out of the same request says (containerd >= 2.2).
-func (t *Timeline) unsampled(op *operation) bool {
-	s := t.sandboxes.known[op.ContainerID]
+func (t *Timeline) unsampled(op *active.Operation) bool {
+	s := t.pods.Sandbox(op.ContainerID)
 	if s == nil || (op.Kind == model.Setup) != (s.Phase == event.SandboxRunning) {
 		return false
 	}
@@ -74,14 +75,14 @@ func (t *Timeline) unsampled(op *operation) bool {
 
 // adopt gives each call the narrowest of the runtime's spans that was under way as long as
 // it was, and reports whether all have something above them.
-func (op *operation) adopt() bool {
+func adopt(op *active.Operation) bool {
 	all := true
 	for _, call := range op.Calls {
 		if call.Trace.Parent != "" {
 			continue
 		}
 		var best *event.Above
-		for _, a := range op.aboves {
+		for _, a := range op.Aboves {
 			if around(a, call.Start, call.End) && (best == nil || a.End-a.Start < best.End-best.Start) {
 				best = a
 			}

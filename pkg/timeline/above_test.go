@@ -202,8 +202,8 @@ func TestWaitingIsBounded(t *testing.T) {
 		s.at(int64(i), running(fmt.Sprint("c", i), "")).tick(int64(i))
 	}
 	for _, op := range s.line.open {
-		if len(op.aboves) > abovesMax {
-			t.Errorf("%d spans are remembered of one operation", len(op.aboves))
+		if len(op.Aboves) > abovesMax {
+			t.Errorf("%d spans are remembered of one operation", len(op.Aboves))
 		}
 	}
 	if n := s.line.Open(); n != 4 {

@@ -11,7 +11,7 @@ import (
 // afterwards says what was done behind ADDs.
 func (s *story) afterwards() string {
 	var all []string
-	for _, a := range s.line.Afters() {
+	for _, a := range s.line.Pods().Afters() {
 		said := fmt.Sprintf("%s after %d: %s %d-%d by %s", a.ContainerID, a.End/ms, a.Image.Name, a.Image.Start/ms, a.Image.End/ms, a.Image.By.Name)
 		if !a.Image.Ended {
 			said += " (unfinished)"
@@ -90,7 +90,7 @@ func TestWorkBehindAnADD(t *testing.T) {
 		"whose setup was not kept has none": {
 			func(s *story) {
 				add(s).tick(2000)
-				s.line.Forget(s.closed[0])
+				s.line.Pods().Forget(s.closed[0].Key())
 				s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
 			},
 			"",
@@ -98,7 +98,7 @@ func TestWorkBehindAnADD(t *testing.T) {
 		"what had ended by then neither": {
 			func(s *story) {
 				add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p").tick(2000)
-				s.line.Forget(s.closed[0])
+				s.line.Pods().Forget(s.closed[0].Key())
 			},
 			"",
 		},
@@ -136,7 +136,7 @@ func TestCommandsBelowUnfinishedWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
 			test.tell(s.image(3000, "p", "agent", "cmd", mentioning("c1")).command(4000, "q", "p", "netsh"))
-			after := s.line.Afters()
+			after := s.line.Pods().Afters()
 			if len(after) != 1 || len(after[0].Image.Children) != 1 {
 				t.Fatalf("got %+v", after)
 			}
@@ -172,18 +172,18 @@ func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
 func TestWorkBehindAnADDIsBounded(t *testing.T) {
 	s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
 	const more = 5
-	for i := range afterMax + more {
+	for i := range 16 + more {
 		p := fmt.Sprint("p", i)
 		s.image(3000, p, "agent", "powershell", mentioning("c1")).exit(3001, p)
 	}
-	if n := len(s.line.Afters()); n != afterMax || s.line.Stats().AfterDropped != more {
+	if n := len(s.line.Pods().Afters()); n != 16 || s.line.Stats().AfterDropped != more {
 		t.Errorf("%d kept, %d dropped", n, s.line.Stats().AfterDropped)
 	}
 	for i := range 3 * int64(s.line.options.Operations) {
 		p := fmt.Sprint("b", i)
 		s.plugin(4000+i*2000, p, "ADD", "antrea", container(p)).exit(4001+i*2000, p).tick(5900 + i*2000)
 	}
-	if n := len(s.line.afters.known); n > s.line.options.Operations {
+	if n := held(s.line.pods, "afters", "known"); n > s.line.options.Operations {
 		t.Errorf("%d setups are remembered", n)
 	}
 }

@@ -182,8 +182,8 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			if runs := s.closed[0].Calls[0].Runs; len(runs) != 1 {
 				t.Errorf("%d runs lie beside one another", len(runs))
 			}
-			if n := len(s.line.connections.sockets) + len(s.followed()) + max(0, s.line.tree.Len()-len(s.line.agents.known)); n != 0 {
-				t.Errorf("%d things are left: %v %v %v", n, s.line.connections.sockets, s.followed(), s.line.tree.Processes())
+			if n := held(s.line.connections, "sockets") + len(s.followed()) + max(0, s.line.tree.Len()-held(s.line.agents, "known")); n != 0 {
+				t.Errorf("%d things are left: %v %v %v", n, held(s.line.connections, "sockets"), s.followed(), s.line.tree.Processes())
 			}
 		})
 	}
@@ -220,8 +220,8 @@ func TestServersThatNobodyCallsMakeRoom(t *testing.T) {
 		s.at(int64(i), &event.Agent{Process: event.Process(fmt.Sprint("a", i))})
 	}
 	s.plugin(200, "b", "ADD", "net").calls(201, "b", "s1").command(202, "w", "a", "tc", mentions("c1")).exit(203, "w").exit(210, "b").tick(30000).end()
-	if got, want := s.done(), "c1: tc certain"; got != want || len(s.line.agents.known) > 8 {
-		t.Errorf("%s, want %s; %d servers", got, want, len(s.line.agents.known))
+	if got, want := s.done(), "c1: tc certain"; got != want || held(s.line.agents, "known") > 8 {
+		t.Errorf("%s, want %s; %d servers", got, want, held(s.line.agents, "known"))
 	}
 }
 

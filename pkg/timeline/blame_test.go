@@ -112,11 +112,12 @@ func TestSuspectsAreBounded(t *testing.T) {
 		id := fmt.Sprint("c", i)
 		s.plugin(i*10, id, "ADD", "bridge", container(id)).exit(i*10+1, id).at(i*10+2, &event.Sandbox{Phase: event.SandboxRunning, ID: id}).tick(i*10 + 3)
 	}
-	if n := len(s.line.locks.by); n > recentRuns || len(s.line.locks.order) != n {
+	if n := held(s.line.locks, "suspects", "by"); n > 256 || held(s.line.locks, "suspects", "order") != n {
 		t.Errorf("%d suspects", n)
 	}
-	for _, one := range s.line.locks.by {
-		if one.op != nil || one.run != nil {
+	for _, key := range part(s.line.locks, "suspects", "by").MapKeys() {
+		one := part(s.line.locks, "suspects", "by").MapIndex(key).Elem()
+		if !one.FieldByName("op").IsNil() || !one.FieldByName("run").IsNil() {
 			t.Fatal("an operation that is over is still held")
 		}
 	}

@@ -94,12 +94,12 @@ func TestEverythingIsBounded(t *testing.T) {
 	if n := len(s.followed()); n > 64 {
 		t.Errorf("%d processes", n)
 	}
-	if n := len(s.line.sandboxes.known); n > 32 {
+	if n := held(s.line.pods, "sandboxes", "known"); n > 32 {
 		t.Errorf("%d sandboxes", n)
 	}
 	first := s.line.open[0]
-	if first.images != 32 || first.Dropped != 1000-31 {
-		t.Errorf("%d images kept, %d dropped", first.images, first.Dropped)
+	if n := part(first, "images").Int(); n != 32 || first.Dropped != 1000-31 {
+		t.Errorf("%d images kept, %d dropped", n, first.Dropped)
 	}
 	if s.line.Stats().Refused == 0 {
 		t.Error("nothing counted as refused")

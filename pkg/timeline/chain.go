@@ -3,6 +3,8 @@ package timeline
 import (
 	"slices"
 
+	"github.com/cniscope/cniscope/pkg/active"
+	"github.com/cniscope/cniscope/pkg/agents"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -13,12 +15,12 @@ import (
 // teardownBegins closes the setup of a container that is being torn down.
 func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	for _, op := range t.open {
-		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.commit == 0 && may(e.Caller, op.began) {
-			op.commit, op.closed = now, model.ClosedNext
+		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.Commit == 0 && may(e.Caller, op.Began) {
+			op.Commit, op.Ending = now, model.ClosedNext
 		}
 	}
-	return t.close(func(op *operation) model.Closed {
-		if op.closed == model.ClosedNext && op.live == 0 {
+	return t.close(func(op *active.Operation) model.Closed {
+		if op.Ending == model.ClosedNext && !op.Live() {
 			return model.ClosedNext
 		}
 		return ""
@@ -29,7 +31,7 @@ func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 // of a sandbox (it gets two, the second with an empty netns) are calls of one teardown
 // if the second comes before the first has settled. What began before something was said
 // that ends an operation is still part of it: NRI may be heard before the kernel.
-func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
+func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	if op := t.underWay(now, e); op != nil {
 		return op
@@ -37,20 +39,20 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	if !t.admits(e.Caller) {
 		return nil
 	}
-	op := newOperation(&model.Operation{
+	op := active.New(&model.Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
-		Start: now, End: now, Mono: t.node.mono, Wall: t.node.wall, MinSpan: t.options.MinSpan,
-	}, &t.options, t.interfaces, e.Caller)
+		Start: now, End: now, Mono: t.node.Mono, Wall: t.node.Wall, MinSpan: t.options.MinSpan,
+	}, e.Caller, active.Limits{Images: t.options.Images, Facts: t.options.Facts}, t.interfaces)
 	// NRI may have spoken before the first plugin's event was even read.
-	if s := t.sandboxes.known[op.ContainerID]; kind == model.Setup && s != nil && s.ran && now < s.since {
-		op.commit, op.closed = s.since, model.ClosedRunning
+	if s := t.pods.Sandbox(op.ContainerID); kind == model.Setup && s != nil && s.Ran && now < s.Since {
+		op.Commit, op.Ending = s.Since, model.ClosedRunning
 	}
 	t.open = append(t.open, op)
 	return op
 }
 
 // callFor finds or makes the call that a run is a link of.
-func (t *Timeline) callFor(op *operation, im *model.Image, e *event.Exec) *model.Call {
+func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec) *model.Call {
 	for _, sameInterface := range []bool{true, false} {
 		// The latest first: where a chain is run again, its second plugin belongs to the second time.
 		for _, call := range slices.Backward(op.Calls) {
@@ -74,11 +76,11 @@ func (t *Timeline) callFor(op *operation, im *model.Image, e *event.Exec) *model
 // waiting returns the process of a run that somebody else started than the chain's, perhaps for another
 // interface, while a link of the chain runs: an agent, whose connection was not seen (Multus thick). It lies
 // below the link that waits for it. Nil if there is none.
-func (op *operation) waiting(im *model.Image, e *event.Exec) *process {
+func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Process {
 	for _, call := range slices.Backward(op.Calls) {
 		link := call.Live()
 		if link != nil && call.Command == e.Call.Command && link.Parent != im.Parent && link.Start <= im.Start {
-			return &process{op: op, call: call, run: link, up: link, claim: &claim{Attribution: model.Attribution{Evidence: model.Certain}}}
+			return op.Below(call, link, agents.Certain(nil))
 		}
 	}
 	return nil
@@ -99,7 +101,7 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 		return false // plugins of one chain run one after another
 	case first.Run.Plugin == im.Run.Plugin:
 		// Either the whole call again, or a chain that has the plugin twice.
-		return t.node.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
+		return t.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
 	}
 	return true
 }
@@ -114,12 +116,12 @@ func may(caller, began event.Caller) bool {
 
 // underWay returns the open operation that a run belongs to, those of the runtime first; nil
 // if there is none.
-func (t *Timeline) underWay(now int64, e *event.Exec) *operation {
+func (t *Timeline) underWay(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
 		for _, op := range t.open {
-			if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.began.Anchored() == anchored &&
-				may(e.Caller, op.began) && op.takes(now) {
+			if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.Began.Anchored() == anchored &&
+				may(e.Caller, op.Began) && takes(op, now) {
 				return op
 			}
 		}
@@ -139,7 +141,7 @@ func (t *Timeline) admits(caller event.Caller) bool {
 	}
 	taken := 0
 	for _, op := range t.open {
-		if !op.began.Anchored() {
+		if !op.Began.Anchored() {
 			taken++
 		}
 	}
@@ -148,4 +150,10 @@ func (t *Timeline) admits(caller event.Caller) bool {
 		return false
 	}
 	return true
+}
+
+// takes reports whether a run that began at now still belongs to op. What NRI says may come
+// before events of the kernel that are older: those are only read then.
+func takes(op *active.Operation, now int64) bool {
+	return op.Until == 0 && (op.Commit == 0 || now < op.Commit)
 }

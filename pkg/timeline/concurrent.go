@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -12,7 +13,7 @@ type extents []model.Interval
 
 // concur sets Call.Concurrent for the operations that are over. open are those that are not. It
 // remembers at most limit calls.
-func (x *extents) concur(over []*model.Operation, open []*operation, now int64, limit int) {
+func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
 	}

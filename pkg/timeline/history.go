@@ -3,6 +3,7 @@ package timeline
 import (
 	"container/list"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -88,8 +89,8 @@ func newPasts(limit int) pasts {
 }
 
 // before is what went before an operation of that kind of trust.
-func (p *pasts) before(op *operation) *history {
-	if op.vouched() {
+func (p *pasts) before(op *active.Operation) *history {
+	if op.Vouched() {
 		return p.vouched
 	}
 	return p.hearsay

@@ -3,6 +3,7 @@ package timeline
 import (
 	"slices"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -18,7 +19,7 @@ type losses struct {
 type belated struct {
 	*event.Lost
 	told int64
-	of   []*operation // whose it turned out to be
+	of   []*active.Operation // whose it turned out to be
 }
 
 // later keeps a loss until everything that was sent before it was told has been read.
@@ -31,11 +32,11 @@ func (s *losses) later(now int64, l *event.Lost) {
 }
 
 // belongs gives op the losses of root that were told since then, before the root was known to be op's.
-func (s *losses) belongs(root event.Process, op *operation, since int64) {
+func (s *losses) belongs(root event.Process, op *active.Operation, since int64) {
 	for i := range s.early {
 		if b := &s.early[i]; b.Process == root && b.told >= since && !slices.Contains(b.of, op) {
 			b.of = append(b.of, op)
-			op.lose(b.Lost)
+			op.Lose(b.Lost)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 				}
 			}
 			var said []string
-			for _, c := range s.line.Connected() {
+			for _, c := range s.line.Pods().Connected() {
 				said = append(said, fmt.Sprintf("%s %d-%d", c.IfName, c.End/ms, c.At/ms))
 			}
 			if got = fmt.Sprint(got, " ", said); got != test.want {
@@ -80,12 +80,12 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 
 func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
 	s := setUp(looked(t)).tick(2000)
-	s.line.Forget(s.closed[0])
-	if n := len(s.line.firsts.namespaces); n != 0 {
+	s.line.Pods().Forget(s.closed[0].Key())
+	if n := held(s.line.pods, "firsts", "namespaces"); n != 0 {
 		t.Errorf("%d namespaces after the operation was dropped", n)
 	}
 	s = setUp(looked(t)).tick(2000).tick(61_000)
-	if n := len(s.line.firsts.namespaces); n != 0 {
+	if n := held(s.line.pods, "firsts", "namespaces"); n != 0 {
 		t.Errorf("%d namespaces after a minute", n)
 	}
 	s = looked(t)
@@ -93,7 +93,7 @@ func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
 		s.plugin(0, fmt.Sprint("b", i), "ADD", "bridge", container(fmt.Sprint(i)), inNetNS("host")).
 			enter(1, fmt.Sprint("b", i), fmt.Sprint("pod", i)).exit(2, fmt.Sprint("b", i)).tick(int64(2000 * (i + 1)))
 	}
-	if n := len(s.line.firsts.namespaces); n > 8 {
+	if n := held(s.line.pods, "firsts", "namespaces"); n > 8 {
 		t.Errorf("%d namespaces", n)
 	}
 }

@@ -3,7 +3,9 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"time"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -36,7 +38,7 @@ func (n *networks) of(call *model.Call) (name string, rest []string, known bool)
 }
 
 // resolve names the network of a call, and the plugins of its chain whose turn never came.
-func (n *networks) resolve(op *operation, call *model.Call) {
+func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.Duration) {
 	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.ConfiguredNetwork(), name)
 	call.Configured = n.digest(call.Network)
@@ -47,8 +49,8 @@ func (n *networks) resolve(op *operation, call *model.Call) {
 	case call.Start < n.since:
 		// The runtime may have gone by what the configuration was before.
 	case op.Closed == model.ClosedFinished && !last.Failed(): // their turn may have come unseen
-		op.partial(cutOff)
-	case !last.Failed() && (op.Closed != model.ClosedNext || op.commit-op.End >= int64(op.options.Settle)):
+		op.Lacks(cutOff)
+	case !last.Failed() && (op.Closed != model.ClosedNext || op.Commit-op.End >= int64(settle)):
 		// A runtime that misses a plugin undoes at once what was done. Another runtime on
 		// the node may have a network that begins like this one and ends here.
 	default:
@@ -94,16 +96,4 @@ func configuredAs(networks []event.Network, name string) []event.Network {
 		return networks
 	}
 	return slices.DeleteFunc(networks, func(n event.Network) bool { return n.Name != name })
-}
-
-// node is what is known of the node at this time.
-type node struct {
-	runtime  event.Runtime
-	networks networks
-	// mono and wall are the last instant known on both clocks.
-	mono, wall int64
-	// nri: NRI speaks to us, so it will say when a sandbox runs.
-	nri bool
-	// seeing: system calls of processes are observed.
-	seeing bool
 }

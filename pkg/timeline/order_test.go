@@ -17,7 +17,7 @@ func TestInAnyOrderNobodyIsFollowedForWhatIsOver(t *testing.T) {
 			now += int64(r.IntN(300)) - 20
 			s.at(now, anything(r))
 			for _, p := range s.followed() {
-				if !slices.Contains(s.line.open, p.op) {
+				if !slices.Contains(s.line.open, p.Op) {
 					t.Fatalf("seed %d: a process of an operation that is over", seed)
 				}
 			}
@@ -26,7 +26,7 @@ func TestInAnyOrderNobodyIsFollowedForWhatIsOver(t *testing.T) {
 			s.exit(100_000, fmt.Sprint("p", i))
 		}
 		s.tick(200_000).end()
-		if n := s.line.tree.Len() + len(s.line.open) + len(s.line.connections.sockets) + len(s.line.connections.pending); n != 0 {
+		if n := s.line.tree.Len() + len(s.line.open) + held(s.line.connections, "sockets") + held(s.line.connections, "pending"); n != 0 {
 			t.Fatalf("seed %d: %d things are left", seed, n)
 		}
 	}

@@ -11,7 +11,7 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	pods := event.Network{Name: "pods", File: "10-pods.conflist", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}
 	s := tell(t)
 	s.at(5, &event.Readiness{Ready: true}) // as it should be
-	if n := len(s.line.Outages()); n != 0 {
+	if n := len(s.line.Pods().Outages()); n != 0 {
 		t.Errorf("%d outages before there was one", n)
 	}
 	none := &event.Readiness{Reason: "cni plugin not initialized", Lacks: event.LackConfiguration, Missing: "nobody wrote a network"}
@@ -19,12 +19,12 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{
 		Reason: "STATUS says no", Lacks: event.LackStatus, Missing: "the agent says no", Overdue: true,
 	}).at(35, &event.Readiness{Reason: "STATUS says no"})
-	if n := len(s.line.Outages()); n != 0 {
+	if n := len(s.line.Pods().Outages()); n != 0 {
 		t.Errorf("%d outages are over before they are", n)
 	}
 	s.at(40, &event.Readiness{Ready: true})
-	over := s.line.Outages()
-	if len(over) != 1 || len(s.line.Outages()) != 0 {
+	over := s.line.Pods().Outages()
+	if len(over) != 1 || len(s.line.Pods().Outages()) != 0 {
 		t.Fatalf("%d outages", len(over))
 	}
 	o := over[0]

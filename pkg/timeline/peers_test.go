@@ -97,8 +97,8 @@ func TestConnections(t *testing.T) {
 			if got := lines(s.inside("bridge"), saidOfConnection); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
-			if len(s.line.connections.sockets) != 0 {
-				t.Errorf("%d connections are still open", len(s.line.connections.sockets))
+			if held(s.line.connections, "sockets") != 0 {
+				t.Errorf("%d connections are still open", held(s.line.connections, "sockets"))
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -9,11 +10,11 @@ import (
 func (t *Timeline) fork(f *event.Fork) {
 	switch step := t.tree.Apply(f); step.Role {
 	case tree.Forked:
-		if parent := kept(step.Parent); parent != nil { // else an agent's
-			step.Process.Kept = parent.child()
+		if parent := active.Of(step.Parent); parent != nil { // else an agent's
+			step.Process.Kept = parent.Child()
 		}
 	case tree.Refused:
-		if parent := kept(step.Process); parent != nil {
+		if parent := active.Of(step.Process); parent != nil {
 			t.oneTooMany(parent)
 		}
 	default:
@@ -21,20 +22,11 @@ func (t *Timeline) fork(f *event.Fork) {
 	}
 }
 
-// kept is the process that the tree keeps for the timeline; nil if p belongs to no open operation.
-func kept(p *tree.Process) *process {
-	if p == nil {
-		return nil
-	}
-	mine, _ := p.Kept.(*process)
-	return mine
-}
-
 // oneTooMany counts a process below parent that the tree refused.
-func (t *Timeline) oneTooMany(parent *process) {
+func (t *Timeline) oneTooMany(parent *active.Process) {
 	t.stats.Refused++
 	if parent != nil {
-		parent.op.partial("more processes than the limit")
+		parent.Op.Lacks("more processes than the limit")
 	}
 }
 
@@ -45,19 +37,19 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 		t.stats.Late++
 		return nil
 	case tree.Refused:
-		t.oneTooMany(kept(t.tree.Get(e.Parent)))
+		t.oneTooMany(active.Of(t.tree.Get(e.Parent)))
 		return nil
 	}
-	p, parent := kept(step.Process), (*process)(nil)
+	p, parent := active.Of(step.Process), (*active.Process)(nil)
 	if step.New {
-		parent = kept(t.tree.Get(e.Parent))
+		parent = active.Of(t.tree.Get(e.Parent))
 	}
 	switch {
 	case step.Role == tree.Root:
-		if by := t.agents.commissioned(e, step.Process.Run); by != nil {
+		if by := t.agents.Commissioned(e, step.Process.Run); by != nil {
 			if p != nil { // an agent's, which goes on as the plugin that it runs
-				p.replace(now, e.Used)
-				by.connections = p.connections
+				p.Replace(now, e.Used)
+				by.Connections = p.Connections
 			}
 			p = by
 		} else if p == nil {
@@ -65,24 +57,25 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 		}
 	case p != nil:
 	case parent != nil && step.New: // its fork was lost
-		p = parent.child()
-	case t.agents.isHidden(step.Process):
-		if p = t.hiddenWork(e, step.Process); p == nil {
+		p = parent.Child()
+	case t.agents.Hidden(step.Process):
+		var by *event.Actor
+		if p, by = t.agents.HiddenWork(e, step.Process, t.open); p != nil {
+			break
+		}
+		if p = t.pods.After(t.now, e, by, t.open); p == nil {
 			return nil
 		}
+		t.tree.Assign(step.Process)
 	default:
-		if p = t.agents.work(e, step.Process); p == nil {
+		if p = t.agents.Work(e, step.Process); p == nil {
 			return nil
 		}
 	}
 	step.Process.Kept = p
-	if p.op.keep() {
-		im := newImage(now, e)
-		if step.Role == tree.Delegate || step.Role == tree.Root {
-			im.Run = newRun(e)
-		}
-		p.runs(im, e.Used)
-		t.afters.begun(p, e.Process)
+	if p.Op.Room() {
+		p.Runs(active.NewImage(now, e, step.Role == tree.Delegate || step.Role == tree.Root), e.Used)
+		t.pods.Begun(p, e.Process)
 	}
 	return nil
 }
@@ -93,42 +86,40 @@ func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*m
 		closed = t.teardownBegins(now, e)
 	}
 	op := t.operationOf(now, e)
-	if op == nil || !op.keep() {
+	if op == nil || !op.Room() {
 		t.tree.Remove(e.Process)
 		return closed
 	}
 	if e.InFlight {
-		op.partial("already running when cniscope started")
+		op.Lacks("already running when cniscope started")
 	}
-	im := newImage(now, e)
-	im.Run = newRun(e)
-	if p := op.waiting(im, e); p != nil {
-		p.runs(im, e.Used)
+	im := active.NewImage(now, e, true)
+	if p := waiting(op, im, e); p != nil {
+		p.Runs(im, e.Used)
 		of.Kept = p
 		t.losses.belongs(e.Process, op, now)
 		return closed
 	}
 	call := t.callFor(op, im, e)
 	call.Runs = append(call.Runs, im)
-	call.Seen = call.Seen || t.node.seeing
-	op.live++
-	op.identify(e.Call.Pod)
-	of.Kept = &process{op: op, up: im, image: im, run: im, call: call, used: e.Used, ran: e.Used}
+	call.Seen = call.Seen || t.seeing
+	op.Identify(e.Call.Pod)
+	of.Kept = active.Leader(op, call, im, e.Used)
 	t.losses.belongs(e.Process, op, now)
 	return closed
 }
 
 func (t *Timeline) exit(now int64, e *event.Exit) {
-	t.locks.gone(e.Process, now)
+	t.locks.Gone(e.Process, now)
 	step := t.tree.Apply(e)
-	p := kept(step.Process)
+	p := active.Of(step.Process)
 	switch {
 	case p != nil:
 		t.leave(now, e.Process, p)
-		p.exit(now, e)
-		t.afters.exited(now, p, e.Process)
-	case t.agents.known[e.Process] != nil:
-		t.agents.gone(now, e.Process)
+		p.Exit(now, e)
+		t.pods.Exited(now, p, e.Process)
+	case t.agents.Known(e.Process):
+		t.agents.Gone(now, e.Process)
 	case step.Role == tree.Unknown:
 		t.stats.Late++
 	}

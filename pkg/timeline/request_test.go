@@ -3,7 +3,6 @@ package timeline
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
@@ -121,17 +120,6 @@ func TestTheKernelNamesInterfaces(t *testing.T) {
 	}
 }
 
-func TestNamesOfInterfacesAreBounded(t *testing.T) {
-	n := newInterfaces(10)
-	for i := range uint32(100) {
-		n.put(place{"1", i}, fmt.Sprint("eth", i))
-		n.put(place{"1", i}, fmt.Sprint("net", i))
-	}
-	if len(n.names) != 10 || len(n.order) != 10 || n.names[place{"1", 99}] != "net99" {
-		t.Errorf("%d names, in an order of %d", len(n.names), len(n.order))
-	}
-}
-
 func TestRequestsAreCounted(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge").
 		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call
@@ -173,26 +161,5 @@ func TestTheInsideIsBounded(t *testing.T) {
 		"[more connections than the limit more programs than the limit more requests of one process than are read more requests than the limit more sysctls than the limit more waits than the limit]"
 	if got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
-	}
-}
-
-func TestLocksAreBounded(t *testing.T) {
-	l := newLocks(4, nil)
-	for i := range 100 {
-		for j := range 100 {
-			l.take(fmt.Sprint("/run/lock", i), hold{by: event.Process(fmt.Sprint(j)), since: int64(j)})
-		}
-	}
-	if n := len(l.paths); n != 4 || len(l.paths["/run/lock0"]) != holdsMax {
-		t.Errorf("%d locks", n)
-	}
-	for j := range 100 {
-		l.gone(event.Process(fmt.Sprint(j)), 200)
-	}
-	if len(l.held) != 0 {
-		t.Errorf("%v are held", l.held)
-	}
-	if l.prune(int64(2 * time.Minute)); len(l.paths) != 0 {
-		t.Errorf("%d locks that nobody has", len(l.paths))
 	}
 }

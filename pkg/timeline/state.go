@@ -1,6 +1,9 @@
 package timeline
 
 import (
+	"github.com/cniscope/cniscope/pkg/active"
+	"github.com/cniscope/cniscope/pkg/agents"
+	"github.com/cniscope/cniscope/pkg/pods"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -24,21 +27,22 @@ type Timeline struct {
 	passed
 	options Options
 	stats   Stats
-	node    node
+	node    pods.Node
 
-	tree *tree.Tree   // it keeps the processes that belong to open operations
-	open []*operation // in order of their start
+	tree *tree.Tree          // it keeps the processes that belong to open operations
+	open []*active.Operation // in order of their start
 
-	agents      *agents
-	connections *connections
-	interfaces  *interfaces
-	locks       *locks
-	sandboxes   sandboxes
-	firsts      firsts
-	afters      afters
+	agents      *agents.Agents
+	connections *agents.Connections
+	pods        *pods.Pods
+	interfaces  *active.Interfaces
+	locks       *active.Locks
+	networks    networks
 	losses      losses
-	outages     outages
 	past        pasts
+
+	nri    bool // NRI speaks to us, so it will say when a sandbox runs
+	seeing bool // system calls of processes are observed
 }
 
 // passed is how far time has passed, in monotonic ns.
@@ -50,17 +54,15 @@ type passed struct {
 // New returns an empty timeline.
 func New(o Options) *Timeline {
 	t := &Timeline{
-		options:   o,
-		tree:      tree.New(o.Processes),
-		sandboxes: sandboxes{limit: 4 * o.Operations, known: map[string]*sandbox{}},
-		firsts:    firsts{limit: o.Operations, namespaces: map[string]*namespace{}},
-		past:      newPasts(o.Operations),
+		options: o,
+		tree:    tree.New(o.Processes),
+		past:    newPasts(o.Operations),
 	}
-	t.afters = afters{limit: o.Operations, dropped: &t.stats.AfterDropped, known: map[string]*done{}, abandon: t.abandon}
+	t.pods = pods.New(o.Operations, t.abandon)
 	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
-	t.agents = newAgents(o.Operations, t.tree, &t.losses)
-	t.connections = newConnections(t.agents)
-	t.interfaces = newInterfaces(interfacesMax)
-	t.locks = newLocks(o.Operations, t.tree)
+	t.agents = agents.New(o.Operations, t.tree, t.losses.belongs)
+	t.connections = agents.NewConnections(t.agents)
+	t.interfaces = active.NewInterfaces(active.InterfacesMax)
+	t.locks = active.NewLocks(o.Operations, t.tree)
 	return t
 }

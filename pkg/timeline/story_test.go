@@ -2,10 +2,12 @@ package timeline
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -22,13 +24,24 @@ type story struct {
 }
 
 // followed lists the processes that belong to open operations.
-func (s *story) followed() (all []*process) {
+func (s *story) followed() (all []*active.Process) {
 	s.line.tree.Each(func(p *tree.Process) {
-		if mine := kept(p); mine != nil {
+		if mine := active.Of(p); mine != nil {
 			all = append(all, mine)
 		}
 	})
 	return all
+}
+
+// held is how many there are in a part of what is held, which other packages keep to themselves.
+func held(of any, path ...string) int { return part(of, path...).Len() }
+
+func part(of any, path ...string) reflect.Value {
+	v := reflect.ValueOf(of).Elem()
+	for _, name := range path {
+		v = v.FieldByName(name)
+	}
+	return v
 }
 
 func tell(t *testing.T) *story {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/pods"
 )
 
 // Apply takes the next event and returns the operations it brought to an end, in order of their start.
@@ -32,26 +34,26 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	case *event.Networks:
 		t.reconfigure(e.Time, b.Networks)
 	case *event.Readiness:
-		t.outages.readiness(e.Time, b, &t.node)
+		t.pods.Readiness(e.Time, b, t.node)
 	case *event.Runtime:
-		t.node.runtime = *b
+		t.node.Runtime = *b
 	case *event.Degraded:
 		if b.Feature == "nri" {
-			t.node.nri = b.Restored
+			t.nri = b.Restored
 			t.unheard()
 		}
 	case *event.Clock:
-		t.node.mono, t.node.wall = e.Time, b.Wall
+		t.node.Mono, t.node.Wall = e.Time, b.Wall
 	case *event.Detail:
 		t.detail(b)
 	case *event.Agent:
 		t.sampled(e.Time, b)
 	case *event.Accept, *event.Close, *event.Exchange:
-		t.connection(e.Time, b)
+		t.connections.Told(e.Time, b, t.doer)
 	case *event.Link:
 		t.link(b)
 	case *event.FirstConnection:
-		t.firsts.connected(e.Time, b)
+		t.pods.Established(e.Time, b)
 	default:
 		t.doing(e.Time, b)
 	}
@@ -61,21 +63,9 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 // sampled takes a sample of an agent, or of a plugin or holder that stands still (Since).
 func (t *Timeline) sampled(now int64, b *event.Agent) {
 	if b.Since == 0 {
-		t.agents.sample(now, b)
-	} else if p := kept(t.tree.Get(b.Process)); p != nil {
-		p.halt(now, b)
-	}
-}
-
-// connection passes on what somebody said of a connection that is there.
-func (t *Timeline) connection(now int64, body event.Body) {
-	switch b := body.(type) {
-	case *event.Accept:
-		t.connections.accept(b)
-	case *event.Close:
-		t.connections.hangUp(now, b)
-	case *event.Exchange:
-		t.connections.exchange(now, b, func() *process { return t.doer(b) })
+		t.agents.Sample(now, b)
+	} else if p := active.Of(t.tree.Get(b.Process)); p != nil {
+		p.Halt(now, b)
 	}
 }
 
@@ -83,11 +73,11 @@ func (t *Timeline) connection(now int64, body event.Body) {
 // one of its calls.
 func (t *Timeline) doing(now int64, body event.Body) {
 	p := t.doer(body)
-	if p == nil && t.agents.known[body.Doer()] != nil {
+	if p == nil && t.agents.Known(body.Doer()) {
 		return
 	}
 	if w, is := body.(*event.Wait); is && w.Kind == event.WaitLock {
-		t.locks.wait(now, w, p)
+		t.locks.Wait(now, w, p)
 		if w.Released {
 			return
 		}
@@ -99,43 +89,29 @@ func (t *Timeline) doing(now int64, body event.Body) {
 	switch b := body.(type) {
 	case *event.Wait:
 		if b.Kind != event.WaitLock {
-			p.wait(now, b, t.locks.holding(b, p))
+			p.Wait(now, b, t.locks.Holding(b, p))
 		}
-	case *event.Request:
-		t.firsts.entered(t.now, p, b.NetNS)
-		p.request(now, b)
-	case *event.Answer:
-		p.answer(b)
-	case *event.Address:
-		p.address(now, b)
-	case *event.Setting:
-		t.firsts.entered(t.now, p, b.NetNS)
-		p.plain(now, b)
-	case *event.Enter:
-		t.firsts.entered(t.now, p, b.NetNS)
-		p.enter(b)
+		return
 	case *event.Connect:
-		t.connections.connect(now, b, p)
-	case *event.Configuration:
-		p.configuration(b)
-	case *event.Result:
-		p.result(b)
-	case *event.Questions:
-		p.questions(b)
-	case *event.Cut:
-		p.cut(b)
-	default:
-		p.plain(now, body)
+		t.connections.Connect(now, b, p)
+		return
+	case *event.Request:
+		t.pods.Entered(t.now, p, b.NetNS)
+	case *event.Setting:
+		t.pods.Entered(t.now, p, b.NetNS)
+	case *event.Enter:
+		t.pods.Entered(t.now, p, b.NetNS)
 	}
+	p.Did(now, body)
 }
 
 // doer finds the process that did something, or stands for the work of the agent that did; nil if it belongs to
 // no open operation.
-func (t *Timeline) doer(body event.Body) *process {
-	if p := kept(t.tree.Get(body.Doer())); p != nil {
+func (t *Timeline) doer(body event.Body) *active.Process {
+	if p := active.Of(t.tree.Get(body.Doer())); p != nil {
 		return p
 	}
-	return t.agents.doing(body.Doer(), body)
+	return t.agents.Doing(body.Doer(), body)
 }
 
 func (t *Timeline) lost(now int64, l *event.Lost) {
@@ -146,30 +122,30 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 			t.losses.later(now, l)
 		}
 		for _, op := range ops {
-			op.lose(l)
+			op.Lose(l)
 		}
 	case !l.OfProcesses(): // it touches names, not times
 		t.unheard()
 	default: // nobody knows whose it was
 		for _, op := range t.open {
-			op.lose(l)
+			op.Lose(l)
 		}
 	}
 }
 
 // touched lists the open operations that lack what was lost below a root: the run's own,
 // which may go on when its first process is over, or those that an agent works for.
-func (t *Timeline) touched(root event.Process) (ops []*operation) {
-	if p := kept(t.tree.Get(root)); p != nil {
-		return []*operation{p.op}
+func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
+	if p := active.Of(t.tree.Get(root)); p != nil {
+		return []*active.Operation{p.Op}
 	}
-	if t.agents.known[root] != nil {
-		return t.agents.called(root)
+	if t.agents.Known(root) {
+		return t.agents.Called(root)
 	}
 	for _, op := range t.open {
 		for _, call := range op.Calls {
 			if slices.ContainsFunc(call.Runs, func(run *model.Image) bool { return run.Process == root }) {
-				return []*operation{op}
+				return []*active.Operation{op}
 			}
 		}
 	}
@@ -178,13 +154,13 @@ func (t *Timeline) touched(root event.Process) (ops []*operation) {
 
 // sandbox records a report of NRI. When the sandbox runs, its setup is over.
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
-	t.node.nri = true
-	if !t.sandboxes.apply(now, s) {
+	t.nri = true
+	if !t.pods.Reported(now, s) {
 		return
 	}
 	for _, op := range t.open {
-		if op.Kind == model.Setup && op.ContainerID == s.ID && op.commit == 0 {
-			op.commit, op.closed = now, model.ClosedRunning
+		if op.Kind == model.Setup && op.ContainerID == s.ID && op.Commit == 0 {
+			op.Commit, op.Ending = now, model.ClosedRunning
 		}
 	}
 }
@@ -192,7 +168,7 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 // unheard records that NRI's reports may have been lost: open operations no longer wait for one.
 func (t *Timeline) unheard() {
 	for _, op := range t.open {
-		op.unheard = true
+		op.Unheard = true
 	}
 }
 
@@ -200,8 +176,8 @@ func (t *Timeline) unheard() {
 func (t *Timeline) above(a *event.Above) []*model.Operation {
 	found := false
 	for _, op := range t.open {
-		if op.ContainerID == a.SandboxID && op.vouched() && len(op.aboves) < abovesMax {
-			op.aboves = append(op.aboves, a)
+		if op.ContainerID == a.SandboxID && op.Vouched() && len(op.Aboves) < abovesMax {
+			op.Aboves = append(op.Aboves, a)
 			found = true
 		}
 	}
@@ -209,17 +185,17 @@ func (t *Timeline) above(a *event.Above) []*model.Operation {
 	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}
-	return t.close(func(op *operation) model.Closed {
-		if op.until == 0 {
+	return t.close(func(op *active.Operation) model.Closed {
+		if op.Until == 0 {
 			return ""
 		}
-		return op.closed
+		return op.Ending
 	})
 }
 
 // detail records that system calls are observed from now on, or are not.
 func (t *Timeline) detail(d *event.Detail) {
-	t.node.seeing = d.On
+	t.seeing = d.On
 	if !d.On {
 		return
 	}
@@ -234,8 +210,8 @@ func (t *Timeline) detail(d *event.Detail) {
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {
-	t.node.networks = networks{known: all, since: now}
-	t.outages.folder(now, all)
+	t.networks, t.node.Networks = networks{known: all, since: now}, all
+	t.pods.Folder(now, all)
 	for _, op := range t.open {
 		for _, call := range op.Calls {
 			if written := now - noticed; call.Live() != nil && call.Start < written {
@@ -250,24 +226,23 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 	t.losses.forget(now)
 	if now-t.swept >= int64(time.Second) {
 		t.swept = now
-		t.locks.prune(now)
-		t.firsts.expire(now)
-		t.afters.expire(now)
+		t.locks.Prune(now)
+		t.pods.Expire(now)
 	}
-	t.sandboxes.expire(now)
-	return t.close(func(op *operation) model.Closed { return t.over(op, now) })
+	t.pods.ExpireSandboxes(now)
+	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
 
 // Flush closes whatever is open, at the end of the stream. What had not settled may have gone on.
 func (t *Timeline) Flush() []*model.Operation {
 	t.options.Wait = 0 // nothing is told any more
-	closed := t.close(func(op *operation) model.Closed {
+	closed := t.close(func(op *active.Operation) model.Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why
 		}
 		return model.ClosedFinished
 	})
-	t.afters.flush(t.now)
+	t.pods.Flush(t.now)
 	return closed
 }
 
@@ -275,34 +250,21 @@ func (t *Timeline) Flush() []*model.Operation {
 func (t *Timeline) Open() int { return len(t.open) }
 
 // Stats returns what could not be placed so far.
-func (t *Timeline) Stats() Stats { return t.stats }
-
-// Connected returns the first connections of pods whose setup was over before, each once.
-func (t *Timeline) Connected() []model.Connected {
-	c := t.firsts.over
-	t.firsts.over = nil
-	return c
+func (t *Timeline) Stats() Stats {
+	s := t.stats
+	s.AfterDropped = t.pods.Dropped()
+	return s
 }
 
-// Forget drops what is remembered for Connected and Afters of op, which is over.
-func (t *Timeline) Forget(op *model.Operation) {
-	t.firsts.forget(op.Key())
-	t.afters.forget(op.Key())
-}
-
-// Outages returns the outages that are over since it was last asked.
-func (t *Timeline) Outages() []model.Outage {
-	over := t.outages.over
-	t.outages.over = nil
-	return over
-}
+// Pods returns what is known of pods beside their operations.
+func (t *Timeline) Pods() *pods.Pods { return t.pods }
 
 // InFlight returns the calls that have a run under way, in order of their start.
 func (t *Timeline) InFlight() (flights []model.Flight) {
 	for _, op := range t.open {
 		for _, call := range op.Calls {
 			if run := call.Live(); run != nil {
-				flights = append(flights, op.Flight(call, run, t.node.runtime))
+				flights = append(flights, op.Flight(call, run, t.node.Runtime))
 			}
 		}
 	}
@@ -321,8 +283,20 @@ func (t *Timeline) Overdue() (flights []model.Flight) {
 				continue
 			}
 			call.Hung = true
-			flights = append(flights, op.Flight(call, run, t.node.runtime))
+			flights = append(flights, op.Flight(call, run, t.node.Runtime))
 		}
 	}
 	return flights
+}
+
+// link takes a name that the kernel told a process of an operation, or an agent.
+func (t *Timeline) link(l *event.Link) {
+	switch p := active.Of(t.tree.Get(l.Process)); {
+	case p != nil:
+		p.Op.Learn(l)
+	case t.agents.Known(l.Process):
+		t.interfaces.Learn(l)
+	default:
+		t.stats.Late++
+	}
 }

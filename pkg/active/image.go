@@ -1,4 +1,4 @@
-package timeline
+package active
 
 import (
 	"path"
@@ -7,16 +7,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-func newRun(e *event.Exec) *model.Run {
-	return &model.Run{Plugin: path.Base(e.File), Command: e.Call.Command}
-}
-
-func newImage(now int64, e *event.Exec) *model.Image {
-	return &model.Image{
-		Program: model.Program{PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, Parent: e.Parent, File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, Build: e.Build, InFlight: e.InFlight, Unidentified: e.Unidentified, Truncated: e.Truncated},
-		Start:   now,
-		End:     now,
+// NewImage returns what a process runs from now on; plugin: it is a CNI plugin, or a delegate.
+func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
+	im := &model.Image{
+		Program: model.Program{
+			PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, Parent: e.Parent,
+			File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, Build: e.Build,
+			InFlight: e.InFlight, Unidentified: e.Unidentified, Truncated: e.Truncated,
+		},
+		Start: now, End: now,
 	}
+	if plugin {
+		im.Run = &model.Run{Plugin: path.Base(e.File), Command: e.Call.Command}
+	}
+	return im
 }
 
 // ended ends an image whose process had used before as much as said.
@@ -35,8 +39,8 @@ func exited(im *model.Image, now int64, before event.Usage, e *event.Exit) {
 	}
 }
 
-// within puts a time into that of the image, which may have begun later.
-func within(im *model.Image, start, end int64) model.Interval {
+// Within puts a time into that of an image, which may have begun later.
+func Within(im *model.Image, start, end int64) model.Interval {
 	end = max(end, im.Start)
 	return model.Interval{Start: min(max(start, im.Start), end), End: end}
 }

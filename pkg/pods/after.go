@@ -1,12 +1,13 @@
-package timeline
+package pods
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/cniscope/cniscope/pkg/active"
+	"github.com/cniscope/cniscope/pkg/agents"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
-	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 const (
@@ -19,56 +20,53 @@ const (
 // afters are what agents do for pods behind their ADDs.
 type afters struct {
 	limit   int
-	dropped *uint64
-	known   map[string]*done // by container
+	dropped uint64                    // programs beyond what is kept for one pod
+	known   map[string]*finishedSetup // by container
 	// abandon ends following the processes of an operation.
-	abandon func(*operation)
+	abandon func(*active.Operation)
 	over    []model.After
 }
 
-// done is a setup whose plugins have ended.
-type done struct {
+// finishedSetup is an ADD whose agent may still work for the pod.
+type finishedSetup struct {
 	of    model.After // without an image
 	until int64
 	// op is the operation until that is over, and work what stands for it: it is held for a minute, and of the
 	// operation nothing else is.
-	op, work *operation
+	op, work *active.Operation
 	count    int
 	running  map[event.Process]*model.Image
 	ended    []*model.Image
 }
 
-// after finds the pod for which an agent runs a program though its ADD has returned, and returns the process that of
-// is to be; nil if it names none, or there is no room for it. The name is all there is: that it ran then proves nothing.
-func (t *Timeline) after(e *event.Exec, of *tree.Process, by *event.Actor) *process {
+// After finds the pod for which an agent runs a program though its ADD has returned, and returns the process that is to
+// run it; nil if it names none, or there is no room for it. The name is all there is: that it ran then proves nothing.
+func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil
 	}
-	s := t.afters.of(t, e.Mentions[0])
-	if s == nil || t.now > s.until {
+	s := as.of(open, e.Mentions[0])
+	if s == nil || now > s.until {
 		return nil
 	}
 	if s.count >= afterMax {
-		*t.afters.dropped++
+		as.dropped++
 		return nil
 	}
 	s.count++
 	s.running[e.Process] = nil
-	t.tree.Assign(of)
 	run := s.of.Run()
-	return &process{
-		op: s.work, call: &model.Call{Command: s.of.Command, IfName: s.of.IfName, Runs: []*model.Image{run}}, run: run, up: run,
-		claim: &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}},
-	}
+	call := &model.Call{Command: s.of.Command, IfName: s.of.IfName, Runs: []*model.Image{run}}
+	return s.work.Below(call, run, agents.Certain(by))
 }
 
 // of is the setup of a container: one that is over, or one that is open and whose plugins have ended.
-func (as *afters) of(t *Timeline, container string) *done {
+func (as *afters) of(open []*active.Operation, container string) *finishedSetup {
 	if s := as.known[container]; s != nil {
 		return s
 	}
-	for _, op := range t.open {
-		if op.ContainerID == container && op.Kind == model.Setup && op.live == 0 && op.vouched() {
+	for _, op := range open {
+		if op.ContainerID == container && op.Kind == model.Setup && !op.Live() && op.Vouched() {
 			return as.add(op)
 		}
 	}
@@ -76,16 +74,16 @@ func (as *afters) of(t *Timeline, container string) *done {
 }
 
 // add remembers a setup; nil for one that gave no network.
-func (as *afters) add(op *operation) *done {
+func (as *afters) add(op *active.Operation) *finishedSetup {
 	call := op.Network()
 	if call == nil {
 		return nil
 	}
 	as.drop(op.ContainerID)
 	as.vacate()
-	s := &done{
+	s := &finishedSetup{
 		of: model.After{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End}, until: call.End + int64(first), op: op,
-		work:    newOperation(&model.Operation{Kind: model.Setup, ContainerID: op.ContainerID}, &Options{Images: afterImages}, op.names.node, op.began),
+		work:    op.Behind(afterImages),
 		running: map[event.Process]*model.Image{},
 	}
 	as.known[op.ContainerID] = s
@@ -114,17 +112,17 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// begun records what a process runs that works for a setup, and exited that it ended at now.
-func (as *afters) begun(p *process, key event.Process) {
+// Begun records what a process runs that works for a setup.
+func (as *afters) Begun(p *active.Process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
-			s.running[key] = p.image
+			s.running[key] = p.Current()
 		}
 	}
 }
 
-// exited is described at begun.
-func (as *afters) exited(now int64, p *process, key event.Process) {
+// Exited records that it ended at now.
+func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
 		return
@@ -136,8 +134,8 @@ func (as *afters) exited(now int64, p *process, key event.Process) {
 	}
 }
 
-func (as *afters) works(p *process) *done {
-	if s := as.known[p.op.ContainerID]; s != nil && s.work == p.op {
+func (as *afters) works(p *active.Process) *finishedSetup {
+	if s := as.known[p.Op.ContainerID]; s != nil && s.work == p.Op {
 		return s
 	}
 	return nil
@@ -145,12 +143,12 @@ func (as *afters) works(p *process) *done {
 
 // tell reports the ended images once the operation is over, because their spans need its span as parent. Programs
 // below an image that still run end at now.
-func (as *afters) tell(s *done, now int64) {
+func (as *afters) tell(s *finishedSetup, now int64) {
 	if s.op != nil {
 		return
 	}
 	for _, im := range s.ended {
-		settle(im, now)
+		active.Settle(im, now)
 		one := s.of
 		one.Image = im
 		as.over = append(as.over, one)
@@ -159,13 +157,13 @@ func (as *afters) tell(s *done, now int64) {
 }
 
 // leave keeps what may be done for op, which is over at now; a teardown ends that.
-func (as *afters) leave(now int64, op *operation) {
+func (as *afters) leave(now int64, op *active.Operation) {
 	s := as.known[op.ContainerID]
 	switch {
-	case op.Kind == model.Teardown && op.vouched():
+	case op.Kind == model.Teardown && op.Vouched():
 		as.drop(op.ContainerID)
 		return
-	case op.Kind != model.Setup || !op.vouched() || op.live != 0:
+	case op.Kind != model.Setup || !op.Vouched() || op.Live():
 		return
 	case s == nil || s.op != op:
 		s = as.add(op)
@@ -191,16 +189,14 @@ func (as *afters) expire(now int64) {
 }
 
 // cut tells of what still runs as far as it has come.
-func (as *afters) cut(s *done, now int64) {
+func (as *afters) cut(s *finishedSetup, now int64) {
 	for _, im := range s.running {
 		if im != nil {
 			s.ended = append(s.ended, im)
 		}
 	}
 	clear(s.running)
-	slices.SortFunc(s.ended, func(a, b *model.Image) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
-	})
+	slices.SortFunc(s.ended, earlier)
 	as.tell(s, now)
 }
 
@@ -212,20 +208,13 @@ func (as *afters) forget(key model.Key) {
 	as.over = slices.DeleteFunc(as.over, func(a model.After) bool { return a.Operation == key })
 }
 
-// flush cuts all that there is, at the end of the stream.
-func (as *afters) flush(now int64) {
+// Dropped is how many programs came after an ADD beyond what is kept for one pod.
+func (as *afters) Dropped() uint64 { return as.dropped }
+
+// Flush cuts all that there is, at the end of the stream.
+func (as *afters) Flush(now int64) {
 	for id, s := range as.known {
 		as.cut(s, now)
 		as.drop(id)
 	}
-}
-
-// Afters returns what agents did for pods whose setup was over before, each once, in order.
-func (t *Timeline) Afters() []model.After {
-	all := t.afters.over
-	t.afters.over = nil
-	slices.SortStableFunc(all, func(a, b model.After) int {
-		return cmp.Or(cmp.Compare(a.Image.Start, b.Image.Start), cmp.Compare(a.Image.Process, b.Image.Process))
-	})
-	return all
 }

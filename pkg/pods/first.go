@@ -1,8 +1,9 @@
-package timeline
+package pods
 
 import (
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -22,31 +23,31 @@ type firsts struct {
 }
 
 type namespace struct {
-	op *operation // nil once that is over
+	op *active.Operation // nil once that is over
 	// of is what is said then, and until is how long it is waited for.
 	of    model.Connected
 	since int64
 	until int64
 }
 
-// entered learns that a process works on a namespace: that of the pod, if it is not
+// Entered learns that a process works on a namespace: that of the pod, if it is not
 // the one that the runtime started the plugin in.
-func (f *firsts) entered(now int64, p *process, ns event.Namespace) {
-	op := p.op
-	if ns.Key == "" || op.Kind != model.Setup || ns.Key == p.run.NetNS.Key || ns.Key == p.call.Runs[0].NetNS.Key || p.run.NetNS.Key == "" {
+func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
+	op := p.Op
+	if ns.Key == "" || op.Kind != model.Setup || ns.Key == p.Run.NetNS.Key || ns.Key == p.Call.Runs[0].NetNS.Key || p.Run.NetNS.Key == "" {
 		return
 	}
 	known := f.namespaces[ns.Key]
 	if known != nil && known.op == op {
 		return
 	}
-	if op.netns >= namespacesMax {
+	if op.Namespaces >= namespacesMax {
 		return
 	}
 	if known == nil {
 		f.vacate()
 	}
-	op.netns++
+	op.Namespaces++
 	f.namespaces[ns.Key] = &namespace{op: op, since: now}
 }
 
@@ -64,7 +65,8 @@ func (f *firsts) vacate() {
 	delete(f.namespaces, oldest)
 }
 
-func (f *firsts) connected(now int64, c *event.FirstConnection) {
+// Established takes the first connection in a namespace.
+func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	n := f.namespaces[c.NetNS.Key]
 	if n == nil {
 		return // of nobody's pod, or too late
@@ -84,8 +86,8 @@ func (f *firsts) connected(now int64, c *event.FirstConnection) {
 }
 
 // leave keeps what will be said of the first connection in the namespaces of op, which is over.
-func (f *firsts) leave(op *operation) {
-	if op.netns == 0 {
+func (f *firsts) leave(op *active.Operation) {
+	if op.Namespaces == 0 {
 		return
 	}
 	call := op.Network()

@@ -1,4 +1,4 @@
-package timeline
+package active
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// locks is who has which lock on a file, and who had it before. A lock is known by its path.
-type locks struct {
+// Locks is who has which lock on a file, and who had it before. A lock is known by its path.
+type Locks struct {
 	suspects
 	limit int // of paths
 	paths map[string][]hold
@@ -35,11 +35,12 @@ const (
 	remembered = time.Minute
 )
 
-func newLocks(limit int, t *tree.Tree) *locks {
-	return &locks{suspects: suspects{tree: t, by: map[event.Process]*suspect{}}, limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
+// NewLocks returns no locks, and has room for as many as said.
+func NewLocks(limit int, t *tree.Tree) *Locks {
+	return &Locks{suspects: suspects{tree: t, by: map[event.Process]*suspect{}}, limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
 }
 
-func (l *locks) take(path string, h hold) {
+func (l *Locks) take(path string, h hold) {
 	for _, other := range l.paths[path] {
 		if other.by == h.by && other.until == 0 {
 			return // it has it already
@@ -57,7 +58,7 @@ func (l *locks) take(path string, h hold) {
 	l.held[h.by] = append(l.held[h.by], path)
 }
 
-func (l *locks) release(path string, by event.Process, now int64) {
+func (l *Locks) release(path string, by event.Process, now int64) {
 	for i, h := range l.paths[path] {
 		if h.by == by && h.until == 0 {
 			l.paths[path][i].until = max(now, h.since)
@@ -66,7 +67,7 @@ func (l *locks) release(path string, by event.Process, now int64) {
 	}
 }
 
-func (l *locks) forget(path string, by event.Process) {
+func (l *Locks) forget(path string, by event.Process) {
 	rest := l.held[by][:0]
 	for _, p := range l.held[by] {
 		if p != path {
@@ -78,8 +79,8 @@ func (l *locks) forget(path string, by event.Process) {
 	}
 }
 
-// gone releases all that a process had: it is over.
-func (l *locks) gone(by event.Process, now int64) {
+// Gone releases all that a process had: it is over.
+func (l *Locks) Gone(by event.Process, now int64) {
 	for _, path := range append([]string(nil), l.held[by]...) {
 		l.release(path, by, now)
 	}
@@ -87,7 +88,7 @@ func (l *locks) gone(by event.Process, now int64) {
 
 // holder says who had a lock when waiter began to wait for it, and how long. said is what
 // the source knows of that.
-func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wait model.Interval) (who *event.Actor, age int64, exact bool) {
+func (l *Locks) holder(path string, said *event.Actor, waiter event.Process, wait model.Interval) (who *event.Actor, age int64, exact bool) {
 	if said != nil && said.Process == "" && said.PID == 0 {
 		said = nil
 	}
@@ -123,9 +124,9 @@ func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wai
 }
 
 // accused finds the run that had a lock when a wait for it began.
-func (l *locks) accused(wait *model.Wait, when model.Interval, waiter *process) *suspect {
+func (l *Locks) accused(wait *model.Wait, when model.Interval, waiter *Process) *suspect {
 	for _, h := range l.paths[wait.Path] {
-		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) && h.suspect != nil && h.suspect.run != waiter.run {
+		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) && h.suspect != nil && h.suspect.run != waiter.Run {
 			return h.suspect
 		}
 	}
@@ -133,7 +134,7 @@ func (l *locks) accused(wait *model.Wait, when model.Interval, waiter *process) 
 }
 
 // passed counts who had a lock during a wait for it, without the one that had it first.
-func (l *locks) passed(path string, first event.Process, wait model.Interval) (n int) {
+func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n int) {
 	for _, h := range l.paths[path] {
 		if h.since > wait.Start && h.since < wait.End && h.by != first {
 			n++
@@ -142,7 +143,8 @@ func (l *locks) passed(path string, first event.Process, wait model.Interval) (n
 	return n
 }
 
-func (l *locks) prune(now int64) {
+// Prune forgets locks that nobody had for a while.
+func (l *Locks) Prune(now int64) {
 	for path, holds := range l.paths {
 		last := int64(0)
 		for _, h := range holds {
@@ -157,9 +159,9 @@ func (l *locks) prune(now int64) {
 	}
 }
 
-// wait takes that a lock on a file was asked for, taken or released, by a process that is p if
+// Wait takes that a lock on a file was asked for, taken or released, by a process that is p if
 // it belongs to an open operation.
-func (l *locks) wait(now int64, w *event.Wait, p *process) {
+func (l *Locks) Wait(now int64, w *event.Wait, p *Process) {
 	if w.Released {
 		l.release(w.Path, w.Process, now)
 		return
@@ -170,16 +172,16 @@ func (l *locks) wait(now int64, w *event.Wait, p *process) {
 	if w.Error == "" {
 		h := hold{by: w.Process, since: now}
 		if p != nil {
-			h.pid, h.name, h.suspect = p.current().PID, p.current().Name, p.suspect()
+			h.pid, h.name, h.suspect = p.Current().PID, p.Current().Name, p.suspect()
 		}
 		l.take(w.Path, h)
 	}
 }
 
-func (l *locks) waits(over int64, w *event.Wait, p *process) {
+func (l *Locks) waits(over int64, w *event.Wait, p *Process) {
 	a := try{
 		wait:   &model.Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
-		thread: w.Thread, when: within(p.current(), w.Start, over), over: over,
+		thread: w.Thread, when: Within(p.Current(), w.Start, over), over: over,
 	}
 	holder := w.Holder
 	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {
@@ -200,23 +202,32 @@ func (l *locks) waits(over int64, w *event.Wait, p *process) {
 	l.waited(p, a)
 }
 
-func (l *locks) waited(p *process, a try) {
-	im, wait := p.current(), a.wait
-	when := within(im, a.when.Start, a.when.End)
+func (l *Locks) waited(p *Process, a try) {
+	im, wait := p.Current(), a.wait
+	when := Within(im, a.when.Start, a.when.End)
 	if wait.Holder != nil {
 		p.accuse(wait, l.accused(wait, when, p))
 		wait.Passed = l.passed(wait.Path, wait.Holder.Process, when)
 	}
 	im.Tallies[model.FactLock].Add(1, when.Took())
-	if p.worth(when) && p.room("waits") {
-		p.keep(&model.Fact{Thread: a.thread, When: when, What: wait})
+	if p.Worth(when) && p.Room("waits") {
+		p.Keep(&model.Fact{Thread: a.thread, When: when, What: wait})
 	}
 }
 
-// gaveUp keeps the waits of a process that never got its locks.
-func (l *locks) gaveUp(p *process) {
+// Leave takes what a process leaves behind: what it held, and waits for locks that it never got.
+func (l *Locks) Leave(key event.Process, p *Process) {
+	l.over(key, p)
 	for _, a := range p.tries {
 		l.waited(p, a)
 	}
 	p.tries = nil
+}
+
+// try is a series of refused attempts to take a lock.
+type try struct {
+	wait   *model.Wait
+	thread uint32
+	when   model.Interval
+	over   int64 // when the last attempt was refused
 }

@@ -1,9 +1,10 @@
-package timeline
+package agents
 
 import (
 	"slices"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -19,6 +20,18 @@ type claim struct {
 	by *event.Actor
 	model.Attribution
 }
+
+// Certain is the claim that something was done for a call, by an agent that nobody was seen to call; nil: it is
+// not known which.
+func Certain(by *event.Actor) active.Claim {
+	return &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}}
+}
+
+// Evidence is described at active.Claim.
+func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attribution, cl.by }
+
+// Did is described at active.Claim.
+func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
 // attribute finds the connection for which the agent did something, by the containers that it mentions, or
 // by being open when that began (0: always); nil if there is none.
@@ -76,7 +89,7 @@ type among struct {
 // eachCall leaves the first connection of each call.
 func eachCall(all []*connection) (some []*connection) {
 	for _, c := range all {
-		if !slices.ContainsFunc(some, func(other *connection) bool { return other.owner.call == c.owner.call }) {
+		if !slices.ContainsFunc(some, func(other *connection) bool { return other.owner.Call == c.owner.Call }) {
 			some = append(some, c)
 		}
 	}
@@ -85,13 +98,13 @@ func eachCall(all []*connection) (some []*connection) {
 
 func keysOf(calls []*connection) (keys []model.Key) {
 	for _, c := range calls {
-		keys = append(keys, c.owner.op.KeyOf(c.owner.call))
+		keys = append(keys, c.owner.Op.KeyOf(c.owner.Call))
 	}
 	return keys
 }
 
 // done is the process that stands for what a claim says was done.
-func (cl *claim) done() *process {
+func (cl *claim) done() *active.Process {
 	if len(cl.others) > 0 || cl.Periodic {
 		return cl.first.work.shared
 	}
@@ -104,7 +117,7 @@ func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {
 			for _, c := range from {
-				if op := c.owner.op; op.Closed == "" && op.vouched() == vouched && slices.Contains(containers, op.ContainerID) {
+				if op := c.owner.Op; op.Closed == "" && op.Vouched() == vouched && slices.Contains(containers, op.ContainerID) {
 					found = append(found, c)
 				}
 			}
@@ -127,15 +140,15 @@ func (a *agent) housekeeping(cl *claim, body event.Body) {
 		return
 	}
 	if cl != nil {
-		cl.Periodic = cl.Evidence == model.Candidate && a.habitual(r.Name)
+		cl.Periodic = cl.Attribution.Evidence == model.Candidate && a.habitual(r.Name)
 	} else if !slices.ContainsFunc(a.recent, func(c *connection) bool { return r.Start < c.fact.When.End+afterwards }) {
 		a.habit(r.Name)
 	}
 }
 
-// work finds the call for which an agent runs a program, and returns the process that of is to
+// Work finds the call for which an agent runs a program, and returns the process that of is to
 // be from now on; nil if it is done for no call.
-func (as *agents) work(e *event.Exec, of *tree.Process) *process {
+func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 	a := as.known[of.Agent.Process]
 	if a == nil {
 		return nil
@@ -147,32 +160,32 @@ func (as *agents) work(e *event.Exec, of *tree.Process) *process {
 		}
 		return nil
 	}
-	cl.Periodic = cl.Evidence == model.Candidate && a.habitual(e.Name)
+	cl.Periodic = cl.Attribution.Evidence == model.Candidate && a.habitual(e.Name)
 	as.tree.Assign(of)
-	p := cl.done().child()
-	p.claim = cl
+	p := cl.done().Child()
+	p.Claim = cl
 	return p
 }
 
-// commissioned finds the call for which an agent runs a plugin, by the container in its environment, and
+// Commissioned finds the call for which an agent runs a plugin, by the container in its environment, and
 // returns its process in the agent's work; nil if no agent runs it, or no call of that container called one.
-func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
+func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
 	}
 	for _, c := range slices.Backward(as.known[run.Agent.Process].named([]string{e.Call.ContainerID})) {
-		if c.owner.op.Kind == model.KindOf(e.Call.Command) {
-			p := c.work.own.child()
-			p.claim = &claim{first: c, Attribution: model.Attribution{Evidence: model.Certain}}
+		if c.owner.Op.Kind == model.KindOf(e.Call.Command) {
+			p := c.work.own.Child()
+			p.Claim = &claim{first: c, Attribution: model.Attribution{Evidence: model.Certain}}
 			return p
 		}
 	}
 	return nil
 }
 
-// doing finds the process that stands for what an agent does itself; nil if that is done for no
+// Doing finds the process that stands for what an agent does itself; nil if that is done for no
 // call, or if nothing says for which.
-func (as *agents) doing(by event.Process, body event.Body) *process {
+func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	a := as.known[by]
 	if a == nil {
 		return nil
@@ -182,8 +195,8 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {
-			for _, w := range []*process{c.work.own, c.work.shared} {
-				if w.op.Closed == "" && refusedBy(w.image, b) {
+			for _, w := range []*active.Process{c.work.own, c.work.shared} {
+				if w.Op.Closed == "" && active.RefusedBy(w.Current(), b) {
 					return w
 				}
 			}
@@ -196,7 +209,7 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		return nil
 	}
 	p := cl.done()
-	p.claim = cl
+	p.Claim = cl
 	return p
 }
 

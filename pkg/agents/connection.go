@@ -1,30 +1,32 @@
-package timeline
+package agents
 
 import (
 	"slices"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
-
-// acceptsMax bounds the accepts that wait for their connect: over loopback accept may return first.
-const acceptsMax = 64
 
 // connection is a Connection that may still change.
 type connection struct {
 	*model.Connection
 	by     event.Process
-	owner  *process // who has it: by, or the work of the agent that by is
+	owner  *active.Process // who has it: by, or the work of the agent that by is
 	socket string
 	image  *model.Image // that made it
 	fact   *model.Fact
 	after  *model.Fact // the attempts that were refused before
 	work   *work
+	among  *Connections
 }
 
-// connections are those that are open, by socket.
-type connections struct {
-	agents  *agents
+// acceptsMax bounds the accepts that wait for their connect: over loopback accept may return first.
+const acceptsMax = 64
+
+// Connections are those that are open, by socket.
+type Connections struct {
+	agents  *Agents
 	sockets map[string]*connection
 	pending map[stream]*connection // exchanges without an end
 	// supposed are those of them of which nobody saw what was asked: the other end stands still. Some may be over.
@@ -33,18 +35,19 @@ type connections struct {
 	accepts  []*event.Accept // of connections that are not told yet
 }
 
-func newConnections(a *agents) *connections {
-	return &connections{agents: a, sockets: map[string]*connection{}, pending: map[stream]*connection{}, reads: reads{}}
+// NewConnections returns no connections to some agents.
+func NewConnections(a *Agents) *Connections {
+	return &Connections{agents: a, sockets: map[string]*connection{}, pending: map[stream]*connection{}, reads: reads{}}
 }
 
-// connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.
-func (cs *connections) connect(now int64, c *event.Connect, p *process) {
-	im := p.current()
+// Connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.
+func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
+	im := p.Current()
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
 		cs.refuse(made, now, c.Error)
 		return
 	}
-	when := within(im, c.Start, now)
+	when := active.Within(im, c.Start, now)
 	refused := refused(im, c.Network, c.Address)
 	if refused != nil {
 		refused.When.End = max(refused.When.End, when.Start)
@@ -53,12 +56,12 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 			return
 		}
 	}
-	if c.Address == "" || !p.room("connections") {
+	if c.Address == "" || !p.Room("connections") {
 		return
 	}
 	made := &connection{
 		Connection: &model.Connection{Network: c.Network, Address: c.Address, Error: c.Error, Agent: c.Listener, Tries: 1},
-		by:         c.Process, owner: p, socket: c.Socket, after: refused, image: im,
+		by:         c.Process, owner: p, socket: c.Socket, after: refused, image: im, among: cs,
 	}
 	made.keep(c.Thread, when)
 	if c.Error == "" && c.Socket != "" {
@@ -67,7 +70,7 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 		}
 		made.Open = true
 		cs.sockets[c.Socket] = made
-		p.connections = append(p.connections, made)
+		p.Connections = append(p.Connections, made)
 		if i := slices.IndexFunc(cs.accepts, func(a *event.Accept) bool { return a.Socket == c.Socket }); i >= 0 {
 			made.answered(cs.accepts[i])
 			cs.agents.serve(made)
@@ -77,7 +80,7 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 }
 
 // refuse turns a connection that was only begun into a refused attempt.
-func (cs *connections) refuse(made *connection, now int64, why string) {
+func (cs *Connections) refuse(made *connection, now int64, why string) {
 	delete(cs.sockets, made.socket)
 	made.hangUp(now)
 	if made.after == nil {
@@ -90,8 +93,8 @@ func (cs *connections) refuse(made *connection, now int64, why string) {
 
 // keep makes the connection a fact of the process that has it.
 func (c *connection) keep(thread uint32, when model.Interval) {
-	c.fact = c.owner.keep(&model.Fact{Thread: thread, When: when, What: c.Connection})
-	if cl := c.owner.claim; cl != nil {
+	c.fact = c.owner.Keep(&model.Fact{Thread: thread, When: when, What: c.Connection})
+	if cl, is := c.owner.Claim.(*claim); is {
 		cl.did(deed{fact: c.fact, connection: c})
 	}
 }
@@ -117,7 +120,7 @@ func refused(im *model.Image, network, address string) *model.Fact {
 	return nil
 }
 
-func (cs *connections) accept(a *event.Accept) {
+func (cs *Connections) accept(a *event.Accept) {
 	if c := cs.sockets[a.Socket]; c != nil {
 		if c.Answered && a.Listens {
 			return
@@ -138,7 +141,7 @@ func (c *connection) answered(a *event.Accept) {
 }
 
 // hangUp ends a connection that was closed.
-func (cs *connections) hangUp(now int64, c *event.Close) {
+func (cs *Connections) hangUp(now int64, c *event.Close) {
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process {
 		made.hangUp(now)
 		delete(cs.sockets, c.Socket)
@@ -152,20 +155,30 @@ func (c *connection) hangUp(now int64) {
 	}
 }
 
-// disconnect ends the connections of a process that is over, or no longer followed.
-func (cs *connections) disconnect(p *process, now int64) {
-	for _, c := range p.connections {
-		end := now
-		if c.Exchange != nil { // its last report is all that is known
-			end, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.Open
-		}
-		if c.hangUp(end); cs.sockets[c.socket] == c {
-			delete(cs.sockets, c.socket)
-		}
-		if cs.pending[c.stream()] == c {
-			delete(cs.pending, c.stream())
-		}
+// Disconnect is described at active.Connection.
+func (c *connection) Disconnect(now int64) {
+	if c.Exchange != nil { // its last report is all that is known
+		now, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.Open
 	}
-	p.connections = nil
-	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *connection) bool { return !c.Open })
+	c.hangUp(now)
+	if cs := c.among; cs.sockets[c.socket] == c {
+		delete(cs.sockets, c.socket)
+	}
+	if cs := c.among; cs.pending[c.stream()] == c {
+		delete(cs.pending, c.stream())
+	}
+	c.among.supposed = slices.DeleteFunc(c.among.supposed, func(s *connection) bool { return !s.Open })
+}
+
+// Told takes what was said of a connection that is there. attribute finds the process that an exchange belongs to
+// when it is told for the first time; nil if it belongs to none.
+func (cs *Connections) Told(now int64, body event.Body, attribute func(event.Body) *active.Process) {
+	switch b := body.(type) {
+	case *event.Accept:
+		cs.accept(b)
+	case *event.Close:
+		cs.hangUp(now, b)
+	case *event.Exchange:
+		cs.exchange(now, b, attribute)
+	}
 }

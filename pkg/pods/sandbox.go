@@ -1,4 +1,4 @@
-package timeline
+package pods
 
 import (
 	"time"
@@ -9,27 +9,28 @@ import (
 // forget is how long a removed sandbox is remembered: its last DEL may still be open.
 const forget = time.Minute
 
+// sandboxes are those that NRI reported.
 type sandboxes struct {
 	limit int
-	known map[string]*sandbox
+	known map[string]*Sandbox
 }
 
-// sandbox is NRI's latest report on a sandbox.
-type sandbox struct {
+// Sandbox is NRI's latest report on a sandbox.
+type Sandbox struct {
 	*event.Sandbox
 	told    int64 // when it was reported
-	ran     bool  // a report said that it runs
-	since   int64 // the first of those
+	Ran     bool  // a report said that it runs
+	Since   int64 // the first of those
 	removed int64 // when it was removed; 0 if it was not
 }
 
-// apply records a report of NRI, and returns whether it says that the sandbox runs.
-func (all *sandboxes) apply(now int64, s *event.Sandbox) (runs bool) {
+// Reported records a report of NRI, and returns whether it says that the sandbox runs.
+func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {
 	case known == nil:
 		all.makeRoom()
-		known = &sandbox{}
+		known = &Sandbox{}
 		all.known[s.ID] = known
 	case len(s.IPs) == 0 && known.Sandbox != nil:
 		// Addresses are not repeated once the sandbox stops.
@@ -42,10 +43,10 @@ func (all *sandboxes) apply(now int64, s *event.Sandbox) (runs bool) {
 	case event.SandboxRemoved:
 		known.removed = now
 	case event.SandboxRunning, event.SandboxPresent:
-		if !known.ran {
-			known.since = now
+		if !known.Ran {
+			known.Since = now
 		}
-		known.ran = true
+		known.Ran = true
 		return true
 	}
 	return false
@@ -66,7 +67,11 @@ func (all *sandboxes) makeRoom() {
 	delete(all.known, oldest)
 }
 
-func (all *sandboxes) expire(now int64) {
+// Sandbox returns the latest report on a sandbox; nil if there is none.
+func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
+
+// ExpireSandboxes forgets those that were removed a while ago.
+func (all *sandboxes) ExpireSandboxes(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {
 			delete(all.known, id)

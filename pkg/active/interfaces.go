@@ -1,4 +1,4 @@
-package timeline
+package active
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
@@ -12,27 +12,28 @@ type place struct {
 	index uint32
 }
 
-// interfaces are the names of network interfaces, as far as they were told. Most requests give an index only.
-type interfaces struct {
+// Interfaces are the names of network interfaces, as far as they were told. Most requests give an index only.
+type Interfaces struct {
 	names map[place]string
 	order []place // in which they were told first
 	limit int
 }
 
-func newInterfaces(limit int) *interfaces {
-	return &interfaces{names: map[place]string{}, limit: limit}
+// NewInterfaces returns no names, and has room for as many as said.
+func NewInterfaces(limit int) *Interfaces {
+	return &Interfaces{names: map[place]string{}, limit: limit}
 }
 
 const (
-	// interfacesMax bounds the interfaces of the node whose names are known: the latest. ownMax
+	// InterfacesMax bounds the interfaces of the node whose names are known: the latest. ownMax
 	// bounds those that only one operation knows: it makes or looks at some few.
-	interfacesMax = 2048
+	InterfacesMax = 2048
 	ownMax        = 256
 	// loopbackIndex is lo's in every namespace: LOOPBACK_IFINDEX (include/net/flow.h).
 	loopbackIndex = 1
 )
 
-func (n *interfaces) put(at place, name string) {
+func (n *Interfaces) put(at place, name string) {
 	if _, known := n.names[at]; !known {
 		if len(n.order) >= n.limit {
 			delete(n.names, n.order[0])
@@ -45,9 +46,9 @@ func (n *interfaces) put(at place, name string) {
 
 // naming is the names that an operation knows: those of the node, and those of namespaces without a
 // key that stays unique, which other operations may know by the same number.
-type naming struct{ node, own *interfaces }
+type naming struct{ node, own *Interfaces }
 
-func (n naming) of(ns event.Namespace) *interfaces {
+func (n naming) of(ns event.Namespace) *Interfaces {
 	if ns.Key == "" || ns.Key == ns.Label {
 		return n.own
 	}
@@ -96,14 +97,12 @@ func (n naming) resolve(r *model.Request) {
 	}
 }
 
-// link takes a name that the kernel told a process of an operation, or an agent.
-func (t *Timeline) link(l *event.Link) {
-	switch p := kept(t.tree.Get(l.Process)); {
-	case p != nil:
-		p.op.names.put(l.NetNS, l.Index, l.Name)
-	case t.agents.known[l.Process] != nil && l.NetNS.Key != "" && l.NetNS.Key != l.NetNS.Label:
-		t.interfaces.put(place{l.NetNS.Key, l.Index}, l.Name)
-	case t.agents.known[l.Process] == nil:
-		t.stats.Late++
+// Learn takes a name that the kernel told an agent.
+func (n *Interfaces) Learn(l *event.Link) {
+	if (naming{node: n}).of(l.NetNS) == n {
+		n.put(place{l.NetNS.Key, l.Index}, l.Name)
 	}
 }
+
+// Learn takes a name that the kernel told a process of op.
+func (op *Operation) Learn(l *event.Link) { op.names.put(l.NetNS, l.Index, l.Name) }

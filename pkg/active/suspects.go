@@ -1,4 +1,4 @@
-package timeline
+package active
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
@@ -18,19 +18,19 @@ type suspects struct {
 }
 
 // suspect returns the run that p belongs to as others may name it; nil if there is none.
-func (p *process) suspect() *suspect {
-	op := p.op
+func (p *Process) suspect() *suspect {
+	op := p.Op
 	for _, s := range op.suspects {
-		if s.run == p.run {
+		if s.run == p.Run {
 			return s
 		}
 	}
-	s := &suspect{op: op.Operation, call: p.call, run: p.run}
+	s := &suspect{op: op.Operation, call: p.Call, run: p.Run}
 	op.suspects = append(op.suspects, s)
 	return s
 }
 
-func (s *suspects) over(key event.Process, p *process) {
+func (s *suspects) over(key event.Process, p *Process) {
 	if _, known := s.by[key]; !known {
 		if len(s.order) >= recentRuns {
 			delete(s.by, s.order[0])
@@ -42,27 +42,36 @@ func (s *suspects) over(key event.Process, p *process) {
 }
 
 // run finds the run of a process that has a lock; nil if it belongs to none, or if it is the waiter's own.
-func (s *suspects) run(key event.Process, waiter *process) *suspect {
+func (s *suspects) run(key event.Process, waiter *Process) *suspect {
 	had := s.by[key]
-	if p := kept(s.tree.Get(key)); p != nil {
+	if p := Of(s.tree.Get(key)); p != nil {
 		had = p.suspect()
 	}
-	if had == nil || had.run == waiter.run {
+	if had == nil || had.run == waiter.Run {
 		return nil
 	}
 	return had
 }
 
-// holding finds the run that had what a process waited for; nil if that is not known.
-func (s *suspects) holding(w *event.Wait, waiter *process) *suspect {
+// Holding finds the run that had what a process waited for; nil if that is not known.
+func (s *suspects) Holding(w *event.Wait, waiter *Process) *suspect {
 	if w.Holder == nil || w.Kind != event.WaitMutex {
 		return nil
 	}
 	return s.run(w.Holder.Process, waiter)
 }
 
+// stands reports whether im stands for an agent itself.
+func (p *Process) stands(im *model.Image) bool {
+	if p.Work == nil {
+		return false
+	}
+	own, shared := p.Work.Images()
+	return im == own || im == shared
+}
+
 // acquit replaces the runs of op, which is over, by their names, so that op can be freed.
-func (op *operation) acquit() {
+func (op *Operation) acquit() {
 	for _, s := range op.suspects {
 		s.blame = s.name()
 		s.op, s.call, s.run = nil, nil, nil
@@ -77,15 +86,29 @@ type accused struct {
 }
 
 // accuse notes which run held what p waited for; nil if that is not known, or if an agent itself waited.
-func (p *process) accuse(wait *model.Wait, s *suspect) {
-	if im := p.current(); s != nil && (p.work == nil || im != p.work.Own && im != p.work.Shared) {
-		p.op.accused = append(p.op.accused, accused{wait, s})
+func (p *Process) accuse(wait *model.Wait, s *suspect) {
+	if im := p.Current(); s != nil && !p.stands(im) {
+		p.Op.accused = append(p.Op.accused, accused{wait, s})
 	}
 }
 
-// blame resolves each wait of op to the run that held the lock.
-func (op *operation) blame() {
-	for _, a := range op.accused {
-		a.wait.Blame = a.known(op.options.Wait > 0)
+// suspect is a run that holds or held a lock. Once its operation is over, only its name is kept.
+type suspect struct {
+	op    *model.Operation
+	call  *model.Call
+	run   *model.Image
+	blame *model.Blame
+}
+
+// known returns the run's name; nil as long as it may still change, since what is above
+// its call may be told when that is over.
+func (s *suspect) known(told bool) *model.Blame {
+	if s.blame != nil || told && s.call.Trace.Parent == "" {
+		return s.blame
 	}
+	return s.name()
+}
+
+func (s *suspect) name() *model.Blame {
+	return &model.Blame{Call: s.op.KeyOf(s.call), Pod: s.op.Pod, Process: s.run.Process, Start: s.run.Start}
 }

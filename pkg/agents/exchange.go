@@ -1,8 +1,9 @@
-package timeline
+package agents
 
 import (
 	"slices"
 
+	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
@@ -23,7 +24,7 @@ func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
 // exchange takes what is told of an exchange: that it is pending, still, or over. attribute finds the
 // process that it belongs to when it is told for the first time; nil if it belongs to none.
-func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *process) {
+func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {
 	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)
 	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
 		asked = x.Last
@@ -52,7 +53,7 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 		c = nil
 	}
 	if c == nil {
-		if c = cs.exchanges(now, x, attribute(), receipt); c == nil {
+		if c = cs.exchanges(now, x, attribute(x), receipt); c == nil {
 			return
 		}
 	}
@@ -75,7 +76,7 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 
 // spoke ends what one process was supposed to wait for from another, which speaks again: on whichever of their
 // streams. That is told as if it went on until somebody notices.
-func (cs *connections) spoke(now int64, x *event.Exchange) {
+func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
 	}
@@ -91,7 +92,7 @@ func (cs *connections) spoke(now int64, x *event.Exchange) {
 
 // serve has the peer's work be for the exchange; not for the connection that its stream is, if the agent made
 // that during the call: the exchange tells better when it was waited for.
-func (cs *connections) serve(c *connection) {
+func (cs *Connections) serve(c *connection) {
 	cs.agents.serve(c)
 	if dialled := cs.sockets[c.socket]; c.work != nil && dialled != nil && dialled.by == c.by && dialled.work != nil {
 		dialled.work.agent.leave(dialled)
@@ -99,19 +100,19 @@ func (cs *connections) serve(c *connection) {
 }
 
 // exchanges makes the fact; nil if it is not worth one.
-func (cs *connections) exchanges(now int64, x *event.Exchange, p *process, receipt bool) *connection {
+func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process, receipt bool) *connection {
 	if p == nil {
 		return nil
 	}
-	im := p.current()
-	when := within(im, x.Start, now)
-	if !x.Pending && !p.worth(when) || !p.room("exchanges") {
+	im := p.Current()
+	when := active.Within(im, x.Start, now)
+	if !x.Pending && !p.Worth(when) || !p.Room("exchanges") {
 		return nil
 	}
 	exchange := &model.Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start, Receipt: receipt}
 	made := &connection{
 		Connection: &model.Connection{Network: x.Network, Address: x.Address, Exchange: exchange},
-		by:         x.Process, owner: p, socket: x.Socket, image: im,
+		by:         x.Process, owner: p, socket: x.Socket, image: im, among: cs,
 	}
 	made.keep(x.Thread, when)
 	if dialled := cs.sockets[x.Socket]; dialled != nil && dialled.by == x.Process {
@@ -120,7 +121,7 @@ func (cs *connections) exchanges(now int64, x *event.Exchange, p *process, recei
 	if x.Pending {
 		made.Open = true
 		cs.pending[made.stream()] = made
-		p.connections = append(p.connections, made)
+		p.Connections = append(p.Connections, made)
 		if x.Start == 0 && !x.Unasked && len(cs.supposed) < supposedMax {
 			cs.supposed = append(cs.supposed, made)
 		}

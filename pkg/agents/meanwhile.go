@@ -1,4 +1,4 @@
-package timeline
+package agents
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ func (d *deed) when(now int64) model.Interval {
 	switch {
 	case d.fact != nil:
 		return d.fact.When
-	case d.image.Ended, d.claim.first.owner.op.Closed != "":
+	case d.image.Ended, d.claim.first.owner.Op.Closed != "":
 		return model.Interval{Start: d.image.Start, End: d.image.End}
 	}
 	return model.Interval{Start: d.image.Start, End: max(now, d.image.Start)}
@@ -53,8 +53,8 @@ func (cl *claim) did(d deed) {
 	a.deeds = append(a.deeds, d)
 }
 
-// expire drops what agents did, and the states they were in, that were over before then.
-func (as *agents) expire(before int64) {
+// Expire drops what agents did, and the states they were in, that were over before then.
+func (as *Agents) Expire(before int64) {
 	for _, a := range as.known {
 		a.deeds = slices.DeleteFunc(a.deeds, func(d deed) bool { return d.when(before).End < before })
 		a.spells.all = slices.DeleteFunc(a.spells.all, func(s model.Spell) bool { return s.End < before })
@@ -64,7 +64,7 @@ func (as *agents) expire(before int64) {
 // know fills in what is known of an agent only when an operation is over: its own, or another one that
 // its agent may have worked for meanwhile.
 func (w *work) know(now int64) {
-	if w.of.owner.work == nil { // else who waits for it does
+	if w.of.owner.Work == nil { // else who waits for it does
 		w.states()
 	}
 	w.Meanwhile = w.of.meanwhile(now)
@@ -104,18 +104,18 @@ func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 
 // only reports whether a deed is known to be of a connection's call.
 func (d *deed) only(c *connection) bool {
-	return len(d.claim.others) == 0 && !d.claim.Periodic && d.claim.first.owner.call == c.owner.call
+	return len(d.claim.others) == 0 && !d.claim.Periodic && d.claim.first.owner.Call == c.owner.Call
 }
 
 // seen is a deed as seen from a connection.
 func (d *deed) seen(c *connection, when model.Interval) model.Meanwhile {
 	m := model.Meanwhile{
 		When: when, Image: d.image, Fact: d.fact, Perhaps: d.claim.nobodys,
-		Attribution: model.Attribution{Evidence: d.claim.Evidence, Periodic: d.claim.Periodic},
+		Attribution: model.Attribution{Evidence: d.claim.Attribution.Evidence, Periodic: d.claim.Periodic},
 	}
 	var others []*connection
 	for _, of := range append([]*connection{d.claim.first}, d.claim.others...) {
-		if of.owner.call == c.owner.call {
+		if of.owner.Call == c.owner.Call {
 			m.Perhaps = true
 		} else {
 			others = append(others, of)

@@ -1,4 +1,4 @@
-package timeline
+package active
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 // answersMax is how many answers wait for their request.
 const answersMax = 16
 
-func (p *process) request(now int64, r *event.Request) {
-	im, kept := p.current(), &model.Request{Request: r}
-	when := within(im, r.Start, now)
+func (p *Process) request(now int64, r *event.Request) {
+	im, kept := p.Current(), &model.Request{Request: r}
+	when := Within(im, r.Start, now)
 	d, call := when.Took(), systemCall{r.Thread, when.Start}
 	if p.latest == call {
 		d = 0
@@ -21,28 +21,23 @@ func (p *process) request(now int64, r *event.Request) {
 	p.latest = call
 	fact := &model.Fact{Thread: r.Thread, When: when, What: kept}
 	im.Tallies[fact.Kind()].Add(max(1, r.Count), d)
-	p.op.names.learn(kept)
-	p.op.names.resolve(kept)
+	p.Op.names.learn(kept)
+	p.Op.names.resolve(kept)
 	if i := slices.IndexFunc(p.answers, kept.AnsweredBy); i >= 0 {
 		kept.Answer = p.answers[i]
 		p.answers = slices.Delete(p.answers, i, i+1)
 	}
-	if r.Query() && !p.worth(when) {
+	if r.Query() && !p.Worth(when) {
 		return
 	}
-	if p.room("requests") {
-		p.keep(fact)
+	if p.Room("requests") {
+		p.Keep(fact)
 	}
 }
 
-// questions counts what was asked and not told one by one.
-func (p *process) questions(q *event.Questions) {
-	p.current().Tallies[model.FactQuery].Add(int(q.Count), q.Took)
-}
-
-func (p *process) answer(a *event.Answer) {
+func (p *Process) answer(a *event.Answer) {
 	var found *model.Request
-	for _, f := range slices.Backward(p.current().Facts) {
+	for _, f := range slices.Backward(p.Current().Facts) {
 		r, is := f.What.(*model.Request)
 		if is && r.Answer == nil && r.AnsweredBy(a) && (found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
 			found = r
@@ -63,8 +58,8 @@ func (p *process) answer(a *event.Answer) {
 	p.answers = append(p.answers, a)
 }
 
-// refusedBy tells whether the answer is to one of the image's requests.
-func refusedBy(im *model.Image, a *event.Answer) bool {
+// RefusedBy tells whether the answer is to one of the image's requests.
+func RefusedBy(im *model.Image, a *event.Answer) bool {
 	for _, r := range model.Each[*model.Request](im.Facts) {
 		if r.AnsweredBy(a) {
 			return true
@@ -76,17 +71,17 @@ func refusedBy(im *model.Image, a *event.Answer) bool {
 // tentative reports whether nothing has come of it yet.
 func tentative(d *model.Detection) bool { return d.State == event.AddressTentative }
 
-func (p *process) address(now int64, a *event.Address) {
-	im := p.current()
+func (p *Process) address(now int64, a *event.Address) {
+	im := p.Current()
 	for f, d := range model.Each[*model.Detection](im.Facts) {
 		if tentative(d) && d.NetNS.Key == a.NetNS.Key && d.Index == a.Index && bare(d.Address) == bare(a.Address) {
 			d.State, f.When.End = a.State, max(f.When.Start, now)
 			return
 		}
 	}
-	if a.State == event.AddressTentative && p.room("addresses") { // else it did not have to wait
-		p.keep(&model.Fact{
-			When: within(im, asked(im, a, now), now),
+	if a.State == event.AddressTentative && p.Room("addresses") { // else it did not have to wait
+		p.Keep(&model.Fact{
+			When: Within(im, asked(im, a, now), now),
 			What: &model.Detection{NetNS: a.NetNS, Index: a.Index, Address: a.Address, State: a.State},
 		})
 	}
@@ -108,31 +103,4 @@ func asked(im *model.Image, a *event.Address, now int64) int64 {
 func bare(address string) string {
 	s, _, _ := strings.Cut(address, "/")
 	return s
-}
-
-// resolve fills in what facts lacked when they were told: the names of interfaces, and the ends of detections that a
-// process did not see the end of.
-func (op *operation) resolve() {
-	one := func(im *model.Image) {
-		for _, f := range im.Facts {
-			switch what := f.What.(type) {
-			case *model.Request:
-				op.names.resolve(what)
-			case *model.Detection:
-				what.On = op.names.name(what.NetNS, what.Index)
-				if tentative(what) {
-					f.When.End = max(f.When.End, im.End)
-				}
-			}
-		}
-	}
-	for _, call := range op.Calls {
-		for _, run := range call.Runs {
-			run.Walk(one)
-		}
-	}
-	for _, w := range op.works {
-		one(w.Own)
-		one(w.Shared)
-	}
 }

@@ -1,4 +1,4 @@
-package timeline
+package pods
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
@@ -8,24 +8,32 @@ import (
 // saidMax bounds the texts that are kept of one outage.
 const saidMax = 64
 
+// Node is what is known of the node at this time.
+type Node struct {
+	Runtime  event.Runtime
+	Networks []event.Network
+	// Mono and Wall are the last instant known on both clocks.
+	Mono, Wall int64
+}
+
 // outages are the one that is under way, if there is one, and those that are over and were not asked for.
 type outages struct {
 	now  *model.Outage
 	over []model.Outage
 }
 
-// readiness begins, continues or ends an outage.
-func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
+// Readiness begins, continues or ends an outage.
+func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 	switch {
 	case !r.Ready && o.now == nil:
-		o.now = &model.Outage{Interval: model.Interval{Start: now, End: now}, Mono: n.mono, Wall: n.wall}
-		o.folder(now, n.networks.known)
+		o.now = &model.Outage{Interval: model.Interval{Start: now, End: now}, Mono: n.Mono, Wall: n.Wall}
+		o.Folder(now, n.Networks)
 		fallthrough
 	case !r.Ready:
 		o.now.Reasons = say(o.now.Reasons, now, r.Reason)
 		lack(o.now, now, r)
 	case o.now != nil:
-		o.now.End, o.now.Runtime = now, n.runtime
+		o.now.End, o.now.Runtime = now, n.Runtime
 		for i := range o.now.Folder { // what ended it is read a moment later
 			said := &o.now.Folder[i]
 			said.At = min(said.At, now)
@@ -69,8 +77,8 @@ func files(networks []event.Network) string {
 	return list
 }
 
-// folder adds what the CNI folder holds now.
-func (o *outages) folder(now int64, networks []event.Network) {
+// Folder adds what the CNI folder holds now.
+func (o *outages) Folder(now int64, networks []event.Network) {
 	if o.now != nil {
 		o.now.Folder = say(o.now.Folder, now, files(networks))
 	}

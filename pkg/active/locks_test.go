@@ -1,0 +1,30 @@
+package active
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func TestLocksAreBounded(t *testing.T) {
+	l := NewLocks(4, nil)
+	for i := range 100 {
+		for j := range 100 {
+			l.take(fmt.Sprint("/run/lock", i), hold{by: event.Process(fmt.Sprint(j)), since: int64(j)})
+		}
+	}
+	if n := len(l.paths); n != 4 || len(l.paths["/run/lock0"]) != holdsMax {
+		t.Errorf("%d locks", n)
+	}
+	for j := range 100 {
+		l.Gone(event.Process(fmt.Sprint(j)), 200)
+	}
+	if len(l.held) != 0 {
+		t.Errorf("%v are held", l.held)
+	}
+	if l.Prune(int64(2 * time.Minute)); len(l.paths) != 0 {
+		t.Errorf("%d locks that nobody has", len(l.paths))
+	}
+}

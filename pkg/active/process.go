@@ -1,0 +1,293 @@
+package active
+
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/tree"
+)
+
+// Process is one process that belongs to an open operation, or stands for what an agent does
+// for one of its calls.
+type Process struct {
+	Op   *Operation
+	Call *model.Call
+	Run  *model.Image // the innermost that it belongs to
+	// Work is an agent's, which the process stands for or does a part of; nil for processes of a plugin.
+	Work Work
+	// Claim is how what an agent's process does belongs here: its next image, or if it stands for the
+	// agent's own work the next fact. Nil for processes of a plugin.
+	Claim Claim
+	// Connections are those that it has.
+	Connections []Connection
+
+	// up is what its images belong under: the image its parent ran when it forked.
+	up *model.Image
+	// image is what it runs; nil before its first exec.
+	image   *model.Image
+	halted  *model.Fact // the *Halt that it is in; nil if it is in none
+	tries   []try
+	answers []*event.Answer
+
+	used, ran event.Usage // of the process before its image, and before its run
+	latest    systemCall  // of the latest request or setting
+}
+
+// Work is what an agent does while a connection to it is open.
+type Work interface {
+	// Images stand for the agent itself (model.Work).
+	Images() (own, shared *model.Image)
+}
+
+// Claim is for which calls an agent may have done something.
+type Claim interface {
+	// Evidence is the claim as the model has it, and by is the agent, if nobody sees who calls it.
+	Evidence() (how *model.Attribution, by *event.Actor)
+	// Did tells what was done: either an image or a fact that is no connection.
+	Did(im *model.Image, f *model.Fact)
+}
+
+// Connection is a connection that a process has.
+type Connection interface {
+	// Disconnect ends it: its process is over, or no longer followed.
+	Disconnect(now int64)
+}
+
+// Leader returns the process that leads a run.
+func Leader(op *Operation, call *model.Call, run *model.Image, used event.Usage) *Process {
+	return &Process{Op: op, Call: call, Run: run, up: run, image: run, used: used, ran: used}
+}
+
+// StandIn returns a process that stands for what an agent itself does for p.
+func (p *Process) StandIn(im *model.Image, w Work) *Process {
+	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: im, image: im, Work: w}
+}
+
+// Disconnect ends the connections of p.
+func (p *Process) Disconnect(now int64) {
+	for _, c := range p.Connections {
+		c.Disconnect(now)
+	}
+	p.Connections = nil
+}
+
+// Did takes what p did or was told.
+func (p *Process) Did(now int64, body event.Body) {
+	switch b := body.(type) {
+	case *event.Request:
+		p.request(now, b)
+	case *event.Answer:
+		p.answer(b)
+	case *event.Address:
+		p.address(now, b)
+	case *event.Enter:
+		p.enter(b)
+	case *event.Configuration:
+		p.configuration(b)
+	case *event.Result:
+		p.Run.Run.Result = b // whichever of the run's processes wrote it
+	case *event.Questions: // what was asked and not told one by one
+		p.Current().Tallies[model.FactQuery].Add(int(b.Count), b.Took)
+	case *event.Cut:
+		p.cut(b)
+	default:
+		p.plain(now, body)
+	}
+}
+
+// Of is the process that the tree keeps; nil if p belongs to no open operation.
+func Of(p *tree.Process) *Process {
+	if p == nil {
+		return nil
+	}
+	mine, _ := p.Kept.(*Process)
+	return mine
+}
+
+// Child returns a process that p forked.
+func (p *Process) Child() *Process {
+	up := p.image
+	if up == nil { // p is a subshell
+		up = p.up
+	}
+	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, Work: p.Work}
+}
+
+// Current is the image that p runs; of a subshell, which runs none, that of who forked it.
+func (p *Process) Current() *model.Image {
+	if p.image != nil {
+		return p.image
+	}
+	return p.up
+}
+
+// Replace ends the image that p runs. That of a run goes on: a run is its process, whatever that runs.
+func (p *Process) Replace(now int64, used event.Usage) {
+	if p.image != nil && p.image != p.Run {
+		ended(p.image, now, p.used, used)
+		p.image.Replaced = true
+	}
+}
+
+// Runs has p run an image, before which it had used as much as said.
+func (p *Process) Runs(im *model.Image, used event.Usage) {
+	p.Replace(im.Start, used)
+	if p.Claim != nil {
+		im.Attribution, im.By = p.Claim.Evidence()
+		p.Claim.Did(im, nil)
+		p.Claim = nil
+	}
+	im.Outlived = p.Run.Ended // it was forked before that
+	p.up.Children = append(p.up.Children, im)
+	p.image, p.used = im, used
+	if im.Run != nil { // what it starts inherits this one
+		p.Run, p.up, p.ran = im, im, used
+	}
+}
+
+// Exit ends p and, if that led a run, the run.
+func (p *Process) Exit(now int64, e *event.Exit) {
+	if e.Unseen {
+		p.Op.Lacks("the end of a process was not seen")
+	}
+	if p.halted != nil { // it was killed
+		p.halted.When.End = max(p.halted.When.End, now)
+	}
+	if p.image != nil {
+		exited(p.image, now, p.used, e)
+	}
+	if p.Run.Process != e.Process {
+		return
+	}
+	if p.Run != p.image {
+		exited(p.Run, now, p.ran, e)
+	}
+	outlive(p.Run)
+	if call := p.Op.callOf(p.Run); call != nil {
+		call.End = max(call.End, now)
+		p.Op.End = max(p.Op.End, now)
+	}
+}
+
+// Room counts one more fact, and reports whether the operation of p has room for it. what is its
+// key in Call.Cut if not.
+func (p *Process) Room(what string) bool {
+	if p.Op.facts < p.Op.limits.Facts {
+		p.Op.facts++
+		return true
+	}
+	p.miss(what, 1)
+	p.Op.Lacks("more " + what + " than the limit")
+	return false
+}
+
+// miss counts what there was no room for, or what the source did not keep.
+func (p *Process) miss(what string, n uint64) {
+	if p.Call.Cut == nil {
+		p.Call.Cut = map[string]uint64{}
+	}
+	p.Call.Cut[what] += n
+}
+
+// Keep makes something a fact of what p runs.
+func (p *Process) Keep(f *model.Fact) *model.Fact {
+	im := p.Current()
+	im.Facts = append(im.Facts, f)
+	if p.Claim != nil {
+		f.Attribution, _ = p.Claim.Evidence()
+		if _, is := f.What.(*model.Connection); !is && p.Worth(f.When) {
+			p.Claim.Did(nil, f)
+		}
+	}
+	return f
+}
+
+// Worth reports whether something took long enough to be a fact of its own.
+func (p *Process) Worth(when model.Interval) bool { return when.Took() >= int64(p.Op.MinSpan) }
+
+// cut counts what the source did not keep.
+func (p *Process) cut(c *event.Cut) {
+	what := c.What
+	switch what {
+	case "bytes": // what is known of a stream that was read in part is still right
+	case "requests":
+		p.Op.Lacks("more requests of one process than are read")
+	default:
+		what = "other"
+	}
+	p.miss(what, c.Count)
+}
+
+// configuration records what a run read, whichever of its processes did: the cat of a shell script reads for
+// the plugin.
+func (p *Process) configuration(c *event.Configuration) {
+	if run := p.Run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
+		run.Configuration = c
+	}
+}
+
+// plain takes an event that is a fact by itself.
+func (p *Process) plain(now int64, body event.Body) {
+	fact, named := model.Plain(body)
+	if fact == nil {
+		return
+	}
+	im := p.Current()
+	when := Within(im, fact.When.Start, now)
+	im.Tallies[fact.Kind()].Add(1, when.Took())
+	p.latest, fact.When = systemCall{fact.Thread, when.Start}, when
+	if p.Room(named) {
+		p.Keep(fact)
+	}
+}
+
+func (p *Process) enter(e *event.Enter) {
+	im := p.Current()
+	im.Switches++
+	if im.Entered.Key == "" && e.NetNS.Key != im.NetNS.Key {
+		im.Entered = e.NetNS
+	}
+}
+
+// Halt takes a sample of a process that is stopped or frozen, or goes on. What is between two samples that differ is
+// divided in the middle.
+func (p *Process) Halt(now int64, b *event.Agent) {
+	middle, what := b.Since+(now-b.Since)/2, model.Halt{State: b.State, By: b.By}
+	if p.halted != nil {
+		if *p.halted.What.(*model.Halt) == what {
+			p.halted.When.End = max(p.halted.When.End, now)
+			return
+		}
+		p.halted.When.End = max(p.halted.When.End, middle)
+		p.halted = nil
+	}
+	if b.State.Halted() && p.Room("stops") {
+		p.halted = p.Keep(&model.Fact{When: Within(p.Current(), middle, now), What: &what})
+	}
+}
+
+// outlive marks what still runs below a run that is over. It never holds a call open.
+func outlive(run *model.Image) {
+	run.Walk(func(im *model.Image) {
+		if !im.Ended {
+			im.Outlived = true
+		}
+	})
+}
+
+// Settle gives an end to what has none. What is still under way lasts until now; what
+// outlived its run is followed no further than the run.
+func Settle(im *model.Image, now int64) {
+	if !im.Ended && !im.Outlived {
+		im.End = max(im.End, now)
+	}
+	for _, child := range im.Children {
+		Settle(child, now)
+		if child.Outlived && !child.Ended {
+			child.End = max(child.Start, im.End)
+		}
+	}
+	for w := range im.Works() {
+		Settle(w.Own, now)
+		Settle(w.Shared, now)
+	}
+}
