@@ -1,8 +1,6 @@
 package judge
 
-import (
-	"github.com/cniscope/cniscope/pkg/model"
-)
+import "github.com/cniscope/cniscope/pkg/model"
 
 // CauseHalted is that of haltedPlugin.
 const CauseHalted Cause = "plugin_stopped"

@@ -1,8 +1,6 @@
 package judge
 
-import (
-	"github.com/cniscope/cniscope/pkg/model"
-)
+import "github.com/cniscope/cniscope/pkg/model"
 
 // CauseStopped is that of stoppedAgent.
 const CauseStopped Cause = "agent_stopped"

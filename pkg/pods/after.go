@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/active"
@@ -80,7 +79,7 @@ func (as *afters) add(op *active.Operation) *finishedSetup {
 		return nil
 	}
 	as.drop(op.ContainerID)
-	as.vacate()
+	evict(as.known, as.limit, func(s *finishedSetup) int64 { return s.until }, as.drop)
 	s := &finishedSetup{
 		of: model.After{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End}, until: call.End + int64(first), op: op,
 		work:    op.Behind(afterImages),
@@ -88,20 +87,6 @@ func (as *afters) add(op *active.Operation) *finishedSetup {
 	}
 	as.known[op.ContainerID] = s
 	return s
-}
-
-// vacate forgets the setup that was over first if there are too many.
-func (as *afters) vacate() {
-	if len(as.known) < as.limit {
-		return
-	}
-	oldest := ""
-	for id, s := range as.known {
-		if o := as.known[oldest]; o == nil || cmp.Or(cmp.Compare(s.until, o.until), cmp.Compare(id, oldest)) < 0 {
-			oldest = id
-		}
-	}
-	as.drop(oldest)
 }
 
 // drop forgets a setup, and who works for it.

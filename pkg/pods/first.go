@@ -45,24 +45,10 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 		return
 	}
 	if known == nil {
-		f.vacate()
+		evict(f.namespaces, f.limit, func(n *namespace) int64 { return n.since }, func(key string) { delete(f.namespaces, key) })
 	}
 	op.Namespaces++
 	f.namespaces[ns.Key] = &namespace{op: op, since: now}
-}
-
-// vacate forgets the namespace that has been there longest if there are too many.
-func (f *firsts) vacate() {
-	if len(f.namespaces) < f.limit {
-		return
-	}
-	oldest := ""
-	for key, n := range f.namespaces {
-		if o := f.namespaces[oldest]; o == nil || n.since < o.since || n.since == o.since && key < oldest {
-			oldest = key
-		}
-	}
-	delete(f.namespaces, oldest)
 }
 
 // Established takes the first connection in a namespace.

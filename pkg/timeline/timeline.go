@@ -4,6 +4,7 @@
 package timeline
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -199,10 +200,8 @@ func (t *Timeline) detail(d *event.Detail) {
 	if !d.On {
 		return
 	}
-	for _, op := range t.open {
-		for _, call := range op.Calls {
-			call.Seen = call.Seen || call.Live() != nil
-		}
+	for _, call := range t.live() {
+		call.Seen = true
 	}
 }
 
@@ -212,11 +211,9 @@ const noticed = int64(250 * time.Millisecond)
 func (t *Timeline) reconfigure(now int64, all []event.Network) {
 	t.networks, t.node.Networks = networks{known: all, since: now}, all
 	t.pods.Folder(now, all)
-	for _, op := range t.open {
-		for _, call := range op.Calls {
-			if written := now - noticed; call.Live() != nil && call.Start < written {
-				call.Reconfigured = written
-			}
+	for _, call := range t.live() {
+		if written := now - noticed; call.Start < written {
+			call.Reconfigured = written
 		}
 	}
 }
@@ -259,31 +256,33 @@ func (t *Timeline) Stats() Stats {
 // Pods returns what is known of pods beside their operations.
 func (t *Timeline) Pods() *pods.Pods { return t.pods }
 
-// InFlight returns the calls that have a run under way, in order of their start.
-func (t *Timeline) InFlight() (flights []model.Flight) {
-	for _, op := range t.open {
-		for _, call := range op.Calls {
-			if run := call.Live(); run != nil {
-				flights = append(flights, op.Flight(call, run, t.node.Runtime))
+// live yields the calls that have a run in progress, in order of the start of their operations.
+func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
+	return func(yield func(*active.Operation, *model.Call) bool) {
+		for _, op := range t.open {
+			for _, call := range op.Calls {
+				if call.Live() != nil && !yield(op, call) {
+					return
+				}
 			}
 		}
+	}
+}
+
+// InFlight returns the calls that have a run in progress, in order of their start.
+func (t *Timeline) InFlight() (flights []model.Flight) {
+	for op, call := range t.live() {
+		flights = append(flights, op.Flight(call, call.Live(), t.node.Runtime))
 	}
 	return flights
 }
 
-// Overdue returns the calls that are under way for longer than Options.Hung, each once.
+// Overdue returns the calls in progress for longer than Options.Hung, each once.
 func (t *Timeline) Overdue() (flights []model.Flight) {
-	if t.options.Hung <= 0 {
-		return nil
-	}
-	for _, op := range t.open {
-		for _, call := range op.Calls {
-			run := call.Live()
-			if run == nil || call.Hung || t.now-call.Start < int64(t.options.Hung) {
-				continue
-			}
+	for op, call := range t.live() {
+		if t.options.Hung > 0 && !call.Hung && t.now-call.Start >= int64(t.options.Hung) {
 			call.Hung = true
-			flights = append(flights, op.Flight(call, run, t.node.Runtime))
+			flights = append(flights, op.Flight(call, call.Live(), t.node.Runtime))
 		}
 	}
 	return flights
