@@ -1,6 +1,13 @@
 package judge
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+)
 
 // About is what holds of a cause whatever the call, for sums over many calls.
 type About struct {
@@ -32,31 +39,42 @@ func Causes() []About {
 	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere())
 }
 
-// Cause returns what time in such a part is put down to where a call has no verdict, but was slow in it.
+// Account is how the time of one kind of parts is told.
+type Account struct {
+	Kind PartKind
+	// Cause is what such time is put down to where a call has no verdict, but was slow in it.
+	Cause Cause
+	// Time is the attribute of a call's span; unless Always is set, there is none where no time went.
+	Time   func(time.Duration) attribute.KeyValue
+	Always bool
+}
+
+// Accounts lists all kinds of parts, in the order of their attributes. Their times partition a call's wall time.
+func Accounts() []Account {
+	return []Account{
+		{Commands, CauseCommand, attr.TimeCommandsMS, true},
+		{Plugins, CausePlugin, attr.TimePluginsMS, true},
+		{Between, CauseRuntime, attr.TimeBetweenRunsMS, true},
+		{Unexplained, CauseUnexplained, attr.TimeUnexplainedMS, true},
+		{Locks, CauseLock, attr.TimeLocksMS, false},
+		{KernelLocks, CauseKernelLock, attr.TimeKernelLocksMS, false},
+		{Network, CauseNetwork, attr.TimeNetworkMS, false},
+		{SystemCalls, CauseSystemCall, attr.TimeSystemCallsMS, false},
+		{Halts, CauseHalted, attr.TimeStoppedMS, false},
+		{DAD, CauseDAD, attr.TimeDADMS, false},
+		{Agents, CauseAgent, attr.TimeAgentMS, false},
+		{Sleep, CauseSleep, attr.TimeSleepMS, false},
+		{Waiting, CauseUnexplained, attr.TimeWaitingMS, false},
+		{Unconfirmed, CauseUnexplained, attr.TimeUnconfirmedMS, false},
+	}
+}
+
+// Cause returns the cause of an account; CauseUnexplained of an unknown kind.
 func (k PartKind) Cause() Cause {
-	switch k {
-	case Locks:
-		return CauseLock
-	case KernelLocks:
-		return CauseKernelLock
-	case Network:
-		return CauseNetwork
-	case SystemCalls:
-		return CauseSystemCall
-	case DAD:
-		return CauseDAD
-	case Agents:
-		return CauseAgent
-	case Halts:
-		return CauseHalted
-	case Sleep:
-		return CauseSleep
-	case Commands:
-		return CauseCommand
-	case Plugins:
-		return CausePlugin
-	case Between:
-		return CauseRuntime
+	for _, a := range Accounts() {
+		if a.Kind == k {
+			return a.Cause
+		}
 	}
 	return CauseUnexplained
 }

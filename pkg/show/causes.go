@@ -184,34 +184,12 @@ func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.C
 	return causes
 }
 
+// kindOf is the kind of parts whose time an attribute has; unexplained if it is none's.
 func kindOf(part attribute.Key) judge.PartKind {
-	switch part {
-	case attr.TimeCommandsMSKey:
-		return judge.Commands
-	case attr.TimePluginsMSKey:
-		return judge.Plugins
-	case attr.TimeBetweenRunsMSKey:
-		return judge.Between
-	case attr.TimeLocksMSKey:
-		return judge.Locks
-	case attr.TimeKernelLocksMSKey:
-		return judge.KernelLocks
-	case attr.TimeNetworkMSKey:
-		return judge.Network
-	case attr.TimeSystemCallsMSKey:
-		return judge.SystemCalls
-	case attr.TimeStoppedMSKey:
-		return judge.Halts
-	case attr.TimeDADMSKey:
-		return judge.DAD
-	case attr.TimeAgentMSKey:
-		return judge.Agents
-	case attr.TimeSleepMSKey:
-		return judge.Sleep
-	case attr.TimeWaitingMSKey:
-		return judge.Waiting
-	case attr.TimeUnconfirmedMSKey:
-		return judge.Unconfirmed
+	for _, a := range judge.Accounts() {
+		if a.Time(0).Key == part {
+			return a.Kind
+		}
 	}
 	return judge.Unexplained
 }

@@ -68,33 +68,6 @@ func aboutCall(call *model.Call) []attribute.KeyValue {
 	)
 }
 
-// timed are the attributes for the parts of a call's wall time, which partition it. One that is
-// absent took no time; the first four are always there.
-func timed() []timedPart {
-	return []timedPart{
-		{judge.Commands, attr.TimeCommandsMS, true},
-		{judge.Plugins, attr.TimePluginsMS, true},
-		{judge.Between, attr.TimeBetweenRunsMS, true},
-		{judge.Unexplained, attr.TimeUnexplainedMS, true},
-		{judge.Locks, attr.TimeLocksMS, false},
-		{judge.KernelLocks, attr.TimeKernelLocksMS, false},
-		{judge.Network, attr.TimeNetworkMS, false},
-		{judge.SystemCalls, attr.TimeSystemCallsMS, false},
-		{judge.Halts, attr.TimeStoppedMS, false},
-		{judge.DAD, attr.TimeDADMS, false},
-		{judge.Agents, attr.TimeAgentMS, false},
-		{judge.Sleep, attr.TimeSleepMS, false},
-		{judge.Waiting, attr.TimeWaitingMS, false},
-		{judge.Unconfirmed, attr.TimeUnconfirmedMS, false},
-	}
-}
-
-type timedPart struct {
-	kind   judge.PartKind
-	key    func(time.Duration) attribute.KeyValue
-	always bool
-}
-
 func aboutTime(c *judge.Call) []attribute.KeyValue {
 	sums := map[judge.PartKind]time.Duration{}
 	commands := 0
@@ -105,9 +78,9 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 		}
 	}
 	var kvs []attribute.KeyValue
-	for _, part := range timed() {
-		if d := sums[part.kind]; part.always || d > 0 {
-			kvs = append(kvs, part.key(d))
+	for _, part := range judge.Accounts() {
+		if d := sums[part.Kind]; part.Always || d > 0 {
+			kvs = append(kvs, part.Time(d))
 		}
 	}
 	kvs = append(kvs, attr.Commands(commands))
