@@ -278,9 +278,13 @@ lint: tools-lint ## run the linters
 generate: debian-generate ## compile the BPF programs (clang), write the attributes' constants and tables
 	go generate ./pkg/attr ./pkg/probe/kernel
 
+.PHONY: options
+options: ## write cniscope.toml, docs/options.md and the chart's schema of options from pkg/config
+	go generate ./pkg/config
+
 .PHONY: drift
-drift: generate chart ## check that what is generated and committed is what the source gives
-	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md examples/kubernetes configs/helm
+drift: generate options chart ## check that what is generated and committed is what the source gives
+	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md docs/options.md configs/cniscope.toml examples/kubernetes configs/helm
 	@# What builds a release requires what the program does.
 	for module in . configs/release; do (cd "$$module" && GOWORK=off go mod tidy -diff) || exit; done
 

@@ -7,7 +7,7 @@ HELM_KUBE := $(foreach p,chartutil lint/rules,-X helm.sh/helm/v3/pkg/$(p).k8sVer
 $(eval $(call part,helm,about 3 minutes,0,-ldflags "-s -w $(HELM_KUBE)",))
 
 .PHONY: chart tools-helm test-chart
-chart: $(built/helm) ## write examples/kubernetes/cniscope.yaml, the chart's rendering, and the alerts and the dashboard in the chart anew
+chart: options $(built/helm) ## write examples/kubernetes/cniscope.yaml, the chart's rendering, and the alerts and the dashboard in the chart anew
 	@mkdir -p bin
 	@cp examples/prometheus/alerts.yaml $(CHART)/files/alerts.yaml
 	@cp examples/grafana/cniscope.json $(CHART)/files/dashboard.json

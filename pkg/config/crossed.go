@@ -19,9 +19,6 @@ func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 	faults := map[string]*fault{}
 	has := func(key string) bool { _, ok := set[key]; return ok }
 
-	if (has("limits.settle") || has("limits.max_hold")) && o.Limits.MaxHold <= o.Limits.Settle {
-		faults["limits.max_hold"] = wrong("make it longer than limits.settle ("+short(o.Limits.Settle)+")", "%s is too short", short(o.Limits.MaxHold))
-	}
 	if has("probe.rootless") && o.Probe.Rootless && len(o.Probe.Callers) == 0 {
 		faults["probe.rootless"] = wrong("name the runtime's program in probe.callers", "does nothing alone")
 	}
@@ -29,7 +26,13 @@ func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 		faults[key] = f
 	}
 	maps.Copy(faults, o.Export.OTLP.crossed(has))
-	maps.Copy(faults, o.only(has))
+	if o.system == Windows {
+		for _, opt := range Windows.settable() {
+			if opt.tag.Get("linux") == "only" && has(opt.key) && opt.toml(opt.of(&o).Interface()) != opt.written() {
+				faults[opt.key] = wrong("remove it", "is for Linux: on Windows there is none")
+			}
+		}
+	}
 	here := o.system == Here() // another system's files are not to be had
 	maps.Copy(faults, o.Metrics.crossed(has, here))
 	if here && len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
@@ -49,7 +52,8 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
 		return faults
 	}
 	if has(otlp+"insecure") && o.Insecure && strings.HasPrefix(o.Endpoint, "https://") {
-		faults[otlp+"insecure"] = wrong("remove it, or write http:// there", "says plain text, but the endpoint says https://")
+		const what = "says plain text, but the endpoint says https://"
+		faults[otlp+"insecure"] = wrong("remove it, or write http:// there", what)
 	}
 	_, plain := o.Target()
 	for key, file := range map[string]string{"ca": o.CA, "cert": o.Cert, "key": o.Key} {
@@ -81,7 +85,8 @@ func (o Options) relayLoop(has func(string) bool) (string, *fault) {
 // unwise returns what is valid and still unwise, by option. It looks up names, until ctx is done.
 func (o Options) unwise(ctx context.Context) map[string]*fault {
 	found := map[string]*fault{}
-	for key, endpoint := range map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream} {
+	endpoints := map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream}
+	for key, endpoint := range endpoints {
 		if what, remedy := WrongPort(endpoint); what != "" {
 			found[key] = wrong(remedy, "%s", what)
 		}
@@ -146,7 +151,8 @@ func lookUp(ctx context.Context, host string) []netip.Addr {
 		return []netip.Addr{a.Unmap().WithZone("")}
 	}
 	// RFC 6761, 6.3: it is never anybody else.
-	if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") {
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 	}
 	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)

@@ -17,7 +17,7 @@ import (
 func FromEnvironment(getenv func(string) string, hostname string) (Options, error) {
 	o := Default()
 	o.Resource.Node = hostname
-	e := environment{getenv: getenv, options: o.byKey()}
+	e := environment{getenv: getenv, into: &o}
 	e.set("resource.node", verbatim, "NODE_NAME")
 	e.endpoint()
 	e.otlp("INSECURE", "insecure", func(s string) any { return strings.EqualFold(s, "true") })
@@ -32,7 +32,7 @@ func FromEnvironment(getenv func(string) string, hostname string) (Options, erro
 
 type environment struct {
 	getenv   func(string) string
-	options  map[string]option
+	into     *Options
 	problems Problems
 }
 
@@ -53,8 +53,18 @@ func (e *environment) set(key string, decode func(string) any, names ...string) 
 	if value == "" {
 		return
 	}
-	for _, f := range e.options[key].set(decode(value)) {
-		e.report(name+f.under, f.what, f.remedy)
+	e.assign(key, decode(value), name)
+}
+
+// assign gives an option the value of a variable.
+func (e *environment) assign(key string, value any, variable string) {
+	for _, opt := range e.into.system.settable() {
+		if opt.key != key {
+			continue
+		}
+		for _, f := range opt.set(e.into, value) {
+			e.report(variable+f.under, f.what, f.remedy)
+		}
 	}
 }
 
@@ -75,19 +85,19 @@ func (e *environment) endpoint() {
 	protocol, said := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	switch path := (OTLP{Endpoint: value}).Path(); {
 	case protocol == "" && path != "":
-		e.report(from, "has a path: OTLP over gRPC has none", `set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
+		e.report(from, "has a path: OTLP over gRPC has none",
+			`set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
 		return
 	case protocol != "" && protocol != "grpc" && protocol != "http/protobuf":
-		e.report(said, quoted(protocol)+" is not supported", "set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
+		e.report(said, quoted(protocol)+" is not supported",
+			"set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
 		return
 	case protocol == "grpc" && path != "":
 		value = strings.TrimSuffix(value, path) // gRPC knows no path (specification, the same)
 	case protocol == "http/protobuf" && (from == name || path == ""):
 		value = strings.TrimSuffix(value, "/") + "/v1/traces"
 	}
-	for _, f := range e.options["export.otlp.endpoint"].set(value) {
-		e.report(from+f.under, f.what, f.remedy)
-	}
+	e.assign("export.otlp.endpoint", value, from)
 }
 
 func (e *environment) report(name, what, remedy string) {

@@ -51,7 +51,8 @@ func (o OTLP) files(on disk.FS) map[string]*fault {
 		faults["key"] = wrong("set cert too, the key's certificate", "is there without a certificate")
 	case o.Cert != "":
 		if _, err := readPair(on, o.Cert, o.Key); err != nil {
-			faults["cert"] = wrong("name the readable PEM files of a certificate, in cert, and of its private key, in key", "%v", err)
+			const remedy = "name the readable PEM files of a certificate, in cert, and of its private key, in key"
+			faults["cert"] = wrong(remedy, "%v", err)
 		}
 	}
 	return faults

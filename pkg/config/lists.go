@@ -3,177 +3,190 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// listOf is a list of at most most items of one kind, in the order they are written. remedy
-// says how to write one.
-func listOf[T any](item kind[T], most int, remedy string) kind[[]T] {
-	return kind[[]T]{
-		parse: func(v any) (all []T, faults []*fault) {
+// listOf is a list of up to most items, in the order they are written. remedy says how to write one.
+func listOf(t reflect.Type, item value, most int64, remedy string) value {
+	return value{
+		parse: func(v any) (any, []*fault) {
+			all := reflect.Zero(t)
 			items, ok := v.([]any)
 			switch {
 			case !ok:
 				return nil, []*fault{wrong(remedy, "is %s, not a list", typeName(v))}
-			case len(items) > most:
+			case int64(len(items)) > most:
 				return nil, []*fault{wrong(fmt.Sprintf("write %d at most", most), "has %d items", len(items))}
 			}
+			var faults []*fault
 			for i, v := range items {
-				t, f := item.parse(v)
-				all, faults = append(all, t), append(faults, below(index(i), f)...)
+				one, f := item.parse(v)
+				if faults = append(faults, below(index(i), f)...); len(faults) == 0 {
+					all = reflect.Append(all, reflect.ValueOf(one))
+				}
 			}
-			return all, faults
+			return all.Interface(), faults
 		},
-		toml: func(all []T) string {
-			parts := make([]string, len(all))
-			for i, t := range all {
-				parts[i] = item.toml(t)
+		toml: func(v any) string {
+			all := reflect.ValueOf(v)
+			parts := make([]string, all.Len())
+			for i := range parts {
+				parts[i] = item.toml(all.Index(i).Interface())
 			}
 			return "[" + strings.Join(parts, ", ") + "]"
 		},
+		possible: fmt.Sprintf("up to %d of: %s", most, item.possible),
+		schema:   fmt.Sprintf(`{"type": "array", "items": %s, "maxItems": %d}`, item.schema, most),
 	}
 }
 
-// patterns are up to most of an item that is itself a pattern.
-func patterns(item kind[string], most int) kind[[]string] {
-	return listOf(item, most, fmt.Sprintf(`write up to %d of them, as ["one", "another"]`, most))
-}
-
-// someOf is any number of words of a closed set, in the set's order.
-func someOf(set ...string) kind[[]string] {
+// someOf is any number of words of a set, in the set's order.
+func someOf(t reflect.Type, set []string) value {
 	remedy := "write any of " + quotedList(set) + " between [ and ]"
-	k := listOf(word(remedy, set), 16, remedy)
-	parse := k.parse
-	k.parse = func(v any) (inOrder []string, faults []*fault) {
+	all := listOf(t, oneOf(remedy, set), 16, remedy)
+	parse := all.parse
+	all.parse = func(v any) (any, []*fault) {
 		chosen, faults := parse(v)
+		if len(faults) > 0 {
+			return nil, faults
+		}
+		var inOrder []string
 		for _, s := range set {
-			if slices.Contains(chosen, s) {
+			if slices.Contains(chosen.([]string), s) {
 				inOrder = append(inOrder, s)
 			}
 		}
-		return inOrder, faults
+		return inOrder, nil
 	}
-	return k
+	all.possible = "any of " + strings.Join(set, ", ")
+	all.schema = `{"type": "array", "items": {"enum": [` + quotedList(set) + `]}, "uniqueItems": true}`
+	return all
 }
 
-// maxRules bounds a list of rules: each is tried for everything it may match.
-const maxRules = 100
-
-// slowRules is the list [[slow.rule]].
-func slowRules() kind[[]Rule] {
-	return rules("slow.rule", "command", pattern("iptables*"), "threshold", duration(shortest, longest),
-		func(command string, threshold time.Duration) Rule { return Rule{command, threshold} },
-		func(r Rule) (string, time.Duration) { return r.Command, r.Threshold })
-}
-
-// namespaceRules is the list [[sampling.rule]].
-func namespaceRules() kind[[]NamespaceRule] {
-	return rules("sampling.rule", "namespace", pattern("kube-*"), "ratio", ratio(),
-		func(namespace string, ratio float64) NamespaceRule { return NamespaceRule{namespace, ratio} },
-		func(r NamespaceRule) (string, float64) { return r.Namespace, r.Ratio })
-}
-
-// rules is a list of tables, [[section]], each with two keys: what it matches, and what then holds.
-func rules[A, B, R any](section, first string, a kind[A], second string, b kind[B],
-	join func(A, B) R, split func(R) (A, B),
-) kind[[]R] {
-	remedy := fmt.Sprintf("write [[%s]] above %s = … and %s = …", section, first, second)
-	both := fmt.Sprintf("a rule has %s and %s", first, second)
-	return listOf(kind[R]{
-		parse: func(v any) (r R, faults []*fault) {
+// rules is a list of tables, [[section]]. Each has a key for each field of the list's type.
+func rules(list reflect.Type, s spec, most int64) value {
+	t := list.Elem()
+	var keys, properties, assignments, possible []string
+	values := map[string]value{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := f.Tag.Get("key")
+		values[key] = valueOf(f.Type, spec{key: s.key, tag: f.Tag, system: s.system, check: f.Tag.Get("is")})
+		keys = append(keys, key)
+		assignments = append(assignments, key+" = …")
+		possible = append(possible, key+": "+values[key].possible)
+		properties = append(properties, quote(key)+": "+values[key].schema)
+	}
+	remedy := fmt.Sprintf("write [[%s]] above %s", s.key, strings.Join(assignments, " and "))
+	both := "a rule has " + strings.Join(keys, " and ")
+	rule := value{
+		parse: func(v any) (any, []*fault) {
 			table, ok := v.(map[string]any)
 			if !ok {
-				return r, []*fault{wrong(remedy, "is %s", typeName(v))}
+				return nil, []*fault{wrong(remedy, "is %s", typeName(v))}
 			}
+			var faults []*fault
 			for _, key := range slices.Sorted(maps.Keys(table)) {
-				if key != first && key != second {
-					f := wrong(suggest(key, []string{first, second}, both), "is not an option")
+				if !slices.Contains(keys, key) {
+					f := wrong(suggest(key, keys, both), "is not an option")
 					faults = append(faults, below("."+bare(key), []*fault{f})...)
 				}
 			}
-			x, faultsOfFirst := ruleKey(table, first, a, both)
-			y, faultsOfSecond := ruleKey(table, second, b, both)
-			return join(x, y), slices.Concat(faults, faultsOfFirst, faultsOfSecond)
+			r := reflect.New(t).Elem()
+			for i, key := range keys {
+				v, ok := table[key]
+				if !ok {
+					faults = append(faults, wrong(both, "%s is missing", key))
+					continue
+				}
+				one, f := values[key].parse(v)
+				if faults = append(faults, below("."+key, f)...); len(f) == 0 {
+					r.Field(i).Set(reflect.ValueOf(one))
+				}
+			}
+			return r.Interface(), faults
 		},
-		toml: func(r R) string {
-			x, y := split(r)
-			return fmt.Sprintf("{ %s = %s, %s = %s }", first, a.toml(x), second, b.toml(y))
+		toml: func(v any) string {
+			var parts []string
+			for i, key := range keys {
+				parts = append(parts, key+" = "+values[key].toml(reflect.ValueOf(v).Field(i).Interface()))
+			}
+			return "{ " + strings.Join(parts, ", ") + " }"
 		},
-	}, maxRules, remedy)
-}
-
-// ruleKey reads one key of a rule. remedy says which keys a rule has.
-func ruleKey[T any](table map[string]any, key string, k kind[T], remedy string) (t T, faults []*fault) {
-	v, ok := table[key]
-	if !ok {
-		return t, []*fault{wrong(remedy, "%s is missing", key)}
+		possible: "{ " + strings.Join(possible, ", ") + " }",
+		schema: `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") +
+			`}, "required": [` + quotedList(keys) + `]}`,
 	}
-	t, faults = k.parse(v)
-	return t, below("."+key, faults)
+	return listOf(list, rule, most, remedy)
 }
 
 // entries reads a table of strings. Tables in it are dotted keys that were written without quotes:
 // service.name = "x" is TOML for a table service. Values never get into an error.
-func entries(most int, check func(key, value string) *fault) func(any) (map[string]string, []*fault) {
-	return func(v any) (map[string]string, []*fault) {
-		table, ok := v.(map[string]any)
-		if !ok {
-			return nil, []*fault{wrong(`write { name = "text" }`, "is %s, not a table", typeName(v))}
-		}
-		if len(table) == 0 {
-			return nil, nil
-		}
-		found := make(map[string]string)
-		var faults []*fault
-		report := func(at string, f *fault) {
-			f.under = at
-			faults = append(faults, f)
-		}
-		var walk func(table map[string]any, prefix, at string, depth int)
-		walk = func(table map[string]any, prefix, at string, depth int) {
-			for _, k := range slices.Sorted(maps.Keys(table)) {
-				key, at := prefix+k, at+"."+bare(k)
-				switch v := table[k].(type) {
-				case map[string]any:
-					if depth == maxParts {
-						report(at, wrong("use fewer dots", "has too many parts"))
-						continue
-					}
-					walk(v, key+".", at, depth+1)
-				case string:
-					if _, twice := found[key]; twice {
-						report(at, wrong("take one of them out", "is there twice, with and without quotes"))
-					} else if f := check(key, v); f != nil {
-						report(at, f)
-					}
-					found[key] = v
-				default:
-					report(at, wrong("write it in quotes", "is %s, not text", typeName(v)))
+func entries(v any, most int, check func(key, value string) *fault) (map[string]string, []*fault) {
+	table, ok := v.(map[string]any)
+	if !ok {
+		return nil, []*fault{wrong(`write { name = "text" }`, "is %s, not a table", typeName(v))}
+	}
+	found := make(map[string]string)
+	var faults []*fault
+	report := func(at string, f *fault) { faults = append(faults, below(at, []*fault{f})...) }
+	var walk func(table map[string]any, prefix, at string, depth int)
+	walk = func(table map[string]any, prefix, at string, depth int) {
+		for _, k := range slices.Sorted(maps.Keys(table)) {
+			key, at := prefix+k, at+"."+bare(k)
+			switch v := table[k].(type) {
+			case map[string]any:
+				if depth == maxParts {
+					report(at, wrong("use fewer dots", "has too many parts"))
+					continue
 				}
+				walk(v, key+".", at, depth+1)
+			case string:
+				if _, twice := found[key]; twice {
+					report(at, wrong("take one of them out", "is there twice, with and without quotes"))
+				} else if f := check(key, v); f != nil {
+					report(at, f)
+				}
+				found[key] = v
+			default:
+				report(at, wrong("write it in quotes", "is %s, not text", typeName(v)))
 			}
 		}
-		walk(table, "", "", 1)
-		if len(found) > most {
-			faults = append(faults, wrong(fmt.Sprintf("%d at most", most), "has %d entries", len(found)))
-		}
-		return found, faults
 	}
+	walk(table, "", "", 1)
+	if len(found) > most {
+		faults = append(faults, wrong(fmt.Sprintf("%d at most", most), "has %d entries", len(found)))
+	}
+	return found, faults
 }
 
-// written is a table of strings as TOML: { a = "b" }.
-func written[T any](table map[string]T, value func(T) string) string {
-	if len(table) == 0 {
-		return "{}"
+// tables is a table of texts as TOML: { a = "b" }. read never returns an empty one.
+func tables[T any](read func(any) (map[string]T, []*fault), text func(T) string, possible string) value {
+	return value{
+		parse: func(v any) (any, []*fault) {
+			table, faults := read(v)
+			if len(table) == 0 {
+				table = nil
+			}
+			return table, faults
+		},
+		toml: func(v any) string {
+			table := v.(map[string]T)
+			if len(table) == 0 {
+				return "{}"
+			}
+			var parts []string
+			for _, k := range slices.Sorted(maps.Keys(table)) {
+				parts = append(parts, bare(k)+" = "+quote(text(table[k])))
+			}
+			return "{ " + strings.Join(parts, ", ") + " }"
+		},
+		possible: possible, schema: `{"$ref": "#/definitions/texts"}`,
 	}
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(table)) {
-		parts = append(parts, bare(k)+" = "+value(table[k]))
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
 // Bounds of what every span or request carries.
@@ -193,9 +206,9 @@ var own = map[string]string{
 }
 
 // attributes is a table of resource attributes.
-func attributes() kind[map[string]string] {
-	return kind[map[string]string]{
-		parse: entries(maxAttributes, func(key, value string) *fault {
+func attributes() value {
+	return tables(func(v any) (map[string]string, []*fault) {
+		return entries(v, maxAttributes, func(key, value string) *fault {
 			if remedy, ok := own[key]; ok {
 				return wrong(remedy, "cannot be set here")
 			}
@@ -203,33 +216,23 @@ func attributes() kind[map[string]string] {
 				return wrong(`write a name, as "deployment.environment.name"`, "is not a name")
 			}
 			return printable(value, textLength)
-		}),
-		toml: func(table map[string]string) string { return written(table, quote) },
-	}
+		})
+	}, func(s string) string { return s }, fmt.Sprintf("up to %d names with their text", maxAttributes))
 }
 
 // headers is a table of gRPC metadata.
-func headers() kind[map[string]Secret] {
-	read := entries(maxHeaders, checkHeader)
-	return kind[map[string]Secret]{
-		parse: func(v any) (map[string]Secret, []*fault) {
-			table, faults := read(v)
-			if table == nil {
-				return nil, faults
-			}
-			secrets := make(map[string]Secret, len(table))
-			for k, v := range table {
-				secrets[strings.ToLower(k)] = NewSecret(v)
-			}
-			if len(secrets) < len(table) {
-				faults = append(faults, wrong("take one of them out", "has the same name twice, in upper and lower case"))
-			}
-			return secrets, faults
-		},
-		toml: func(table map[string]Secret) string {
-			return written(table, func(s Secret) string { return quote(s.String()) })
-		},
-	}
+func headers() value {
+	return tables(func(v any) (map[string]Secret, []*fault) {
+		table, faults := entries(v, maxHeaders, checkHeader)
+		secrets := make(map[string]Secret, len(table))
+		for k, v := range table {
+			secrets[strings.ToLower(k)] = NewSecret(v)
+		}
+		if len(secrets) < len(table) {
+			faults = append(faults, wrong("take one of them out", "has the same name twice, in upper and lower case"))
+		}
+		return secrets, faults
+	}, Secret.String, fmt.Sprintf("up to %d names with their text", maxHeaders))
 }
 
 // checkHeader refuses what gRPC would refuse at every single request (PROTOCOL-HTTP2, "Custom-Metadata").

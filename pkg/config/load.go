@@ -1,12 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +46,7 @@ func (s Source) Load() (Options, error) {
 		case err != nil:
 			return s.Base, fmt.Errorf("options: %w", err)
 		default:
-			if o, err = o.overlay(disk.Or(s.Disk), s.Path, data); err != nil {
+			if o, _, err = o.overlay(disk.Or(s.Disk), s.Path, data); err != nil {
 				return s.Base, err
 			}
 		}
@@ -51,7 +54,7 @@ func (s Source) Load() (Options, error) {
 	if s.Text == "" {
 		return o, nil
 	}
-	o, err := o.overlay(disk.Or(s.Disk), textName, []byte(s.Text))
+	o, _, err := o.overlay(disk.Or(s.Disk), textName, []byte(s.Text))
 	if err != nil {
 		return s.Base, err
 	}
@@ -73,20 +76,20 @@ func Load(path string) (Options, error) {
 // lookupTime bounds the lookup of names for a warning.
 const lookupTime = 2 * time.Second
 
-// Warnings returns which options are valid and still unwise, each with its place in the file.
+// Warnings returns which options are valid and still unwise, or of a former version, each with its place in the file.
 // It looks up names, for lookupTime at most; ctx ends that.
 func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	var at positions
-	if data, err := readFile(disk.Or(s.Disk), s.Path); err == nil {
-		at = locate(data)
-	}
-	var all Problems
+	on := disk.Or(s.Disk)
+	data, _ := readFile(on, s.Path) // what cannot be read has no place in it
+	_, all, _ := s.Base.overlay(on, s.Path, data)
+	_, ofText, _ := s.Base.overlay(on, textName, []byte(s.Text))
+	at := locate(data)
 	for key, f := range o.unwise(ctx) {
 		all = append(all, f.at(s.Path, at, key))
 	}
-	return all.sorted()
+	return append(all, ofText...).sorted()
 }
 
 // Parse returns the options of a text on top of the defaults. name is what errors call the text. The error is
@@ -98,45 +101,51 @@ func Parse(name string, data []byte) (Options, error) {
 // Overlay returns o with what the text sets on top; what the text is silent about
 // stays as it is in o. The error is Problems, and then the options are o.
 func (o Options) Overlay(name string, data []byte) (Options, error) {
-	return o.overlay(disk.System{}, name, data)
+	next, _, err := o.overlay(disk.System{}, name, data)
+	return next, err
 }
 
-// overlay is Overlay, where the files that options name are on a disk.
-func (o Options) overlay(on disk.FS, name string, data []byte) (Options, error) {
+// overlay is Overlay, where the files that options name are on a disk. It also returns a warning for each former name.
+func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problems, error) {
 	if len(data) > maxFile {
-		return o, Problems{{
+		return o, nil, Problems{{
 			Source: name,
 			What:   fmt.Sprintf("has %d bytes", len(data)),
 			Remedy: fmt.Sprintf("shorten it to %s", binarySize(maxFile)),
 		}}
 	}
 	// Some editors begin every file with a byte order mark; TOML has none.
-	if len(data) >= 3 && string(data[:3]) == "\ufeff" {
-		data = data[3:]
-	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var tree map[string]any
 	if err := toml.Unmarshal(data, &tree); err != nil {
-		return o, Problems{syntax(name, data, err)}
+		return o, nil, Problems{syntax(name, data, err)}
 	}
 	next := o
-	r := reader{name: name, at: locate(data), options: next.byKey(), known: allKeys()}
+	r := reader{name: name, at: locate(data), into: &next, options: map[string]option{}, former: o.system.former()}
+	for _, opt := range o.system.settable() {
+		r.options[opt.key] = opt
+		r.known = append(r.known, opt.key)
+	}
 	r.table("", tree)
 	for key, f := range crossed(on, next, r.at) {
 		r.report(key, f)
 	}
 	if err := r.problems.err(); err != nil {
-		return o, err
+		return o, r.warnings, err
 	}
-	return next, nil
+	return next, r.warnings, nil
 }
 
 // reader puts a decoded tree into the options, and collects what does not fit.
 type reader struct {
 	name     string
 	at       positions
+	into     *Options
 	options  map[string]option
-	known    []string
+	known    []string // their keys, in order
+	former   map[string]former
 	problems Problems
+	warnings Problems
 }
 
 func (r *reader) table(path string, tree map[string]any) {
@@ -144,18 +153,20 @@ func (r *reader) table(path string, tree map[string]any) {
 		key, v := join(path, k), tree[k]
 		sub, isTable := v.(map[string]any)
 		opt, known := r.options[key]
-		now, former := renamed[key]
+		was, isFormer := r.former[key]
 		switch {
 		case known:
-			for _, f := range opt.set(v) {
-				r.report(key, f)
+			r.report(key, opt.set(r.into, v)...)
+		case isFormer:
+			r.warnings = append(r.warnings, was.warning().at(r.name, r.at, key))
+			if _, both := r.at[was.now]; was.same && !both {
+				r.report(key, r.options[was.now].set(r.into, v)...)
 			}
-		case former:
-			r.report(key, formerName(now))
 		case !r.isSection(key):
 			r.report(key, unknown(key, isTable, r.known))
 		case !isTable:
-			r.report(key, wrong("write ["+key+"] on a line of its own, its options below it", "is %s, but it is a section", typeName(v)))
+			remedy := "write [" + key + "] on a line of its own, its options below it"
+			r.report(key, wrong(remedy, "is %s, but it is a section", typeName(v)))
 		default:
 			r.table(key, sub)
 		}
@@ -164,36 +175,119 @@ func (r *reader) table(path string, tree map[string]any) {
 
 // isSection reports whether any option, former ones included, is in a section or in one below it.
 func (r *reader) isSection(section string) bool {
-	all := slices.Concat(r.known, slices.Collect(maps.Keys(renamed)))
+	all := slices.Concat(r.known, slices.Collect(maps.Keys(r.former)))
 	return slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, section+".") })
 }
 
-// unknown describes a key that is neither an option nor a section: it suggests the known name
-// that it is most likely a slip of, or lists those that could stand in its place.
-func unknown(key string, isTable bool, known []string) *fault {
-	section, _ := splitKey(key)
-	var sections, inSection []string
-	for _, k := range known {
-		s, name := splitKey(k)
-		sections = append(sections, s)
-		if s == section {
-			inSection = append(inSection, name)
-		}
+func (r *reader) report(key string, faults ...*fault) {
+	for _, f := range faults {
+		r.problems = append(r.problems, f.at(r.name, r.at, key))
 	}
-	sections = slices.Compact(sections)
-	others, what := "["+section+"] has "+strings.Join(inSection, ", "), "is not an option"
-	if len(inSection) == 0 || isTable {
-		others = "the sections are " + strings.Join(sections, ", ")
-	}
-	if isTable {
-		what = "is not a section"
-	}
-	if advice, ok := foreign[key]; ok {
-		return wrong(advice, "%s", what)
-	}
-	return wrong(suggest(key, append(sections, known...), others), "%s", what)
 }
 
-func (r *reader) report(key string, f *fault) {
-	r.problems = append(r.problems, f.at(r.name, r.at, key))
+// option is one option of Options.
+type option struct {
+	spec
+	value
+	index  []int  // of its field
+	live   bool   // takes effect while cniscope runs
+	record string // its key in a recording's header; empty if it is in none
+	chart  bool   // users of the chart set it
+	usual  any    // its default
+}
+
+// of returns the option's field of o.
+func (opt option) of(o *Options) reflect.Value {
+	return reflect.ValueOf(o).Elem().FieldByIndex(opt.index)
+}
+
+// set gives the option of o what TOML decoded, or returns what is wrong with it.
+func (opt option) set(o *Options, decoded any) []*fault {
+	v, faults := opt.parse(decoded)
+	if len(faults) == 0 {
+		opt.of(o).Set(reflect.ValueOf(v))
+	}
+	return faults
+}
+
+// fixed returns the version since which an option has no effect; empty if it has one.
+func (opt option) fixed() string { return opt.tag.Get("fixed") }
+
+// options returns every option as the tags of Options describe it, in the order of the file.
+func (s System) options() []option {
+	root := option{spec: spec{system: s}, chart: true}
+	return root.below(reflect.TypeFor[Options]())
+}
+
+// settable returns the options that a file may set.
+func (s System) settable() []option {
+	return slices.DeleteFunc(s.options(), func(opt option) bool { return opt.fixed() != "" })
+}
+
+// below returns the options of a section, which is itself described as an option.
+func (opt option) below(section reflect.Type) (all []option) {
+	for i := range section.NumField() {
+		f := section.Field(i)
+		if !f.IsExported() {
+			continue // the system
+		}
+		next := opt
+		next.tag, next.index = f.Tag, append(slices.Clone(opt.index), i)
+		next.key = strings.TrimPrefix(opt.key+"."+f.Tag.Get("key"), ".")
+		if reload, ok := f.Tag.Lookup("reload"); ok {
+			next.live = reload == "live"
+		}
+		next.record = f.Tag.Get("record")
+		next.chart = opt.chart && f.Tag.Get("chart") != "-"
+		if f.Type.Kind() == reflect.Struct {
+			all = append(all, next.below(f.Type)...)
+			continue
+		}
+		if next.record != "" && opt.record != "" && !strings.Contains(next.record, ".") {
+			next.record = opt.record + "." + next.record
+		}
+		next.check = f.Tag.Get("is")
+		next.defaultValue = next.system.defaultOf(next.key, f.Tag.Get("default"))
+		next.words = next.system.wordsOf(next.key, f.Tag.Get("oneof"))
+		next.value = valueOf(f.Type, next.spec)
+		next.usual = reflect.Zero(f.Type).Interface()
+		if next.defaultValue != "" {
+			var faults []*fault
+			if next.usual, faults = next.parse(decoded(next.defaultValue, f.Type.Kind())); len(faults) > 0 {
+				panic(next.key + ": its default " + faults[0].what)
+			}
+		}
+		all = append(all, next)
+	}
+	return all
+}
+
+// Default returns the options of an empty file in an empty environment, on this system.
+func Default() Options { return DefaultFor(Here()) }
+
+// DefaultFor is Default on another system.
+func DefaultFor(on System) Options {
+	o := Options{system: on}
+	for _, opt := range on.options() {
+		opt.of(&o).Set(reflect.ValueOf(opt.usual))
+	}
+	return o
+}
+
+// decoded is a default as TOML would decode it for a field of a kind.
+func decoded(text string, kind reflect.Kind) any {
+	switch kind {
+	case reflect.Bool:
+		return text == "true"
+	case reflect.Int, reflect.Float64:
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
+	case reflect.Slice:
+		var items []any
+		for _, word := range strings.Fields(text) {
+			items = append(items, word)
+		}
+		return items
+	}
+	return text
 }

@@ -24,11 +24,13 @@ func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*f
 		return faults
 	}
 	if m.HealthListen != "" && m.HealthListen == m.Listen && !anyPort(m.Listen) && has(metricsKey+"health_listen") {
-		faults[metricsKey+"health_listen"] = wrong(`write another port, as "127.0.0.1:9472"; listen has /healthz and /readyz anyway`, "is the address of listen")
+		faults[metricsKey+"health_listen"] = wrong(
+			`write another port, as "127.0.0.1:9472"; listen has /healthz and /readyz anyway`, "is the address of listen")
 	}
 	if readable && m.WebConfig != "" && has(metricsKey+"web_config") {
 		if _, err := webconfig.Check(m.WebConfig); err != nil {
-			faults[metricsKey+"web_config"] = wrong("see https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md", "%s", err)
+			const remedy = "see https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md"
+			faults[metricsKey+"web_config"] = wrong(remedy, "%s", err)
 		}
 	}
 	return faults
@@ -55,19 +57,26 @@ func (m Metrics) unwise(now time.Time) map[string]*fault {
 	guarded := s.ClientCertificates || s.Users
 	switch open := reachable(m.Listen); {
 	case open && !guarded:
-		found[metricsKey+"listen"] = wrong(`name users or client certificates in web_config, keep others away by a firewall or NetworkPolicy, or listen on "127.0.0.1:9471"`,
-			"anybody who reaches %s can read which plugins and commands this node runs, how often they fail and how long they take", quoted(m.Listen))
+		const remedy = "name users or client certificates in web_config, keep others away by a firewall or NetworkPolicy, " +
+			`or listen on "127.0.0.1:9471"`
+		found[metricsKey+"listen"] = wrong(remedy, "anybody who reaches %s can read which plugins and commands "+
+			"this node runs, how often they fail and how long they take", quoted(m.Listen))
 	case open && !s.TLS:
-		found[metricsKey+"web_config"] = wrong("add tls_server_config to it", "passwords are sent in plain text to %s: anybody on the way can read them", quoted(m.Listen))
+		found[metricsKey+"web_config"] = wrong("add tls_server_config to it",
+			"passwords are sent in plain text to %s: anybody on the way can read them", quoted(m.Listen))
 	}
 	switch {
 	case s.Exposed != "":
-		found[metricsKey+"web_config"] = wrong("chmod o-r "+s.Exposed, "any user of this node can read the private key %s", quoted(s.Exposed))
+		found[metricsKey+"web_config"] = wrong("chmod o-r "+s.Exposed,
+			"any user of this node can read the private key %s", quoted(s.Exposed))
 	case s.TLS && now.After(s.Expires):
-		found[metricsKey+"web_config"] = wrong("renew it; it is read again without a restart", "the certificate has expired, on %s: whoever checks it will not connect", s.Expires.UTC().Format(time.DateOnly))
+		found[metricsKey+"web_config"] = wrong("renew it; it is read again without a restart",
+			"the certificate has expired, on %s: a client that checks it will not connect",
+			s.Expires.UTC().Format(time.DateOnly))
 	}
 	if m.HealthListen != "" && reachable(m.HealthListen) && guarded {
-		found[metricsKey+"health_listen"] = wrong(`listen on "127.0.0.1:9472", or the address of the pod if the kubelet asks there`,
+		found[metricsKey+"health_listen"] = wrong(
+			`listen on "127.0.0.1:9472", or the address of the pod if the kubelet asks there`,
 			"anybody who reaches %s can read whether cniscope is well", quoted(m.HealthListen))
 	}
 	return found

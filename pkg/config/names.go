@@ -23,7 +23,8 @@ func nearest(wrong string, known []string) string {
 		switch {
 		case in == section:
 			d = distance(name, its)
-		case its == name && (section == "" || !isSection || strings.HasPrefix(in, section+".") || strings.HasPrefix(section, in+".")):
+		case its == name && (section == "" || !isSection || strings.HasPrefix(in, section+".") ||
+			strings.HasPrefix(section, in+".")):
 			d = min(d, 1)
 		case in == "" || section == "":
 			d = distance(wrong, k)
@@ -86,23 +87,6 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// renamed maps the former name of an option, or of a flag with its dashes, to its present
-// name. Using a former name is an error that names the present one.
-var renamed = map[string]string{
-	"agent":                "probe.agents",
-	"containerd.address":   "runtime.socket",
-	"limits.spans":         "limits.images",
-	"run.dir":              "state.dir",
-	"sampling.annotations": "sampling.annotation_namespaces",
-	"--patience":           "--answer-timeout",
-}
-
-// Renamed returns the present name of what was once called former; ok is false if nothing was.
-func Renamed(former string) (now string, ok bool) {
-	now, ok = renamed[former]
-	return now, ok
-}
-
 // foreign are names that other programs have for what is called otherwise here, or is not there, with
 // what to do.
 var foreign = map[string]string{
@@ -130,17 +114,30 @@ var foreign = map[string]string{
 	"slow.threshold":        "write command, call, agent or lock, each with a time of its own",
 }
 
-// formerName describes the use of a former name, and how to write what took its place.
-func formerName(now string) *fault {
-	section, name := splitKey(now)
-	remedy := "write " + name + " = … in [" + section + "]"
-	switch now {
-	case "probe.agents":
-		remedy = `write agents = ["NAME", …] in [probe]`
-	case "limits.images":
-		remedy += "; what a plugin waits for and changes is bounded by facts"
+// unknown describes a key that is neither an option nor a section: it suggests the known name
+// that it is most likely a slip of, or lists those that could stand in its place.
+func unknown(key string, isTable bool, known []string) *fault {
+	section, _ := splitKey(key)
+	var sections, inSection []string
+	for _, k := range known {
+		s, name := splitKey(k)
+		sections = append(sections, s)
+		if s == section {
+			inSection = append(inSection, name)
+		}
 	}
-	return wrong(remedy, "is now called %s", now)
+	sections = slices.Compact(sections)
+	others, what := "["+section+"] has "+strings.Join(inSection, ", "), "is not an option"
+	if len(inSection) == 0 || isTable {
+		others = "the sections are " + strings.Join(sections, ", ")
+	}
+	if isTable {
+		what = "is not a section"
+	}
+	if advice, ok := foreign[key]; ok {
+		return wrong(advice, "%s", what)
+	}
+	return wrong(suggest(key, append(sections, known...), others), "%s", what)
 }
 
 // splitKey splits an option's name into its section and the name within it.

@@ -2,120 +2,268 @@
 // it is used, reloaded when the file changes.
 //
 // An option comes from, the strongest last: the default, the environment, the file, and the text that NRI's
-// Configure hands over. What each option means is said once, in configs/cniscope.toml; how it is checked is
-// said once, in schema.go. Nothing here acts on an option.
+// Configure hands over. Options says everything about each option, once. configs/cniscope.toml, docs/options.md and
+// the options in the chart's schema are generated from it. Nothing here acts on an option.
 package config
 
+//go:generate go run ./generate ../..
+
 import (
-	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
 )
 
-// Options is every option, checked. Options are values: what Parse, Load and
-// Watch hand out is never changed afterwards.
+// Options is every option, checked. Options are values: what Parse, Load and Watch hand out is never changed
+// afterwards.
+//
+// A field's comment is the option's description for users. Its tags are:
+//
+//	key      the name in the file, below its section's
+//	default  as the file writes it, without quotes; words for a list; empty for the zero value
+//	range    the least and the greatest value; of a list the most items
+//	unit     "bytes" (a size), "bytes, a power of two", or what a number counts
+//	oneof    the possible words
+//	is       the check of a text, see textOf; the items of a list are patterns otherwise
+//	reload   "live": a changed value takes effect in a running cniscope; "restart", the default, after a restart
+//	fixed    the version since which the option has no effect: its default is in force, and setting it is a warning
+//	was      a former name and the version that renamed the option: the former name works, with a warning;
+//	         "anew" if the value is written in another form now: then the former name has no effect
+//	record   the key in a recording's header, whose options a replay uses
+//	linux    "only" if the option has no effect on Windows, whose other defaults are in system.go
+//	chart    "-" if the chart sets the option from other values
+//
+// reload, record and chart of a section hold for its options; record is then the part before the dot.
 type Options struct {
-	Sampling Sampling
-	Slow     Slow
-	Trace    Trace
-	Export   Export
-	Relay    Relay
-	Resource Resource
-	Metrics  Metrics
-	NRI      NRI
-	Runtime  Runtime
-	CNI      CNI
-	Probe    Probe
-	Limits   Limits
-	Leaks    Leaks
-	Log      Log
-	State    State
-	Control  Control
+	// Which operations are exported. An operation is all CNI calls of one pod's network setup,
+	// or of its teardown; cniscope decides when the operation ends.
+	Sampling Sampling `key:"sampling" reload:"live" record:"judge"`
+	// Above which durations something counts as slow. Slow operations are marked, kept and logged.
+	Slow Slow `key:"slow" reload:"live" record:"judge"`
+	// What operations look like as spans.
+	Trace Trace `key:"trace"`
+	// Where finished operations go. Without endpoint and path: nowhere.
+	Export Export `key:"export"`
+	// A receiver for containerd's own spans, for containerd 2.3 and older, which does not pass trace context to
+	// CNI plugins. containerd exports its spans to cniscope, which forwards them unchanged and puts its own spans
+	// below them. containerd 2.4 and later need no relay.
+	Relay Relay `key:"relay"`
+	// What every span says about its node.
+	Resource Resource `key:"resource"`
+	// Prometheus metrics (/metrics) and health for a kubelet (/healthz, /readyz). Every call is counted, also
+	// calls that sampling drops. Without an address nothing listens. Any client that reaches the
+	// address can read which plugins and commands the node runs and how they do, never which pods, unless
+	// web_config restricts access (docs/metrics.md).
+	Metrics Metrics `key:"metrics" chart:"-"`
+	// The container runtime's plugin interface, which names the pod of each sandbox. If it is off or
+	// out of reach, every CNI call is still traced.
+	NRI NRI `key:"nri" chart:"-"`
+	// The container runtime. The process that serves its CRI socket is trusted to start plugins (docs/trust.md);
+	// cniscope asks it for its version and whether the network is ready.
+	Runtime Runtime `key:"runtime" chart:"-"`
+	// The CNI configuration.
+	CNI CNI `key:"cni" chart:"-"`
+	// What cniscope reads from the kernel.
+	Probe Probe `key:"probe"`
+	// Bounds on memory. Data above a bound is dropped, counted and reported.
+	Limits Limits `key:"limits" record:"timeline"`
+	// Stale attachments and leases: an ADD without a DEL, an address of host-local's.
+	Leaks Leaks `key:"leaks"`
+	// cniscope's own log, written to standard error.
+	Log Log `key:"log"`
+	// Files that exist while cniscope runs.
+	State State `key:"state" chart:"-"`
+	// Who may query a running cniscope, besides root over its control socket.
+	Control Control `key:"control" chart:"-"`
 
 	system System // that they are for
 }
 
 // Sampling says which operations are kept once they are over.
 type Sampling struct {
-	Ratio float64         // share of ordinary operations that is kept, 0 to 1
-	Rules []NamespaceRule // the first that matches wins
-	// AnnotationNamespaces are patterns of path.Match for the namespaces in which the
-	// annotation cniscope.dev/sample of a pod counts.
-	AnnotationNamespaces []string
-	// PerSecond is how many operations are kept whole in any second; of what comes on
-	// top only the calls are. 0 is no limit.
-	PerSecond int
-	// Keep names what is kept whatever the ratio says: "slow", "failed", "partial", "hung", "unusual".
-	Keep []string
+	// Share of ordinary operations that is kept: 1.0 all, 0.1 every tenth, 0.0 none.
+	Ratio float64 `key:"ratio" default:"1" range:"0..1" record:"Ratio"`
+	// Other ratios for single namespaces; the first rule that matches wins. A pattern may hold *, ? and [abc].
+	//
+	//	[[sampling.rule]]
+	//	namespace = "kube-*"
+	//	ratio = 0.01
+	Rules []NamespaceRule `key:"rule" range:"..100" record:"Namespaces"`
+	// Patterns for the namespaces whose pods may set their own sampling, by the annotation
+	// cniscope.dev/sample: "always", "never" or a share such as "0.5" (NRI only). The annotation is stronger
+	// than ratio, rule and keep. It is ignored in all other namespaces, because any pod author could hide a
+	// pod or flood the backend.
+	//
+	//	annotation_namespaces = ["team-*"]
+	Annotated []string `key:"annotation_namespaces" range:"..64" record:"Annotations" was:"sampling.annotations 0.2 anew"`
+	// Operations that are kept whole in any second; 0 is no limit. Of further operations, in a
+	// storm, only the spans of the calls are kept (cniscope.reduced).
+	PerSecond int `key:"per_second" default:"5" range:"0..10000" unit:"operations" record:"PerSecond"`
+	// Operations that are kept whatever ratio says: "slow" (longer than a threshold of [slow]), "failed" (a call
+	// failed), "hung" (a call was in progress longer than slow.hung), "partial" (events are missing),
+	// "unusual" (slower than its baseline).
+	Keep []string `key:"keep" default:"slow failed hung partial" oneof:"slow failed hung partial unusual" record:"Keep"`
 }
 
-// NamespaceRule gives the pods of some namespaces a ratio of their own.
+// NamespaceRule gives the pods of some namespaces a ratio of their own. Its names in JSON are those of recordings.
 type NamespaceRule struct {
-	Namespace string  // pattern of path.Match for the pod's namespace
-	Ratio     float64 // share of its ordinary operations that is kept, 0 to 1
+	Namespace string  `key:"namespace" is:"pattern" json:"Pattern"`
+	Ratio     float64 `key:"ratio" range:"0..1"`
 }
 
 // Slow holds the durations above which something counts as slow.
 type Slow struct {
-	Command time.Duration
-	Call    time.Duration
-	// Agent is for a connection to another process, Lock for one wait for a lock.
-	Agent, Lock time.Duration
-	// Hung is how long a call may be under way before it is reported. The default is below the time after
-	// which plugins give up by themselves: cilium-cni 30.6 s after its agent fell silent (measured), kubelet
-	// the whole sandbox after 4 min (runtimeRequestTimeout twice). What is reported later is over.
-	Hung time.Duration
-	// Readiness is how long the node's network may take to be ready until that is reported.
-	Readiness time.Duration
-	// FirstConnection is how long after its setup a pod's first connection may come.
-	FirstConnection time.Duration
-	// Baseline says that it is learnt how long each plugin and command takes as a rule, Floor what is never slower
-	// than usual. BaselineDir is where that is kept; empty for the spool's folder.
-	Baseline    bool
-	Floor       time.Duration
-	BaselineDir string
-	Rules       []Rule // for single commands; the first that matches wins
+	// Duration of one command that a plugin executes: iptables, ip, a script.
+	Command time.Duration `key:"command" default:"250ms" range:"1us..24h" record:"Command"`
+	// Duration of one CNI call: all plugins of one network, from the first start to the last exit.
+	Call time.Duration `key:"call" default:"2s" range:"1us..24h" record:"Call"`
+	// Duration of one connection of a plugin to an agent, or to another process.
+	Agent time.Duration `key:"agent" default:"1s" range:"1us..24h" record:"Agent"`
+	// Wait for one lock: a file lock or a kernel lock.
+	Lock time.Duration `key:"lock" default:"250ms" range:"1us..24h" record:"Lock"`
+	// Time after which a call that is still in progress is hung: it is logged and reported by a span at once.
+	// A value above 30s reports calls that their plugin or kubelet has already given up.
+	//
+	// The default is below the time after which plugins stop by themselves: cilium-cni 30.6 s after its
+	// agent stopped answering (measured), kubelet the whole sandbox after 4 min.
+	Hung time.Duration `key:"hung" default:"20s" range:"1us..24h" reload:"restart" record:"timeline.Hung"`
+	// Time in which the node's network becomes ready, at the node's start and later, before the delay is reported.
+	Readiness time.Duration `key:"readiness" default:"60s" range:"1s..24h" reload:"restart"`
+	// Time from a pod's setup to its first connection before the delay is reported. Only pods whose setup is
+	// kept are watched, for 60s.
+	FirstConnection time.Duration `key:"first_connection" default:"10s" range:"1ms..60s" reload:"restart"`
+	// true: learn the normal duration of each plugin and of each command that it executes, whatever the thresholds are.
+	// If five of its last 20 calls take longer than the 99th percentile of at least 300 calls, it is slower than its
+	// baseline: logged once, counted, and named by verdicts ("5× its usual 96ms"). `cniscope baseline` shows baselines.
+	Baseline bool `key:"baseline" default:"true" record:"Baseline"`
+	// Calls shorter than this never count as slower than their baseline.
+	Floor time.Duration `key:"floor" default:"100ms" range:"1us..24h" fixed:"0.3" record:"Floor"`
+	// Directory that keeps baselines over restarts, such as "/var/lib/cniscope". Empty: the directory of [export.spool],
+	// and without a spool baselines are learned again after each start.
+	BaselineDir string `key:"baseline_dir" is:"path" reload:"restart"`
+	// Other thresholds for single commands; the first rule that matches wins. The pattern (*, ?, [abc]) is for the
+	// name by which the command was called, or for the name of its file; upper and lower case are the same.
+	//
+	//	[[slow.rule]]
+	//	command = "powershell*"
+	//	threshold = "100ms"
+	Rules []Rule `key:"rule" range:"..100" record:"Rules"`
 }
 
-// Rule is a threshold for the commands that a pattern matches.
+// Rule is a threshold for the commands that a pattern matches. Its names in JSON are those of recordings.
 type Rule struct {
-	// Command is a pattern of path.Match for the name a command was called by, or
-	// for the base name of its file. Upper and lower case are the same.
-	Command   string
-	Threshold time.Duration
+	Command   string        `key:"command" is:"pattern" json:"Pattern"` // case does not matter
+	Threshold time.Duration `key:"threshold" range:"1us..24h"`
 }
 
 // Trace says how operations become spans.
 type Trace struct {
-	// FoldCommands makes one span of a series of fast, equal commands, where spans leave (trace.Fold).
-	FoldCommands bool
-	// Labels are patterns of path.Match for the keys of the pods' labels that leave the node.
-	Labels []string
+	// true: a series of fast, equal commands (twenty runs of iptables by one plugin) becomes one span with
+	// their number, total, longest duration and exit codes. Of an ordinary call, where nothing was slow or failed, only
+	// plugins, commands and agents have spans. An ordinary pod is then a quarter of the spans and a fifth of the bytes
+	// (docs/spool.md). A slow or failed command always has its own span, and verdicts are the same. Exports and the
+	// spool are folded; a recording has every command.
+	FoldCommands bool `key:"fold_commands" reload:"live" record:"fold"`
+	// Patterns for the keys of the pod labels that leave the node, in spans and recordings; [] is no label. In a
+	// pattern (*, ?, [abc]) * does not match a slash. The default is every label.
+	//
+	//	labels = ["app", "app.kubernetes.io/*"]
+	Labels []string `key:"labels" default:"* */*" range:"..64"`
 }
 
 // Export says where finished operations go.
 type Export struct {
-	Queue int // most operations that wait for one destination
-	OTLP  OTLP
-	File  File
-	Spool Spool
+	// Operations that wait in memory while a destination cannot be reached. Further operations are
+	// dropped and counted.
+	Queue int `key:"queue" default:"512" range:"1..65536" unit:"operations"`
+	// OTLP: Jaeger, an OpenTelemetry Collector, or another backend that takes it. Options that the file does not set
+	// come from the variables OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL (grpc or http/protobuf), _INSECURE, _CERTIFICATE,
+	// _CLIENT_CERTIFICATE, _CLIENT_KEY, _HEADERS, _COMPRESSION and _TIMEOUT; OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and its
+	// like are stronger.
+	OTLP OTLP `key:"otlp" reload:"live"`
+	// A file of OTLP JSON, one line for each operation, readable by its owner only.
+	File File `key:"file" reload:"live"`
+	// A queue on disk in place of memory, so that an endpoint that is away for hours, a crash or a restart
+	// loses no operation. Exported operations stay until they are the oldest; `cniscope show --last 1h` draws
+	// them. Readable by its owner only. Operations are on disk within 5 s. If the disk is full or fails,
+	// operations wait in memory, and the log says so.
+	Spool Spool `key:"spool"`
 }
 
-// OTLP is the destination that speaks OTLP over gRPC.
+// OTLP is the destination that speaks OTLP.
 type OTLP struct {
-	// Endpoint is http://host:port, https://host:port or host:port; empty where nothing is sent. See Target.
-	Endpoint string
-	// Insecure says that a bare host:port is spoken to without TLS.
-	Insecure bool
-	// CA, Cert and Key are PEM files: whom to trust (empty: the system's roots), and
-	// who cniscope is to a server that asks.
-	CA, Cert, Key string
-	// Headers are sent with every request; the names are lower-case.
-	Headers     map[string]Secret
-	Compression string        // "gzip" or "none"
-	Timeout     time.Duration // of one request
+	// Address of the backend; empty: nothing is sent. Without a path it is for OTLP over gRPC:
+	// "http://127.0.0.1:4317". With a path it is for OTLP over HTTP with protobuf: "http://127.0.0.1:4318/v1/traces".
+	// http:// is plain text, https:// is TLS; "collector.example:4317" is TLS unless insecure is true.
+	Endpoint string `key:"endpoint" is:"endpoint"`
+	// true: an endpoint without http:// or https:// is spoken to in plain text.
+	Insecure bool `key:"insecure"`
+	// PEM file of the certificate authorities that sign the server's certificate; empty: those of the system. Restart
+	// cniscope after a change of the file.
+	CA string `key:"ca" is:"path"`
+	// PEM file of the client certificate, for a server that asks for one. cniscope reads it again for each connection.
+	Cert string `key:"cert" is:"path"`
+	// PEM file of the client certificate's private key.
+	Key string `key:"key" is:"path"`
+	// Headers of every request; their values are never shown.
+	//
+	//	headers = { authorization = "Bearer TOKEN", x-scope-orgid = "nodes" }
+	Headers map[string]Secret `key:"headers"`
+	// Compression of requests.
+	Compression string `key:"compression" default:"none" oneof:"gzip none"`
+	// Timeout of one request. A failed request is sent again, at growing intervals of up to 30 s, while its
+	// operations wait in the queue.
+	Timeout time.Duration `key:"timeout" default:"10s" range:"100ms..10m"`
+}
+
+// File is the destination that writes OTLP JSON lines.
+type File struct {
+	// Path of the file; empty: none is written. At 100 MiB it is renamed to end in .1, in place of the .1 before.
+	Path string `key:"path" is:"path"`
+	// Size at which the file is renamed.
+	MaxBytes int64 `key:"max_bytes" default:"100MiB" range:"1MiB..1024GiB" unit:"bytes" fixed:"0.3"`
+}
+
+// Spool is where operations wait on disk for the OTLP destination.
+type Spool struct {
+	// Directory of the spool, such as "/var/lib/cniscope/spool"; empty: operations wait in memory. Only root may be
+	// able to write to it and to the directories above it.
+	Dir string `key:"dir" is:"path" chart:"-"`
+	// Size of the spool. Above it the oldest operations are deleted, exported or not.
+	// 256MiB hold 3800 to 5300 ordinary pods (docs/spool.md).
+	MaxBytes int64 `key:"max_bytes" default:"256MiB" range:"16MiB..1024GiB" unit:"bytes"`
+	// Age at which operations are deleted, exported or not. What cniscope finds in the spool at its start
+	// is kept for that long from then on, whatever the clock says.
+	MaxAge time.Duration `key:"max_age" default:"24h" range:"1m..8760h"`
+}
+
+// Relay is the receiver for containerd's own spans.
+type Relay struct {
+	// Loopback address that containerd exports to, such as "127.0.0.1:4319"; empty: off. Set
+	// OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4319 and OTEL_EXPORTER_OTLP_PROTOCOL=grpc or http/protobuf in
+	// containerd's environment. Only the container runtime and the programs of probe.callers are answered.
+	Listen string `key:"listen" is:"loopback"`
+	// Endpoint that containerd's spans are forwarded to, written as export.otlp.endpoint; empty: export.otlp.endpoint.
+	// TLS, headers, compression and timeout are those of [export.otlp].
+	Upstream string `key:"upstream" is:"endpoint" reload:"live"`
+	// Time for which an operation's spans wait for containerd's. containerd exports every 5 s
+	// (OTEL_BSP_SCHEDULE_DELAY); a shorter wait leaves spans without a parent.
+	Wait time.Duration `key:"wait" default:"7s" range:"100ms..1m" record:"timeline.Wait"`
+	// Memory for containerd's spans while the upstream cannot be reached. Further spans are dropped and
+	// counted; containerd never waits.
+	Queue int64 `key:"queue" default:"16MiB" range:"1MiB..1GiB" unit:"bytes"`
+}
+
+// Resource is what every span's resource says about the node.
+type Resource struct {
+	// Attribute k8s.node.name. Empty: the variable NODE_NAME, otherwise the host name.
+	Node string `key:"node"`
+	// Attribute k8s.cluster.name.
+	Cluster string `key:"cluster"`
+	// Further resource attributes.
+	//
+	//	attributes = { "deployment.environment.name" = "production" }
+	Attributes map[string]string `key:"attributes" record:"node.Attributes"`
 }
 
 // Target returns what is dialled and whether it is in plain text: http:// is plain, https:// is TLS, a bare
@@ -139,29 +287,6 @@ func (o OTLP) Path() string {
 	return ""
 }
 
-// File is the destination that writes OTLP JSON lines.
-type File struct {
-	Path     string // empty where none is written
-	MaxBytes int64  // size at which it is rotated
-}
-
-// Spool is where operations wait on disk for the OTLP destination.
-type Spool struct {
-	Dir      string        // empty where operations wait in memory
-	MaxBytes int64         // most that it holds
-	MaxAge   time.Duration // how long operations are kept, exported or not
-}
-
-// Relay is the receiver for containerd's own spans.
-type Relay struct {
-	// Listen is an IP of loopback and a port; empty where nothing is received.
-	Listen string
-	// Upstream is where the spans go on to, written as OTLP.Endpoint; empty where they go there.
-	Upstream string
-	Wait     time.Duration // how long an operation that is over waits for the spans
-	Queue    int64         // most bytes that wait for the upstream
-}
-
 // RelayUpstream is the destination of relayed spans: as [export.otlp] says, but for the
 // endpoint if there is another.
 func (o Options) RelayUpstream() OTLP {
@@ -172,125 +297,6 @@ func (o Options) RelayUpstream() OTLP {
 	return upstream
 }
 
-// Resource is what every span's resource says about the node.
-type Resource struct {
-	Node       string            // k8s.node.name
-	Cluster    string            // k8s.cluster.name; empty where it is not known
-	Attributes map[string]string // added as they are
-}
-
-// Metrics is where counts and health are served.
-type Metrics struct {
-	// Listen is host:port, or :port for every address of the node; empty where nothing is served.
-	Listen string
-	// HealthListen is where health alone is served, to everybody, beside Listen; empty for nowhere.
-	HealthListen string
-	// WebConfig is the file that says who may read (prometheus/exporter-toolkit); empty for everybody.
-	WebConfig string
-}
-
-// NRI is how the runtime's plugin interface is reached.
-type NRI struct {
-	Enabled bool
-	Socket  string // used where the runtime did not start cniscope itself
-}
-
-// Runtime is how the container runtime is reached: its CRI socket.
-type Runtime struct{ Socket string }
-
-// CNI is where the runtime's network configuration lies.
-type CNI struct{ ConfDir string }
-
-// Probe is what the kernel probe reads.
-type Probe struct {
-	// Source is by what means processes are observed: SourceAuto, or the name of one.
-	Source string
-	Ring   int64 // bytes of the ring buffer, a power of two
-	// Arguments says which arguments of commands are shown: ArgumentsKnown, ArgumentsNone or ArgumentsAll.
-	Arguments string
-	// Detail says when system calls of plugins are observed: DetailAuto, DetailAlways or
-	// DetailCommands. Linger is how long DetailAuto goes on after the last call.
-	Detail string
-	Linger time.Duration
-	// Agents are patterns of path.Match for the names of agents to follow before a plugin has called them.
-	Agents []string
-	// AgentDepth is how far agents are followed: 0 not at all, 1 those that plugins call,
-	// 2 also those that these call.
-	AgentDepth int
-	// Callers are patterns for the paths of programs that run CNI plugins, besides whoever
-	// serves nri.socket and runtime.socket. Rootless admits such programs in a user namespace.
-	Callers  []string
-	Rootless bool
-}
-
-// What Probe.Source may be.
-const (
-	SourceAuto      = "auto"      // BPF programs, and where these are refused the process connector
-	SourceBPF       = "bpf"       // BPF programs or nothing
-	SourceConnector = "connector" // the process connector: plugins and commands, not their inside
-	// Of Windows: its event tracing, and snapshots of the table of processes where that is refused.
-	SourceETW       = "etw"
-	SourceSnapshots = "snapshots"
-)
-
-// sources are what Probe.Source may be on a system.
-func (s System) sources() []string {
-	if s == Windows {
-		return []string{SourceAuto, SourceETW, SourceSnapshots}
-	}
-	return []string{SourceAuto, SourceBPF, SourceConnector}
-}
-
-// What Probe.Arguments may be.
-const (
-	ArgumentsKnown = "known" // what the allow-list of a known tool lets through
-	ArgumentsNone  = "none"  // no argument
-	ArgumentsAll   = "all"   // every argument, secrets among them
-)
-
-// What Probe.Detail may be.
-const (
-	DetailAuto     = "auto"     // while a call is under way, and for Linger after it
-	DetailAlways   = "always"   // all the time
-	DetailCommands = "commands" // never: only runs and commands are seen
-)
-
-// Limits bound what is held in memory.
-type Limits struct {
-	// Settle is how long a call waits for its next plugin, and an operation for its next call.
-	Settle     time.Duration
-	MaxHold    time.Duration // how long an operation is held at most
-	Processes  int           // followed at one time
-	Operations int           // open at one time
-	Images     int           // executed programs kept of one operation
-	Facts      int           // waits, requests and changes kept of one operation
-	MinSpan    time.Duration // how long a wait or request lasts that has a span of its own
-}
-
-// Log is what cniscope says of itself, on standard error.
-type Log struct {
-	Level  string // "debug", "info", "warn" or "error"
-	Format string // "text" or "json"
-}
-
-// Leaks is what sandboxes that are gone still hold of the network.
-type Leaks struct {
-	// After is how old an ADD or a lease must be to be called leaked; see pkg/leak.
-	After time.Duration
-}
-
-// State is where cniscope keeps what lives only as long as it runs: the node's lock and the control socket.
-type State struct{ Dir string }
-
-// Control says who may ask a running cniscope, besides root.
-type Control struct {
-	// ReadGroup is the group, by name or number, whose members may read over the socket read.sock in ReadDir;
-	// empty where there is no such socket.
-	ReadGroup string
-	// ReadDir is the socket's folder; empty for "read" in State.Dir.
-	ReadDir string
-}
-
 // ReadFolder is the folder of the read-only socket.
 func (o Options) ReadFolder() string {
 	if o.Control.ReadDir != "" {
@@ -299,77 +305,10 @@ func (o Options) ReadFolder() string {
 	return filepath.Join(o.State.Dir, "read")
 }
 
-// BaselineFolder is where what is usual is kept; empty if it is not.
+// BaselineFolder is where baselines are kept; empty if they are not.
 func (o Options) BaselineFolder() string {
 	if o.Slow.BaselineDir != "" {
 		return o.Slow.BaselineDir
 	}
 	return o.Export.Spool.Dir
 }
-
-// Default returns the options of an empty file in an empty environment, on this system.
-func Default() Options { return DefaultFor(Here()) }
-
-// DefaultFor is Default on another system.
-func DefaultFor(on System) Options {
-	there := on.places()
-	return Options{
-		system:   on,
-		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
-		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute, FirstConnection: 10 * time.Second, Baseline: true, Floor: 100 * time.Millisecond},
-		// Every label: a key has one slash or none.
-		Trace: Trace{Labels: []string{"*", "*/*"}},
-		Export: Export{
-			Queue: 512,
-			// The time-out and the missing compression are those of the OpenTelemetry
-			// specification (protocol/exporter, "Configuration Options").
-			OTLP: OTLP{Compression: "none", Timeout: 10 * time.Second},
-			File: File{MaxBytes: 100 << 20},
-			// Setup and teardown of how many pods: docs/spool.md.
-			Spool: Spool{MaxBytes: 256 << 20, MaxAge: 24 * time.Hour},
-		},
-		// Containerd's exporter sends every 5 s (OTEL_BSP_SCHEDULE_DELAY unless set), and
-		// then its request needs some time.
-		Relay:   Relay{Wait: 7 * time.Second, Queue: 16 << 20},
-		NRI:     NRI{Enabled: there.nri, Socket: there.socket},
-		Runtime: Runtime{Socket: there.runtime},
-		CNI:     CNI{ConfDir: there.networks},
-		Probe:   Probe{Source: SourceAuto, Ring: 2 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
-		Limits: Limits{
-			Settle:     2 * time.Second,
-			MaxHold:    10 * time.Minute,
-			Processes:  8192,
-			Operations: 1024,
-			Images:     2000,
-			Facts:      1000,
-			MinSpan:    time.Millisecond,
-		},
-		Leaks: Leaks{After: 5 * time.Minute},
-		Log:   Log{Level: "info", Format: "text"},
-		State: State{Dir: there.state},
-	}
-}
-
-const redacted = "[redacted]"
-
-// Secret is text that is used and never shown: whatever prints, logs or encodes
-// it gets "[redacted]". Reveal returns the text.
-type Secret struct{ text string }
-
-// NewSecret keeps text from being shown.
-func NewSecret(text string) Secret { return Secret{text} }
-
-// Reveal returns the text itself, for the one place that sends it.
-func (s Secret) Reveal() string { return s.text }
-
-// String implements fmt.Stringer.
-func (Secret) String() string { return redacted }
-
-// Format implements fmt.Formatter: no verb, %#v and %x among them, shows more than String.
-func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
-
-// LogValue implements slog.LogValuer.
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalText implements encoding.TextMarshaler, for every encoder, also that of JSON.
-func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

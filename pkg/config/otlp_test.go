@@ -29,8 +29,8 @@ func TestTarget(t *testing.T) {
 		{"a.example:4317", true, "a.example:4317", true},
 	}
 	for _, tt := range tests {
-		if f := checkEndpoint(tt.endpoint); f != nil {
-			t.Errorf("%s: %s", tt.endpoint, f.what)
+		if _, err := Parse("f.toml", []byte("export.otlp.endpoint = "+quote(tt.endpoint))); err != nil {
+			t.Error(err)
 		}
 		got, plain := OTLP{Endpoint: tt.endpoint, Insecure: tt.insecure}.Target()
 		if got != tt.want || plain != tt.plain {

@@ -15,7 +15,7 @@ func TestOptionsFromElsewhereAreRepaired(t *testing.T) {
 	o.Slow.Rules = []Rule{{"ip*", time.Second}}
 	o.Sampling.Keep = nil
 	whole := o
-	if said := o.Repair(); len(said) != 0 || !reflect.DeepEqual(o.Limits, whole.Limits) || !reflect.DeepEqual(o.Slow, whole.Slow) {
+	if said := o.repair(); len(said) != 0 || !reflect.DeepEqual(o.Limits, whole.Limits) || !reflect.DeepEqual(o.Slow, whole.Slow) {
 		t.Errorf("of good options it is said %q, they became %+v", said, o)
 	}
 
@@ -24,7 +24,7 @@ func TestOptionsFromElsewhereAreRepaired(t *testing.T) {
 	o.Sampling.PerSecond = -5
 	o.Sampling.Keep = []string{strings.Repeat("x", 10_000)}
 	o.Resource.Attributes = map[string]string{"a": strings.Repeat("x", 1<<20)}
-	said := o.Repair()
+	said := o.repair()
 	if !reflect.DeepEqual(o.Limits, Default().Limits) || len(o.Slow.Rules) != 0 || o.Sampling.PerSecond != Default().Sampling.PerSecond ||
 		!reflect.DeepEqual(o.Sampling.Keep, Default().Sampling.Keep) || len(o.Resource.Attributes) != 0 {
 		t.Errorf("%+v", o)

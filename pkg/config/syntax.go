@@ -11,7 +11,8 @@ import (
 // syntax is what go-toml could not read. Of its error only the message is kept:
 // the rest shows the lines around, and a secret may be among them.
 func syntax(name string, data []byte, err error) Problem {
-	p := Problem{Source: name, What: "is not TOML", Remedy: "see https://toml.io, and configs/cniscope.toml for an example"}
+	const remedy = "see https://toml.io, and configs/cniscope.toml for an example"
+	p := Problem{Source: name, What: "is not TOML", Remedy: remedy}
 	var de *toml.DecodeError
 	if !errors.As(err, &de) {
 		return p

@@ -29,27 +29,31 @@ func Here() System {
 	return Linux
 }
 
-// places are where a system has what options point to.
-type places struct {
-	nri                       bool // whether the runtime has NRI there
-	socket, runtime, networks string
-	state                     string
+// defaultOf returns the default of an option, and wordsOf its words, where the tags name those of Linux. Those of
+// Windows are of containerd's documentation and defaults (containerd defaults/defaults_windows.go,
+// scripts/setup/install-cni-windows).
+func (s System) defaultOf(key, linux string) string {
+	if s != Windows {
+		return linux
+	}
+	switch key {
+	case "nri.enabled", "nri.socket":
+		return ""
+	case "runtime.socket":
+		return `\\.\pipe\containerd-containerd`
+	case "cni.conf_dir":
+		return s.folder("ProgramFiles", `C:\Program Files`) + `\containerd\cni\conf`
+	case "state.dir":
+		return s.folder("ProgramData", `C:\ProgramData`) + `\cniscope\run`
+	}
+	return linux
 }
 
-// places: of Windows those of containerd's documentation and defaults (containerd defaults/defaults_windows.go,
-// scripts/setup/install-cni-windows).
-func (s System) places() places {
-	if s == Windows {
-		return places{
-			runtime:  `\\.\pipe\containerd-containerd`,
-			networks: s.folder("ProgramFiles", `C:\Program Files`) + `\containerd\cni\conf`,
-			state:    s.folder("ProgramData", `C:\ProgramData`) + `\cniscope\run`,
-		}
+func (s System) wordsOf(key, linux string) []string {
+	if s == Windows && key == "probe.source" {
+		return []string{SourceAuto, SourceETW, SourceSnapshots}
 	}
-	return places{
-		nri: true, socket: "/var/run/nri/nri.sock", runtime: "/run/containerd/containerd.sock",
-		networks: "/etc/cni/net.d", state: "/run/cniscope",
-	}
+	return strings.Fields(linux)
 }
 
 // folder is one of the folders that Windows may have elsewhere, which it says itself.
@@ -80,7 +84,8 @@ func (s System) path(path string) *fault {
 		return wrong("write "+quote(path), "%s is an address, not a path", quoted(path))
 	}
 	if drive.MatchString(path) || strings.HasPrefix(path, `\\`) {
-		return wrong(`write it from the root, as "/run/…"; a file for Windows is checked with --os windows`, "%s is a path of Windows", quoted(path))
+		return wrong(`write it from the root, as "/run/…"; a file for Windows is checked with --os windows`,
+			"%s is a path of Windows", quoted(path))
 	}
 	return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(path))
 }
@@ -148,7 +153,8 @@ func (s System) endpoint(path string) *fault {
 	const remedy = `write the name of a pipe in single quotes, as '\\.\pipe\containerd-containerd'`
 	slashed := strings.ReplaceAll(path, `\`, "/")
 	if name, ok := strings.CutPrefix(slashed, "npipe:"); ok && strings.HasPrefix(strings.TrimLeft(name, "/"), "./pipe/") {
-		return wrong(fmt.Sprintf(`write '%s%s'`, pipePrefix, strings.TrimPrefix(strings.TrimLeft(name, "/"), "./pipe/")), "%s is an address, not the name of a pipe", quoted(path))
+		pipe := pipePrefix + strings.TrimPrefix(strings.TrimLeft(name, "/"), "./pipe/")
+		return wrong("write '"+pipe+"'", "%s is an address, not the name of a pipe", quoted(path))
 	}
 	if name := strings.TrimPrefix(slashed, "//./pipe/"); name == slashed || name == "" {
 		return wrong(remedy, "%s is not the name of a pipe", quoted(path))
@@ -156,24 +162,20 @@ func (s System) endpoint(path string) *fault {
 	return nil
 }
 
-// only finds options that do nothing on the system. has reports whether the file sets an option.
-func (o Options) only(has func(key string) bool) map[string]*fault {
-	faults := map[string]*fault{}
-	if o.system != Windows {
-		return faults
+// program checks a pattern on the path of an executable, which has "/" on every system: "\" is what makes a
+// character of a pattern an ordinary one.
+func (s System) program(pattern string) *fault {
+	if f := checkPattern(pattern); f != nil {
+		return f
 	}
-	for key, set := range map[string]bool{
-		"nri.enabled":        o.NRI.Enabled,
-		"nri.socket":         o.NRI.Socket != "",
-		"probe.rootless":     o.Probe.Rootless,
-		"control.read_group": o.Control.ReadGroup != "",
-		"control.read_dir":   o.Control.ReadDir != "",
-	} {
-		if set && has(key) {
-			faults[key] = wrong("remove it", "is for Linux: on Windows there is none")
-		}
+	example, rest := "/usr/bin/cri-dockerd", pattern
+	if s == Windows {
+		example, rest = "C:/k/bin/containerd.exe", drive.ReplaceAllString(pattern, "")
 	}
-	return faults
+	if strings.HasPrefix(rest, "/") && (s != Windows || rest != pattern) {
+		return nil
+	}
+	return wrong(fmt.Sprintf("write it from the root, as %q", example), "%s names no path", quoted(pattern))
 }
 
 // commented is a line of configs/cniscope.toml that says a default, and section one that begins a section.
@@ -203,8 +205,8 @@ func Explained(text string, on System) string {
 // defaults are all options as TOML, by key.
 func (o Options) defaults() map[string]string {
 	all := map[string]string{}
-	for _, opt := range o.schema() {
-		all[opt.key] = opt.toml()
+	for _, opt := range o.system.settable() {
+		all[opt.key] = opt.toml(opt.of(&o).Interface())
 	}
 	return all
 }

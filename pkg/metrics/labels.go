@@ -34,8 +34,8 @@ const (
 	resultSuccess = "success"
 	resultFailed  = "failed" // it exited with a code, or a plugin of its chain never ran
 	resultKilled  = "killed" // by a signal: the runtime's when its time is up
-	// resultUnfinished: it was held for as long as limits.max_hold allows; the time is
-	// what had passed by then.
+	// resultUnfinished: it was still in progress after 10 minutes; the time is what had
+	// passed by then.
 	resultUnfinished = "unfinished"
 	resultUnknown    = "unknown" // resultUnknown: its end was not seen.
 )

@@ -13,8 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/cniscope/cniscope/pkg/config"
 )
 
 func main() {
@@ -95,8 +93,8 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {
-			if now, ok := config.Renamed("--" + unknown.GetSpecifiedName()); ok {
-				err = fmt.Errorf("%w: it is now called %s", err, now)
+			if unknown.GetSpecifiedName() == "patience" {
+				err = fmt.Errorf("%w: it is now called --answer-timeout", err)
 			}
 		}
 		return usageError{err}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/record"
@@ -16,7 +20,6 @@ func TestSettingsThroughARecording(t *testing.T) {
 	o, err := config.Parse("f.toml", []byte(`
 [limits]
 settle = "3s"
-max_hold = "5m"
 processes = 1000
 operations = 100
 images = 500
@@ -51,20 +54,47 @@ attributes = { a = "b" }
 	for name, v := range map[string]any{"Timeline": want.Timeline, "Judge": want.Judge} {
 		for i := range reflect.TypeOf(v).NumField() {
 			if field := reflect.TypeOf(v).Field(i).Name; reflect.ValueOf(v).Field(i).IsZero() && field != "All" {
-				t.Errorf("%s.%s is not set by this test: teach it, and settings.options", name, field)
+				t.Errorf("%s.%s is not set by this test: teach it", name, field)
 			}
 		}
 	}
 	if !want.Fold {
 		t.Error("Fold is not set by this test")
 	}
-	raw, err := json.Marshal(want)
+	header, err := want.header()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, said, err := settingsIn(record.Header{Options: raw})
+	got, said, err := settingsIn(header)
+	got.options = want.options // only those of the header are the same
 	if err != nil || len(said) > 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %q\n got %+v\nwant %+v", err, said, got, want)
+	}
+	// The keys are those of 0.2, which reads what this version records.
+	var carried map[string]map[string]json.RawMessage
+	before := map[string]string{
+		"timeline": "Facts Hung Images MaxHold MinSpan Operations Processes Settle Wait",
+		"judge":    "Agent All Annotations Baseline Call Command Floor Keep Lock Namespaces PerSecond Ratio Rules",
+		"node":     "Arch Attributes Cluster Host Instance Name OS Version",
+	}
+	options := bytes.Replace(header.Options, []byte(`"fold":true,`), nil, 1)
+	if err := json.Unmarshal(options, &carried); err != nil {
+		t.Fatal(err)
+	}
+	for section, keys := range before {
+		if has := strings.Join(slices.Sorted(maps.Keys(carried[section])), " "); has != keys {
+			t.Errorf("%s has %s, want %s", section, has, keys)
+		}
+	}
+	if rule := string(carried["judge"]["Rules"]); rule != `[{"Pattern":"ip*","Threshold":7000000000}]` {
+		t.Errorf("a rule is %s", rule)
+	}
+
+	// Options that have no effect any more have one in recordings that were made with them.
+	other := `{"timeline":{"MaxHold":300000000000},"judge":{"Floor":7000000}}`
+	got, said, err = settingsIn(record.Header{Options: []byte(other)})
+	if err != nil || len(said) > 0 || got.Timeline.MaxHold != 5*time.Minute || got.Judge.Floor != 7*time.Millisecond {
+		t.Errorf("%v, %q: %+v %+v", err, said, got.Timeline, got.Judge)
 	}
 
 	got, said, err = settingsIn(record.Header{Options: []byte(`{"timeline":{"MaxHold":-1,"Processes":100000000,"Operations":100000000,"Spans":-3}}`)})

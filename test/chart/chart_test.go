@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/test/harness"
@@ -159,35 +160,16 @@ func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	}
 }
 
-// Each option of the program is one of the chart, but for those that it makes from other values.
-func TestEveryOptionCanBeSet(t *testing.T) {
-	h := New(t)
-	schema, err := os.ReadFile(filepath.Join(h.Chart, "values.schema.json"))
-	harness.Check(t, err)
-	known, err := schemaOptions(schema)
-	harness.Check(t, err)
-	made := regexp.MustCompile(`^(metrics|nri|runtime|cni|state|control)\.|^export\.spool\.dir$`)
-	text, err := os.ReadFile("../../configs/cniscope.toml")
-	harness.Check(t, err)
-	section, found := "", 0
-	heading, option := regexp.MustCompile(`^\[([a-z_.]+)\]`), regexp.MustCompile(`^#([a-z_]+) = `)
-	for line := range strings.Lines(string(text)) {
-		if m := heading.FindStringSubmatch(line); m != nil {
-			section = m[1]
-		}
-		if m := option.FindStringSubmatch(line); m != nil {
-			found++
-			key := section + "." + m[1]
-			if known[key] == made.MatchString(key) {
-				t.Errorf("the schema knows %s: %v, which is made from other values: %v", key, known[key], made.MatchString(key))
-			}
-			delete(known, key)
-		}
+// The values of 0.2.0 render to options that are valid, also with those that have no effect any more.
+func TestValuesOfTheReleaseBefore(t *testing.T) {
+	const before = "testdata/values-0.2.yaml"
+	if was, is := options(t, render(t, "--values="+before)), options(t, render(t)); len(is.Changes(was)) > 0 {
+		t.Errorf("they give other options: %v", is.Changes(was))
 	}
-	if found < 40 {
-		t.Fatalf("only %d options were found in cniscope.toml", found)
-	}
-	for key := range known {
-		t.Errorf("the schema has %s, which is no option", key)
+	o := options(t, render(t, "--values="+before, "--set",
+		"options.slow.floor=1s,options.limits.max_hold=5m,options.export.file.max_bytes=1GiB,options.slow.call=9s"))
+	if defaults := config.Default(); o.Slow.Call != 9*time.Second || o.Slow.Floor != defaults.Slow.Floor ||
+		o.Limits != defaults.Limits || o.Export.File != defaults.Export.File {
+		t.Errorf("%+v %+v %+v", o.Slow, o.Limits, o.Export.File)
 	}
 }

@@ -3,43 +3,9 @@
 package chart
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 )
-
-// schemaOptions are the options of cniscope.toml that the schema of the values knows.
-func schemaOptions(schema []byte) (map[string]bool, error) {
-	type node struct {
-		Properties map[string]json.RawMessage
-	}
-	known := map[string]bool{}
-	var walk func(at string, raw json.RawMessage) error
-	walk = func(at string, raw json.RawMessage) error {
-		var n node
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		if n.Properties == nil {
-			known[at] = true
-			return nil
-		}
-		for name, below := range n.Properties {
-			if err := walk(strings.TrimPrefix(at+"."+name, "."), below); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var root struct {
-		Properties struct{ Options json.RawMessage }
-	}
-	if err := json.Unmarshal(schema, &root); err != nil {
-		return nil, err
-	}
-	return known, walk("", root.Properties.Options)
-}
 
 // What is wrong is refused before anything reaches the cluster, and the message names it.
 func TestWrongValuesAreRefused(t *testing.T) {

@@ -138,7 +138,7 @@ func TestOverload(t *testing.T) {
 	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
 	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{
-		Program: program, TOML: patient + whole + served + fmt.Sprintf("[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n", file),
+		Program: program, TOML: patient + whole + served + fmt.Sprintf("[export.file]\npath = %q\n", file),
 	})
 	harness.Check(t, err)
 	t.Cleanup(func() {

@@ -6,7 +6,9 @@ package scope
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,4 +219,14 @@ func (s *Scope) Stop() error {
 		s.Kill9()
 		return fmt.Errorf("cniscope did not end within 15 s\n%s", s.LogText())
 	}
+}
+
+// ReadSpans returns what [export.file] wrote into a file, with the file that was renamed before it: 100 MiB each.
+func ReadSpans(file string) ([]byte, error) {
+	before, err := os.ReadFile(file + ".1")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	newest, err := os.ReadFile(file)
+	return append(before, newest...), err
 }

@@ -4,11 +4,11 @@ package tenants
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 // finding is one thing that must not be.
@@ -194,11 +195,10 @@ func (x *span) start() time.Time {
 // traces reads the spans, sandbox by sandbox.
 func (n *node) traces() map[string][]*span {
 	n.Helper()
-	file, err := os.Open(n.spans)
+	written, err := scope.ReadSpans(n.spans)
 	harness.Check(n.T, err)
-	defer file.Close()
 	all := map[string][]*span{}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(written))
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		var request struct {

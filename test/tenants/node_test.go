@@ -142,7 +142,7 @@ func (n *node) observe(toml string) {
 	n.spans, n.recording = filepath.Join(n.rig.Dir(), "spans.jsonl"), filepath.Join(n.rig.Dir(), "tenants.rec.gz")
 	var err error
 	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
-		"[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n[sampling]\nper_second = 0\n", n.spans) + toml})
+		"[export.file]\npath = %q\n[sampling]\nper_second = 0\n", n.spans) + toml})
 	harness.Check(n.T, err)
 	beside := exec.Command(program, "record", n.recording, "--config", n.scope.Config())
 	beside.Stderr = n.Output()

@@ -68,11 +68,15 @@ where the file is silent, the variables of "env" count. */}}
 {{/* The options that take effect only with a restart: all but those that cniscope reads anew. */}}
 {{- define "cniscope.restartOptions" -}}
 {{- $options := deepCopy .Values.options }}
-{{- $_ := unset $options "sampling" }}
-{{- $_ := unset $options "trace" }}
-{{- $_ := set $options "slow" (pick ($options.slow | default dict) "hung") }}
-{{- $_ := set $options "export" (omit ($options.export | default dict) "otlp" "file") }}
-{{- $_ := set $options "relay" (omit ($options.relay | default dict) "upstream") }}
-{{- $_ := set $options "log" (omit ($options.log | default dict) "level") }}
+{{- range splitList " " (include "cniscope.liveOptions" . | trim) }}
+{{- $path := splitList "." . }}
+{{- $section := $options }}
+{{- range initial $path }}
+{{- $next := get $section . | default dict }}
+{{- $_ := set $section . $next }}
+{{- $section = $next }}
+{{- end }}
+{{- $_ := unset $section (last $path) }}
+{{- end }}
 {{- toJson (list $options (include "cniscope.listen" .) .Values.metrics.web (include "cniscope.platform" .) .Values.nri .Values.state .Values.spool .Values.reader.enabled) }}
 {{- end }}

@@ -5,42 +5,73 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// absolute is the absolute path of a file or folder on a system.
-func absolute(on System, mayBeEmpty bool) kind[string] {
-	return str(func(s string) *fault {
-		if s == "" && mayBeEmpty {
+// textOf returns how a text is read: its tag is names the check.
+func textOf(s spec) value {
+	if len(s.words) > 0 {
+		return oneOf("write one of "+quotedList(s.words), s.words)
+	}
+	const anyText = `{"$ref": "#/definitions/text"}`
+	system := s.system
+	switch s.check {
+	case "path":
+		return s.orEmpty("an absolute path", `{"$ref": "#/definitions/path"}`, system.path)
+	case "socket":
+		return s.orEmpty("an absolute path", `{"$ref": "#/definitions/path"}`, system.endpoint)
+	case "endpoint":
+		const possible = "http://HOST:PORT, https://HOST:PORT, each with a path for OTLP over HTTP, or HOST:PORT"
+		return s.orEmpty(possible, `{"$ref": "#/definitions/endpoint"}`, checkEndpoint)
+	case "listen":
+		return portAlone(s.orEmpty("HOST:PORT or :PORT", anyText, checkListen))
+	case "loopback":
+		const schema = `{"type": "string", "pattern": "^((127\\.[0-9.]+|\\[::1\\]):[0-9]+)?$"}`
+		return s.orEmpty("a loopback address and a port", schema, checkLoopback)
+	case "group":
+		return s.orEmpty("the name or number of a group", anyText, checkGroup)
+	case "pattern":
+		return str("pattern", anyText, checkPattern)
+	case "program":
+		return str("pattern of an absolute path", anyText, system.program)
+	}
+	return str("text", anyText, func(string) *fault { return nil })
+}
+
+// orEmpty is text that check accepts, and empty text if the default is empty.
+func (s spec) orEmpty(possible, schema string, check func(string) *fault) value {
+	if s.defaultValue != "" {
+		return str(possible, schema, check)
+	}
+	return str(possible+", or empty", strings.Replace(schema, "/path", "/pathOrEmpty", 1), func(s string) *fault {
+		if s == "" {
 			return nil
 		}
-		return on.path(s)
+		return check(s)
 	})
 }
 
-// socket is where the runtime listens on a system.
-func socket(on System, mayBeEmpty bool) kind[string] {
-	return str(func(s string) *fault {
-		if s == "" && mayBeEmpty {
-			return nil
-		}
-		return on.endpoint(s)
-	})
+// checkPattern checks a pattern of path.Match.
+func checkPattern(s string) *fault {
+	if s == "" {
+		return wrong(`write a pattern, as "kube-*"`, "is empty")
+	}
+	if _, err := path.Match(s, ""); err != nil {
+		return wrong(`close every [ and end no pattern in \`, "%s is not a pattern", quoted(s))
+	}
+	return nil
 }
-
-// endpoint checks what Target takes apart.
-func endpoint() kind[string] { return str(checkEndpoint) }
 
 const endpointRemedy = `write "http://host:4317", or "http://host:4318/v1/traces" for OTLP over HTTP; https:// for TLS`
 
+// checkEndpoint checks what Target takes apart.
 func checkEndpoint(s string) *fault {
-	if s == "" {
-		return nil
-	}
 	if strings.ContainsAny(s, "${}") {
-		return wrong("write the address itself; without endpoint here, the variable OTEL_EXPORTER_OTLP_ENDPOINT says it", "has a variable, and none is replaced in this file")
+		return wrong("write the address itself; without endpoint here, the variable OTEL_EXPORTER_OTLP_ENDPOINT says it",
+			"has a variable, and none is replaced in this file")
 	}
 	rest := s
 	if scheme, after, ok := strings.Cut(s, "://"); ok {
@@ -150,37 +181,37 @@ func WrongPort(endpoint string) (what, remedy string) {
 	if o.Path() != "" {
 		speaks = "HTTP, since its endpoint has a path"
 	}
-	return fmt.Sprintf("port %d is mostly that of %s, and cniscope speaks OTLP over %s: no span would arrive", n, spoken, speaks),
+	what = "port %d is mostly that of %s, and cniscope speaks OTLP over %s: no span would arrive"
+	return fmt.Sprintf(what, n, spoken, speaks),
 		"write " + quote(like) + ", if the port is the usual one"
 }
 
 const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`
 
-// listen is an address to listen on; empty for none.
-func listen() kind[string] {
-	text := str(func(s string) *fault {
-		if s == "" {
-			return nil
+// checkListen checks an address to listen on.
+func checkListen(s string) *fault {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
+		if n, bare := strconv.ParseUint(s, 10, 16); bare == nil {
+			return listenPort(n)
 		}
-		host, port, err := net.SplitHostPort(s)
-		if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
-			if n, bare := strconv.ParseUint(s, 10, 16); bare == nil {
-				return listenPort(n)
-			}
-			return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return wrong(listenRemedy, "%s is not a port", quoted(port))
-		}
-		if host == "*" {
-			return wrong("write "+quote(":"+port)+" for every address of the node", "%s is no address", quoted(host))
-		}
-		return nil
-	})
+		return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return wrong(listenRemedy, "%s is not a port", quoted(port))
+	}
+	if host == "*" {
+		return wrong("write "+quote(":"+port)+" for every address of the node", "%s is no address", quoted(host))
+	}
+	return nil
+}
+
+// portAlone returns text that says what is wrong with a port without quotes.
+func portAlone(text value) value {
 	parse := text.parse
-	text.parse = func(v any) (string, []*fault) {
+	text.parse = func(v any) (any, []*fault) {
 		if n, ok := v.(int64); ok && n > 0 && n <= 65535 {
-			return "", []*fault{listenPort(uint64(n))}
+			return nil, []*fault{listenPort(uint64(n))}
 		}
 		return parse(v)
 	}
@@ -189,44 +220,35 @@ func listen() kind[string] {
 
 // listenPort is what is wrong with a port alone.
 func listenPort(n uint64) *fault {
-	return wrong(fmt.Sprintf(`write "127.0.0.1:%d", or ":%d" for every address of the node`, n, n), "is a port without an address")
+	remedy := fmt.Sprintf(`write "127.0.0.1:%d", or ":%d" for every address of the node`, n, n)
+	return wrong(remedy, "is a port without an address")
 }
 
-// loopback is a port of this node that nobody else can reach.
-func loopback() kind[string] {
-	return str(func(s string) *fault {
-		if s == "" {
-			return nil
-		}
-		const remedy = `write "127.0.0.1:4319"`
-		a, err := netip.ParseAddrPort(s)
-		if host, port, split := net.SplitHostPort(s); err != nil && split == nil && (host == "" || host == "localhost") {
-			return wrong("write "+quote("127.0.0.1:"+port), "%s does not say which address", quoted(s))
-		}
-		if err != nil || a.Port() == 0 {
-			return wrong(remedy, "%s is not an IP and a port", quoted(s))
-		}
-		if !a.Addr().IsLoopback() {
-			return wrong(fmt.Sprintf(`write "127.0.0.1:%d"`, a.Port()), "%s can be reached by others", quoted(s))
-		}
+// checkLoopback checks a port of this node that no other machine reaches.
+func checkLoopback(s string) *fault {
+	const remedy = `write "127.0.0.1:4319"`
+	a, err := netip.ParseAddrPort(s)
+	if host, port, split := net.SplitHostPort(s); err != nil && split == nil && (host == "" || host == "localhost") {
+		return wrong("write "+quote("127.0.0.1:"+port), "%s does not say which address", quoted(s))
+	}
+	if err != nil || a.Port() == 0 {
+		return wrong(remedy, "%s is not an IP and a port", quoted(s))
+	}
+	if !a.Addr().IsLoopback() {
+		return wrong(fmt.Sprintf(`write "127.0.0.1:%d"`, a.Port()), "%s can be reached by others", quoted(s))
+	}
+	return nil
+}
+
+// checkGroup checks the name or the number of a group, as groupadd(8) takes them.
+func checkGroup(s string) *fault {
+	if n, err := strconv.ParseUint(s, 10, 32); err == nil && n < 1<<32-1 { // the highest means "leave it"
 		return nil
-	})
-}
-
-// group is the name or the number of a group, as groupadd(8) takes them.
-func group() kind[string] {
-	return str(func(s string) *fault {
-		if s == "" {
-			return nil
-		}
-		if n, err := strconv.ParseUint(s, 10, 32); err == nil && n < 1<<32-1 { // the highest means "leave it"
-			return nil
-		}
-		if len(s) <= 32 && groupName.MatchString(s) {
-			return nil
-		}
-		return wrong(`write a group's name, as "cniscope", or its number, as "60947"`, "%s is not a group", quoted(s))
-	})
+	}
+	if len(s) <= 32 && groupName.MatchString(s) {
+		return nil
+	}
+	return wrong(`write a group's name, as "cniscope", or its number, as "60947"`, "%s is not a group", quoted(s))
 }
 
 var groupName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`)

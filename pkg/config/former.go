@@ -1,0 +1,34 @@
+package config
+
+import "strings"
+
+// former is a name that options had once. A file that uses it is read, with a warning, for two minor versions.
+type former struct {
+	since string // the first version without the name
+	now   string // the option's present name; empty if there is none
+	same  bool   // the present option takes what was written for the former one
+	// what and remedy are what a warning says.
+	what, remedy string
+}
+
+func (f former) warning() *fault { return wrong(f.remedy, "%s", f.what) }
+
+// former returns the former names by key: those of the tags was and fixed.
+func (s System) former() map[string]former {
+	all := map[string]former{}
+	for _, opt := range s.options() {
+		if since := opt.fixed(); since != "" {
+			what := "has no effect any more: it is always " + unquoted(opt.written())
+			all[opt.key] = former{since: since, what: what, remedy: "remove it"}
+		}
+		if was := strings.Fields(opt.tag.Get("was")); len(was) > 1 {
+			section, key := splitKey(opt.key)
+			f := former{since: was[1], now: opt.key, same: len(was) == 2, what: "is now called " + opt.key}
+			if f.remedy = "write " + key + " = … in [" + section + "]"; !f.same {
+				f.what += " and written otherwise: it has no effect"
+			}
+			all[was[0]] = f
+		}
+	}
+	return all
+}

@@ -1,0 +1,211 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Change is one option that is not what it was.
+type Change struct {
+	Key string
+	// Old and New are the values as people write them. They are the same where only a secret changed.
+	Old, New string
+	Live     bool // takes effect while cniscope runs, without a restart
+}
+
+// String returns "slow.command: 250ms -> 100ms", and says so where that needs a restart.
+func (c Change) String() string {
+	s := c.Key + ": " + c.Old + " -> " + c.New
+	if c.Old == c.New {
+		s = c.Key + ": changed (values are not shown)"
+	}
+	if !c.Live {
+		s += " (needs a restart)"
+	}
+	return s
+}
+
+// Changes returns how o differs from old, in the order of the file.
+func (o Options) Changes(old Options) []Change {
+	var changes []Change
+	for _, opt := range o.system.settable() {
+		if was, is := opt.of(&old).Interface(), opt.of(&o).Interface(); !reflect.DeepEqual(was, is) {
+			changes = append(changes, Change{opt.key, unquoted(opt.toml(was)), unquoted(opt.toml(is)), opt.live})
+		}
+	}
+	return changes
+}
+
+func unquoted(s string) string {
+	if inner := strings.Trim(s, `"`); len(inner) == len(s)-2 && inner != "" && !strings.Contains(inner, `\`) {
+		return inner
+	}
+	return s
+}
+
+// running returns what is in force after next was loaded while o was: the live
+// options of next, the others of o.
+func (o Options) running(next Options) Options {
+	for _, opt := range o.system.options() {
+		if opt.live {
+			opt.of(&o).Set(opt.of(&next))
+		}
+	}
+	return o
+}
+
+// TOML returns all options as a file that Parse reads; secrets are redacted, and
+// what is not the default says in a comment what the default is.
+func (o Options) TOML() string {
+	var b strings.Builder
+	section := ""
+	for _, opt := range o.system.settable() {
+		in, name := splitKey(opt.key)
+		if in != section {
+			if section != "" {
+				b.WriteByte('\n')
+			}
+			section = in
+			b.WriteString("[" + in + "]\n")
+		}
+		is := opt.toml(opt.of(&o).Interface())
+		b.WriteString(name + " = " + is)
+		if standard := opt.written(); is != standard {
+			b.WriteString("  # default: " + standard)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// written is the option's default as TOML.
+func (opt option) written() string { return opt.toml(opt.usual) }
+
+// Recorded returns the options that a recording's header carries, by section and key.
+func (o Options) Recorded() map[string]any {
+	if o.Relay.Listen == "" {
+		o.Relay.Wait = 0 // no spans will come
+	}
+	all := map[string]any{}
+	for _, opt := range o.system.options() {
+		if opt.record == "" {
+			continue
+		}
+		section, name := splitKey(opt.record)
+		in := all
+		if section != "" {
+			if all[section] == nil {
+				all[section] = map[string]any{}
+			}
+			in = all[section].(map[string]any)
+		}
+		in[name] = opt.of(&o).Interface()
+	}
+	return all
+}
+
+// FromRecording returns the options in a recording's header. What the header leaves out, and what no file could say, is
+// the default; said describes the latter. So the author of a recording does not decide what reading it costs.
+func FromRecording(header []byte) (o Options, said []string, err error) {
+	o = Default()
+	o.Relay.Wait = 0
+	for _, opt := range o.system.options() {
+		if opt.record == "" {
+			continue
+		}
+		raw, err := member(header, strings.Split(opt.record, "."))
+		if err == nil && len(raw) > 0 {
+			err = json.Unmarshal(raw, opt.of(&o).Addr().Interface())
+		}
+		if err != nil {
+			return o, nil, fmt.Errorf("%s: %w", opt.record, err)
+		}
+	}
+	// Version 1 had one bound for images and facts.
+	var old struct{ Timeline struct{ Spans int } }
+	if spans := &old.Timeline.Spans; json.Unmarshal(header, &old) == nil && *spans != 0 {
+		o.Limits.Images, o.Limits.Facts = *spans, *spans/2
+	}
+	relayed := o.Relay.Wait != 0
+	if !relayed {
+		o.Relay.Wait = Default().Relay.Wait
+	}
+	said = o.repair()
+	if relayed {
+		o.Relay.Listen = "127.0.0.1:4319" // wherever it was
+	}
+	return o, said, nil
+}
+
+// member returns a member of a JSON object by its path; nil if there is none.
+func member(object json.RawMessage, path []string) (json.RawMessage, error) {
+	for _, name := range path {
+		var members map[string]json.RawMessage
+		if len(object) == 0 {
+			return nil, nil
+		}
+		if err := json.Unmarshal(object, &members); err != nil {
+			return nil, err
+		}
+		object = members[name]
+	}
+	return object, nil
+}
+
+// repair replaces by its default each option of o that no options file could hold, and describes
+// what it replaced.
+func (o *Options) repair() (said []string) {
+	for _, opt := range o.system.options() {
+		field := opt.of(o)
+		if reflect.DeepEqual(field.Interface(), opt.usual) {
+			continue
+		}
+		is := opt.toml(field.Interface())
+		var decoded map[string]any
+		if toml.Unmarshal([]byte("is = "+is), &decoded) == nil {
+			if _, faults := opt.parse(decoded["is"]); len(faults) == 0 {
+				continue
+			}
+		}
+		field.Set(reflect.ValueOf(opt.usual))
+		const what = "%s = %s cannot be; the default %s is taken"
+		said = append(said, fmt.Sprintf(what, opt.key, text.Clean(is, 64), opt.written()))
+	}
+	return said
+}
+
+// Entry describes one option for the files that are generated from Options.
+type Entry struct {
+	Key     string   // as "slow.call"
+	Fields  []string // of Options, as "Slow", "Call"
+	Default string   // of Linux, as TOML
+	// Possible says in words which values are, Schema says it as JSON Schema.
+	Possible, Schema string
+	// Live says that a change takes effect without a restart, Chart that users of the chart set the option.
+	Live, Chart bool
+	// Fixed is the version since which the option has no effect; empty if it has one.
+	Fixed string
+}
+
+// Entries returns every option, in the order of the file.
+func Entries() (all []Entry) {
+	for _, opt := range Linux.options() {
+		e := Entry{
+			Key: opt.key, Default: opt.written(), Possible: opt.possible, Schema: opt.schema,
+			Live: opt.live, Chart: opt.chart, Fixed: opt.fixed(),
+		}
+		in := reflect.TypeFor[Options]()
+		for _, i := range opt.index {
+			e.Fields = append(e.Fields, in.Field(i).Name)
+			in = in.Field(i).Type
+		}
+		all = append(all, e)
+	}
+	return all
+}
