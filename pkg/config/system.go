@@ -177,36 +177,3 @@ func (s System) program(pattern string) *fault {
 	}
 	return wrong(fmt.Sprintf("write it from the root, as %q", example), "%s names no path", quoted(pattern))
 }
-
-// commented is a line of configs/cniscope.toml that says a default, and section one that begins a section.
-var (
-	commented = regexp.MustCompile(`^#([a-z_]+) = (.*)$`)
-	section   = regexp.MustCompile(`^\[([a-z_.]+)\]`)
-)
-
-// Explained returns the text of configs/cniscope.toml, which says the defaults of Linux in comments, with those of
-// another system in their place.
-func Explained(text string, on System) string {
-	usual, defaults := DefaultFor(Linux).defaults(), DefaultFor(on).defaults()
-	lines, in := strings.SplitAfter(text, "\n"), ""
-	for i, line := range lines {
-		bare := strings.TrimRight(line, "\n")
-		if m := section.FindStringSubmatch(bare); m != nil {
-			in = m[1]
-		} else if m := commented.FindStringSubmatch(bare); m != nil {
-			if key := in + "." + m[1]; defaults[key] != usual[key] {
-				lines[i] = "#" + m[1] + " = " + defaults[key] + line[len(bare):]
-			}
-		}
-	}
-	return strings.Join(lines, "")
-}
-
-// defaults are all options as TOML, by key.
-func (o Options) defaults() map[string]string {
-	all := map[string]string{}
-	for _, opt := range o.system.settable() {
-		all[opt.key] = opt.toml(opt.of(&o).Interface())
-	}
-	return all
-}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -58,35 +57,5 @@ func TestDefaultsAreRightOnTheirSystem(t *testing.T) {
 		if changes := o.Changes(DefaultFor(on)); len(changes) != 0 {
 			t.Errorf("%s: %v", on, changes)
 		}
-	}
-}
-
-// The file that a node of Windows gets has the defaults of Windows, and is otherwise the same.
-func TestTheFileThatIsExplainedForWindows(t *testing.T) {
-	data, err := os.ReadFile("../../configs/cniscope.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(data)
-	if Explained(text, Linux) != text {
-		t.Error("for Linux it is another one")
-	}
-	windows := Explained(text, Windows)
-	var set strings.Builder
-	for line := range strings.Lines(windows) {
-		if m := commented.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			line = m[1] + " = " + m[2] + "\n"
-		}
-		set.WriteString(line)
-	}
-	o, err := DefaultFor(Windows).Overlay("windows.toml", []byte(set.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if changes := o.Changes(DefaultFor(Windows)); len(changes) != 0 {
-		t.Errorf("what it says of the defaults is not so: %v", changes)
-	}
-	if strings.Count(windows, "\n") != strings.Count(text, "\n") {
-		t.Error("it has other lines")
 	}
 }
