@@ -2,10 +2,6 @@ package private
 
 import "fmt"
 
-// Protected is what a folder of Windows is that is made, in the language of its security descriptors: full access
-// for the system (SY) and administrators (BA), for what is in it too, and nothing for anybody else.
-const Protected = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
-
 // access is one entry of an access control list of Windows, which allows something.
 type access struct {
 	sid  string

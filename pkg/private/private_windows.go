@@ -12,29 +12,33 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// protected is the security descriptor of a folder that is made: full access for the system (SY) and administrators
+// (BA), for what is in it too, and nothing for anybody else.
+const protected = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
+
 // Dir opens dir. If it is missing, it is made for administrators and the system only, with the folders above it. A
 // *Error says who else could write to it, or to a folder on the way.
 func Dir(dir string) (*os.Root, error) {
-	if err := Make(dir); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, err
 	}
-	if err := Check(dir); err != nil {
+	if err := check(dir); err != nil {
 		return nil, err
 	}
 	return os.OpenRoot(dir)
 }
 
-// Make makes a folder that is missing, and those above it, for administrators and the system only.
-func Make(dir string) error {
+// makeFolder makes a folder that is missing, and those above it, for administrators and the system only.
+func makeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	if parent := filepath.Dir(dir); parent != dir {
-		if err := Make(parent); err != nil {
+		if err := makeFolder(parent); err != nil {
 			return err
 		}
 	}
-	security, err := windows.SecurityDescriptorFromString(Protected)
+	security, err := windows.SecurityDescriptorFromString(protected)
 	if err != nil {
 		return err
 	}
@@ -50,9 +54,9 @@ func Make(dir string) error {
 	return nil
 }
 
-// Check returns a *Error if another than administrators and the system can change what lies in a folder, or what a
+// check returns a *Error if another than administrators and the system can change what lies in a folder, or what a
 // part of its path leads to.
-func Check(dir string) error {
+func check(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err

@@ -31,11 +31,11 @@ func TestAFolderThatIsMadeIsAdministratorsAlone(t *testing.T) {
 func TestAFolderOfEverybodysIsRefused(t *testing.T) {
 	for name, list := range map[string]string{
 		"everybody's":  "D:P(A;OICI;FA;;;WD)",
-		"the users'":   Protected + "(A;OICI;0x2;;;BU)",
+		"the users'":   protected + "(A;OICI;0x2;;;BU)",
 		"without list": "",
 	} {
 		dir := filepath.Join(t.TempDir(), "a")
-		if err := Make(dir); err != nil {
+		if err := makeFolder(dir); err != nil {
 			t.Fatal(err)
 		}
 		var dacl *windows.ACL
