@@ -26,7 +26,7 @@ type Choice struct {
 	ContainerdConfig string `json:"containerd_config,omitempty"`
 	// ContainerdVersion is set if it cannot be found out. The next installation uses it if containerd does not answer.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
-	// Tracing is where an older cniscope had containerd export its own spans to.
+	// Tracing is the endpoint to which cniscope up to 0.2.0 had containerd export its own spans.
 	Tracing string `json:"containerd_tracing,omitempty"`
 	// EditConfig allows a line to be added to containerd's main file, if it does not import drop-ins.
 	EditConfig bool `json:"edit_config,omitempty"`

@@ -110,7 +110,7 @@ func (s *services) start(ctx context.Context) error {
 	return s.systemd.restart(ctx, unit)
 }
 
-// containerd says that it has to be restarted, if it has to.
+// containerd returns the note that containerd has to be restarted, if it has to.
 func (s *services) containerd(ctx context.Context) (notes []string) {
 	todo := s.plan.containerdReads(ctx)
 	if len(todo) == 0 {

@@ -43,8 +43,8 @@ func isService() bool { return service.Is() }
 // systemLog is the event log, log Application.
 func systemLog() (io.Writer, error) { return service.Log(serviceName) }
 
-// installation is empty but for what doctor starts to see how soon it is seen: commands of Windows install
-// cniscope there (docs/windows.md).
+// installation has only the command that doctor's self-test starts: Windows' own commands install cniscope
+// (docs/windows.md).
 func installation() []*cobra.Command {
 	return []*cobra.Command{{
 		Use: trial.Command, Short: "Wait for the end of the standard input, for doctor", Args: cobra.NoArgs, Hidden: true,
@@ -55,7 +55,7 @@ func installation() []*cobra.Command {
 	}}
 }
 
-// installed asks the service manager, and the cniscope that runs. It goes on past what it cannot find out.
+// installed asks the service manager and the running cniscope, and reports what it cannot find out as unknown.
 func installed(ctx context.Context, root string) (*install.Status, error) {
 	if root != "/" {
 		return nil, usageError{errors.New("--root is for Linux")}

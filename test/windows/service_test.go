@@ -19,7 +19,7 @@ const (
 	services = `HKLM\SYSTEM\CurrentControlSet\Services\`
 )
 
-// The commands of docs/windows.md make a service that works, and take it away again: what they touch is as it was.
+// The commands of docs/windows.md make a service that works, and remove it: folders and registry are as before.
 func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	n := newNode(t, onlyAgent)
 	n.agent() // wine ends its services when no other program runs

@@ -19,8 +19,8 @@ import (
 // Program is what a service does until ctx ends. It calls up once it works, and returns its exit code.
 type Program func(ctx context.Context, up func()) (code int)
 
-// Run runs program as the service name, and answers the service manager meanwhile. patience is how long program may
-// take to return after ctx has ended.
+// Run runs program as the service name, and answers the service manager until program returns. patience is how long
+// program may take to return after its context has ended.
 func Run(name string, patience time.Duration, program Program) (code int, err error) {
 	s := service{program: program, patience: patience}
 	if err := svc.Run(name, &s); err != nil {

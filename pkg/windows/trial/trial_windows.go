@@ -1,4 +1,4 @@
-// Package trial has a process be observed on this node, for doctor.
+// Package trial starts a process and measures how it is observed, for doctor's self-test.
 package trial
 
 import (
