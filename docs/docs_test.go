@@ -25,9 +25,9 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 // A row names files that exist, as many as it says, and nine at most.
 func TestAChangeTouchesTheFilesThatTheTableNames(t *testing.T) {
-	text, lines := read(t, "architecture.md")
+	text, lines := read(t, "contributing/architecture.md")
 	if len(lines) > 250 {
-		t.Errorf("architecture.md has %d lines, 250 at most", len(lines))
+		t.Errorf("contributing/architecture.md has %d lines, 250 at most", len(lines))
 	}
 	_, table, _ := strings.Cut(text, "| change | before | now | files |\n|---|---|---|---|\n")
 	rows := 0
@@ -52,10 +52,10 @@ func TestAChangeTouchesTheFilesThatTheTableNames(t *testing.T) {
 	}
 }
 
-// Every package and every test folder has a place in architecture.md, and each path that a
+// Every package and every test folder has a place in contributing/architecture.md, and each path that a
 // document names is there.
 func TestPathsInDocumentsExist(t *testing.T) {
-	architecture, _ := read(t, "architecture.md")
+	architecture, _ := read(t, "contributing/architecture.md")
 	for _, pattern := range []string{"../pkg/*", "../test/*"} {
 		found, _ := filepath.Glob(pattern)
 		for _, dir := range found {
@@ -63,7 +63,7 @@ func TestPathsInDocumentsExist(t *testing.T) {
 				continue
 			}
 			if name := "`" + strings.TrimPrefix(dir, "../") + "/`"; !strings.Contains(architecture, name) {
-				t.Errorf("architecture.md does not name %s", name)
+				t.Errorf("contributing/architecture.md does not name %s", name)
 			}
 		}
 	}

@@ -77,8 +77,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 // Every document can be found from the index.
 func TestTheIndexIsComplete(t *testing.T) {
 	index, _ := read(t, "README.md")
-	documents, _ := filepath.Glob("*.md")
-	for _, document := range documents {
+	users, _ := filepath.Glob("*.md")
+	contributors, _ := filepath.Glob("contributing/*.md")
+	for _, document := range append(users, contributors...) {
 		if document != "README.md" && !strings.Contains(index, "]("+document+")") {
 			t.Errorf("README.md does not lead to %s", document)
 		}

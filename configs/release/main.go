@@ -1,5 +1,5 @@
 // Command release builds what a release of cniscope consists of, into dist/VERSION: see
-// docs/release.md. One file builds one kind of artifact. The same commit gives the same bytes
+// docs/contributing/release.md. One file builds one kind of artifact. The same commit gives the same bytes
 // but for the signature, wherever and by whomever it is built with the same Go.
 package main
 

@@ -1,4 +1,4 @@
-# What a release consists of, in dist/VERSION: docs/release.md.
+# What a release consists of, in dist/VERSION: docs/contributing/release.md.
 
 .PHONY: release test-release
 

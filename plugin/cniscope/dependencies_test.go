@@ -17,7 +17,7 @@ func TestEachDirectDependencyIsExplained(t *testing.T) {
 		}
 		module = append(module, requirements...)
 	}
-	manual, err := os.ReadFile("../../docs/dependencies.md")
+	manual, err := os.ReadFile("../../docs/contributing/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestEachDirectDependencyIsExplained(t *testing.T) {
 		}
 		required[fields[0]] = true
 		if !strings.Contains(string(manual), "`"+fields[0]+"`") {
-			t.Errorf("docs/dependencies.md does not say why %s is there", fields[0])
+			t.Errorf("docs/contributing/dependencies.md does not say why %s is there", fields[0])
 		}
 	}
 	if len(required) == 0 {
@@ -37,7 +37,7 @@ func TestEachDirectDependencyIsExplained(t *testing.T) {
 	}
 	for _, named := range regexp.MustCompile("`([a-z0-9.]+\\.[a-z]+/[^`]+)`").FindAllStringSubmatch(string(manual), -1) {
 		if !required[named[1]] {
-			t.Errorf("docs/dependencies.md explains %s, which is not there", named[1])
+			t.Errorf("docs/contributing/dependencies.md explains %s, which is not there", named[1])
 		}
 	}
 }

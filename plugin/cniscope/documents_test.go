@@ -22,7 +22,7 @@ func document(t *testing.T, path string) string {
 // guides are what users read: their commands must be those of this program, and their targets the Makefile's.
 func guides(t *testing.T) (all []string) {
 	t.Helper()
-	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/cni/*.md", "examples/*/README.md"} {
+	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/contributing/*.md", "docs/cni/*.md", "examples/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)

@@ -216,7 +216,7 @@ func (c costs) within(k kernel, b bound, state string) (least, most float64) {
 	return least, most
 }
 
-// instructions is the table of docs/performance.md: a loop a line, a kernel a column, the states in a cell.
+// instructions is the table of docs/contributing/performance.md: a loop a line, a kernel a column, the states in a cell.
 func instructions(all map[string]costs) string {
 	var b strings.Builder
 	b.WriteString("| instructions more: before / in / after a call (in one by system calls) |")
@@ -271,7 +271,7 @@ func TestNobodyIsSaidToTakeLessBySystemCalls(t *testing.T) {
 // differs by some instructions, so the page need not be the same; but it has the same lines.
 func tell(t *testing.T, all map[string]costs) {
 	t.Helper()
-	const performance = "../../docs/performance.md"
+	const performance = "../../docs/contributing/performance.md"
 	now := instructions(all)
 	t.Logf("\n%s", now)
 	was, err := os.ReadFile(performance)
@@ -293,6 +293,6 @@ func tell(t *testing.T, all map[string]costs) {
 		return first
 	}
 	if !slices.Equal(lines(string(tables.Find(was))), lines(now)) {
-		t.Errorf("docs/performance.md has other lines; run go test ./test/kernels -update\n%v", slices.Collect(maps.Keys(all)))
+		t.Errorf("docs/contributing/performance.md has other lines; run go test ./test/kernels -update\n%v", slices.Collect(maps.Keys(all)))
 	}
 }

@@ -1,4 +1,4 @@
-# The probe on other kernels, emulated: docs/kernels.md. Which ones, test/kernels says. A
+# The probe on other kernels, emulated: docs/contributing/kernels.md. Which ones, test/kernels says. A
 # kernel stays as it was fetched: `rm -r .cache/kernels` to have the newest of each suite.
 
 KERNELS := $(shell sed -n 's/.* image: "\([^"]*\)".*/\1/p' test/kernels/kernels_test.go | sort -u)

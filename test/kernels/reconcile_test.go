@@ -30,7 +30,7 @@ func least(kind event.WaitKind) time.Duration {
 	return 0
 }
 
-// reconcile leaves out of what was told in both ways what is not determined, each for the reason in docs/kernels.md
+// reconcile leaves out of what was told in both ways what is not determined, each for the reason in docs/contributing/kernels.md
 // ("Two ways") or at the bounds above. both are the waits that were told in both ways, left those that were left out.
 func reconcile(byFunctions, bySystemCalls []event.Event) (a, b []event.Event, both, left int) {
 	for _, e := range byFunctions {

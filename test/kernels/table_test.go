@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/kernels.md anew")
+var update = flag.Bool("update", false, "write the table of docs/contributing/kernels.md anew")
 
-const page = "../../docs/kernels.md"
+const page = "../../docs/contributing/kernels.md"
 
 // table is the page's: a feature a line, a kernel a column.
 func table(reports []reported) string {
@@ -57,7 +57,7 @@ func compare(t *testing.T, measured string) {
 	}
 	said := newest.ReplaceAllString(string(tables.Find(was)), "newest")
 	if said != newest.ReplaceAllString(measured, "newest") {
-		t.Errorf("docs/kernels.md says something else; after a change that is meant, run "+
+		t.Errorf("docs/contributing/kernels.md says something else; after a change that is meant, run "+
 			"go test ./test/kernels -update\nit says\n%s\nmeasured\n%s", said, measured)
 	}
 }

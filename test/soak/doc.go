@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package soak has pods come and go while everything around them dies: docs/reliability.md.
+// Package soak has pods come and go while everything around them dies: docs/contributing/reliability.md.
 //
 // A soak is a series of rounds. What a round does follows from the seed and the round's number alone (schedule), so
 // that one is replayed by naming both. Pods run over bridge, portmap, firewall and an agent, meanwhile faults begin

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// report is what docs/reliability.md says of a soak.
+// report is what docs/contributing/reliability.md says of a soak.
 func report(entries []entry) string {
 	var out strings.Builder
 	pods, failed, violations, runs, tracedRuns, checked, faults := 0, 0, 0, 0, 0, 0, 0

@@ -1,4 +1,4 @@
-# Pods come and go while everything around them dies: docs/reliability.md. No other rig may run meanwhile.
+# Pods come and go while everything around them dies: docs/contributing/reliability.md. No other rig may run meanwhile.
 
 SOAK_PODS ?= 10000
 SOAK_SEED ?= 1

@@ -33,9 +33,13 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 	key := regexp.MustCompile(`(?:^|[^\w./@-]|\bspan\.)((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
 	// containerd's own spans, files, and others' options are called so, too.
 	others := regexp.MustCompile(`^(cni\.(conf_dir|setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|exe|key|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
-	documents, err := filepath.Glob("../../../../docs/*.md")
-	if err != nil || len(documents) == 0 {
-		t.Fatalf("no documents: %v", err)
+	var documents []string
+	for _, pattern := range []string{"../../../../docs/*.md", "../../../../docs/contributing/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no documents: %v", err)
+		}
+		documents = append(documents, found...)
 	}
 	for _, file := range append(documents, []string{
 		"README.md", "examples/collector/config.yaml", "examples/jaeger/README.md", "examples/prometheus/alerts.yaml", "examples/grafana/cniscope.json",
