@@ -80,7 +80,7 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 }
 
 // follow has a process be one of a run's, and is false if there is no room for it: a run has a quarter of it at most,
-// and all that the runtime did not start a half, as where BPF programs observe (docs/bounds.md).
+// and all that the runtime did not start a half, as where BPF programs observe (docs/contributing/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
