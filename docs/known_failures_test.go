@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/judge"
 )
+
+var update = flag.Bool("update", false, "write what is generated again")
 
 // known-failures.md has a row for each failure that the judge knows; make golden writes them.
 func TestGoldenKnownFailures(t *testing.T) {
