@@ -44,7 +44,9 @@ type stage struct {
 	ctx    context.Context
 	rig    *rig.Rig
 	jaeger *rig.Jaeger
-	scope  *scope.Scope
+	// endpoint is where cniscope sends spans.
+	endpoint string
+	scope    *scope.Scope
 }
 
 // What is added to the options that say nothing of it. Most tests have no second to wait;
@@ -88,6 +90,7 @@ func setJaeger(t *testing.T) *stage {
 	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	harness.Check(t, err)
 	t.Cleanup(func() { harness.Check(t, s.jaeger.Close()) })
+	s.endpoint = s.jaeger.OTLP()
 	return s
 }
 
@@ -111,7 +114,7 @@ func (s *stage) startScope(so scope.Options) {
 	if !strings.Contains(so.TOML, "[sampling]") {
 		so.TOML = whole + so.TOML
 	}
-	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.jaeger.OTLP()) + so.TOML
+	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.endpoint) + so.TOML
 	var err error
 	s.scope, err = scope.Start(s.ctx, s.rig, so)
 	harness.Check(s.T, err)

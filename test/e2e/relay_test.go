@@ -18,10 +18,14 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// setRelayed is a stage with containerd 2.3.7, whose spans go through the relay.
-func setRelayed(t *testing.T) *stage {
+// setRelayed is a stage with containerd 2.3.7, whose spans go through the relay. From there all go to Jaeger over a
+// protocol.
+func setRelayed(t *testing.T, protocol string) *stage {
 	t.Helper()
 	s := setJaeger(t)
+	if protocol == "http/protobuf" {
+		s.endpoint = s.jaeger.OTLPHTTP() + "/v1/traces"
+	}
 	tools, err := rig.Tools("containerd-2.3/containerd")
 	harness.Check(t, err)
 	addr := harness.Address(t)
@@ -36,27 +40,33 @@ func setRelayed(t *testing.T) *stage {
 // While nobody answers upstream, and while the relay itself is gone, pods run as ever; and
 // what the relay took before arrives when somebody answers again, whole.
 func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
-	s := setRelayed(t)
+	for _, protocol := range []string{"grpc", "http/protobuf"} {
+		t.Run(protocol, func(t *testing.T) { nobodyBehind(setRelayed(t, protocol)) })
+	}
+}
+
+func nobodyBehind(s *stage) {
+	s.Helper()
 	s.jaeger.Kill9()
 	id := s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
-	harness.Check(t, s.rig.StopPod(s.ctx, id))
-	harness.Check(t, s.scope.WaitLog(s.ctx, "relaying containerd's spans fails", 1))
-	harness.Check(t, s.jaeger.Restart(s.ctx))
+	harness.Check(s, s.rig.StopPod(s.ctx, id))
+	harness.Check(s, s.scope.WaitLog(s.ctx, "relaying containerd's spans fails", 1))
+	harness.Check(s, s.jaeger.Restart(s.ctx))
 	const want = `
 web ADD < cni.setup_pod_network < cri.sandbox.run < RunPodSandbox < asking
 web DEL < StopPodSandbox < asking`
 	if got := s.ancestries(2, want, "web"); got != want {
-		t.Errorf("got:%s\nwant:%s", got, want)
+		s.Errorf("got:%s\nwant:%s", got, want)
 	}
 
 	s.scope.Kill9()
-	harness.Check(t, s.rig.RemovePod(s.ctx, id))
+	harness.Check(s, s.rig.RemovePod(s.ctx, id))
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "unseen"})
 }
 
 // A recording holds what the relay learned: replayed, the calls hang where they hung.
 func TestARecordingHangsUnderTheSpansThatWereRelayed(t *testing.T) {
-	s := setRelayed(t)
+	s := setRelayed(t, "grpc")
 	file := filepath.Join(t.TempDir(), "relayed.rec")
 	recorder := exec.CommandContext(s.ctx, program, "record", file, "--config", s.scope.Config())
 	harness.Check(t, recorder.Start())
