@@ -67,23 +67,10 @@ type topDocument struct {
 	// Since is from when on operations are counted: as was asked for, or when the node's memory begins.
 	Since time.Time `json:"since"`
 	// Operations are all that there were, Problems those that were slow, failed or hung.
-	Operations int      `json:"operations"`
-	Problems   int      `json:"problems"`
-	Causes     []topRow `json:"causes"`
-	Plugins    []topRow `json:"plugins"`
-}
-
-// topRow is what one cause, or one plugin, has cost.
-type topRow struct {
-	Name       string `json:"name"`
-	Operations int    `json:"operations"`
-	Slow       int    `json:"slow"`
-	Failed     int    `json:"failed"`
-	Hung       int    `json:"hung"`
-	// Time is that of these operations, all together.
-	Time time.Duration `json:"time_ns"`
-	// Worst is the one that took longest.
-	Worst control.Line `json:"worst"`
+	Operations int          `json:"operations"`
+	Problems   int          `json:"problems"`
+	Causes     []digest.Row `json:"causes"`
+	Plugins    []digest.Row `json:"plugins"`
 }
 
 func newTopDocument(found control.Operations, asked time.Time) topDocument {
@@ -95,16 +82,8 @@ func newTopDocument(found control.Operations, asked time.Time) topDocument {
 	}
 	return topDocument{
 		Schema: "cniscope.dev/top/v1", Since: since, Operations: counted.Of, Problems: counted.Problems,
-		Causes: topRows(counted.Causes()), Plugins: topRows(counted.Plugins()),
+		Causes: counted.Causes(), Plugins: counted.Plugins(),
 	}
-}
-
-func topRows(rows []digest.Row) []topRow {
-	all := []topRow{}
-	for _, r := range rows {
-		all = append(all, topRow{r.Name, r.Operations, r.Slow, r.Failed, r.Hung, r.Time, r.Worst})
-	}
-	return all
 }
 
 func (d topDocument) text(out io.Writer, now time.Time) error {
@@ -112,15 +91,15 @@ func (d topDocument) text(out io.Writer, now time.Time) error {
 	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung\n",
 		digest.Number(d.Problems), digest.Count(d.Operations, "operation"), max(0, now.Sub(d.Since)).Round(time.Second))
 	if d.Problems > 0 {
-		topTable(&b, "CAUSE", d.Causes, func(r topRow) control.Line { return r.Worst })
+		topTable(&b, "CAUSE", d.Causes, func(r digest.Row) control.Line { return r.Worst })
 		topTable(&b, "PLUGIN", d.Plugins, nil)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func topTable(b *strings.Builder, title string, rows []topRow, worst func(topRow) control.Line) {
-	digest.Table(b, []string{title, "SLOW", "FAILED", "HUNG", "TIME", "WORST", ""}, rows, func(r topRow) []string {
+func topTable(b *strings.Builder, title string, rows []digest.Row, worst func(digest.Row) control.Line) {
+	digest.Table(b, []string{title, "SLOW", "FAILED", "HUNG", "TIME", "WORST", ""}, rows, func(r digest.Row) []string {
 		return []string{
 			r.Name, strconv.Itoa(r.Slow), strconv.Itoa(r.Failed), strconv.Itoa(r.Hung),
 			text.Round(r.Time).String(), text.Round(r.Worst.Duration).String(), podOf(r.Worst),

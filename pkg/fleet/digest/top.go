@@ -35,8 +35,8 @@ type Row struct {
 	Slow       int    `json:"slow"`
 	Failed     int    `json:"failed"`
 	Hung       int    `json:"hung"`
-	// Nodes is on how many nodes.
-	Nodes int `json:"nodes"`
+	// Nodes is on how many nodes; 0 where no node was named.
+	Nodes int `json:"nodes,omitempty"`
 	// Time is that of these operations, all together.
 	Time time.Duration `json:"time_ns"`
 	// Worst is the one that took longest.
