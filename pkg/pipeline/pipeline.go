@@ -19,11 +19,11 @@ type Pipeline struct {
 	// Whole has the spans of each slow or failed operation built, whatever the sampler decides.
 	Whole bool
 	// Usual is what is known of earlier operations; it learns from each.
-	Usual    *usual.Book
-	limiter  judge.Limiter
-	timeline *timeline.Timeline
-	now      int64
-	builder  *trace.Builder
+	Usual              *usual.Book
+	ordinary, problems judge.Limiter
+	timeline           *timeline.Timeline
+	now                int64
+	builder            *trace.Builder
 }
 
 // New returns an empty pipeline.
@@ -98,7 +98,7 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 		ops[i] = nil // it is the taker's
 		r := &Judged{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
 		if r.Judgement.Keep {
-			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
+			r.Judgement.Reduced = !p.mayBeWhole(r.Judgement)
 			r.Trace = p.builder.Build(op, r.Judgement)
 		}
 		if p.Whole && r.Judgement.Problem() != "" {
@@ -109,6 +109,19 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 		}
 		take(r)
 	}
+}
+
+// problemShare is how many slow, failed and hung operations are kept whole for each ordinary one of
+// sampling.per_second: with its default of 5, all of 30 pods that start at once, and the backend is protected all the same.
+const problemShare = 10
+
+// mayBeWhole reports whether an operation that ends now is kept whole. Ordinary operations end first in a burst, so
+// slow, failed and hung ones have a budget of their own.
+func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
+	if j.Problem() != "" {
+		return p.problems.Whole(p.now, p.Judge.PerSecond*problemShare)
+	}
+	return p.ordinary.Whole(p.now, p.Judge.PerSecond)
 }
 
 // whole returns all spans of an operation, though its judgement may have been to leave some out.

@@ -62,33 +62,61 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	}
 }
 
-// Of many slow operations in a second the later ones are exported without what is below their calls. The history has
-// all of each.
-func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
-	p := small()
-	p.Whole, p.Judge.PerSecond = true, 1
-	for _, process := range []event.Process{"a", "b", "c"} {
+// three returns the judged operations of three pods whose ADDs end at the same time.
+func three(p *Pipeline, round int) (all []*Judged) {
+	for i := range 3 {
+		process := event.Process(fmt.Sprint(round, "-", i))
 		p.Apply(event.Event{Body: &event.Exec{
 			Process: process, Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
 			Call: &event.Call{Command: "ADD", ContainerID: string(process), IfName: "eth0"},
 		}})
 		p.Apply(event.Event{Time: 50, Body: &event.Exit{Process: process}})
 	}
-	reduced := 0
 	for _, r := range p.Flush() {
-		r := r.(*Judged)
-		if len(r.Whole.Spans.ScopeSpans[0].Spans) != 3 {
-			t.Errorf("the whole of %s is %v", r.Operation.ContainerID, r.Whole.Spans)
-		}
-		if r.Judgement.Reduced {
-			reduced++
-			if n := len(r.Trace.Spans.ScopeSpans[0].Spans); n != 2 {
-				t.Errorf("reduced, %s has %d spans", r.Operation.ContainerID, n)
+		all = append(all, r.(*Judged))
+	}
+	return all
+}
+
+// Of many slow operations in a second the later ones are exported without what is below their calls. The history has
+// all of each.
+func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
+	p := small()
+	p.Whole, p.Judge.PerSecond = true, 1
+	reduced := 0
+	for round := range 4 {
+		for _, r := range three(p, round) {
+			if len(r.Whole.Spans.ScopeSpans[0].Spans) != 3 {
+				t.Errorf("the whole of %s is %v", r.Operation.ContainerID, r.Whole.Spans)
+			}
+			if r.Judgement.Reduced {
+				reduced++
+				if n := len(r.Trace.Spans.ScopeSpans[0].Spans); n != 2 {
+					t.Errorf("reduced, %s has %d spans", r.Operation.ContainerID, n)
+				}
 			}
 		}
 	}
-	if reduced != 2 {
-		t.Errorf("%d are reduced, want 2 of 3", reduced)
+	if reduced != 12-problemShare {
+		t.Errorf("%d of 12 are reduced, want all but %d", reduced, problemShare)
+	}
+}
+
+// In a burst ordinary operations end first; they leave the slow ones their spans.
+func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
+	p := small()
+	p.Judge.PerSecond = 1
+	for round, want := range []int{2, 0} {
+		p.Judge.Thresholds.Call = []time.Duration{time.Hour, 20}[round]
+		reduced := 0
+		for _, r := range three(p, round) {
+			if r.Judgement.Reduced {
+				reduced++
+			}
+		}
+		if reduced != want {
+			t.Errorf("round %d: %d of 3 are reduced, want %d", round, reduced, want)
+		}
 	}
 }
 

@@ -208,6 +208,7 @@ type node struct {
 	open     busy
 	pulse    pulse
 	overload overload
+	storm    storm
 	// logLost is how many log lines were not written, by reason; nil where that is not known.
 	logLost   func() map[string]uint64
 	telemetry *telemetry
@@ -291,9 +292,11 @@ func (n *node) inFlight() []model.Flight {
 	return n.pipeline.InFlight()
 }
 
-// waits reports whether somebody waits for ticks: operations that are open, the end of an overload, and whoever
-// records, to know that all has come.
-func (n *node) waits() bool { return n.open.is() || n.overload.is() || n.others.is() }
+// waits reports whether somebody waits for ticks: operations that are open, the end of an overload or of a burst, and
+// recorders, to know that all has come.
+func (n *node) waits() bool {
+	return n.open.is() || n.overload.is() || n.storm.is() || n.others.is()
+}
 
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)
@@ -321,6 +324,7 @@ func (n *node) take(e event.Event) {
 	for _, r := range n.pipeline.Apply(e) {
 		n.result(r)
 	}
+	n.storm.tick(n.pipeline.Now(), n.log)
 	n.open.set(n.pipeline.Open())
 }
 
@@ -358,6 +362,7 @@ func (n *node) result(r pipeline.Result) {
 		reportUsual(n.log, n.name, r)
 		n.recent.take(r)
 		n.leaks.take(r)
+		n.storm.take(r, n.pipeline.Now())
 	}
 	if spans := r.Drawn().Spans; spans != nil {
 		if n.fold {
