@@ -193,7 +193,7 @@ func parseLastLine(end string) string {
 			line = strings.TrimSpace(fields[3])
 		}
 		if line != "" {
-			return fact.Clean(line)
+			return fact.Foreign(line)
 		}
 	}
 	return ""

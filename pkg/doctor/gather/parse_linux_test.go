@@ -44,7 +44,10 @@ func TestLastLine(t *testing.T) {
 		"\n\n": "",
 		"2026-11-20T16:00:00.1Z stdout F all is well\n2026-11-20T16:00:01.1Z stderr F it is not\n": "it is not",
 		"2026-11-20T16:00:01.1Z stderr P cut here\n":                                               "cut here",
-		"no CRI line\x1b[2J": `no CRI line\x1b[2J`,
+		"no CRI line\x1b[2J": `no CRI line\x1b[‹text 2›`,
+		// A log may hold what nobody but its owner may read.
+		"login failed, token=eyJhbGciOiJIUzI1NiJ9.e30.abc": "login failed, token=‹text 28›",
+		`dial tcp 10.96.0.1:443: i/o timeout`:              `dial tcp 10.96.0.1:443: i/o timeout`,
 	} {
 		if got := parseLastLine(end); got != want {
 			t.Errorf("%q: %q, want %q", end, got, want)
