@@ -48,7 +48,7 @@ func (m *recent) take(r *pipeline.Judged) {
 func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ended time.Time) {
 	f := control.Failure{
 		Time: ended, Took: c.Took, Namespace: op.Pod.Namespace, Pod: op.Pod.Name,
-		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: call.Main(), Says: c.Failure,
+		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: cmp.Or(whoFailed(call), call.Main()), Says: c.Failure,
 	}
 	if c.Failure == "" {
 		if m.worked == nil || len(m.worked) >= recentNetworks {
@@ -64,6 +64,16 @@ func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ende
 		m.failures = slices.Delete(m.failures, 0, 1)
 	}
 	m.failures = append(m.failures, f)
+}
+
+// whoFailed names the first plugin of a call that failed; empty if none did.
+func whoFailed(call *model.Call) string {
+	for _, run := range call.Runs {
+		if run.Failed() {
+			return run.Run.Plugin
+		}
+	}
+	return ""
 }
 
 // run remembers the connections of a plugin and of what it runs; not those of agents. failed is why the
