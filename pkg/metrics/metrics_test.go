@@ -94,7 +94,7 @@ func TestDecisionsAndExemplars(t *testing.T) {
 	want, sent := map[string]int{}, map[string]bool{}
 	for _, r := range results {
 		want[fmt.Sprintf(`cniscope_operations_total{decision="%s",reason="%s"}`, decision(r.Judgement), word(reason(r.Judgement)))]++
-		for _, id := range r.Trace.IDs {
+		for _, id := range r.IDs {
 			sent[id.String()] = true
 		}
 	}

@@ -255,10 +255,28 @@ func TestAnHTTPStatusSaysWhatBecomesOfTheSpans(t *testing.T) {
 		after  string
 		want   time.Duration // the pause
 	}{
-		{400, "", rejected}, {400, "5", rejected}, {413, "", rejected}, {422, "", rejected}, {500, "", rejected}, {508, "", rejected},
-		{401, "", again}, {403, "", again}, {404, "", again}, {405, "", again}, {301, "", again}, {307, "", again}, {408, "", again},
-		{429, "", again}, {502, "", again}, {503, "", again}, {504, "", again}, {503, "soon", again}, {503, "-1", again},
-		{429, "7", 7 * time.Second}, {503, "7", 7 * time.Second}, {503, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute},
+		{400, "", rejected},
+		{400, "5", rejected},
+		{413, "", rejected},
+		{422, "", rejected},
+		{500, "", rejected},
+		{508, "", rejected},
+		{401, "", again},
+		{403, "", again},
+		{404, "", again},
+		{405, "", again},
+		{301, "", again},
+		{307, "", again},
+		{408, "", again},
+		{429, "", again},
+		{502, "", again},
+		{503, "", again},
+		{504, "", again},
+		{503, "soon", again},
+		{503, "-1", again},
+		{429, "7", 7 * time.Second},
+		{503, "7", 7 * time.Second},
+		{503, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute},
 	} {
 		asked := 0
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -60,7 +60,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 			if test.marks == 0 {
 				return
 			}
-			mark, call := marks[0].Drawn().Spans.ScopeSpans[0].Spans, over[0].Trace.IDs[over[0].Operation.Calls[0]]
+			mark, call := marks[0].Drawn().Spans.ScopeSpans[0].Spans, over[0].IDs[over[0].Operation.Calls[0]]
 			if len(mark) != 1 || string(mark[0].TraceId) != string(call[:]) {
 				t.Errorf("the mark: %v", mark)
 			}

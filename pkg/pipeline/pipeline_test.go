@@ -91,7 +91,7 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 			}
 			if r.Judgement.Reduced {
 				reduced++
-				if n := len(r.Trace.Spans.ScopeSpans[0].Spans); n != 2 {
+				if n := len(r.Spans.ScopeSpans[0].Spans); n != 2 {
 					t.Errorf("reduced, %s has %d spans", r.Operation.ContainerID, n)
 				}
 			}
@@ -183,10 +183,10 @@ func operationSound(t *testing.T, r *Judged) {
 			})
 		}
 	}
-	if r.Trace.Spans == nil {
+	if r.Spans == nil {
 		return
 	}
-	for _, s := range r.Trace.Spans.ScopeSpans[0].Spans {
+	for _, s := range r.Spans.ScopeSpans[0].Spans {
 		if s.EndTimeUnixNano < s.StartTimeUnixNano && r.Operation.Wall > 1<<20 {
 			t.Errorf("%s ends before it starts", s.Name)
 		}

@@ -221,8 +221,10 @@ func TestWhichChangesRestart(t *testing.T) {
 			t.Errorf("%s restarts the pods", set)
 		}
 	}
-	for _, set := range []string{"options.slow.hung=30s", "options.probe.ring=16MiB", "options.log.format=json", "options.resource.cluster=a", "options.export.queue=9", "options.relay.listen=127.0.0.1:4319",
-		"options.slow.readiness=30s", "options.slow.first_connection=1s", "options.trace.labels={app}", "metrics.port=9999", "profile=k3s", "nri.enabled=false"} {
+	for _, set := range []string{
+		"options.slow.hung=30s", "options.probe.ring=16MiB", "options.log.format=json", "options.resource.cluster=a", "options.export.queue=9", "options.relay.listen=127.0.0.1:4319",
+		"options.slow.readiness=30s", "options.slow.first_connection=1s", "options.trace.labels={app}", "metrics.port=9999", "profile=k3s", "nri.enabled=false",
+	} {
 		if annotation(set) == before {
 			t.Errorf("%s changes nothing until the pods are restarted, and they are not", set)
 		}

@@ -145,7 +145,7 @@ func (c *Collector) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagRPC, TagConn and HandleConn complete stats.Handler.
+// TagRPC changes nothing.
 func (c *Collector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // TagConn changes nothing.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -12,10 +13,11 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -25,73 +27,75 @@ const tableLines = 60
 // count is what a group of files has: lines in all, and of these, lines with code.
 type count struct{ lines, code, files int }
 
-func (c *count) add(o count) { c.lines += o.lines; c.code += o.code; c.files += o.files }
+// counts are the counts of groups, by their names.
+type counts map[string]count
+
+func (c counts) add(group string, n count) {
+	sum := c[group]
+	c[group] = count{sum.lines + n.lines, sum.code + n.code, sum.files + n.files}
+}
+
+func (c counts) print() {
+	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int { return cmp.Compare(c[b].lines, c[a].lines) })
+	for _, name := range names {
+		fmt.Printf("%8d %8d %6d  %s\n", c[name].lines, c[name].code, c[name].files, name)
+	}
+}
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 func main() {
 	each := flag.Bool("packages", false, "also print the product's lines of each folder")
 	flag.Parse()
-	groups, folders := map[string]*count{}, map[string]*count{}
-	add := func(in map[string]*count, key string, c count) {
-		if in[key] == nil {
-			in[key] = &count{}
-		}
-		in[key].add(c)
-	}
+	groups, folders := counts{}, counts{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		switch extension := filepath.Ext(path); {
+		case err != nil:
 			return err
-		}
-		if d.IsDir() {
-			if name := d.Name(); name != "." && strings.HasPrefix(name, ".") || name == "node_modules" || path == "test/tools/bin" {
-				return filepath.SkipDir
-			}
+		case d.IsDir() && elsewhere(path):
+			return filepath.SkipDir
+		case d.IsDir() || extension != ".go" && extension != ".c" && extension != ".h":
 			return nil
 		}
-		extension := filepath.Ext(path)
-		if extension != ".go" && extension != ".c" && extension != ".h" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil || generated.Match(text) || filepath.Base(path) == "vmlinux.h" {
-			return err
-		}
-		isTest := strings.HasPrefix(path, "test/") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/")
-		all := count{bytes.Count(text, []byte("\n")), codeLines(text), 1}
-		switch {
-		case isTest:
-			add(groups, "tests and their support", all)
-		case extension != ".go":
-			add(groups, "product C", all)
-		default:
-			table := tables(text)
-			add(groups, "product Go", count{all.lines - table, all.code - table, 1})
-			add(groups, "product tables of data", count{table, table, 0})
-			add(folders, filepath.Dir(path), all)
-		}
-		return nil
+		return file(path, groups, folders)
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Printf("%8s %8s %6s\n", "lines", "code", "files")
-	write := func(in map[string]*count) {
-		names := make([]string, 0, len(in))
-		for name := range in {
-			names = append(names, name)
-		}
-		sort.Slice(names, func(i, j int) bool { return in[names[i]].lines > in[names[j]].lines })
-		for _, name := range names {
-			fmt.Printf("%8d %8d %6d  %s\n", in[name].lines, in[name].code, in[name].files, name)
-		}
-	}
-	write(groups)
+	groups.print()
 	if *each {
 		fmt.Println()
-		write(folders)
+		folders.print()
 	}
+}
+
+// elsewhere reports whether a folder holds nothing that was written here.
+func elsewhere(path string) bool {
+	name := filepath.Base(path)
+	return len(name) > 1 && name[0] == '.' || name == "node_modules" || path == "test/tools/bin"
+}
+
+// file adds a file to its groups.
+func file(path string, groups, folders counts) error {
+	text, err := os.ReadFile(path)
+	if err != nil || generated.Match(text) || filepath.Base(path) == "vmlinux.h" {
+		return err
+	}
+	all := count{bytes.Count(text, []byte("\n")), codeLines(text), 1}
+	switch {
+	case strings.HasPrefix(path, "test/"), strings.HasSuffix(path, "_test.go"), strings.Contains(path, "/testdata/"):
+		groups.add("tests and their support", all)
+	case filepath.Ext(path) != ".go":
+		groups.add("product C", all)
+	default:
+		table := tables(text)
+		groups.add("product Go", count{all.lines - table, all.code - table, 1})
+		groups.add("product tables of data", count{table, table, 0})
+		folders.add(filepath.Dir(path), all)
+	}
+	return nil
 }
 
 // codeLines returns how many lines have a token that is not a comment. C is near enough to Go for the scanner.
