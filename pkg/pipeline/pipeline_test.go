@@ -107,7 +107,7 @@ func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 	p := small()
 	p.Judge.PerSecond = 1
 	for round, want := range []int{2, 0} {
-		p.Judge.Thresholds.Call = []time.Duration{time.Hour, 20}[round]
+		p.Judge.Call = []time.Duration{time.Hour, 20}[round]
 		reduced := 0
 		for _, r := range three(p, round) {
 			if r.Judgement.Reduced {

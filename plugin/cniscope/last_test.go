@@ -39,7 +39,7 @@ func spooled(t *testing.T, recording string) (dir string) {
 	t.Cleanup(func() { _ = s.Close() })
 	results := resultsOf(t, recording)
 	for i, r := range results {
-		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Trace.Spans}})
+		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Spans}})
 		if err != nil {
 			t.Fatal(err)
 		}

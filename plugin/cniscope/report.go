@@ -52,7 +52,7 @@ func report(log *slog.Logger, node string, r *pipeline.Judged) {
 			fields = append(fields, "most", fmt.Sprintf("%s: %s", text.Round(c.Parts[0].Time), c.Parts[0]))
 		}
 		if r.Judgement.Keep {
-			id := r.Trace.IDs[call]
+			id := r.IDs[call]
 			fields = append(fields, "trace_id", hex.EncodeToString(id[:]))
 		}
 		log.Warn(message, fields...)

@@ -31,10 +31,10 @@ func perPod(t *testing.T, recording string) (bytes, spans, pods int) {
 			continue
 		}
 		all[r.Operation.ContainerID] = true
-		for _, scope := range r.Trace.Spans.ScopeSpans {
+		for _, scope := range r.Spans.ScopeSpans {
 			spans += len(scope.Spans)
 		}
-		bytes += spoolHeader + proto.Size(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Trace.Spans}})
+		bytes += spoolHeader + proto.Size(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Spans}})
 	}
 	if len(all) == 0 {
 		t.Fatalf("%s has no pods", recording)

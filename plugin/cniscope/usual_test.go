@@ -73,7 +73,7 @@ func (a *concluded) take(t *testing.T, results []pipeline.Result) {
 			}
 		}
 		fmt.Fprintf(a, "%v %v %v\n", r.Operation.Key(), r.Judgement.Reasons, r.Judgement.Findings)
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.Trace.Spans)
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.Spans)
 		if err != nil {
 			t.Fatal(err)
 		}
