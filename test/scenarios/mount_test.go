@@ -85,7 +85,7 @@ func serveSlowly(t *testing.T, after time.Duration) {
 	if err != nil {
 		t.Skipf("no FUSE: %v", err)
 	}
-	_ = unix.Unmount(fuseDir, unix.MNT_DETACH) // of a test that was killed, which nobody serves
+	_ = unix.Unmount(fuseDir, unix.MNT_DETACH) // left by a test that was killed
 	harness.Check(t, os.MkdirAll(fuseDir, 0o755))
 	harness.Check(t, unix.Mount("slow", fuseDir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)))
 	device := os.NewFile(uintptr(fd), "/dev/fuse") // only now there is something to poll
