@@ -31,7 +31,7 @@ type hold struct {
 const (
 	// holdsMax is how many holders of one lock are remembered: those that had it while somebody waited.
 	holdsMax = 64
-	// remembered is how long a lock is that nobody has.
+	// remembered is how long a free lock is remembered.
 	remembered = time.Minute
 )
 
@@ -143,7 +143,7 @@ func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n
 	return n
 }
 
-// Prune forgets locks that nobody had for a while.
+// Prune forgets locks that no process has held for a while.
 func (l *Locks) Prune(now int64) {
 	for path, holds := range l.paths {
 		last := int64(0)

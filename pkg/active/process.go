@@ -42,7 +42,7 @@ type Work interface {
 
 // Claim is for which calls an agent may have done something.
 type Claim interface {
-	// Evidence is the claim as the model has it, and by is the agent, if nobody sees who calls it.
+	// Evidence is the claim as the model has it, and by is the agent if its callers are invisible.
 	Evidence() (how *model.Attribution, by *event.Actor)
 	// Did tells what was done: either an image or a fact that is no connection.
 	Did(im *model.Image, f *model.Fact)

@@ -140,7 +140,7 @@ func (as *Agents) forget(key event.Process) {
 	as.release(key)
 }
 
-// release forgets what an agent started for nobody.
+// release forgets what an agent started for no call.
 func (as *Agents) release(key event.Process) {
 	if a := as.tree.Agent(key); a != nil {
 		as.tree.Dismiss(a)
@@ -310,7 +310,7 @@ func (as *Agents) Called(process event.Process) (ops []*active.Operation) {
 	return ops
 }
 
-// Hidden reports whether a process is one of an agent's of which nobody sees who calls it.
+// Hidden reports whether a process belongs to an agent whose callers are invisible.
 func (as *Agents) Hidden(p *tree.Process) bool {
 	if p.Agent == nil {
 		return false

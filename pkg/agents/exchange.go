@@ -14,7 +14,7 @@ import (
 // unfollowed is why an exchange ended of which no end was seen.
 const unfollowed = "unfollowed"
 
-// supposedMax bounds what is supposed to be waited for at once: whoever stands still is rare.
+// supposedMax bounds the supposed waits at one time: a peer that stands still is rare.
 const supposedMax = 64
 
 // stream is one end of a stream.
@@ -25,7 +25,7 @@ type stream struct {
 
 func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
-// exchange takes what is told of an exchange: that it is pending, still, or over. attribute finds the
+// exchange applies the report of an exchange: that it is pending, still, or over. attribute finds the
 // process that it belongs to when it is told for the first time; nil if it belongs to none.
 func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {
 	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)

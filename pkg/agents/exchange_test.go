@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Whoever has many streams, or a recording that says so, does not hold up the reader.
+// A process with many streams, or a recording of one, does not hold up the reader.
 func TestManyStreams(t *testing.T) {
 	all := reads{}
 	for i := range 4 * readsMax {

@@ -36,7 +36,7 @@ func (d *deed) when(now int64) model.Interval {
 
 // did remembers a deed for the other calls that had a connection meanwhile.
 func (cl *claim) did(d deed) {
-	if cl.first == nil { // an agent that nobody was seen to call
+	if cl.first == nil { // an agent without a caller that was seen
 		return
 	}
 	d.claim = cl

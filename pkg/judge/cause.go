@@ -39,7 +39,7 @@ func Causes() []About {
 	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere())
 }
 
-// Account is how the time of one kind of parts is told.
+// Account is how the time of one kind of parts is reported.
 type Account struct {
 	Kind PartKind
 	// Cause is what such time is put down to where a call has no verdict, but was slow in it.

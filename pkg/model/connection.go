@@ -27,7 +27,7 @@ type Connection struct {
 	// Exchanged is how many exchanges on this connection were told. Each is a fact of its own, and
 	// what was waited for; this one is only open meanwhile.
 	Exchanged int
-	// Open: nobody has closed it yet.
+	// Open: it is not closed yet.
 	Open bool
 }
 

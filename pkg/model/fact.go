@@ -30,7 +30,7 @@ const Idly = 20
 // FactKind is a kind of facts.
 type FactKind int
 
-// The kinds of facts, named for their types. Whoever draws or judges facts has a table with a place for each.
+// The kinds of facts, named for their types. The tables that draw and judge facts have a place for each.
 const (
 	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are those of *Wait (event.WaitKind). A poll has a
 	// tally, and a place in Activity.Polling, but is never kept by itself.

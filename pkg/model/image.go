@@ -20,7 +20,7 @@ type Image struct {
 	// Attribution is how it came to belong to the call, if an agent ran it; of what it runs
 	// in its turn, its own counts.
 	Attribution *Attribution
-	// By is the agent that ran it, if nobody sees who calls that one: else it is that of a connection.
+	// By is the agent that ran it, if that agent's callers are invisible; otherwise it is that of a connection.
 	By *event.Actor
 
 	// Facts are what it asked of the kernel and waited for, in the order in which that was

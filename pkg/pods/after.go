@@ -185,7 +185,7 @@ func (as *afters) cut(s *finishedSetup, now int64) {
 	as.tell(s, now)
 }
 
-// forget says that nobody wants to know what is done behind an operation that is over.
+// forget drops what is done behind an operation that is over.
 func (as *afters) forget(key model.Key) {
 	if s := as.known[key.ContainerID]; s != nil && s.of.Operation == key {
 		as.drop(key.ContainerID)

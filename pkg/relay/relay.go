@@ -122,7 +122,7 @@ func (r *Relay) SetUpstream(o *otlp.Options) error {
 	return nil
 }
 
-// notTo refuses whoever listens there: however the endpoint was written, and whatever its name meant at that moment.
+// notTo refuses a server by the address that was dialed, however the endpoint was written and resolved.
 func notTo(listen string) func(net.Addr) error {
 	self, _ := netip.ParseAddrPort(listen) // New has checked it
 	return func(a net.Addr) error {

@@ -136,7 +136,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// HandleRPC is told how a request was packed, which a gRPC server says nowhere else.
+// HandleRPC learns how a request was compressed, which a gRPC server reports nowhere else.
 func (c *Collector) HandleRPC(_ context.Context, s stats.RPCStats) {
 	if h, ok := s.(*stats.InHeader); ok {
 		c.mu.Lock()

@@ -143,7 +143,7 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 	}
 }
 
-// standsStill runs a pod beside what stops somebody, and checks what is said of it. Without does the node injects it.
+// standsStill runs a pod while a process is stopped, and checks its verdict. If does is nil, the node stops the process.
 func (s *scene) standsStill(n *standin.Node, kind string, does func(*scene, string) (still, error), says, remedy string) {
 	stood, done := injected(n), make(chan error, 1)
 	before := stood

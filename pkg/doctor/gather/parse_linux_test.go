@@ -45,7 +45,7 @@ func TestLastLine(t *testing.T) {
 		"2026-11-20T16:00:00.1Z stdout F all is well\n2026-11-20T16:00:01.1Z stderr F it is not\n": "it is not",
 		"2026-11-20T16:00:01.1Z stderr P cut here\n":                                               "cut here",
 		"no CRI line\x1b[2J": `no CRI line\x1b[‹text 2›`,
-		// A log may hold what nobody but its owner may read.
+		// A log may hold secrets of its owner.
 		"login failed, token=eyJhbGciOiJIUzI1NiJ9.e30.abc": "login failed, token=‹text 28›",
 		`dial tcp 10.96.0.1:443: i/o timeout`:              `dial tcp 10.96.0.1:443: i/o timeout`,
 	} {
