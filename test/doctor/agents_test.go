@@ -96,7 +96,7 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	}
 	harness.Until(a, "the failure is known", func() bool { return len(of(a.examine(), "failed-calls")) > 0 })
 	a.finds("cni-agent", doctor.Problem, "nobody listens there", "1 call failed there since")
-	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network "+a.rig.Networks()[0].Name, "pod shop/web-2, plugin bridge")
+	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network "+a.rig.Networks()[0].Name, "pod shop/web-2, plugin asker")
 
 	a.serve()
 	a.silent("cni-agent")

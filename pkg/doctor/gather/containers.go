@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,9 +193,12 @@ func parseLastLine(end string) string {
 		if fields := strings.SplitN(line, " ", 4); len(fields) == 4 && (fields[1] == "stdout" || fields[1] == "stderr") {
 			line = strings.TrimSpace(fields[3])
 		}
-		if line != "" {
+		if line = colors.ReplaceAllString(line, ""); line != "" {
 			return fact.Foreign(line)
 		}
 	}
 	return ""
 }
+
+// colors matches what programs write to color or to move text on a terminal: CSI sequences (ECMA-48, 5.4).
+var colors = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)

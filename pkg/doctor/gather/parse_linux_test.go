@@ -44,7 +44,8 @@ func TestLastLine(t *testing.T) {
 		"\n\n": "",
 		"2026-11-20T16:00:00.1Z stdout F all is well\n2026-11-20T16:00:01.1Z stderr F it is not\n": "it is not",
 		"2026-11-20T16:00:01.1Z stderr P cut here\n":                                               "cut here",
-		"no CRI line\x1b[2J": `no CRI line\x1b[‹text 2›`,
+		"no CRI line\x1b[2J": "no CRI line",
+		"2026-11-20T16:00:01.1Z stderr F no \x1b[31;1mroute\x1b[0m to \x07it": `no route to \x07it`,
 		// A log may hold secrets of its owner.
 		"login failed, token=eyJhbGciOiJIUzI1NiJ9.e30.abc": "login failed, token=‹text 28›",
 		`dial tcp 10.96.0.1:443: i/o timeout`:              `dial tcp 10.96.0.1:443: i/o timeout`,
