@@ -77,8 +77,8 @@ FUZZTIME     ?= 10s
 # Tests by what they need. PURE need no root. HOST observe all processes of the machine, so they run one after
 # another. STORIES and RIGS start a containerd of their own; a cniscope sees the calls of every rig, so these also run
 # one after another.
-HOST    := ./pkg/probe ./pkg/probe/apart ./pkg/probe/connector ./pkg/probe/kernel ./plugin/cniscope
-PURE    := $(shell go list ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/apart$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/skips ./test/realtime ./test/port ./test/tied ./test/mutants ./test/harness
+HOST    := ./pkg/probe ./pkg/probe/subprocess ./pkg/probe/connector ./pkg/probe/kernel ./plugin/cniscope
+PURE    := $(shell go list ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/subprocess$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/skips ./test/realtime ./test/port ./test/tied ./test/mutants ./test/harness
 SLOW    := $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go 'harness\.Slow' pkg plugin))))
 STORIES := ./test/scenarios ./test/doctor
 RIGS    := ./test/rig ./test/e2e ./test/examples ./test/chart ./test/bench ./test/words
@@ -222,7 +222,7 @@ test-neighbours: tools tools-older ## hostile connections to relay and metrics f
 test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES MB unpacked (1): what is left out is said; FILES=600: memory and time, too (root, an hour)
 	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
 
-FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad usual:FuzzParse spool:FuzzScan \
+FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad baseline:FuzzParse spool:FuzzScan \
 	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports windows/etw:FuzzDecode
 
 .PHONY: test-io

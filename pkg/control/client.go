@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cniscope/cniscope/pkg/usual"
+	"github.com/cniscope/cniscope/pkg/baseline"
 )
 
 // ErrNotRunning is returned if no cniscope answers.
@@ -35,17 +35,17 @@ func (c Client) Recent(ctx context.Context) (r Recent, err error) {
 }
 
 // Baseline returns what is usual on the node. Errors as for Calls.
-func (c Client) Baseline(ctx context.Context) (*usual.Document, error) {
+func (c Client) Baseline(ctx context.Context) (*baseline.Document, error) {
 	body, err := c.get(ctx, "/baseline")
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, usual.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(body, baseline.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer of the running cniscope: %w", err)
 	}
-	return usual.Parse(data)
+	return baseline.Parse(data)
 }
 
 func (c Client) decode(ctx context.Context, path string, to any) error {

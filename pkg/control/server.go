@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/serve"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Call is a CNI call that is under way.
@@ -115,7 +115,7 @@ type Handlers struct {
 	// flush when the reader should see what there is.
 	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
 	// Baseline returns what is usual on the node.
-	Baseline func() *usual.Document
+	Baseline func() *baseline.Document
 	// Read answers what readers are answered over the read-only socket, too. Root has places of its own.
 	Read ReadHandlers
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/model"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Options are what a judgement depends on besides the operation.
@@ -27,7 +27,7 @@ func (o Options) Judge(op *model.Operation) *Judgement { return o.JudgeBy(nil, o
 
 // JudgeBy judges one operation also by what is known of those before it, and learns from it. Without a book, or
 // without Baseline, it does neither.
-func (o Options) JudgeBy(known *usual.Book, op *model.Operation) *Judgement {
+func (o Options) JudgeBy(known *baseline.Book, op *model.Operation) *Judgement {
 	j := &Judgement{
 		Calls:      map[*model.Call]*Call{},
 		Slow:       map[*model.Image]time.Duration{},

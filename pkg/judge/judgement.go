@@ -3,8 +3,8 @@ package judge
 import (
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/model"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Reason is why an operation is kept or not.
@@ -41,9 +41,9 @@ type Judgement struct {
 	SlowLocks  map[*model.Wait]time.Duration
 	// Usual maps the plugins and commands that took longer than is usual to how long they take else; nil where
 	// nothing did.
-	Usual map[*model.Image]usual.Answer
+	Usual map[*model.Image]baseline.Answer
 	// Findings are what the operation was the last to show of what is usual.
-	Findings []usual.Finding
+	Findings []baseline.Finding
 }
 
 // Problem is the worst that happened in the operation: Failed, else Slow, which a part of a call may be, too,

@@ -3,12 +3,12 @@ package judge
 import (
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/model"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // compare compares the plugins and commands of an operation with what is usual, and has known learn from them.
-func (t Thresholds) compare(known *usual.Book, j *Judgement, op *model.Operation) {
+func (t Thresholds) compare(known *baseline.Book, j *Judgement, op *model.Operation) {
 	if len(op.Partial) > 0 {
 		return // some of it was not seen, and may be what took the time
 	}
@@ -23,7 +23,7 @@ func (t Thresholds) compare(known *usual.Book, j *Judgement, op *model.Operation
 }
 
 // compareRun compares an image of a run and what is below it. A delegate is a run of its own.
-func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *model.Operation, call *model.Call, run, im *model.Image) {
+func (t Thresholds) compareRun(known *baseline.Book, j *Judgement, op *model.Operation, call *model.Call, run, im *model.Image) {
 	if im.Run != nil {
 		run = im
 	}
@@ -37,9 +37,9 @@ func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *model.Operat
 	if read := run.Run.Configuration; read != nil && read.Network != "" && read.Network != network {
 		network, configuration = read.Network, "" // of a plugin that calls those of other networks: in no file that we read
 	}
-	c := usual.Call{
-		Key:     usual.Key{Network: network, Plugin: run.Run.Plugin, Command: run.Run.Command},
-		Edition: usual.Edition{Build: run.Build, Configuration: configuration},
+	c := baseline.Call{
+		Key:     baseline.Key{Network: network, Plugin: run.Run.Plugin, Command: run.Run.Command},
+		Edition: baseline.Edition{Build: run.Build, Configuration: configuration},
 		Took:    time.Duration(im.End - im.Start),
 		At:      op.Wall + im.End - op.Mono,
 	}
@@ -49,7 +49,7 @@ func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *model.Operat
 	a := known.Take(c, t.Floor)
 	if a.Above {
 		if j.Usual == nil {
-			j.Usual = map[*model.Image]usual.Answer{}
+			j.Usual = map[*model.Image]baseline.Answer{}
 		}
 		j.Usual[im] = a
 	}
@@ -84,11 +84,11 @@ func (j *Judgement) compared(call *model.Call) string {
 
 // mostUnusual is the image of a call that is furthest above its usual, what is slower than usual before the rest;
 // nil if none is above.
-func (j *Judgement) mostUnusual(call *model.Call) (most *model.Image, is usual.Answer) {
+func (j *Judgement) mostUnusual(call *model.Call) (most *model.Image, is baseline.Answer) {
 	if j.Usual == nil {
 		return nil, is
 	}
-	times := func(im *model.Image, a usual.Answer) float64 {
+	times := func(im *model.Image, a baseline.Answer) float64 {
 		return float64(im.End-im.Start) / float64(max(a.Usual.P99, 1))
 	}
 	for _, run := range call.Runs {

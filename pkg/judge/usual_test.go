@@ -3,9 +3,9 @@ package judge
 import (
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // A plugin that calls those of other networks, as Multus does, teaches nothing of its own network by them.
@@ -20,7 +20,7 @@ func TestEachNetworkIsLearntApart(t *testing.T) {
 	multus.Children = []*model.Image{bridge("pods"), bridge("tenant")}
 	op := add(multus)
 	op.Calls[0].Network, op.Calls[0].Configured = "multus", "18ac"
-	var known usual.Book
+	var known baseline.Book
 	Options{Thresholds: Thresholds{Baseline: true}}.JudgeBy(&known, op)
 	got := map[string]string{}
 	for _, k := range known.Known() {

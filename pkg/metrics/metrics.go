@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // callBuckets are the upper bounds for calls and plugins, in seconds. Pods are to start
@@ -169,7 +169,7 @@ func (m *Metrics) Result(r pipeline.Result) {
 func (m *Metrics) judged(r *pipeline.Judged) {
 	m.operations.WithLabelValues(decision(r.Judgement), m.saying(reason(r.Judgement))).Inc()
 	for _, f := range r.Judgement.Findings {
-		if f.Kind == usual.Changed && f.Key.Program == "" {
+		if f.Kind == baseline.Changed && f.Key.Program == "" {
 			m.changed.WithLabelValues(commandOf(f.Command), m.plugin(f.Plugin)).Set(f.Ratio())
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/trace"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")
@@ -218,11 +218,11 @@ func dropped(r *pipeline.Judged) *pipeline.Judged {
 func unusual() *pipeline.Judged {
 	r := pod(0)
 	bridge := r.Operation.Calls[0].Runs[0]
-	r.Judgement.Usual = map[*model.Image]usual.Answer{bridge: {Above: true, Slower: true, Usual: usual.Level{P99: 1, Calls: 300}}}
+	r.Judgement.Usual = map[*model.Image]baseline.Answer{bridge: {Above: true, Slower: true, Usual: baseline.Level{P99: 1, Calls: 300}}}
 	c := r.Judgement.Calls[r.Operation.Calls[0]]
 	c.Unusual, c.Verdict = true, &judge.Verdict{Cause: judge.CausePlugin}
-	r.Judgement.Findings = []usual.Finding{{
-		Kind: usual.Changed, Key: usual.Key{Plugin: "bridge", Command: "ADD"}, Was: usual.Level{Median: 100}, Is: usual.Level{Median: 230},
+	r.Judgement.Findings = []baseline.Finding{{
+		Kind: baseline.Changed, Key: baseline.Key{Plugin: "bridge", Command: "ADD"}, Was: baseline.Level{Median: 100}, Is: baseline.Level{Median: 230},
 	}}
 	return r
 }

@@ -3,12 +3,12 @@
 package pipeline
 
 import (
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Pipeline turns events into judged operations and traces. It is not safe for
@@ -19,7 +19,7 @@ type Pipeline struct {
 	// Whole has the spans of each slow or failed operation built, whatever the sampler decides.
 	Whole bool
 	// Usual is what is known of earlier operations; it learns from each.
-	Usual              *usual.Book
+	Usual              *baseline.Book
 	ordinary, problems judge.Limiter
 	timeline           *timeline.Timeline
 	now                int64
@@ -28,7 +28,7 @@ type Pipeline struct {
 
 // New returns an empty pipeline.
 func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
-	return &Pipeline{Judge: j, Usual: &usual.Book{}, timeline: timeline.New(t), builder: b}
+	return &Pipeline{Judge: j, Usual: &baseline.Book{}, timeline: timeline.New(t), builder: b}
 }
 
 // Apply takes the next event and returns what it brought to an end.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
-	"github.com/cniscope/cniscope/pkg/probe/apart"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
+	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 )
 
 // attach begins to observe by the means that o names. Where both are refused the error says why of each.
@@ -52,7 +52,7 @@ func connect(o Options) (*observer, error) {
 		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Rootless: o.Rootless, Busy: o.Busy, Log: o.Log,
 	}
 	if len(o.Apart) > 0 {
-		c, err := apart.Start(options, o.Apart)
+		c, err := subprocess.Start(options, o.Apart)
 		if err == nil {
 			return &observer{run: c.Run, close: c.Close, readings: func() []meter.Reading { return c.Stats().Readings() }}, nil
 		}

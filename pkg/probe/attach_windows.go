@@ -8,14 +8,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
-	"github.com/cniscope/cniscope/pkg/windows/processes"
+	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
 // attach begins to observe by the means that o names: event tracing, or where that is refused snapshots of the
 // process table.
 func attach(o Options) (*observer, error) {
-	options := processes.Options{
-		Processes: o.Processes, Arguments: o.Arguments, Agents: o.Agents, Anchors: o.Anchors, Busy: o.Busy, System: processes.NewSystem(), Log: o.Log,
+	options := winproc.Options{
+		Processes: o.Processes, Arguments: o.Arguments, Agents: o.Agents, Anchors: o.Anchors, Busy: o.Busy, System: winproc.NewSystem(), Log: o.Log,
 	}
 	if o.Source == SourceSnapshots {
 		return snapshots(options, nil), nil
@@ -31,8 +31,8 @@ func attach(o Options) (*observer, error) {
 }
 
 // told observes by event tracing.
-func told(o processes.Options, session *etw.Session) *observer {
-	s := processes.New(o, session)
+func told(o winproc.Options, session *etw.Session) *observer {
+	s := winproc.New(o, session)
 	observer := &observer{
 		name: SourceETW, run: s.Run, close: func() error { return errors.Join(s.Close(), session.Close()) },
 		readings: func() []meter.Reading { return append(s.Stats().Readings(), session.Stats().Readings()...) },
@@ -45,13 +45,13 @@ func told(o processes.Options, session *etw.Session) *observer {
 }
 
 // snapshots observes by these, since event tracing is refused for that reason.
-func snapshots(o processes.Options, instead error) *observer {
+func snapshots(o winproc.Options, instead error) *observer {
 	var sink event.Sink
-	teller := processes.NewSnapshots(o.System, func(interval time.Duration) {
+	teller := winproc.NewSnapshots(o.System, func(interval time.Duration) {
 		now, _ := o.System.Clocks()
 		sink(event.Event{Time: now, Body: &event.Origin{Source: SourceSnapshots, Resolution: int64(interval)}})
 	})
-	s := processes.New(o, teller)
+	s := winproc.New(o, teller)
 	observer := &observer{
 		name: SourceSnapshots, close: s.Close,
 		run: func(ctx context.Context, to event.Sink) error {

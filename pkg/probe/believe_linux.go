@@ -2,15 +2,15 @@ package probe
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/belief"
 	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // namespaceOf is the inode number of the namespace of a kind that a process is in; 0, which is
 // nobody's, if that cannot be asked.
-func namespaceOf(pid uint32, kind string) uint32 { return belief.Namespace(pid, kind) }
+func namespaceOf(pid uint32, kind string) uint32 { return trust.Namespace(pid, kind) }
 
 // sessionOf is visible_session of bpf/task.h; 0 if the process is gone.
 func sessionOf(pid uint32) uint32 {

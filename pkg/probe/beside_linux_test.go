@@ -12,10 +12,10 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/apart"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
+	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -107,7 +107,7 @@ func TestTheConnectorBesideTheProbe(t *testing.T) {
 // both are the two observers, and what they saw.
 type both struct {
 	probe                *Probe
-	connector            *apart.Process
+	connector            *subprocess.Process
 	byProbe, byConnector *view
 	cancel               func()
 	ended                chan error
@@ -122,7 +122,7 @@ func observeBoth(t *testing.T, caller int) *both {
 	b := &both{byProbe: newView(), byConnector: newView(), ended: make(chan error, 2)}
 	var ctx context.Context
 	ctx, b.cancel = context.WithCancel(t.Context())
-	c, err := apart.Start(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: log}, actCommand(t, "connector"))
+	c, err := subprocess.Start(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: log}, actCommand(t, "connector"))
 	if err != nil {
 		b.cancel()
 		t.Skip(err)
@@ -226,7 +226,7 @@ func (c compared) check(t *testing.T, counted connector.Stats) {
 		"times apart: execs p50 %s, p99 %s; exits p50 %s, p99 %s; %+v",
 		c.calls, c.callsMissed, c.programs, c.unidentified, c.outside,
 		share(c.execs, 50), share(c.execs, 99), share(c.exits, 50), share(c.exits, 99), counted)
-	if lost := counted.Lost[notified.LostCall] + counted.Lost[notified.LostNotices]; uint64(c.callsMissed) > lost {
+	if lost := counted.Lost[proctracker.LostCall] + counted.Lost[proctracker.LostNotices]; uint64(c.callsMissed) > lost {
 		t.Errorf("%d of %d calls were not identified, and %d counted as missed", c.callsMissed, c.calls, lost)
 	}
 }

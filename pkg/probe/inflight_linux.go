@@ -11,10 +11,10 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/belief"
 	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
@@ -143,7 +143,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
-		if r.caller != kernel.LifeCallerCALLER_NOBODY || belief.Rights(r.pid) != 0 {
+		if r.caller != kernel.LifeCallerCALLER_NOBODY || trust.Rights(r.pid) != 0 {
 			im.Env = environ
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
-	"github.com/cniscope/cniscope/pkg/probe/apart"
+	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -63,7 +63,7 @@ var acts = map[string]func(argument string) error{
 func TestMain(m *testing.M) {
 	acts["agent"], acts["flood"], acts["runtime"] = agentAct, flood, runtimeAct
 	acts["unprivileged"] = attachAct
-	acts["connector"] = func(string) error { return apart.Serve() }
+	acts["connector"] = func(string) error { return subprocess.Serve() }
 	maps.Copy(acts, dialers)
 	maps.Copy(acts, writers)
 	maps.Copy(acts, talkers)

@@ -10,9 +10,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/belief"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -24,7 +24,7 @@ type Probe struct {
 	numbers *numbers
 	opened  int64 // monotonic ns
 	symbols *symbols.Table
-	node    belief.Node
+	node    trust.Node
 	unwatch func() // the anchors
 
 	undecodable atomic.Uint64
@@ -35,7 +35,7 @@ type Probe struct {
 // UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_BPF and CAP_PERFMON
 // (CAP_SYS_ADMIN before 5.8), Linux 5.8 or later with BTF.
 func Open(o Options) (_ *Probe, err error) {
-	p := &Probe{options: o, opened: clock.Monotonic(), node: belief.NewNode(o.Anchors, o.Rootless), symbols: new(symbols.Table), unwatch: func() {}}
+	p := &Probe{options: o, opened: clock.Monotonic(), node: trust.NewNode(o.Anchors, o.Rootless), symbols: new(symbols.Table), unwatch: func() {}}
 	defer func() {
 		if err != nil {
 			_ = p.Close()

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/privilege"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -118,8 +118,8 @@ const programsMissed = "bpf_program_missed_total"
 
 // losable are the reasons of event.Lost, of the probe and of what takes its place.
 var losable = []string{
-	"ring full", notified.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
-	notified.LostNotices, notified.LostSight, notified.LostCall,
+	"ring full", proctracker.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
+	proctracker.LostNotices, proctracker.LostSight, proctracker.LostCall,
 }
 
 // Readings are the metrics that s is.

@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 func baselineCmd() *cobra.Command {
@@ -74,7 +74,7 @@ It asks the running cniscope, or else reads what the last one kept. Needs root.`
 }
 
 // baselineOf asks the running cniscope, or else reads what the last one kept.
-func baselineOf(ctx context.Context, o config.Options) (*usual.Document, error) {
+func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, error) {
 	d, err := control.Client{Dir: o.State.Dir}.Baseline(ctx)
 	if errors.Is(err, control.ErrNotRunning) && o.BaselineFolder() != "" {
 		d, err = readLearnt(o.BaselineFolder())
@@ -88,7 +88,7 @@ func baselineOf(ctx context.Context, o config.Options) (*usual.Document, error) 
 	return d, nil
 }
 
-func exportBaseline(out io.Writer, d *usual.Document, path string) error {
+func exportBaseline(out io.Writer, d *baseline.Document, path string) error {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ type baselineRow struct {
 	Configuration string        `json:"configuration,omitempty"`
 }
 
-func newBaselineDocument(b *usual.Book) baselineDocument {
+func newBaselineDocument(b *baseline.Book) baselineDocument {
 	d := baselineDocument{Schema: "cniscope.dev/baseline/v1", Baselines: []baselineRow{}}
 	for _, k := range b.Known() {
 		row := baselineRow{
@@ -197,7 +197,7 @@ func (r baselineRow) says() string {
 	case r.Slower:
 		return "slower than usual now: " + text.Round(r.Now).String()
 	case !r.Confident:
-		return fmt.Sprintf("known from %d calls on", usual.Enough)
+		return fmt.Sprintf("known from %d calls on", baseline.Enough)
 	}
 	return ""
 }

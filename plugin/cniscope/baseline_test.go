@@ -12,20 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // knownUsual is a baseline: a plugin that is slower than usual, its command that is not, and another of which too little
 // is known.
-func knownUsual() *usual.Document {
-	var b usual.Book
+func knownUsual() *baseline.Document {
+	var b baseline.Book
 	at := time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC).UnixNano()
 	take := func(calls int, plugin, program string, took time.Duration) {
 		for range calls {
-			b.Take(usual.Call{
-				Key:     usual.Key{Network: "pods", Plugin: plugin, Command: "ADD", Program: program},
-				Edition: usual.Edition{Build: "0123456789abcdef", Configuration: "18ac"}, Took: took, At: at,
+			b.Take(baseline.Call{
+				Key:     baseline.Key{Network: "pods", Plugin: plugin, Command: "ADD", Program: program},
+				Edition: baseline.Edition{Build: "0123456789abcdef", Configuration: "18ac"}, Took: took, At: at,
 			}, 100*time.Millisecond)
 		}
 	}
@@ -57,7 +57,7 @@ pods     portmap  ADD             7      8.98ms  8.98ms  known from 300 calls on
 }
 
 func TestDocumentOfBaseline(t *testing.T) {
-	for name, d := range map[string]*usual.Document{"nothing": (&usual.Book{}).Document(), "some": knownUsual(), "another node's": knownUsual().Foreign()} {
+	for name, d := range map[string]*baseline.Document{"nothing": (&baseline.Book{}).Document(), "some": knownUsual(), "another node's": knownUsual().Foreign()} {
 		var out bytes.Buffer
 		if err := indented(&out, newBaselineDocument(d.Book())); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect := func(when string, want *usual.Document, size int) {
+	expect := func(when string, want *baseline.Document, size int) {
 		t.Helper()
 		var s settings
 		n.others.leave(n.join(&s))
@@ -125,12 +125,12 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	o.Slow.Baseline = true
 	n.apply(o)
 	expect("switched on", kept, 3)
-	n.pipeline.Usual.Take(usual.Call{Key: usual.Key{Plugin: "flannel", Command: "ADD"}, Took: 1000}, 0)
+	n.pipeline.Usual.Take(baseline.Call{Key: baseline.Key{Plugin: "flannel", Command: "ADD"}, Took: 1000}, 0)
 	kept = n.pipeline.Usual.Document()
 	expect("once more is known", kept, 4)
 	o.Slow.Baseline = false
 	n.apply(o)
-	n.pipeline.Usual.Take(usual.Call{Key: usual.Key{Plugin: "flannel", Command: "DEL"}, Took: 1000}, 0)
+	n.pipeline.Usual.Take(baseline.Call{Key: baseline.Key{Plugin: "flannel", Command: "DEL"}, Took: 1000}, 0)
 	expect("switched off again", nil, 5)
 }
 
@@ -143,7 +143,7 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 		"other":     func([]byte) []byte { return []byte(`{"cniscope":"recording","version":2}`) },
 		"newer":     func(data []byte) []byte { return bytes.Replace(data, []byte(`"version":1`), []byte(`"version":9`), 1) },
 		"negative":  func(data []byte) []byte { return bytes.Replace(data, []byte(`"calls":[`), []byte(`"calls":[-5,`), 1) },
-		"too large": func([]byte) []byte { return bytes.Repeat([]byte(" "), usual.MaxBytes+1) },
+		"too large": func([]byte) []byte { return bytes.Repeat([]byte(" "), baseline.MaxBytes+1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := folder(t)

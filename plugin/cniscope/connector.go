@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/cniscope/cniscope/pkg/probe/apart"
+	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 )
 
 // connectorCommand is the process that cniscope starts to observe by the process connector, as ps shows it.
@@ -15,6 +15,6 @@ func connectorCmd() *cobra.Command {
 		Short:  "What cniscope run starts where BPF programs are refused: it reads the process connector, before others run",
 		Args:   cobra.NoArgs,
 		Hidden: true,
-		RunE:   func(*cobra.Command, []string) error { return apart.Serve() },
+		RunE:   func(*cobra.Command, []string) error { return subprocess.Serve() },
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/cniscope/cniscope/pkg/usual"
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -113,7 +113,7 @@ func TestEveryExitCode(t *testing.T) {
 }
 
 // learnt writes options with a folder for a baseline, and one into it unless that is nil.
-func (p program) learnt(name string, d *usual.Document) (options string) {
+func (p program) learnt(name string, d *baseline.Document) (options string) {
 	p.Helper()
 	dir := filepath.Join(p.dir, name)
 	if d != nil {

@@ -6,17 +6,17 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/firstconn"
 	"github.com/cniscope/cniscope/pkg/procfs"
-	"github.com/cniscope/cniscope/pkg/reach"
 )
 
 // shortestID is how long a sandbox's id is at least that is looked for in the names of cgroups: as long as the short
 // ids that people type. A shorter one could be part of any name.
 const shortestID = 12
 
-// triesOf reads what the kernel counted in the network namespace of a sandbox; reach.Unknown where it cannot be found.
-func triesOf(sandbox string) reach.Tries {
-	unknown := reach.Unknown()
+// triesOf reads what the kernel counted in the network namespace of a sandbox; firstconn.Unknown where it cannot be found.
+func triesOf(sandbox string) firstconn.Tries {
+	unknown := firstconn.Unknown()
 	if len(sandbox) < shortestID {
 		return unknown
 	}
@@ -37,7 +37,7 @@ func triesOf(sandbox string) reach.Tries {
 		}
 		read := func(name string) string { return countsOf(fmt.Sprintf("/proc/%d/net/%s", pid, name)) }
 		if snmp := read("snmp"); snmp != "" {
-			return reach.Parse(snmp, read("netstat"), read("arp"))
+			return firstconn.Parse(snmp, read("netstat"), read("arp"))
 		}
 	}
 	return unknown

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/cniscope/cniscope/pkg/reach"
+	"github.com/cniscope/cniscope/pkg/firstconn"
 )
 
 // triesOf knows nothing: what it would read is Linux's.
-func triesOf(string) reach.Tries { return reach.Unknown() }
+func triesOf(string) firstconn.Tries { return firstconn.Unknown() }

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/text"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 const (
@@ -41,8 +41,8 @@ func newLearnt(o config.Options, log *slog.Logger) learnt {
 }
 
 // load returns what was kept, or else nothing known: one that cannot be read is named, and begun anew.
-func (l learnt) load() *usual.Document {
-	empty := (&usual.Book{}).Document()
+func (l learnt) load() *baseline.Document {
+	empty := (&baseline.Book{}).Document()
 	if l.dir == "" {
 		return empty
 	}
@@ -62,7 +62,7 @@ func (l learnt) load() *usual.Document {
 }
 
 // save writes down what is known; a warning says if it cannot, or not before ctx ends.
-func (l learnt) save(ctx context.Context, d *usual.Document) {
+func (l learnt) save(ctx context.Context, d *baseline.Document) {
 	if l.dir == "" || len(d.Entries) == 0 {
 		return
 	}
@@ -87,11 +87,11 @@ func (l learnt) save(ctx context.Context, d *usual.Document) {
 }
 
 // usually is what is known now, written down; nothing while nothing is learnt.
-func (n *node) usually() *usual.Document {
+func (n *node) usually() *baseline.Document {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.pipeline.Judge.Baseline {
-		return (&usual.Book{}).Document()
+		return (&baseline.Book{}).Document()
 	}
 	return n.pipeline.Usual.Document()
 }
@@ -140,15 +140,15 @@ func reportUsual(log *slog.Logger, node string, r *pipeline.Judged) {
 			fields = append(fields, "command", f.Key.Program)
 		}
 		switch f.Kind {
-		case usual.Slower:
+		case baseline.Slower:
 			log.Warn("slower than usual", fields...)
-		case usual.Changed:
+		case baseline.Changed:
 			log.Warn("a plugin or its configuration changed", fields...)
-		case usual.AsUsual:
+		case baseline.AsUsual:
 			log.Info("as fast as usual again", fields...)
-		case usual.Ended:
+		case baseline.Ended:
 			log.Info("slower than usual no longer", fields...)
-		case usual.Adopted:
+		case baseline.Adopted:
 			log.Info("slower for so long that it is usual now", fields...)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/private"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 const (
@@ -19,24 +19,24 @@ const (
 )
 
 // readLearnt reads the baseline in a folder. It wraps fs.ErrNotExist where there is none.
-func readLearnt(dir string) (*usual.Document, error) {
-	data, err := readOwn(dir, learntName, usual.MaxBytes+1)
+func readLearnt(dir string) (*baseline.Document, error) {
+	data, err := readOwn(dir, learntName, baseline.MaxBytes+1)
 	if err != nil {
 		return nil, err
 	}
-	return usual.Parse(data)
+	return baseline.Parse(data)
 }
 
-func parseLearnt(r io.Reader) (*usual.Document, error) {
-	data, err := io.ReadAll(io.LimitReader(r, usual.MaxBytes+1))
+func parseLearnt(r io.Reader) (*baseline.Document, error) {
+	data, err := io.ReadAll(io.LimitReader(r, baseline.MaxBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	return usual.Parse(data)
+	return baseline.Parse(data)
 }
 
 // writeLearnt replaces the baseline in a folder as a whole: after a crash there is the old one or the new one.
-func writeLearnt(dir string, d *usual.Document) error {
+func writeLearnt(dir string, d *baseline.Document) error {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return err

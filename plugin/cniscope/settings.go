@@ -6,13 +6,13 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // settings is what the way from events to spans depends on. A recording carries the options that they come from, so
@@ -24,7 +24,7 @@ type settings struct {
 	// Fold is trace.fold_commands.
 	Fold bool
 	// Baseline is what was usual when the recording began; nil if nothing was known.
-	Baseline *usual.Document
+	Baseline *baseline.Document
 
 	options config.Options
 }
@@ -127,7 +127,7 @@ func settingsIn(h record.Header) (s settings, said []string, err error) {
 }
 
 // baselineIn returns the baseline that a recording carries; nil if it has none, or one that cannot be.
-func baselineIn(h record.Header) (*usual.Document, error) {
+func baselineIn(h record.Header) (*baseline.Document, error) {
 	var options struct{ Baseline json.RawMessage }
 	if len(h.Options) == 0 {
 		return nil, nil
@@ -135,5 +135,5 @@ func baselineIn(h record.Header) (*usual.Document, error) {
 	if err := json.Unmarshal(h.Options, &options); err != nil || len(options.Baseline) == 0 {
 		return nil, err
 	}
-	return usual.Parse(options.Baseline)
+	return baseline.Parse(options.Baseline)
 }

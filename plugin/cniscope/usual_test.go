@@ -15,11 +15,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // setups are the events of pods' setups, one after another, that take as long as is drawn.
@@ -51,7 +51,7 @@ type concluded struct {
 	bytes.Buffer
 	operations, unusual, slow int
 	verdicts                  []string
-	findings                  []usual.Finding
+	findings                  []baseline.Finding
 }
 
 func (a *concluded) take(t *testing.T, results []pipeline.Result) {
@@ -137,7 +137,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 		t.Errorf("of %d ordinary pods %d were slower than usual, %d slow: %v", live.operations, live.unusual, live.slow, live.findings)
 	}
 	apply(setups(4000, 20, "1", threefold))
-	if live.unusual == 0 || live.slow > 0 || len(live.findings) != 1 || live.findings[0].Kind != usual.Slower {
+	if live.unusual == 0 || live.slow > 0 || len(live.findings) != 1 || live.findings[0].Kind != baseline.Slower {
 		t.Errorf("of 20 pods that took three times as long %d were slower than usual, %d slow: %v", live.unusual, live.slow, live.findings)
 	}
 	for _, says := range live.verdicts {
@@ -146,7 +146,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 		}
 	}
 	apply(setups(4020, 60, "2", threefold)) // and is another one then
-	if kinds := len(live.findings); kinds != 3 || live.findings[1].Kind != usual.Ended || live.findings[2].Kind != usual.Changed || !strings.Contains(live.findings[2].String(), "(cilium-cni changed) ADD takes ") {
+	if kinds := len(live.findings); kinds != 3 || live.findings[1].Kind != baseline.Ended || live.findings[2].Kind != baseline.Changed || !strings.Contains(live.findings[2].String(), "(cilium-cni changed) ADD takes ") {
 		t.Errorf("found %v", live.findings)
 	}
 	if err := out.Close(); err != nil {

@@ -1,6 +1,6 @@
 // Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, where BPF
 // programs are refused. The kernel tells of each fork, exec and exit; what a process runs is read from /proc
-// while it lives (pkg/probe/notified). So commands, plugins and delegates are seen, their times and how they
+// while it lives (pkg/probe/proctracker). So commands, plugins and delegates are seen, their times and how they
 // ended; nothing of what they ask of the kernel or wait for.
 //
 // It works in the initial user, PID and network namespaces only, and elsewhere the kernel says nothing at
@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
 // Options of a Connector.
@@ -37,7 +37,7 @@ type Options struct {
 
 // Stats is what a Connector has counted.
 type Stats struct {
-	notified.Stats
+	proctracker.Stats
 	// Messages of the kernel were read.
 	Messages uint64
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/belief"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
+	"github.com/cniscope/cniscope/pkg/probe/trust"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -23,10 +23,10 @@ import (
 // environment, which in a pod may name thousands of services.
 const textMax = 256 << 10
 
-// looker reads /proc: notified.Looker. What it reads for every program of the node it reads by plain system
+// looker reads /proc: proctracker.Looker. What it reads for every program of the node it reads by plain system
 // calls, a fifth of what os.ReadFile costs.
 type looker struct {
-	node     belief.Node
+	node     trust.Node
 	rootless bool
 	memory   *procfs.Memory
 	// anchored are the numbers of the runtime's processes, as of the last change.
@@ -43,7 +43,7 @@ type looker struct {
 
 func newLooker(o Options) *looker {
 	l := &looker{
-		node: belief.NewNode(o.Anchors, o.Rootless), rootless: o.Rootless, memory: procfs.NewMemory(), suspends: clock.NewSuspends(), budget: 1 << 20,
+		node: trust.NewNode(o.Anchors, o.Rootless), rootless: o.Rootless, memory: procfs.NewMemory(), suspends: clock.NewSuspends(), budget: 1 << 20,
 	}
 	l.setAnchors(nil)
 	return l
@@ -66,12 +66,12 @@ func (l *looker) refill() { l.budget = strangersMax }
 
 func (l *looker) anchor(pid uint32) bool { return slices.Contains(*l.anchored.Load(), pid) }
 
-// Runtime implements notified.Looker.
+// Runtime implements proctracker.Looker.
 func (l *looker) Runtime(pid uint32) bool {
 	return slices.Contains(*l.anchored.Load(), pid) && l.node.Runtime(pid)
 }
 
-// Caller implements notified.Looker.
+// Caller implements proctracker.Looker.
 func (l *looker) Caller(pid uint32) event.Caller {
 	if l.asked == pid {
 		return l.caller
@@ -83,7 +83,7 @@ func (l *looker) Caller(pid uint32) event.Caller {
 // do not come again that soon.
 const aliveWithin = int64(1e9)
 
-// Alive implements notified.Looker.
+// Alive implements proctracker.Looker.
 func (l *looker) Alive(pid uint32, began int64) bool {
 	s, err := procfs.StatOf(int(pid))
 	if err != nil {
@@ -95,8 +95,8 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	return !procfs.Ended(int(pid))
 }
 
-// Look implements notified.Looker.
-func (l *looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool) {
+// Look implements proctracker.Looker.
+func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bool) {
 	defer func() {
 		if !ok && (!stranger || up == 0) {
 			l.remains(pid, &s)
@@ -116,7 +116,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool)
 
 // still reports whether a process runs what was read, so that all of that is of one program. Of who has ended
 // meanwhile it is, too, unless it is told of another program until now.
-func (l *looker) still(pid uint32, s *notified.Sight, was start) bool {
+func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	stat, at, err := l.stat(pid)
 	if err != nil || stat.Zombie() {
 		s.At = clock.Monotonic()
@@ -130,7 +130,7 @@ func (l *looker) still(pid uint32, s *notified.Sight, was start) bool {
 }
 
 // remains reads what is there of a process even when it is over, until its parent asks for it.
-func (l *looker) remains(pid uint32, s *notified.Sight) {
+func (l *looker) remains(pid uint32, s *proctracker.Sight) {
 	if stat, _, err := l.stat(pid); err == nil {
 		s.Parent, s.Began, s.Name = uint32(stat.Parent), l.suspends.Monotonic(stat.Start), stat.Name
 	}
@@ -138,7 +138,7 @@ func (l *looker) remains(pid uint32, s *notified.Sight) {
 
 // stranger reads a process that descends from no plugin. Most are no plugins, and of these as little is read as
 // can be: a child of the runtime may be one, and what is in the host's mount namespace.
-func (l *looker) stranger(pid uint32, s *notified.Sight) bool {
+func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	if l.anchor(s.Parent) {
 		given, err := l.startOf(pid)
 		return err == nil && (!calls(given.env) || l.perhaps(pid, s, given))
@@ -171,7 +171,7 @@ func calls(env []byte) bool {
 }
 
 // perhaps reads what may be a plugin: whether it is believed first, since who has ended is nobody.
-func (l *looker) perhaps(pid uint32, s *notified.Sight, given start) bool {
+func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // others are read meanwhile
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
 		_, err := l.onHost(pid)
@@ -201,7 +201,7 @@ func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 }
 
 // program reads what a process runs that was given this.
-func (l *looker) program(pid uint32, s *notified.Sight, given start) bool {
+func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 	if len(given.args) == 0 { // it has no memory any more
 		return false
 	}
@@ -221,7 +221,7 @@ func (l *looker) program(pid uint32, s *notified.Sight, given start) bool {
 	if !s.InPath() {
 		s.Locate()
 	}
-	if s.InPath() && l.asked != pid && belief.Rights(pid) == 0 && !l.rootless {
+	if s.InPath() && l.asked != pid && trust.Rights(pid) == 0 && !l.rootless {
 		s.Env = nil // whoever gave that up may say what it likes
 	}
 	return true
@@ -250,7 +250,7 @@ func (l *looker) stdin(pid uint32) string {
 }
 
 func namespace(pid uint32) event.Namespace {
-	inode := belief.Namespace(pid, "net")
+	inode := trust.Namespace(pid, "net")
 	if inode == 0 {
 		return event.Namespace{}
 	}
@@ -286,4 +286,4 @@ func file(pid uint32, name string) string {
 	return "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/" + name
 }
 
-var _ notified.Looker = (*looker)(nil)
+var _ proctracker.Looker = (*looker)(nil)

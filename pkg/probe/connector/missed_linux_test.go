@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -40,7 +40,7 @@ func TestAPluginOfAMillisecondIsACallOrIsCounted(t *testing.T) {
 			}
 		}
 		stats := o.Stats()
-		missed := int(stats.Lost[notified.LostCall] + stats.Lost[notified.LostNotices])
+		missed := int(stats.Lost[proctracker.LostCall] + stats.Lost[proctracker.LostNotices])
 		if calls+missed < plugins {
 			return fmt.Errorf("of %d plugins %d are calls, and %d missed: %+v", plugins, calls, missed, stats)
 		}

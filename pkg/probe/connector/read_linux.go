@@ -11,7 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -43,7 +43,7 @@ const (
 // reader is the state of one Run.
 type reader struct {
 	*Connector
-	tracker *notified.Tracker
+	tracker *proctracker.Tracker
 	// programs began to run; by the last weighing so many had.
 	programs, weighed uint64
 	weighedAt         int64
@@ -64,7 +64,7 @@ type reader struct {
 
 func newReader(c *Connector, sink event.Sink) *reader {
 	r := &reader{Connector: c, gaps: newGaps(), waits: newWaits(), sink: sink, heard: clock.Monotonic()}
-	r.tracker = notified.New(notified.Options{
+	r.tracker = proctracker.New(proctracker.Options{
 		Source: "probe", Processes: c.options.Processes, Known: known, Window: window, Outlive: outlive,
 		Arguments: c.options.Arguments, Looker: c.looker, Sink: r.deliver,
 	})
@@ -208,7 +208,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 			r.hot = now
 		}
 		if notice, ok := m.notice(status); ok {
-			if notice.Kind == notified.Ended {
+			if notice.Kind == proctracker.Ended {
 				r.waits.over(notice.PID, notice.Time, r.tracker)
 			}
 			r.tracker.Take(notice)

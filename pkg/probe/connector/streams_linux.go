@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/peer"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -43,8 +43,8 @@ type streams struct {
 }
 
 type openStream struct {
-	of        notified.Running // who has it; the first of them, where several have
-	ask, seen int64            // when it is to be asked for, when it was there
+	of        proctracker.Running // who has it; the first of them, where several have
+	ask, seen int64               // when it is to be asked for, when it was there
 	asks      int
 	told      bool
 }
@@ -54,8 +54,8 @@ func newStreams() streams {
 }
 
 // look tells of connections that are there, and of those that are gone.
-func (s *streams) look(now int64, running []notified.Running, t follower) {
-	slices.SortFunc(running, func(a, b notified.Running) int { return cmp.Compare(a.PID, b.PID) }) // parents mostly come first
+func (s *streams) look(now int64, running []proctracker.Running, t follower) {
+	slices.SortFunc(running, func(a, b proctracker.Running) int { return cmp.Compare(a.PID, b.PID) }) // parents mostly come first
 	before := s.left
 	s.left = map[uint32]uint64{}
 	for _, p := range running {
@@ -82,7 +82,7 @@ func (s *streams) look(now int64, running []notified.Running, t follower) {
 }
 
 // sees notes that a process has a socket, and reports whether there is room to.
-func (s *streams) sees(now int64, inode uint64, p notified.Running) bool {
+func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	o := s.open[inode]
 	if o == nil {
 		if len(s.open) >= s.max {

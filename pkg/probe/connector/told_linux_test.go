@@ -15,7 +15,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/peer"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/test/harness"
@@ -23,13 +23,13 @@ import (
 
 // told is a follower of some processes, and what it was told of them.
 type told struct {
-	running []notified.Running
+	running []proctracker.Running
 	events  []event.Event
 	lost    uint64
 }
 
-func (o *told) Running(int64) []notified.Running { return o.running }
-func (o *told) Key(uint32) event.Process         { return "" }
+func (o *told) Running(int64) []proctracker.Running { return o.running }
+func (o *told) Key(uint32) event.Process            { return "" }
 func (o *told) Tell(at int64, _ uint32, body event.Body) {
 	o.events = append(o.events, event.Event{Time: at, Body: body})
 }
@@ -55,7 +55,7 @@ func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 		}
 		return true
 	}))
-	o.running = append(o.running, notified.Running{PID: uint32(cmd.Process.Pid)})
+	o.running = append(o.running, proctracker.Running{PID: uint32(cmd.Process.Pid)})
 	return inodes
 }
 
@@ -163,7 +163,7 @@ func TestAWaitIsNotToldTooLong(t *testing.T) {
 			end := sync.OnceFunc(func() { _, _ = unix.Kill(-pid, unix.SIGKILL), cmd.Wait() })
 			defer end()
 			harness.Eventually(t, func() error { return waitsForALock(pid, true) })
-			o, w := &told{running: []notified.Running{{PID: uint32(pid), Known: new(redact.Call)}}}, newWaits()
+			o, w := &told{running: []proctracker.Running{{PID: uint32(pid), Known: new(redact.Call)}}}, newWaits()
 			const first, last, late, ended = int64(time.Second), int64(2 * time.Second), int64(3 * time.Second), int64(4 * time.Second)
 			w.look(first, o)
 			w.look(last, o)

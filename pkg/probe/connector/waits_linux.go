@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -32,9 +32,9 @@ type openWait struct {
 	seen int64
 }
 
-// follower knows who is followed and passes on what they do: a notified.Tracker.
+// follower knows who is followed and passes on what they do: a proctracker.Tracker.
 type follower interface {
-	Running(before int64) []notified.Running
+	Running(before int64) []proctracker.Running
 	Key(pid uint32) event.Process
 	Tell(at int64, pid uint32, body event.Body)
 	Lose(at int64, pid uint32, reason string, n uint64)
@@ -136,7 +136,7 @@ func sleptOf(pid uint32) string {
 }
 
 // waitOf is a wait for a lock that is seen for the first time.
-func waitOf(now int64, p notified.Running, l procfs.Lock, holder int, t follower) event.Wait {
+func waitOf(now int64, p proctracker.Running, l procfs.Lock, holder int, t follower) event.Wait {
 	name := "fcntl"
 	if l.Kind == "FLOCK" {
 		name = "flock"

@@ -3,7 +3,7 @@ package connector
 import (
 	"encoding/binary"
 
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
 // What the kernel sends: struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,
@@ -55,17 +55,17 @@ func parse(b []byte) (m message, ok bool) {
 
 // notice is what a message says of a process; false if it is about a thread, or something else. That a thread
 // ran another program is told by the process's number, which the thread takes over.
-func (m message) notice(status func(uint32) (uint32, string)) (n notified.Notice, ok bool) {
+func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Notice, ok bool) {
 	n.Time = m.time
 	switch m.what {
 	case whatFork:
-		n.Kind, n.Parent, n.PID = notified.Began, m.data[1], m.data[3]
+		n.Kind, n.Parent, n.PID = proctracker.Began, m.data[1], m.data[3]
 		return n, m.data[2] == m.data[3]
 	case whatExec:
-		n.Kind, n.PID = notified.Runs, m.data[1]
+		n.Kind, n.PID = proctracker.Runs, m.data[1]
 		return n, true
 	case whatExit:
-		n.Kind, n.PID = notified.Ended, m.data[1]
+		n.Kind, n.PID = proctracker.Ended, m.data[1]
 		n.Code, n.Signal = status(m.data[2])
 		return n, m.data[0] == m.data[1]
 	}

@@ -11,14 +11,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
 // Change is that a process began or ended, as both sessions tell it.
 type Change struct {
 	// Notice is Began or Ended. Its Time is in ns of the clock that the trace is stamped by: of a Session
 	// clock.Monotonic, which is QueryPerformanceCounter on Windows.
-	notified.Notice
+	proctracker.Notice
 	// Created is when the process was created: a FILETIME (100 ns since 1601, UTC), the same that
 	// NtQuerySystemInformation and GetProcessTimes give. 0 if only the system logger told of it.
 	Created int64
@@ -38,18 +38,18 @@ type Change struct {
 	Cycles uint64
 }
 
-// Notices are what a notified.Tracker takes of a change: on Windows a process runs one program, from its
+// Notices are what a proctracker.Tracker takes of a change: on Windows a process runs one program, from its
 // first to its last instant. Of one that is Present there are none: its Time is when it was told of.
-func (c Change) Notices() []notified.Notice {
+func (c Change) Notices() []proctracker.Notice {
 	switch {
 	case c.Present:
 		return nil
-	case c.Kind != notified.Began:
-		return []notified.Notice{c.Notice}
+	case c.Kind != proctracker.Began:
+		return []proctracker.Notice{c.Notice}
 	}
 	runs := c.Notice
-	runs.Kind, runs.Parent = notified.Runs, 0
-	return []notified.Notice{c.Notice, runs}
+	runs.Kind, runs.Parent = proctracker.Runs, 0
+	return []proctracker.Notice{c.Notice, runs}
 }
 
 // Taker takes what a Session tells. All calls come from the goroutine of Session.Run, and hold it up.

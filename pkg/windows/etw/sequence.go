@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
 // joinWithin is how far the times of two records of the same start or end may lie apart: they are 1 µs apart
@@ -50,9 +50,9 @@ func (s *Sequencer) Take(p Process) {
 		return
 	}
 	w := &pending{told: map[GUID]int64{}, order: s.stats.Events}
-	w.Kind, w.PID, w.Present = notified.Began, p.PID, p.What == Present
+	w.Kind, w.PID, w.Present = proctracker.Began, p.PID, p.What == Present
 	if p.What == End {
-		w.Kind = notified.Ended
+		w.Kind = proctracker.Ended
 	}
 	w.add(p)
 	if p.What == Start {
@@ -68,7 +68,7 @@ func (s *Sequencer) Take(p Process) {
 // companion is what waits for p: the same change of the same process, told by the other session.
 func (s *Sequencer) companion(p Process) *pending {
 	for _, w := range s.waiting[p.PID] {
-		same := w.Present == (p.What == Present) && (w.Kind == notified.Ended) == (p.What == End)
+		same := w.Present == (p.What == Present) && (w.Kind == proctracker.Ended) == (p.What == End)
 		if _, told := w.told[p.Provider]; same && !told && (w.Present || abs(w.Time-p.Time) <= joinWithin) {
 			return w
 		}
@@ -93,7 +93,7 @@ func (w *pending) add(p Process) {
 	} else {
 		w.CommandLine, w.User = p.CommandLine, p.User
 	}
-	if w.Kind == notified.Ended {
+	if w.Kind == proctracker.Ended {
 		if p.Provider == KernelProcess || first {
 			w.Code = p.Code
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
@@ -29,7 +29,7 @@ func (k *taker) Soon(pid uint32, _ int64) { k.soon = append(k.soon, pid) }
 func (k *taker) Lost(n uint64)            { k.lost += n }
 func (k *taker) Advance(read int64)       { k.at = read }
 func (k *taker) Take(c etw.Change) {
-	what := map[notified.Kind]string{notified.Began: "begins", notified.Ended: "ends"}[c.Kind]
+	what := map[proctracker.Kind]string{proctracker.Began: "begins", proctracker.Ended: "ends"}[c.Kind]
 	k.taken = append(k.taken, c)
 	k.lines = append(k.lines, fmt.Sprintf("%d %d %s %s|%s", c.Time/1000, c.PID, what, c.Image, c.CommandLine))
 }
@@ -68,14 +68,14 @@ func TestTwoWordsAreOneChange(t *testing.T) {
 		t.Fatalf("%+v", k)
 	}
 	want := etw.Change{
-		Notice:  notified.Notice{Kind: notified.Began, Time: 10 * ms, PID: 7, Parent: 4},
+		Notice:  proctracker.Notice{Kind: proctracker.Began, Time: 10 * ms, PID: 7, Parent: 4},
 		Created: 7e7, Image: `\Device\X\long-name-of-a-program.exe`, CommandLine: "run 7", User: "S-1-5-18", Creator: 4,
 	}
 	if k.taken[0] != want {
 		t.Errorf("%+v, want %+v", k.taken[0], want)
 	}
 	want = etw.Change{
-		Notice:  notified.Notice{Kind: notified.Ended, Time: 12 * ms, PID: 7, Code: 3},
+		Notice:  proctracker.Notice{Kind: proctracker.Ended, Time: 12 * ms, PID: 7, Code: 3},
 		Created: 7e7, Image: "long-name-of-a", CommandLine: "run 7", User: "S-1-5-18", Cycles: 99,
 	}
 	if k.taken[1] != want {
@@ -155,12 +155,12 @@ func TestLossesAreHandedOn(t *testing.T) {
 }
 
 func TestWhatATrackerTakes(t *testing.T) {
-	c := etw.Change{Notice: notified.Notice{Kind: notified.Began, Time: 5, PID: 7, Parent: 4}}
-	if got := c.Notices(); !slices.Equal(got, []notified.Notice{c.Notice, {Kind: notified.Runs, Time: 5, PID: 7}}) {
+	c := etw.Change{Notice: proctracker.Notice{Kind: proctracker.Began, Time: 5, PID: 7, Parent: 4}}
+	if got := c.Notices(); !slices.Equal(got, []proctracker.Notice{c.Notice, {Kind: proctracker.Runs, Time: 5, PID: 7}}) {
 		t.Errorf("%+v", got)
 	}
-	c.Kind = notified.Ended
-	if got := c.Notices(); !slices.Equal(got, []notified.Notice{c.Notice}) {
+	c.Kind = proctracker.Ended
+	if got := c.Notices(); !slices.Equal(got, []proctracker.Notice{c.Notice}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
@@ -60,9 +60,9 @@ func (h *heard) Lost(uint64)              {}
 func (h *heard) Advance(int64)            {}
 func (h *heard) Take(c etw.Change) {
 	switch {
-	case c.Kind == notified.Began && strings.Contains(c.CommandLine, h.name) && h.soon[c.PID]:
+	case c.Kind == proctracker.Began && strings.Contains(c.CommandLine, h.name) && h.soon[c.PID]:
 		h.begins <- c
-	case c.Kind == notified.Ended && strings.Contains(c.CommandLine, h.name):
+	case c.Kind == proctracker.Ended && strings.Contains(c.CommandLine, h.name):
 		h.ends <- c
 	}
 }

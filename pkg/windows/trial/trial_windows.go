@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
-	"github.com/cniscope/cniscope/pkg/windows/processes"
+	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
 // mark is the variable that a process has which is started to be seen.
@@ -34,8 +34,8 @@ type Seen struct {
 // Run starts this program, and measures when that is told of and whether its environment can be read. Its session of
 // event tracing is its own, beside that of a running cniscope.
 func Run(ctx context.Context) (t Seen, err error) {
-	system := processes.NewSystem()
-	var teller processes.Teller = processes.NewSnapshots(system, func(time.Duration) {})
+	system := winproc.NewSystem()
+	var teller winproc.Teller = winproc.NewSnapshots(system, func(time.Duration) {})
 	t.Source = "snapshots"
 	session, err := etw.Open(etw.Options{Name: "cniscope-doctor"})
 	if err == nil {
@@ -93,7 +93,7 @@ func start(value string) (pid int, end func(), err error) {
 }
 
 // unread says why the environment of a process cannot be read, or does not have a variable that it was given.
-func unread(ctx context.Context, system processes.System, pid uint32, variable string) string {
+func unread(ctx context.Context, system winproc.System, pid uint32, variable string) string {
 	p, err := system.Open(pid)
 	if err != nil {
 		return err.Error()
@@ -102,13 +102,13 @@ func unread(ctx context.Context, system processes.System, pid uint32, variable s
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for {
-		told, err := processes.Told(p)
+		told, err := winproc.Told(p)
 		switch {
 		case err == nil && slices.ContainsFunc(told.Environment, func(v string) bool { return strings.EqualFold(v, variable) }):
 			return ""
 		case err == nil:
 			return "it was read and is another one"
-		case !errors.Is(err, processes.ErrEarly):
+		case !errors.Is(err, winproc.ErrEarly):
 			return err.Error()
 		}
 		select {

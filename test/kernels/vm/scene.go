@@ -21,7 +21,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
 // scene is what happened, as callers saw it and as the probe did.
@@ -182,7 +182,7 @@ func (s *scene) missed() uint64 {
 	if !s.connector {
 		return 0
 	}
-	return s.strangersMissed + s.stats.Lost[notified.LostSight]
+	return s.strangersMissed + s.stats.Lost[proctracker.LostSight]
 }
 
 // wayOf is how what plugins do is to be reached, if a kernel was booted for that: cniscope.way=functions.

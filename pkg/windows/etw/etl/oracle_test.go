@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 )
@@ -317,14 +317,14 @@ func TestTheTreeIsTheOracles(t *testing.T) {
 		parents := map[uint32]uint32{}
 		for _, c := range k.changes {
 			switch {
-			case c.Kind == notified.Ended:
+			case c.Kind == proctracker.Ended:
 			case c.Present && parents[c.PID] != 0:
 				t.Errorf("%d is there twice", c.PID)
 			default:
 				parents[c.PID] = c.Parent
 			}
 		}
-		for kind, what := range map[notified.Kind]etw.What{notified.Began: etw.Start, notified.Ended: etw.End} {
+		for kind, what := range map[proctracker.Kind]etw.What{proctracker.Began: etw.Start, proctracker.Ended: etw.End} {
 			told := map[etw.GUID]int{}
 			for _, p := range tr.processes {
 				if p.What == what {

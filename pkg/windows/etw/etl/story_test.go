@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe/image"
-	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
@@ -35,7 +35,7 @@ const (
 
 // world is a node as a trace tells of it, with what a trace does not tell: who is a plugin, and what it was told.
 type world struct {
-	tracker *notified.Tracker
+	tracker *proctracker.Tracker
 	now     int64
 	changes map[uint32]etw.Change
 	// over is when the last process of a number ended.
@@ -48,7 +48,7 @@ func (w *world) Soon(uint32, int64) {}
 func (w *world) Lost(n uint64)      { w.tracker.Lost(n) }
 func (w *world) Take(c etw.Change) {
 	w.now = c.Time
-	if c.Kind == notified.Began {
+	if c.Kind == proctracker.Began {
 		w.changes[c.PID] = c
 	} else {
 		w.over[c.PID] = c.Time
@@ -60,7 +60,7 @@ func (w *world) Take(c etw.Change) {
 func (w *world) Advance(read int64) { w.tracker.Advance(read, 0) }
 
 // Look has paths as a source on Windows delivers them: with slashes, and without ".exe".
-func (w *world) Look(pid, up uint32, _ bool) (s notified.Sight, ok bool) {
+func (w *world) Look(pid, up uint32, _ bool) (s proctracker.Sight, ok bool) {
 	c, ok := w.changes[pid]
 	path := strings.TrimSuffix(strings.ReplaceAll(c.Image, `\`, "/"), ".exe")
 	s.At, s.Parent, s.Name = w.now, up, path[strings.LastIndexByte(path, '/')+1:]
@@ -104,7 +104,7 @@ func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []
 	sink(event.Event{Time: h.Began, Body: &event.Clock{Wall: h.Start.UnixNano()}})
 	sink(event.Event{Time: h.Began, Body: &event.Origin{Source: "etw"}})
 	w := &world{changes: map[uint32]etw.Change{}, over: map[uint32]int64{}, environment: environment}
-	w.tracker = notified.New(notified.Options{
+	w.tracker = proctracker.New(proctracker.Options{
 		Source: "probe", Processes: 1024, Known: 4096, Window: 20 * time.Millisecond, Outlive: 30 * time.Second,
 		Looker: w, Sink: sink,
 	})

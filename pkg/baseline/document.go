@@ -1,0 +1,238 @@
+package baseline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	// Version is that of the document which this package writes, and the newest that it reads.
+	Version = 1
+	// MaxBytes is how long a document may be. The longest that is written has some 700 KiB.
+	MaxBytes = 1 << 20
+
+	format  = "baseline"
+	maxName = 256
+)
+
+// ErrNotBaseline is returned for a document that is none of ours.
+var ErrNotBaseline = errors.New("not a baseline of cniscope")
+
+// Document is a Book as it is written down. The order of its entries is that in which they were last seen.
+type Document struct {
+	Format  string  `json:"cniscope"`
+	Version int     `json:"version"`
+	Entries []Entry `json:"entries"`
+}
+
+// Entry is what is known of one key, whole: a Book that is read goes on as the one that was written.
+type Entry struct {
+	Key
+	Edition
+	// Since is when this edition was first seen, in nanoseconds since 1970.
+	Since int64 `json:"since,omitempty"`
+	// Learnt are the calls that teach, Apart those of a spell.
+	Learnt Bins `json:"learnt"`
+	Apart  Bins `json:"apart,omitzero"`
+	// Recent are the last calls, and Above, of the same length, says which of them were above the usual.
+	Recent []time.Duration `json:"recent_ns,omitempty"`
+	Above  []bool          `json:"above,omitempty"`
+	Slower bool            `json:"slower,omitempty"`
+	// Former is the edition before, which is to be compared with this one.
+	Former *Former `json:"former,omitempty"`
+}
+
+// Former is what is known of an edition that another has followed.
+type Former struct {
+	Edition
+	Since  int64 `json:"since,omitempty"`
+	Learnt Bins  `json:"learnt"`
+}
+
+// Bins are the calls in each bin of the logarithmic scale, from the first on. Bin i holds the times from γ^i to
+// γ^(i+1) ns, where γ = 1.01/0.99.
+type Bins struct {
+	First int   `json:"first"`
+	Calls []int `json:"calls"`
+}
+
+// IsZero reports whether there is no call.
+func (b Bins) IsZero() bool { return len(b.Calls) == 0 }
+
+// Document writes down what is known.
+func (b *Book) Document() *Document {
+	d := &Document{Format: format, Version: Version, Entries: []Entry{}}
+	for _, k := range b.byUse() {
+		e := b.known[k]
+		written := Entry{
+			Key: k, Edition: e.edition, Since: e.since, Learnt: e.learnt.written(), Apart: e.apart.written(), Slower: e.spell,
+		}
+		if f := e.former; f != nil {
+			written.Former = &Former{f.edition, f.since, f.learnt.written()}
+		}
+		for _, s := range e.recent {
+			written.Recent, written.Above = append(written.Recent, s.took), append(written.Above, s.above)
+		}
+		d.Entries = append(d.Entries, written)
+	}
+	return d
+}
+
+func (s *sketch) written() (b Bins) {
+	s.each(func(bin, calls int) {
+		if b.Calls == nil {
+			b.First = bin
+		}
+		b.Calls = append(append(b.Calls, make([]int, bin-b.First-len(b.Calls))...), calls)
+	})
+	return b
+}
+
+// Foreign returns the document for another node: without the spells and last calls of this one, and with what
+// differs from node to node by nature, the configurations, left out.
+func (d *Document) Foreign() *Document {
+	other := *d
+	other.Entries = nil
+	for _, e := range d.Entries {
+		if e.Learnt.IsZero() {
+			continue
+		}
+		other.Entries = append(other.Entries, Entry{Key: e.Key, Edition: Edition{Build: e.Build}, Learnt: e.Learnt})
+	}
+	return &other
+}
+
+// Unconfigured forgets the configurations: digests of another key are compared with none.
+func (d *Document) Unconfigured() {
+	for i := range d.Entries {
+		d.Entries[i].Configuration = ""
+		if f := d.Entries[i].Former; f != nil {
+			unconfigured := *f
+			unconfigured.Configuration = ""
+			d.Entries[i].Former = &unconfigured
+		}
+	}
+}
+
+// Parse reads a document. It trusts nothing in it: whoever wrote it decides neither what reading it costs nor what
+// is printed. An error says what is wrong with it, and where.
+func Parse(data []byte) (*Document, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("it is longer than %d bytes", MaxBytes)
+	}
+	var d Document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrNotBaseline, text.Clean(err.Error(), text.Bound))
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+func (d *Document) check() error {
+	switch {
+	case d.Format != format:
+		return ErrNotBaseline
+	case d.Version < 1 || d.Version > Version:
+		return fmt.Errorf("its version is %d, and this cniscope reads version %d", d.Version, Version)
+	case len(d.Entries) > Keys:
+		return fmt.Errorf("it has %d entries: at most %d are kept", len(d.Entries), Keys)
+	}
+	known := map[Key]bool{}
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		if err := e.check(); err != nil {
+			return fmt.Errorf("entry %d (%s): %w", i+1, text.Clean(e.String(), text.Bound), err)
+		}
+		if known[e.Key] {
+			return fmt.Errorf("entry %d (%s) is there twice", i+1, e.Key)
+		}
+		known[e.Key] = true
+	}
+	return nil
+}
+
+func (e *Entry) check() error {
+	var f Former
+	if e.Former != nil {
+		if f = *e.Former; f.Learnt.IsZero() {
+			return errors.New("nothing is known of the edition before")
+		}
+	}
+	for _, name := range []string{e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, f.Build, f.Configuration} {
+		if text.Clean(name, maxName) != name {
+			return errors.New("a name is too long, or holds what cannot be shown")
+		}
+	}
+	if e.Plugin == "" || e.Command == "" {
+		return errors.New("it names no plugin or no command")
+	}
+	if len(e.Recent) > window || len(e.Above) != len(e.Recent) {
+		return fmt.Errorf("it has %d last calls and says of %d whether they were above: want at most %d of each", len(e.Recent), len(e.Above), window)
+	}
+	for _, took := range e.Recent {
+		if took < 0 || took > longest {
+			return fmt.Errorf("it has a time of %s: want 0 to %s", took, longest)
+		}
+	}
+	if e.Since < 0 || f.Since < 0 {
+		return errors.New("it has a number that cannot be")
+	}
+	return errorsIn(e.Learnt, e.Apart, f.Learnt)
+}
+
+func errorsIn(all ...Bins) error {
+	for _, b := range all {
+		calls := 0
+		if len(b.Calls) > maxBins {
+			return fmt.Errorf("it has %d bins: want at most %d", len(b.Calls), maxBins)
+		}
+		if len(b.Calls) > 0 && (b.First < binOf(0) || b.First > binOf(longest)-len(b.Calls)+1) {
+			return fmt.Errorf("its bins begin at %d", b.First)
+		}
+		for _, n := range b.Calls {
+			if n < 0 || n > Most {
+				return fmt.Errorf("a bin has %d calls: want 0 to %d", n, Most)
+			}
+			calls += n
+		}
+		if calls > Most || len(b.Calls) > 0 && calls == 0 {
+			return fmt.Errorf("its bins have %d calls: want 1 to %d", calls, Most)
+		}
+	}
+	return nil
+}
+
+// Book returns the Book that was written down. The document must be one that Parse or Book.Document returned.
+func (d *Document) Book() *Book {
+	b := &Book{known: map[Key]*entry{}}
+	for _, w := range d.Entries {
+		b.calls++
+		e := &entry{
+			edition: w.Edition, since: w.Since, learnt: w.Learnt.sketch(), apart: w.Apart.sketch(), spell: w.Slower,
+			used: b.calls,
+		}
+		if f := w.Former; f != nil {
+			e.former = &former{f.Edition, f.Since, f.Learnt.sketch()}
+		}
+		for i, took := range w.Recent {
+			e.recent = append(e.recent, seen{took, w.Above[i]})
+		}
+		b.known[w.Key] = e
+	}
+	return b
+}
+
+func (b Bins) sketch() (s sketch) {
+	for i, n := range b.Calls {
+		if n > 0 {
+			s.put(b.First+i, n)
+		}
+	}
+	return s
+}

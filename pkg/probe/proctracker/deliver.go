@@ -1,0 +1,231 @@
+package proctracker
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/image"
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/tree"
+)
+
+const (
+	// sweepEvery is how often what outlived its run is looked for; doubtedMax bounds how many processes
+	// are looked for at once, at some 20 µs each.
+	sweepEvery = int64(time.Second)
+	doubtedMax = 64
+)
+
+// item is an event to come.
+type item struct {
+	kind    Kind
+	time    int64
+	order   uint64
+	process *process // nil: nothing comes of it
+	// sight is what it runs; nil where nobody saw that, and then name is what it is called, if known.
+	sight *Sight
+	name  string
+	// lost is told in place of anything else.
+	lost *event.Lost
+	// body is, too: of what a process did.
+	body event.Body
+	// present: it ran already when the first notice came.
+	present bool
+	code    uint32
+	signal  string
+	used    event.Usage
+	// unseen: nobody told of its end.
+	unseen bool
+}
+
+// queue is a heap of items by time; of the same time in the order in which they came.
+type queue []*item
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].time < q[j].time || q[i].time == q[j].time && q[i].order < q[j].order
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(*item)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// put queues an event. One whose time has passed comes at once: what a tick promised stays true.
+func (t *Tracker) put(i *item) {
+	if i.time < t.passed {
+		t.stats.Late++
+		i.time = t.passed
+	}
+	t.order++
+	i.order = t.order
+	heap.Push(&t.queue, i)
+}
+
+// Advance delivers what happened before read, less the window, and a tick. Every notice that was sent
+// before read must have been taken. lag is as in event.Tick.
+func (t *Tracker) Advance(read, lag int64) {
+	t.passed = max(t.passed, read-int64(t.o.Window))
+	t.linger()
+	for len(t.queue) > 0 && t.queue[0].time <= t.passed {
+		t.deliver(heap.Pop(&t.queue).(*item))
+	}
+	t.forgetLeft()
+	t.lookFor()
+	if t.passed-t.swept >= sweepEvery {
+		t.swept = t.passed
+		t.sweep()
+	}
+	t.o.Sink(event.Event{Time: t.passed, Body: &event.Tick{Lag: lag}})
+}
+
+func (t *Tracker) deliver(i *item) {
+	if i.lost != nil {
+		t.o.Sink(event.Event{Time: i.time, Body: i.lost})
+		return
+	}
+	p := i.process
+	if p == nil || p.of == nil {
+		return
+	}
+	if i.body != nil {
+		t.o.Sink(event.Event{Time: i.time, Body: i.body})
+		return
+	}
+	switch i.kind {
+	case Began:
+		t.apply(i, &event.Fork{Process: p.key(), Parent: p.parent(), PID: p.pid})
+	case Runs:
+		if p.program == i {
+			p.program = nil
+		}
+		t.exec(i)
+	case Ended:
+		if !i.unseen && t.o.Looker.Alive(p.pid, p.began) {
+			t.lingering = append(t.lingering, i)
+			return
+		}
+		t.exit(i)
+	}
+}
+
+// apply tells of an event if the tree has its process.
+func (t *Tracker) apply(i *item, body event.Body) tree.Step {
+	step := t.tree.Apply(body)
+	switch step.Role {
+	case tree.Unknown:
+	case tree.Refused:
+		t.o.Sink(event.Event{Time: i.time, Body: t.lost(LostRoom, 1, i.process.of)})
+	default:
+		t.o.Sink(event.Event{Time: i.time, Body: body})
+	}
+	return step
+}
+
+func (t *Tracker) exec(i *item) {
+	p := i.process
+	e := &event.Exec{
+		Process: p.key(), Parent: p.parent(), PID: p.pid, ParentPID: p.up, Started: p.began,
+		Root: p.of.key == p.key() && t.tree.Get(p.key()) == nil, InFlight: i.present,
+	}
+	if i.sight == nil {
+		e.Unidentified, e.Name = true, text.Clean(p.of.known.Program(i.name), 64)
+		t.apply(i, e)
+		t.o.Sink(event.Event{Time: i.time, Body: t.lost(LostSight, 1, p.of)})
+		return
+	}
+	s := i.sight
+	e.Stdin, e.NetNS = s.Stdin, s.NetNS
+	if e.Root {
+		e.Caller = s.caller
+	}
+	s.Describe(e, t.o.Arguments, p.of.known)
+	switch t.apply(i, e).Role {
+	case tree.Root, tree.Delegate:
+		image.Acquaint(p.of.known, e, s.Env, s.Args[min(1, len(s.Args)):])
+	}
+}
+
+func (t *Tracker) exit(i *item) {
+	p := i.process
+	t.apply(i, &event.Exit{Process: p.key(), Code: i.code, Signal: i.signal, Used: i.used, Unseen: i.unseen})
+	if p.of.key == p.key() {
+		p.of.over = i.time
+	}
+	p.exit = nil
+	t.unfollow(p)
+}
+
+func (t *Tracker) unfollow(p *process) {
+	if p.of != nil {
+		t.count(p.of, -1)
+		delete(t.follows, p)
+		p.of = nil
+	}
+}
+
+// linger tells of the ends of those whose first thread was over before others, now that these are, too.
+func (t *Tracker) linger() {
+	t.lingering = slices.DeleteFunc(t.lingering, func(i *item) bool {
+		p := i.process
+		if p != nil && p.of != nil {
+			if t.o.Looker.Alive(p.pid, p.began) {
+				return false
+			}
+			i.time = max(i.time, t.passed)
+			t.put(i)
+		}
+		return true
+	})
+}
+
+// forgetLeft forgets who has ended, since no notice of before that can come any more.
+func (t *Tracker) forgetLeft() {
+	t.leaving = slices.DeleteFunc(t.leaving, func(p *process) bool {
+		if p.ended > t.passed || p.of != nil {
+			return false
+		}
+		t.forget(p)
+		return true
+	})
+}
+
+func (t *Tracker) forget(p *process) {
+	if t.processes[p.pid] == p {
+		delete(t.processes, p.pid)
+	}
+}
+
+// lookFor ends some of those whose end may not have been told.
+func (t *Tracker) lookFor() {
+	n := min(doubtedMax, len(t.doubted))
+	for _, p := range t.doubted[:n] {
+		if p.ended != 0 || t.processes[p.pid] != p || t.o.Looker.Alive(p.pid, p.began) {
+			continue
+		}
+		t.leave(p, t.passed)
+		if p.of != nil {
+			t.put(&item{kind: Ended, time: t.passed, process: p, unseen: true})
+		}
+	}
+	t.doubted = t.doubted[n:]
+}
+
+// sweep forgets what has outlived its run for long, and doubts who is followed: a notice may be lost without
+// anybody's telling.
+func (t *Tracker) sweep() {
+	for _, p := range t.processes {
+		switch {
+		case p.of == nil || p.ended != 0:
+		case p.of.over != 0 && t.passed-p.of.over > int64(t.o.Outlive):
+			t.tree.Remove(p.key())
+			t.unfollow(p)
+		case len(t.doubted) < doubtedMax:
+			t.doubted = append(t.doubted, p)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package subprocess
+
+import (
+	"io"
+	"sync"
+)
+
+// outboxMax is how many bytes of events may wait until they are read: of some 8,000 programs.
+const outboxMax = 8 << 20
+
+// outbox is what waits to be written: whoever puts something into it never waits for who reads that.
+type outbox struct {
+	mu      sync.Mutex
+	waiting []byte
+	closed  bool
+	more    chan struct{}
+}
+
+func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
+
+// put takes all of b, or nothing where there is no room for it.
+func (o *outbox) put(b []byte) bool {
+	o.mu.Lock()
+	room := len(o.waiting)+len(b) <= outboxMax
+	if room {
+		o.waiting = append(o.waiting, b...)
+	}
+	o.mu.Unlock()
+	o.wake()
+	return room
+}
+
+func (o *outbox) wake() {
+	select {
+	case o.more <- struct{}{}:
+	default:
+	}
+}
+
+// close has send return when all is written.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.wake()
+}
+
+// send writes what was put, until the outbox is closed or nobody reads any more.
+func (o *outbox) send(to io.Writer) error {
+	var spare []byte
+	for range o.more {
+		o.mu.Lock()
+		now, closed := o.waiting, o.closed
+		o.waiting = spare[:0]
+		o.mu.Unlock()
+		if _, err := to.Write(now); err != nil || closed {
+			return err
+		}
+		if spare = now; cap(spare) > outboxMax/8 {
+			spare = nil
+		}
+	}
+	return nil
+}

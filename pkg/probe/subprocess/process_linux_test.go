@@ -1,0 +1,76 @@
+package subprocess
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/probe/connector"
+)
+
+// A process that may open too few files keeps none of those that it opened before it failed.
+func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	lowest := func() uint64 { // file that is not open; all below it are after the first pass
+		ours, theirs, err := pipes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeAll(theirs[:])
+		defer closeAll(ours[:])
+		return uint64(theirs[0].Fd()) // theirs[0] is the first that was opened
+	}
+	first := lowest()
+	for more := range uint64(6) {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: first + more, Max: before.Max}); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := pipes()
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+		if err == nil {
+			t.Fatalf("with room for %d files there are three pipes", more)
+		}
+		if now := lowest(); now != first {
+			t.Errorf("with room for %d files some stay open: the next one is %d, and was %d", more, now, first)
+		}
+	}
+}
+
+// The process learns that a node is busy although the first order could not be sent.
+func TestAnOrderThatWasNotSentIsSentAgain(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	closed, gone, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAll([]*os.File{closed, gone})
+	p, asked := &Process{orders: gone}, 0
+	p.options = connector.Options{Busy: func() bool {
+		if asked++; asked == 2 {
+			p.orders = write
+		}
+		return true
+	}}
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { p.tellWhenBusy(over); close(ended) }()
+	var got order
+	_ = read.SetReadDeadline(time.Now().Add(time.Minute)) // only so that it ends if nothing comes
+	if err := json.NewDecoder(read).Decode(&got); err != nil || !got.Busy {
+		t.Errorf("%+v, %v", got, err)
+	}
+	close(over)
+	<-ended
+	_ = write.Close()
+}

@@ -1,0 +1,171 @@
+package subprocess
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/privilege"
+	"github.com/cniscope/cniscope/pkg/probe/connector"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+const (
+	// growth is by how many percent the heap may grow, and by 16 MiB at least, before garbage is collected even while plugins
+	// run: in proportion to what is in use, so that it cannot go on for ever. garbageMax is how much may lie about
+	// when none does: a tree of ten programs makes some 100 KiB.
+	growth     = 400
+	garbageMax = 2 << 20
+	// turns is how many goroutines may run at once: more than there are, so that the one that reads never
+	// waits for another to give up its turn.
+	turns = 4
+)
+
+// Serve is the other side of a Process: orders come on standard input, events go to standard output, what else is
+// to be said to the file with number 3. It ends with its input.
+func Serve() error {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // whoever started us is told to end, and ends us in its turn
+	runtime.GOMAXPROCS(turns)
+	debug.SetGCPercent(growth)
+	hurry()
+	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
+}
+
+// hurry has all of this process run before others, the threads that are yet to come, too: what the thread that reads may have
+// to wait for, such as the collection of garbage, is then over in a millisecond or two. It needs CAP_SYS_NICE.
+func hurry() {
+	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	for range 2 { // a thread may start another one meanwhile
+		threads, _ := os.ReadDir("/proc/self/task")
+		for _, thread := range threads {
+			if id, err := strconv.Atoi(thread.Name()); err == nil {
+				_ = unix.SchedSetAttr(id, &realtime, 0)
+			}
+		}
+	}
+}
+
+// server is one Serve.
+type server struct {
+	orders  *json.Decoder
+	anchors *anchor.Set
+	busy    atomic.Bool
+	to      io.Writer
+	last    bytes.Buffer // what was said last
+	// allocated is by how much the heap had grown, ever, when garbage was collected last.
+	allocated uint64
+}
+
+func serve(orders io.Reader, events, says io.Writer) error {
+	s := &server{orders: json.NewDecoder(orders), anchors: anchor.New(), to: says}
+	var first order
+	if err := s.orders.Decode(&first); err != nil || first.Options == nil {
+		return errors.Join(errors.New("cniscope starts this itself; there is nothing to be done by hand"), err)
+	}
+	o := *first.Options
+	o.Anchors, o.Busy, o.Tend, o.Log = s.anchors, s.busy.Load, s.tend, slog.New(slog.DiscardHandler)
+	c, err := connector.Open(o)
+	if refused, is := errors.AsType[*connector.UnsupportedError](err); is {
+		no := said{Need: refused.Need, Remedy: refused.Remedy}
+		if refused.Err != nil {
+			no.Error = refused.Err.Error()
+		}
+		return json.NewEncoder(says).Encode(no)
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = privilege.Drop(true) // where that is refused whoever started us says so, of itself
+	if err := json.NewEncoder(says).Encode(said{}); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.obey(cancel)
+	return errors.Join(s.run(ctx, cancel, c, events), c.Close())
+}
+
+// run sends events, those until a tick together with it.
+func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector, to io.Writer) error {
+	var text bytes.Buffer
+	w, err := record.NewWriter(&text, record.Header{})
+	if err != nil {
+		return err
+	}
+	out, sent := newOutbox(), make(chan error, 1)
+	go func() {
+		defer cancel() // nobody reads any more
+		sent <- out.send(to)
+	}()
+	var waiting, lost uint64 // events
+	err = c.Run(ctx, func(e event.Event) {
+		if lost > 0 && waiting == 0 {
+			_ = w.Write(event.Event{Time: e.Time, Body: &event.Lost{Source: "probe", Reason: proctracker.LostNotices, Count: lost}})
+		}
+		_ = w.Write(e) // none is too long: what is in it is bounded
+		waiting++
+		switch e.Body.(type) {
+		case *event.Tick, *event.Degraded:
+			_ = w.Flush()
+			if out.put(text.Bytes()) {
+				lost = 0
+			} else {
+				lost += waiting
+			}
+			text.Reset()
+			waiting = 0
+		}
+	})
+	out.close()
+	return errors.Join(err, <-sent)
+}
+
+// obey takes orders until there are no more.
+func (s *server) obey(end func()) {
+	defer end()
+	for {
+		var o order
+		if s.orders.Decode(&o) != nil {
+			return
+		}
+		if o.Anchors != nil {
+			s.anchors.Are(o.Anchors)
+		} else {
+			s.busy.Store(o.Busy)
+		}
+	}
+}
+
+// tend says what was counted, if that changed, and collects garbage while no plugin waits to be looked at.
+func (s *server) tend(now connector.Stats, quiet bool) {
+	var line bytes.Buffer
+	if json.NewEncoder(&line).Encode(said{Stats: &now}) == nil && !bytes.Equal(line.Bytes(), s.last.Bytes()) {
+		_, _ = s.to.Write(line.Bytes())
+		s.last = line
+	}
+	if !quiet {
+		return
+	}
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	if n := sample[0].Value.Uint64(); n-s.allocated > garbageMax {
+		s.allocated = n
+		runtime.GC()
+	}
+}

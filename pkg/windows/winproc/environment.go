@@ -1,0 +1,41 @@
+package winproc
+
+import (
+	"slices"
+	"strings"
+)
+
+// ordinary are variables that Windows itself sets for every process: where its folders are. Whoever knows Windows knows
+// them, so they are no secret that a name or an argument could give away.
+var ordinary = []string{
+	"ALLUSERSPROFILE", "COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "COMSPEC", "DRIVERDATA", "NUMBER_OF_PROCESSORS", "OS",
+	"PATHEXT", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER", "PROCESSOR_LEVEL", "PROCESSOR_REVISION", "PROGRAMDATA", "PROGRAMFILES",
+	"PROGRAMFILES(X86)", "PROGRAMW6432", "PSMODULEPATH", "PUBLIC", "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR",
+}
+
+// told leaves out of an environment what is ordinary, and of PATH what lies in Windows' own folder; paths that
+// are CNI's get slashes.
+func told(environment []string) (all []string) {
+	root := ""
+	for _, variable := range environment {
+		if name, value, _ := strings.Cut(variable, "="); strings.EqualFold(name, "SystemRoot") {
+			root = strings.ToLower(slashed(value)) + "/"
+		}
+	}
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		switch name = strings.ToUpper(name); {
+		case slices.Contains(ordinary, name):
+		case name == "PATH":
+			own := slices.DeleteFunc(strings.Split(value, ";"), func(folder string) bool {
+				return root != "" && strings.HasPrefix(strings.ToLower(slashed(folder))+"/", root)
+			})
+			all = append(all, "PATH="+strings.Join(own, ";"))
+		case name == "CNI_PATH":
+			all = append(all, "CNI_PATH="+slashed(value))
+		default:
+			all = append(all, variable)
+		}
+	}
+	return all
+}

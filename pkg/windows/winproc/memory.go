@@ -1,0 +1,204 @@
+package winproc
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"unicode/utf16"
+)
+
+// Memory is that of a process, as far as it can be read.
+type Memory interface {
+	// Block is the address of its process environment block (PEB), and whether it is one of 32 bits: of a
+	// 32-bit program on 64-bit Windows.
+	Block() (address uint64, narrow bool, err error)
+	// Read fills b from an address on.
+	Read(address uint64, b []byte) error
+}
+
+// Parameters are what a process was started with, raw.
+type Parameters struct {
+	CommandLine string
+	Environment []string
+	// Truncated: the command line or the environment is longer than what is read.
+	Truncated bool
+}
+
+// ErrEarly says that a process is so young that its parameters are not written yet.
+var ErrEarly = errors.New("not started yet")
+
+const (
+	// environmentMax and commandMax bound what is read: 32,767 letters of a command line is what CreateProcess
+	// takes, and a container runtime's environment in a pod may name thousands of services.
+	environmentMax = 512 << 10
+	commandMax     = 64 << 10
+)
+
+// layout is where things are, of a program of that many bits.
+type layout struct {
+	word uint64
+	// parameters is where the PEB points to RTL_USER_PROCESS_PARAMETERS; the others are in that.
+	parameters, command, environment, size uint64
+}
+
+// As in winternl.h and in golang.org/x/sys/windows (a test compares the latter); EnvironmentSize is there since
+// Windows Vista.
+var (
+	wide   = layout{word: 8, parameters: 0x20, command: 0x70, environment: 0x80, size: 0x3f0}
+	narrow = layout{word: 4, parameters: 0x10, command: 0x40, environment: 0x48, size: 0x290}
+)
+
+// Told reads what a process was started with. The error is ErrEarly if it has to be asked again.
+func Told(m Memory) (p Parameters, err error) {
+	at, small, err := m.Block()
+	if err != nil {
+		return p, err
+	}
+	l := wide
+	if small {
+		l = narrow
+	}
+	if at, err = l.pointer(m, at+l.parameters); err != nil {
+		return p, err
+	}
+	if at == 0 {
+		return p, ErrEarly
+	}
+	environment, err := l.pointer(m, at+l.environment)
+	if err != nil {
+		return p, err
+	}
+	size, err := l.pointer(m, at+l.size)
+	if err != nil {
+		return p, err
+	}
+	if environment == 0 || size == 0 {
+		return p, ErrEarly
+	}
+	block := make([]byte, min(size, environmentMax)&^1)
+	if err := m.Read(environment, block); err != nil {
+		return p, err
+	}
+	p.Environment, p.Truncated = variables(block), size > environmentMax
+	var length [2]byte // of UNICODE_STRING: its length, its capacity, a pointer
+	if err := m.Read(at+l.command, length[:]); err != nil {
+		return p, err
+	}
+	buffer, err := l.pointer(m, at+l.command+l.word)
+	if err != nil {
+		return p, err
+	}
+	command := make([]byte, min(uint(binary.LittleEndian.Uint16(length[:])), commandMax)&^1)
+	if err := m.Read(buffer, command); err != nil {
+		return p, err
+	}
+	p.CommandLine = string(utf16.Decode(units(command)))
+	return p, nil
+}
+
+func (l layout) pointer(m Memory, at uint64) (uint64, error) {
+	var b [8]byte
+	err := m.Read(at, b[:l.word])
+	return binary.LittleEndian.Uint64(b[:]), err
+}
+
+func units(b []byte) []uint16 {
+	all := make([]uint16, len(b)/2)
+	for i := range all {
+		all[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	return all
+}
+
+// variables takes an environment block apart, which ends with an empty string. Those whose names begin with "="
+// are cmd.exe's own.
+func variables(block []byte) (all []string) {
+	text := units(block)
+	for len(text) > 0 && text[0] != 0 {
+		end := 0
+		for end < len(text) && text[end] != 0 {
+			end++
+		}
+		if text[0] != '=' {
+			all = append(all, string(utf16.Decode(text[:end])))
+		}
+		text = text[min(end+1, len(text)):]
+	}
+	return all
+}
+
+// split takes a command line apart as Go and Microsoft's C library do.
+func split(line string) (args []string) {
+	line = strings.TrimLeft(line, " \t")
+	if line == "" {
+		return nil
+	}
+	// The program's own name ends at a quote or a blank, and has no escapes.
+	if rest, quoted := strings.CutPrefix(line, `"`); quoted {
+		name, after, _ := strings.Cut(rest, `"`)
+		args, line = append(args, name), after
+	} else {
+		end := strings.IndexAny(line, " \t")
+		if end < 0 {
+			end = len(line)
+		}
+		args, line = append(args, line[:end]), line[end:]
+	}
+	for line = strings.TrimLeft(line, " \t"); line != ""; line = strings.TrimLeft(line, " \t") {
+		var arg string
+		arg, line = argument(line)
+		args = append(args, arg)
+	}
+	return args
+}
+
+// argument takes the first one off. Backslashes stand for themselves, except in front of a quote: there two
+// stand for one, and one that is left over makes the quote a letter. Within quotes two of these are a letter, too.
+func argument(line string) (arg, rest string) {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\':
+			n := len(line[i:]) - len(strings.TrimLeft(line[i:], `\`))
+			i += n - 1
+			if i+1 >= len(line) || line[i+1] != '"' {
+				b.WriteString(line[i-n+1 : i+1])
+				continue
+			}
+			b.WriteString(strings.Repeat(`\`, n/2))
+			if n%2 == 1 {
+				b.WriteByte('"')
+				i++
+			}
+		case c == '"' && quoted && i+1 < len(line) && line[i+1] == '"':
+			b.WriteByte('"')
+			i++
+		case c == '"':
+			quoted = !quoted
+		case (c == ' ' || c == '\t') && !quoted:
+			return b.String(), line[i:]
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+// slashed is a path of Windows with slashes, and without what only marks it as one of the kernel's.
+func slashed(file string) string {
+	file = strings.ReplaceAll(file, `\`, "/")
+	for _, mark := range []string{"//?/", "/??/"} {
+		file = strings.TrimPrefix(file, mark)
+	}
+	return file
+}
+
+// program is the path of a program, slashed and without ".exe": so it is called in a CNI configuration.
+func program(file string) string {
+	file = slashed(file)
+	if end := len(file) - len(".exe"); end > 0 && strings.EqualFold(file[end:], ".exe") {
+		return file[:end]
+	}
+	return file
+}

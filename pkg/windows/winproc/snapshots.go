@@ -1,0 +1,146 @@
+package winproc
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+)
+
+// Snapshots tells of processes by comparing the process table with what it was a moment ago. A process that began
+// and ended in between is never seen.
+type Snapshots struct {
+	system   System
+	last     map[uint32]Entry
+	taken    uint64
+	spent    time.Duration
+	interval time.Duration
+	// cheapest is what the cheapest snapshot since the last weighing took: what others did meanwhile is no cost of ours.
+	cheapest time.Duration
+	// changed is told of a new interval, and called once in the beginning.
+	changed func(time.Duration)
+}
+
+// intervals are how far snapshots are apart: the first that keeps them below a share of a CPU.
+var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
+const (
+	// share is how much of one CPU snapshots may cost: a twentieth.
+	share = 20
+	// weighEvery is after how many snapshots their cost is weighed.
+	weighEvery = 64
+)
+
+// NewSnapshots returns a Teller. changed is told how far snapshots are apart, whenever that changes.
+func NewSnapshots(system System, changed func(time.Duration)) *Snapshots {
+	return &Snapshots{system: system, interval: intervals[0], changed: changed}
+}
+
+// Run implements Teller.
+func (s *Snapshots) Run(ctx context.Context, t etw.Taker) error {
+	s.changed(s.interval)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		if err := s.round(t); err != nil {
+			return err
+		}
+		if s.taken%weighEvery == 0 {
+			s.weigh(s.cheapest)
+			s.cheapest = 0
+		}
+		timer.Reset(s.interval)
+	}
+}
+
+// weigh chooses the interval by what a snapshot costs.
+func (s *Snapshots) weigh(cost time.Duration) {
+	i := slices.IndexFunc(intervals, func(d time.Duration) bool { return cost*share <= d })
+	if i < 0 {
+		i = len(intervals) - 1
+	}
+	if intervals[i] != s.interval {
+		s.interval = intervals[i]
+		s.changed(s.interval)
+	}
+}
+
+// round takes one snapshot, and tells what is new. The first one tells nothing: who is there by then is present.
+func (s *Snapshots) round(t etw.Taker) error {
+	began, wall := s.system.Clocks()
+	all, err := s.system.Processes()
+	if err != nil {
+		return err
+	}
+	after, _ := s.system.Clocks()
+	s.taken++
+	cost := time.Duration(after - began)
+	s.spent += cost
+	if s.cheapest == 0 || cost < s.cheapest {
+		s.cheapest = cost
+	}
+	for _, c := range s.compare(all, began, wall-began) {
+		t.Take(c)
+	}
+	t.Advance(began)
+	return nil
+}
+
+// compare returns what happened between the last snapshot and all, taken at now, by time and parents first. ahead is
+// by how much the calendar is ahead.
+func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change) {
+	there := make(map[uint32]Entry, len(all))
+	for _, e := range all {
+		there[e.PID] = e
+	}
+	for pid, e := range s.last {
+		if n, is := there[pid]; !is || n.Created != e.Created {
+			changes = append(changes, change(proctracker.Ended, e, min(now, endOf(n, now, ahead))))
+		}
+	}
+	if s.last != nil {
+		for _, e := range all {
+			if before, is := s.last[e.PID]; !is || before.Created != e.Created {
+				changes = append(changes, change(proctracker.Began, e, min(now, e.Created.unix()-ahead)))
+			}
+		}
+	}
+	s.last = there
+	slices.SortStableFunc(changes, func(a, b etw.Change) int {
+		switch {
+		case a.Time != b.Time:
+			return int(min(1, max(-1, a.Time-b.Time)))
+		case a.Kind != b.Kind: // an end makes room for who has its number
+			return int(b.Kind) - int(a.Kind)
+		}
+		return int(min(1, max(-1, a.Created-b.Created)))
+	})
+	return changes
+}
+
+// endOf is when a process had ended at the latest: when its number was given to another one.
+func endOf(next Entry, now, ahead int64) int64 {
+	if next.Created != 0 {
+		return next.Created.unix() - ahead
+	}
+	return now
+}
+
+func change(kind proctracker.Kind, e Entry, at int64) etw.Change {
+	c := etw.Change{Notice: proctracker.Notice{Kind: kind, Time: at, PID: e.PID}, Created: int64(e.Created), Image: e.Name}
+	if kind == proctracker.Began {
+		c.Parent = e.Parent
+	}
+	return c
+}
+
+// base is the last name of a path of Windows.
+func base(file string) string { return file[strings.LastIndexAny(file, `\/`)+1:] }

@@ -1,0 +1,423 @@
+package winproc
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/proctracker"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+)
+
+const (
+	ms = int64(time.Millisecond)
+	// calendar is what the calendar is ahead of the clock, in ns.
+	calendar = int64(1_800_000_000_000_000_000)
+	runtime  = 4
+)
+
+func at(mono int64) Filetime { return Filetime((mono+calendar)/100 + since1601) }
+
+// life is a process of a made system.
+type life struct {
+	*made
+	Entry
+	system *world
+	file   string
+	ends   int64
+	code   uint32
+	// young until then: what it was started with is not written yet.
+	young int64
+	// moving until then: reading it fails.
+	moving int64
+	// nameless is why its file cannot be had, unread why nothing else can.
+	nameless, unread error
+	reads, opened    int
+	// contained: it is in a container.
+	contained bool
+}
+
+func (l *life) Created() (Filetime, error) { return l.Entry.Created, nil }
+func (l *life) Parent() (uint32, error)    { return l.Entry.Parent, nil }
+func (l *life) File() (string, error) {
+	if l.system.now < l.moving {
+		return "", errors.New("no name yet")
+	}
+	if l.nameless != nil {
+		return "", l.nameless
+	}
+	return l.file, nil
+}
+func (l *life) Privileged() bool { return !l.contained }
+func (l *life) Close()           { l.opened-- }
+func (l *life) Ended() (End, bool) {
+	return End{At: at(l.ends), Code: l.code, CPU: 7 * ms}, l.system.now >= l.ends
+}
+
+func (l *life) Read(address uint64, b []byte) error {
+	l.reads++
+	switch {
+	case l.unread != nil:
+		return l.unread
+	case l.system.now >= l.ends, l.system.now < l.moving:
+		return errors.New("gone")
+	case l.system.now < l.young:
+		clear(b)
+		return nil
+	}
+	return l.made.Read(address, b)
+}
+
+// world is a System, and the time in it.
+type world struct {
+	now    int64
+	lives  []*life
+	events []event.Event
+}
+
+func (w *world) Clocks() (mono, wall int64) { return w.now, w.now + calendar }
+
+func (w *world) Processes() (all []Entry, err error) {
+	for _, l := range w.lives {
+		if began := l.Entry.Created.unix() - calendar; began <= w.now && w.now < l.ends {
+			all = append(all, l.Entry)
+		}
+	}
+	return all, nil
+}
+
+func (w *world) Open(pid uint32) (Process, error) {
+	for _, l := range w.lives {
+		if began := l.Entry.Created.unix() - calendar; l.PID == pid && began <= w.now && w.now < l.ends {
+			l.opened++
+			return l, nil
+		}
+	}
+	return nil, errors.New("no such process")
+}
+
+func (w *world) add(pid, parent uint32, began, ends int64, file, command string, environment ...string) *life {
+	l := &life{
+		made: makeMemory(false, command, environment...), system: w, file: file, ends: ends,
+		Entry: Entry{PID: pid, Parent: parent, Created: at(began), Name: base(file)},
+	}
+	w.lives = append(w.lives, l)
+	return l
+}
+
+var called = []string{"SystemRoot=C:\\Windows", "CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_IFNAME=eth0", "CNI_PATH=C:\\OPT\\cni/bin;D:\\x"}
+
+// populate makes a runtime, a plugin that runs a command, and somebody in a container who has the same environment.
+func populate() (w *world, plugin, command *life) {
+	w = &world{now: 50 * ms}
+	w.add(runtime, 1, 1*ms, 1<<60, `C:\containerd.exe`, "containerd")
+	plugin = w.add(10, runtime, 100*ms, 900*ms, `C:\opt\cni\bin\Antrea.exe`, `C:\opt\cni\bin\antrea.exe`, called...)
+	plugin.code = 3
+	command = w.add(11, 10, 200*ms, 700*ms, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`,
+		`powershell.exe -NoLogo -Command "Get-NetAdapter"`, called...)
+	w.add(20, 19, 100*ms, 900*ms, `C:\opt\cni\bin\antrea.exe`, "antrea", called...)
+	return w, plugin, command
+}
+
+// observe has a Source observe w by snapshots until its events end.
+func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reader)) Stats {
+	t.Helper()
+	snapshots := NewSnapshots(w, func(time.Duration) {})
+	s := New(Options{Processes: 100, Arguments: arguments.Known, System: w, Busy: func() bool { return true }}, snapshots)
+	s.anchored.Store(&[]anchor.Anchor{{PID: runtime, Start: at(1 * ms).unix()}})
+	r := newReader(s, func(e event.Event) {
+		if _, tick := e.Body.(*event.Tick); !tick {
+			w.events = append(w.events, e)
+		}
+	})
+	r.lives = func(anchor.Anchor) bool { return true }
+	if err := r.begin(); err != nil {
+		t.Fatal(err)
+	}
+	tell(w, snapshots, r)
+	r.tell(w.now)
+	r.close()
+	for _, l := range w.lives {
+		if l.opened != 0 {
+			t.Errorf("process %d is open %d times", l.PID, l.opened)
+		}
+	}
+	return s.Stats()
+}
+
+// every takes a snapshot so often, for two seconds.
+func every(interval int64) func(*world, *Snapshots, *reader) {
+	return func(w *world, s *Snapshots, r *reader) {
+		for ; w.now < 2000*ms; w.now += interval {
+			_ = s.round(r)
+		}
+	}
+}
+
+// said are the events of processes, one a line.
+func (w *world) said() (lines []string) {
+	for _, e := range w.events {
+		switch b := e.Body.(type) {
+		case *event.Exec:
+			lines = append(lines, fmt.Sprintf("%d exec %s of %s root %v %v", e.Time/ms, b.Name, b.File, b.Root, b.Unidentified))
+		case *event.Exit:
+			lines = append(lines, fmt.Sprintf("%d exit %d unseen %v", e.Time/ms, b.Code, b.Unseen))
+		case *event.Lost:
+			lines = append(lines, fmt.Sprintf("lost: %s", b.Reason))
+		}
+	}
+	return lines
+}
+
+func (w *world) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if got := w.said(); !slices.Equal(got, want) {
+		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+var whole = []string{
+	"100 exec antrea of C:/OPT/cni/bin/Antrea root true false",
+	"200 exec powershell of C:/Windows/System32/WindowsPowerShell/v1.0/powershell root false false",
+	"700 exit 0 unseen false", "900 exit 3 unseen false",
+}
+
+func TestAPluginAndItsCommandBySnapshots(t *testing.T) {
+	for _, interval := range []int64{10 * ms, 100 * ms} {
+		w, _, _ := populate()
+		stats := w.observe(t, every(interval))
+		w.expect(t, whole...)
+		if stats.Read != 2 || len(stats.Unread) != 0 || stats.Snapshots == 0 {
+			t.Errorf("%+v", stats)
+		}
+	}
+}
+
+func TestWhatIsTooShortForSnapshotsIsNotMadeUp(t *testing.T) {
+	w, _, command := populate()
+	command.Entry.Created, command.ends = at(202*ms), 208*ms
+	w.observe(t, every(10*ms))
+	w.expect(t, whole[0], whole[3])
+}
+
+func TestWhoIsTooYoungIsReadLater(t *testing.T) {
+	w, plugin, command := populate()
+	plugin.young, command.young = 140*ms, 240*ms
+	stats := w.observe(t, every(10*ms))
+	w.expect(t, whole...)
+	if stats.Read != 2 {
+		t.Errorf("%+v", stats)
+	}
+	w, plugin, command = populate()
+	plugin.moving, command.moving = 140*ms, 240*ms
+	stats = w.observe(t, every(10*ms))
+	w.expect(t, whole...)
+	if stats.Read != 2 || len(stats.Unread) != 0 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// Who ends before it could be read is in the tree by its times, and counted.
+func TestWhoIsGoneIsUnidentified(t *testing.T) {
+	w, _, command := populate()
+	command.young, command.ends = 300*ms, 250*ms
+	stats := w.observe(t, every(10*ms))
+	w.expect(t, whole[0], "200 exec powershell of  root false true", "lost: "+proctracker.LostSight, "250 exit 0 unseen false", whole[3])
+	if stats.Unread[unreadGone] != 1 {
+		t.Errorf("%+v", stats)
+	}
+	w, plugin, _ := populate()
+	plugin.young = 1 << 60
+	stats = w.observe(t, every(10*ms))
+	if w.expect(t, "lost: "+proctracker.LostCall); stats.Unread[unreadEarly] != 1 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// What was read of a process is kept when its file cannot be had.
+func TestWhoseFileIsUnknownIsReadAllTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		nameless error
+		ends     int64
+	}{
+		"it ends":      {errors.New("a device does not function"), 205 * ms},
+		"it lives on":  {errors.New("a device does not function"), 700 * ms},
+		"it is denied": {fs.ErrPermission, 700 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, plugin, command := populate()
+			plugin.nameless, plugin.ends = test.nameless, test.ends+1*ms
+			command.nameless, command.ends = test.nameless, test.ends
+			stats := w.observe(t, every(2*ms))
+			w.expect(t, "100 exec antrea of C:/OPT/cni/bin/antrea root true false", "200 exec powershell of powershell root false false",
+				fmt.Sprintf("%d exit 0 unseen false", test.ends/ms), fmt.Sprintf("%d exit 3 unseen false", test.ends/ms+1))
+			if stats.Read != 2 || len(stats.Unread) != 0 {
+				t.Errorf("%+v", stats)
+			}
+		})
+	}
+}
+
+// It may end before its file is asked for again.
+func TestWhoEndsBeforeItsFileIsKnownIsReadAllTheSame(t *testing.T) {
+	w, plugin, _ := populate()
+	plugin.nameless = errors.New("a device does not function")
+	stats := w.observe(t, func(w *world, _ *Snapshots, r *reader) {
+		r.polls = false
+		change := func(kind proctracker.Kind, at int64) etw.Change {
+			return etw.Change{
+				Notice:  proctracker.Notice{Kind: kind, Time: at, PID: plugin.PID, Parent: runtime, Code: plugin.code},
+				Created: int64(plugin.Entry.Created), Image: `\Device\HarddiskVolume3\opt\cni\bin\antrea.exe`,
+			}
+		}
+		w.now = 125 * ms
+		r.Soon(plugin.PID, 0)
+		r.Take(change(proctracker.Began, 100*ms))
+		w.now = 1000 * ms
+		r.Take(change(proctracker.Ended, 900*ms))
+		w.now = 2000 * ms
+		r.Advance(2000 * ms)
+	})
+	w.expect(t, "100 exec antrea of C:/OPT/cni/bin/antrea root true false", "900 exit 3 unseen false")
+	if stats.Read != 1 || len(stats.Unread) != 0 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// Whoever may not be read is asked once.
+func TestARefusalIsFinal(t *testing.T) {
+	w, _, command := populate()
+	command.unread = fs.ErrPermission
+	stats := w.observe(t, every(10*ms))
+	if stats.Unread[unreadRefused] != 1 || command.reads != 1 {
+		t.Errorf("%+v, read %d times", stats, command.reads)
+	}
+}
+
+func TestACallUnderWayIsFound(t *testing.T) {
+	w, _, _ := populate()
+	w.now = 300 * ms
+	w.observe(t, every(10*ms))
+	w.expect(t, whole...)
+	if e := w.events[1].Body.(*event.Exec); !e.InFlight || e.Caller != event.CallerRuntime || e.Call.ContainerID != "c1" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A number that is another's by now is another process.
+func TestANumberThatComesAgain(t *testing.T) {
+	w, _, command := populate()
+	command.ends = 300 * ms
+	w.add(11, 10, 305*ms, 800*ms, `C:\Windows\System32\netsh.exe`, "netsh", called...)
+	w.observe(t, every(10*ms))
+	w.expect(t, whole[0], whole[1], "300 exit 0 unseen false", "305 exec netsh of C:/Windows/System32/netsh root false false", "800 exit 0 unseen false", whole[3])
+}
+
+// Event tracing tells of the same processes, at once and then in order.
+func TestAPluginAndItsCommandByEventTracing(t *testing.T) {
+	w, plugin, command := populate()
+	w.observe(t, func(w *world, _ *Snapshots, r *reader) {
+		r.polls = false
+		began := func(l *life, at int64) etw.Change {
+			return etw.Change{
+				Notice:  proctracker.Notice{Kind: proctracker.Began, Time: at, PID: l.PID, Parent: l.Entry.Parent},
+				Created: int64(l.Entry.Created), Image: `\Device\HarddiskVolume3` + l.file[2:], CommandLine: "powershell.exe -NoLogo",
+			}
+		}
+		ended := func(l *life) etw.Change {
+			return etw.Change{Notice: proctracker.Notice{Kind: proctracker.Ended, Time: l.ends, PID: l.PID, Code: l.code}, Created: int64(l.Entry.Created)}
+		}
+		w.now = 125 * ms
+		r.Soon(10, int64(plugin.Entry.Created))
+		w.now = 180 * ms
+		r.Take(began(plugin, 100*ms))
+		w.now = 225 * ms
+		r.Soon(11, 0)
+		w.now = 280 * ms
+		r.Take(began(command, 200*ms))
+		w.now = 780 * ms
+		r.Take(ended(command))
+		w.now = 1000 * ms
+		r.Take(ended(plugin))
+		r.Advance(1000 * ms)
+		w.now = 2000 * ms
+		r.Advance(2000 * ms)
+	})
+	w.expect(t, whole...)
+}
+
+func TestSnapshotsCostAShareOfACPU(t *testing.T) {
+	var said []time.Duration
+	s := NewSnapshots(&world{}, func(d time.Duration) { said = append(said, d) })
+	for _, cost := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond, time.Second, 900 * time.Microsecond} {
+		s.weigh(cost)
+	}
+	if want := []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond}; !slices.Equal(said, want) {
+		t.Errorf("%v, want %v", said, want)
+	}
+}
+
+func TestASourceEndsWithItsContext(t *testing.T) {
+	w, _, _ := populate()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := New(Options{Processes: 1, System: w}, NewSnapshots(w, func(time.Duration) { cancel() }))
+	if err := errors.Join(s.Run(ctx, func(event.Event) {}), s.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// An agent that runs a program for the adapter of a pod works for it, as does what it runs meanwhile, with no such name in it.
+func TestAnAgentsWork(t *testing.T) {
+	w, _, _ := populate()
+	id := strings.Repeat("5b2919415cea", 6)[:64]
+	hash := sha1.Sum([]byte(id))
+	adapter := "vEthernet (db-6cqff-" + hex.EncodeToString(hash[:])[:6] + ")"
+	w.lives[1].made = makeMemory(false, "antrea", append(slices.Clone(called), "CNI_CONTAINERID="+id, "CNI_ARGS=K8S_POD_NAME=db-6cqff")...)
+	w.add(50, 1, 2*ms, 1<<60, `C:\antrea-agent.exe`, "antrea-agent")
+	w.add(51, 1, 2*ms, 1<<60, `C:\other.exe`, "other").contained = true
+	ask := `powershell.exe -Command "Get-NetAdapter -InterfaceAlias \"` + adapter + `\""`
+	w.add(60, 50, 150*ms, 600*ms, `C:\powershell.exe`, ask)
+	w.add(61, 50, 300*ms, 400*ms, `C:\powershell.exe`, "powershell.exe -NoExit -Command -")
+	w.add(62, 51, 300*ms, 400*ms, `C:\powershell.exe`, ask)
+	w.add(63, 1, 300*ms, 400*ms, `C:\notepad.exe`, "notepad")
+	w.add(64, 50, 1500*ms, 1600*ms, `C:\powershell.exe`, ask)
+	w.add(64, 50, 1605*ms, 1700*ms, `C:\powershell.exe`, ask) // with the number of the last one, within an interval
+	w.observe(t, every(10*ms))
+	var got []string
+	for _, e := range w.events {
+		switch b := e.Body.(type) {
+		case *event.Agent:
+			got = append(got, fmt.Sprintf("%d agent %s %d", e.Time/ms, b.Name, b.PID))
+		case *event.Exec:
+			if b.ParentPID == 50 || b.PID >= 60 {
+				got = append(got, fmt.Sprintf("%d exec %s %d names %v", e.Time/ms, b.Name, b.PID, slices.Equal(b.Mentions, []string{id})))
+			}
+		case *event.Exit:
+			if !strings.HasPrefix(string(b.Process), "1") {
+				got = append(got, fmt.Sprintf("%d exit of %s", e.Time/ms, b.Process[:2]))
+			}
+		}
+	}
+	want := []string{
+		"150 agent antrea-agent 50", "150 exec powershell 60 names true", "300 exec powershell 61 names false",
+		"400 exit of 61", "600 exit of 60", "1500 exec powershell 64 names true", "1600 exit of 64",
+		"1605 exec powershell 64 names true", "1700 exit of 64",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	w.events = slices.DeleteFunc(w.events, func(e event.Event) bool { _, is := e.Body.(*event.Clock); return is })
+	if !slices.IsSortedFunc(w.events, func(a, b event.Event) int { return int(a.Time - b.Time) }) {
+		t.Error("what happened is not told in order")
+	}
+}

@@ -1,0 +1,26 @@
+package winproc
+
+import (
+	"slices"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// Whom Wine has not begun to run yet is not there.
+func TestASnapshotHasWhoRuns(t *testing.T) {
+	const words = (unsafe.Sizeof(windows.SYSTEM_PROCESS_INFORMATION{}) + 7) / 8
+	s := &system{buffer: make([]uint64, 3*words)}
+	for i, created := range []Filetime{7, unset, 8} {
+		p := (*windows.SYSTEM_PROCESS_INFORMATION)(unsafe.Pointer(&s.buffer[i*int(words)]))
+		p.UniqueProcessID, p.InheritedFromUniqueProcessID, p.CreateTime = uintptr(10+i), 4, int64(created)
+		if i < 2 {
+			p.NextEntryOffset = uint32(8 * words)
+		}
+	}
+	want := []Entry{{PID: 10, Parent: 4, Created: 7}, {PID: 12, Parent: 4, Created: 8}}
+	if got := s.parse(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
