@@ -203,6 +203,14 @@ test-tenants: tools ## hostile pods connect, run programs and forge calls while 
 lines: ## count the lines of product, tables of data and tests
 	@go run ./test/lines
 
+.PHONY: structure
+structure: ## measure the product's packages: calls against the main direction, and what is too long
+	@go run ./test/structure
+
+.PHONY: prose
+prose: ## count the words of documents and comments, and the forbidden ones
+	@go test ./docs -run '^TestProse$$' -v -count=1 | grep -v -e '^=== ' -e '^--- ' -e '^PASS' -e '^ok'
+
 .PHONY: recordings-hash
 recordings-hash: build ## print a hash of what `show` says of each recording, here and in the folders RECORDINGS: a restructuring leaves it as it is
 	@for recording in $$(find docs examples pkg plugin $(RECORDINGS) -name '*.rec' -o -name '*.rec.gz' | sort); do \

@@ -185,3 +185,38 @@ func TestSentencesAreCounted(t *testing.T) {
 		t.Errorf("%d forbidden words, want 4", n)
 	}
 }
+
+// generatedPart matches what is generated in a document: a marked part, all of options.md, the table of known failures.
+var generatedPart = regexp.MustCompile(`(?s)<!-- generated: .*?<!-- end -->|Generated from .*|\| message, for example .*`)
+
+// TestProse prints how many words the documents and comments have, without what is generated, and how many of them are
+// forbidden (make prose).
+func TestProse(t *testing.T) {
+	words := map[string]int{}
+	for _, document := range documents(t) {
+		text, _ := read(t, document)
+		area := "words of documents for users"
+		if name := filepath.ToSlash(document); strings.Contains(name, "/contributing/") || strings.Contains(name, "/testdata/") || name == "../CONTRIBUTING.md" {
+			area = "words of documents for contributors"
+		}
+		words[area] += len(strings.Fields(generatedPart.ReplaceAllString(text, "")))
+	}
+	for _, root := range []string{"configs", "examples", "pkg", "plugin", "test"} {
+		inSources(t, "../"+root, func(at token.Position, kind, text string) {
+			area := "words of comments in the product"
+			if root == "test" || strings.HasSuffix(at.Filename, "_test.go") {
+				area = "words of comments in tests"
+			}
+			if kind == "comments" {
+				words[area] += len(strings.Fields(text))
+			}
+		})
+	}
+	for area, all := range unplainWords(t) {
+		kind, _, _ := strings.Cut(area, " of ")
+		words["forbidden or long: "+kind] += len(all)
+	}
+	for _, area := range slices.Sorted(maps.Keys(words)) {
+		t.Logf("%7d %s", words[area], area)
+	}
+}
