@@ -1,11 +1,9 @@
 package event
 
-// The events of this file, and Request, are what processes of a plugin's tree, and the agents that
-// answer them, ask of the kernel and wait for. Where a type has a Start, that is when it began, in
-// monotonic nanoseconds, and Event.Time is when it ended. An Error is the name of an error number
-// ("EEXIST"); it is empty on success.
+// The events of this file, and Request, report what plugins' processes and agents ask of the kernel and wait for. A
+// Start is when it began, in monotonic ns; Event.Time is when it ended. An Error is the name of an error number
+// ("EEXIST"), empty on success.
 
-// activityKinds lists them by the names of their kinds.
 var activityKinds = map[string]Body{
 	"detail":          &Detail{},
 	"wait":            &Wait{},
@@ -28,51 +26,51 @@ var activityKinds = map[string]Body{
 	"cut":             &Cut{},
 }
 
-// Detail reports that the source began, or ceased, to see the events of this file. It sees them
-// only while CNI calls are under way.
+// Detail reports that system-call tracing was switched on or off: the source sees the events of this file only while
+// it is on.
 type Detail struct {
 	On bool `json:"on"`
 }
 
-// WaitKind is the kind of thing that a thread waited for.
+// WaitKind is the kind of a Wait.
 type WaitKind string
 
 // The kinds of waits.
 const (
-	// WaitLock is a lock on a file (flock, fcntl).
+	// WaitLock is a file lock (flock, fcntl).
 	WaitLock WaitKind = "lock"
-	// WaitMutex is a lock inside the kernel, such as rtnl.
+	// WaitMutex is a kernel lock, such as rtnl.
 	WaitMutex WaitKind = "mutex"
-	// WaitSleep is a timer, which expired.
+	// WaitSleep is a timer that expired.
 	WaitSleep WaitKind = "sleep"
-	// WaitPoll is the first of several files, threads or children to become ready; one did.
+	// WaitPoll waited for the first of several files, threads or children to become ready.
 	WaitPoll WaitKind = "poll"
 	// WaitCall is any other system call.
 	WaitCall WaitKind = "system call"
 )
 
-// Wait reports that a thread was blocked in the kernel for 1 ms or longer, in a mutex for 0.1 ms. A
-// lock on a file is reported however short the wait was, because others may wait for its holder.
+// Wait reports that a thread was blocked in the kernel for 1 ms or longer (0.1 ms for a kernel lock). A file lock is
+// reported for any duration, because other processes may wait for its holder.
 type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// End is when it was known to last for the last time, if its end was only noticed at the event's time; 0: that is it.
+	// End is when the wait was last seen, if the source noticed its end only at the event's time; 0: it ended at the
+	// event's time.
 	End  int64    `json:"end,omitempty"`
 	Kind WaitKind `json:"kind"`
-	// Name is the system call ("flock", "nanosleep"), or the name of a mutex ("rtnl").
+	// Name is the system call ("flock", "nanosleep"), or the kernel lock ("rtnl").
 	Name string `json:"name"`
-	// Path is the locked file.
 	Path string `json:"path,omitempty"`
-	// Error is why the lock was not taken: "EAGAIN".
+	// Error is why the lock was not acquired: "EAGAIN".
 	Error string `json:"error,omitempty"`
-	// Released is true if the lock was given back rather than taken.
+	// Released is true if the lock was released, not acquired.
 	Released bool `json:"released,omitempty"`
-	// Holder held the lock when the wait began; nil if nobody did, or if that is not known.
+	// Holder held the lock when the wait began; nil if no process did, or if the holder is unknown.
 	Holder *Actor `json:"holder,omitempty"`
 }
 
-// Until returns when the wait was over that was told of at now.
+// Until returns the end of a wait that was reported at now.
 func (w *Wait) Until(now int64) int64 {
 	if w.End == 0 {
 		return now
@@ -80,36 +78,35 @@ func (w *Wait) Until(now int64) int64 {
 	return min(max(w.Start, w.End), now)
 }
 
-// Actor is another process that takes part in an event: it holds the lock, listens, or answers.
+// Actor is another process of an event: the holder of a lock, a listener, or an agent.
 type Actor struct {
-	// Process need not belong to any plugin's tree.
+	// Process may belong to no plugin's tree.
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
-	// Name is the kernel's name of its program, at most 15 bytes (TASK_COMM_LEN).
+	// Name is the kernel's name of the program, up to 15 bytes (TASK_COMM_LEN).
 	Name string `json:"name,omitempty"`
 	// Parent is the name of the program that started it.
 	Parent string `json:"parent,omitempty"`
-	// State is AgentStopped or AgentFrozen if the holder of a lock on a file was found so for most of the wait, and By
-	// is as in Agent.
+	// State is AgentStopped or AgentFrozen if the holder of a file lock was so for most of the wait. By is as in
+	// Agent.
 	State AgentState `json:"state,omitempty"`
 	By    string     `json:"by,omitempty"`
 }
 
-// Halted reports whether it is known to have been stopped or frozen.
+// Halted reports whether the actor was stopped or frozen.
 func (a *Actor) Halted() bool { return a != nil && a.State.Halted() }
 
-// Answer is the kernel's refusal of the Request with the same Port and Sequence. Requests that are
-// granted have none.
+// Answer is the kernel's refusal of the Request with the same Port and Sequence. A granted request has no Answer.
 type Answer struct {
 	Process  Process `json:"process"`
 	Port     uint32  `json:"port,omitempty"`
 	Sequence uint32  `json:"sequence"`
 	Error    string  `json:"error"`
-	// Message is the kernel's explanation in words (extack).
+	// Message is the kernel's explanation (extack).
 	Message string `json:"message,omitempty"`
 }
 
-// Link reports that the kernel told a process the name of the interface with that index.
+// Link reports an interface's name and index, from the kernel's answer to a process.
 type Link struct {
 	Process Process   `json:"process"`
 	NetNS   Namespace `json:"netns,omitzero"`
@@ -127,8 +124,8 @@ const (
 	AddressDuplicate AddressState = "duplicate"
 )
 
-// Address reports that the kernel told a process a new state of an IPv6 address: the kernel does not
-// use an address before duplicate address detection is over.
+// Address reports the state of an IPv6 address, from the kernel's answer to a process. The kernel does not use an
+// address until duplicate address detection ends.
 type Address struct {
 	Process Process      `json:"process"`
 	NetNS   Namespace    `json:"netns,omitzero"`
@@ -142,7 +139,7 @@ type Setting struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// Key is its path below /proc/sys: "net/ipv4/ip_forward".
+	// Key is the path below /proc/sys: "net/ipv4/ip_forward".
 	Key   string    `json:"key"`
 	Value string    `json:"value"`
 	Error string    `json:"error,omitempty"`
@@ -151,45 +148,43 @@ type Setting struct {
 	Mentions []string `json:"mentions,omitempty"`
 }
 
-// Enter reports that a thread entered a network namespace that exists (setns) or a new one (unshare).
+// Enter reports that a thread entered an existing network namespace (setns) or a new one (unshare).
 type Enter struct {
 	Process Process   `json:"process"`
 	Thread  uint32    `json:"thread,omitempty"`
 	NetNS   Namespace `json:"netns"`
 }
 
-// Mount reports that a process mounted, bound, moved or unmounted a file system, if that took 1 ms
-// or longer, or failed.
+// Mount reports a mount, bind, move or unmount that lasted 1 ms or longer, or failed.
 type Mount struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
 	// Name is the system call: "mount", "umount2", "move_mount".
 	Name string `json:"name"`
-	// Source is a path, a device, or what the file system takes for one; an unmount has none.
+	// Source is a path, a device, or another source of the file system; empty for an unmount.
 	Source string `json:"source,omitempty"`
 	Target string `json:"target,omitempty"`
-	// FSType is the type of the file system; bind mounts and unmounts have none.
+	// FSType is empty for bind mounts and unmounts.
 	FSType string `json:"fstype,omitempty"`
-	// Flags are named as in mount(8) and umount(8): "bind", "ro", "detach". Those that only tune
-	// the file system are left out.
+	// Flags are named as in mount(8) and umount(8): "bind", "ro", "detach". Flags that only tune the file system are
+	// omitted.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
 
-// Connect reports that a process connected a socket to another process, or tried to.
+// Connect reports that a process connected a socket, or tried to.
 type Connect struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// Socket identifies the connection in Accept and Close; it is unique while the connection is open.
+	// Socket identifies the connection in Accept and Close, and is unique while the connection is open.
 	Socket string `json:"socket"`
-	// Network is "unix" or "tcp". Address is a path or "address:port".
+	// Network is "unix" or "tcp"; Address is a path or "address:port".
 	Network string `json:"network"`
 	Address string `json:"address"`
 	Error   string `json:"error,omitempty"`
-	// Listener created the listening socket; nil if that is not known. Under socket activation it
-	// is not who answers.
+	// Listener created the listening socket; nil if unknown. Under socket activation another process answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
@@ -197,7 +192,7 @@ type Connect struct {
 type Accept struct {
 	Socket string `json:"socket"`
 	Agent  Actor  `json:"agent"`
-	// Listens is true if nobody was seen to accept: Agent then created the listening socket.
+	// Listens is true if no accept was seen: Agent is then the creator of the listening socket.
 	Listens bool `json:"listens,omitempty"`
 }
 
@@ -207,103 +202,102 @@ type Close struct {
 	Socket  string  `json:"socket"`
 }
 
-// Exchange reports that an agent that is called, or a process that such an agent waits for, wrote to a
-// stream and read from it again after 1 ms or longer. Most such streams were connected long before.
+// Exchange reports that an agent of a call, or a process that such an agent waits for, wrote to a stream and read
+// from it 1 ms or more later. Such streams are usually older than the call.
 type Exchange struct {
 	Process Process `json:"process"`
-	// Thread is the one that read; 0 while nobody has.
+	// Thread is the reading thread; 0 until it read.
 	Thread uint32 `json:"thread,omitempty"`
-	// Start is its first write since it had read from there; where it wrote nothing (Unasked), when
-	// it last read; 0 if that was before it was followed. The event's Time is when it read again.
+	// Start is the first write since the last read; for Unasked the last read, or 0 if that was before the process
+	// was followed. The event's Time is the next read.
 	Start int64 `json:"start,omitempty"`
-	// Last is its last write, where that was after Start: on a stream that many share, what is waited for may
-	// have been asked after something that nobody answers. 0: there is none, or it is not known.
+	// Last is the last write, if it was after Start: on a shared stream, an unanswered request may precede the
+	// request that is waited for. 0: none, or unknown.
 	Last int64 `json:"last,omitempty"`
-	// Socket is unique while the stream is open; Connect, Accept and Close name it so, too.
+	// Socket is unique while the stream is open; Connect, Accept and Close use the same name.
 	Socket string `json:"socket"`
 	// Network and Address are of the other end, as in Connect; Address is empty if it has none.
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
-	// Peer has the other end; nil if that is not known, as on another machine.
+	// Peer has the other end; nil if unknown, such as on another machine.
 	Peer *Actor `json:"peer,omitempty"`
-	// Unasked is true if the peer spoke by itself: it tells of a change, or answers what was asked
-	// before.
+	// Unasked is true if the peer wrote without a preceding request: a notification, or the answer to an earlier
+	// request.
 	Unasked bool `json:"unasked,omitempty"`
-	// Pending is true while it has not read: told from time to time while it waits. It may be Unasked, too: what
-	// it read last came after what it wrote last, but it wrote for a call that goes on, and may wait for more.
-	// With a Start of 0
-	// nobody saw what was asked: the peer stands still, has a stream with a process that is waited
-	// for, and may be why that does not answer. Who was waited for is told Unasked then, when it reads there.
+	// Pending is true while the process has not read; it is repeated from time to time. It may also be Unasked: the
+	// last read came after the last write, but the process wrote for a call in progress and may wait for more. A
+	// Pending exchange with Start 0 has no observed request: the peer is stopped, shares a stream with the awaited
+	// process, and may be why that one does not answer. When the process reads there, an Unasked exchange follows.
 	Pending bool `json:"pending,omitempty"`
-	// Error is why it will never read: "EPIPE"; "EOF", as the peer hung up or ended; "closed" by whoever
-	// waited; "unfollowed" where it was not found to wait any more, and did not read.
+	// Error is why the process will never read: "EPIPE"; "EOF" if the peer hung up or exited; "closed" by the process
+	// itself; "unfollowed" if it was not found waiting any more and did not read.
 	Error string `json:"error,omitempty"`
 }
 
-// AgentState is what an agent was found doing, by all of its threads.
+// AgentState is the state of an agent's threads.
 type AgentState string
 
-// Halted reports whether it is a state in which a process does nothing until it is resumed.
+// Halted reports whether the process does nothing until it is resumed.
 func (s AgentState) Halted() bool { return s == AgentStopped || s == AgentFrozen }
 
-// The states of an agent. Where its threads differ, the first of these that one of them is in.
+// The states of an agent. If its threads differ, the first of these that applies to a thread.
 const (
 	// AgentStopped: by a signal or a debugger.
 	AgentStopped AgentState = "stopped"
-	// AgentFrozen: by its cgroup's freezer.
+	// AgentFrozen: by the freezer of its cgroup.
 	AgentFrozen AgentState = "frozen"
-	// AgentUninterruptible: waiting in the kernel for what no signal ends (D).
+	// AgentUninterruptible: in a kernel wait that no signal ends (D).
 	AgentUninterruptible AgentState = "uninterruptible"
 	// AgentRunning: on a CPU, or waiting for one.
 	AgentRunning AgentState = "running"
-	// AgentWaiting: in a kernel function that is not how threads without work wait.
+	// AgentWaiting: in a kernel function in which idle threads do not wait.
 	AgentWaiting AgentState = "waiting"
-	// AgentIdle: every thread waits for work or for others of its own.
+	// AgentIdle: every thread waits for work or for other threads of the process.
 	AgentIdle AgentState = "idle"
 )
 
-// Agent is a sample of an agent, or of a process that one waits for: taken when it begins to be
-// followed, from time to time while it is called, and when it is no longer followed. With a Since it is one of a
-// plugin's own process that is stopped or frozen, from time to time, and once when it goes on.
+// Agent is a sample of an agent, or of a process that an agent waits for: when it begins to be followed, from time to
+// time during a call, and when it is no longer followed. With a Since it is a sample of a plugin's own process while
+// that is stopped or frozen, and one after it resumed.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Hidden is true if nobody sees who calls it, so that what it runs is a call's by what it mentions, or
-	// perhaps by its time.
+	// Hidden is true if connections to the agent are invisible: its work is attributed to a call by the sandbox that
+	// it mentions, or possibly by time.
 	Hidden bool `json:"hidden,omitempty"`
 	// Over is true if the agent is no longer followed.
 	Over bool `json:"over,omitempty"`
-	// CPU is the time that it has run since it was started, in nanoseconds, to 10 ms, without its children.
+	// CPU is the CPU time since its start, in ns, to 10 ms, without its children.
 	CPU int64 `json:"cpu,omitempty"`
-	// State is empty in recordings of before it was told.
+	// State is empty in old recordings.
 	State AgentState `json:"state,omitempty"`
-	// Channel is the kernel function in which a thread of that State waits; it is told of those that
-	// wait, or are uninterruptible. Without a State it is that of the first thread, which of most agents is idle.
+	// Channel is the kernel function in which a thread of a waiting or uninterruptible agent waits. Without a State
+	// it is that of the first thread, which usually is idle.
 	Channel string `json:"channel,omitempty"`
-	// By is what stopped it, as far as is known: the debugger's name and number ("gdb (pid 812)") if it is traced, or
-	// the file that freezes its cgroup, by its path here.
+	// By is what stopped it, if known: the debugger's name and PID ("gdb (pid 812)"), or the file that freezes its
+	// cgroup.
 	By string `json:"by,omitempty"`
-	// Since is when a plugin's process was looked at before this sample.
+	// Since is the time of the previous sample of a plugin's process.
 	Since int64 `json:"since,omitempty"`
-	// Killed is "OOM" if the kernel killed it for want of memory.
+	// Killed is "OOM" if the kernel killed it because memory ran out.
 	Killed string `json:"killed,omitempty"`
-	// Programs are those that it ran while it was not followed, by 15 letters of their names at the most.
+	// Programs are the names (up to 15 letters) of programs that it ran while it was not followed.
 	Programs []string `json:"programs,omitempty"`
 }
 
-// Configuration is the network configuration that a plugin read from its standard input.
+// Configuration is the network configuration that a plugin read from standard input.
 type Configuration struct {
 	Process    Process `json:"process"`
 	Network    string  `json:"network,omitempty"`
 	Type       string  `json:"type,omitempty"`
 	CNIVersion string  `json:"cni_version,omitempty"`
 	IPAM       string  `json:"ipam,omitempty"`
-	// Invalid describes why it could not be read; empty if it could.
+	// Invalid is why it could not be read; empty if it could.
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// Result is the result or error that a plugin wrote to its standard output.
+// Result is the result or error that a plugin wrote to standard output.
 type Result struct {
 	Process    Process `json:"process"`
 	CNIVersion string  `json:"cni_version,omitempty"`
@@ -314,30 +308,29 @@ type Result struct {
 	// Code and Message are those of an error result (CNI specification, section 5).
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Invalid describes why it could not be read; empty if it could.
+	// Invalid is why it could not be read; empty if it could.
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// FirstConnection reports that the first TCP connection of a network namespace was established, in
-// either direction.
+// FirstConnection reports the first established TCP connection of a network namespace, in either direction.
 type FirstConnection struct {
 	NetNS  Namespace `json:"netns"`
 	Local  string    `json:"local,omitempty"`
 	Remote string    `json:"remote,omitempty"`
 }
 
-// Questions reports how many short requests that changed nothing an image sent which were not told one by one,
-// and how long they took in all, in nanoseconds. It comes when the image ends.
+// Questions reports the number and total duration (ns) of a process's short queries, which are not reported one by
+// one. It comes when the image ends.
 type Questions struct {
 	Process Process `json:"process"`
 	Count   uint64  `json:"count"`
 	Took    int64   `json:"took"`
 }
 
-// Cut reports that a process did more than the source keeps.
+// Cut reports that a process exceeded a limit of the source.
 type Cut struct {
 	Process Process `json:"process"`
-	// What was left out: "bytes" of what it read or wrote, or "requests".
+	// What was dropped: "bytes" of its input or output, or "requests".
 	What  string `json:"what"`
 	Count uint64 `json:"count"`
 }

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// kinds holds an empty body of every kind, by the kind's name. The names are part of the
-// recording format (pkg/record), so they never change. A new kind of event is its type, its
-// Doer, and a line in the list above it.
+// kinds holds an empty body of every kind by its name. The names are part of the recording format (pkg/record) and
+// never change. A new kind needs its type, its Doer, and a line in one of the merged lists.
 var kinds = func() map[string]Body {
 	all := map[string]Body{}
 	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {
@@ -25,8 +24,7 @@ var names = func() map[reflect.Type]string {
 	return byType
 }()
 
-// Kinds returns the names of all kinds of events, sorted. It is the closed vocabulary: tests
-// walk it to see that no kind is forgotten.
+// Kinds returns the names of all kinds of events, sorted. Tests use it to cover every kind.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // Kind returns the name of a body's kind; empty for a type that Kinds does not list.

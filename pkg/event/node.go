@@ -1,6 +1,5 @@
 package event
 
-// nodeKinds lists the events of the node and its runtime, by the names of their kinds.
 var nodeKinds = map[string]Body{
 	"sandbox":   &Sandbox{},
 	"above":     &Above{},
@@ -9,11 +8,11 @@ var nodeKinds = map[string]Body{
 	"readiness": &Readiness{},
 }
 
-// Phase is a step in a sandbox's life, as NRI reports it.
+// Phase is a step in the life of a sandbox, as NRI reports it.
 type Phase string
 
-// The phases of a sandbox. NRI reports Running after CNI ADD and after the
-// sandbox started, and never when CNI failed; Stopped before CNI DEL.
+// The phases of a sandbox. NRI reports Running after CNI ADD and after the sandbox started, and never if CNI failed;
+// Stopped before CNI DEL.
 const (
 	SandboxRunning Phase = "running"
 	SandboxStopped Phase = "stopped"
@@ -22,73 +21,69 @@ const (
 	SandboxPresent Phase = "present"
 )
 
-// Sandbox is what the runtime reports about a pod sandbox. It is not ordered relative to the kernel's events.
+// Sandbox is the runtime's report about a pod sandbox. It is not ordered relative to the kernel's events.
 type Sandbox struct {
 	Phase Phase  `json:"phase"`
 	ID    string `json:"id"`
 	Pod   Pod    `json:"pod"`
 	// Labels are the pod's, bounded in number and length.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are only those that begin with "cniscope.dev/": others may hold
-	// secrets (kubectl keeps whole manifests there).
+	// Annotations are only those that begin with "cniscope.dev/": others may hold secrets (kubectl stores whole
+	// manifests there).
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
-	// NetNS is the path of the sandbox's network namespace.
-	NetNS string `json:"netns,omitempty"`
-	// Trace is the context of the NRI call (containerd >= 2.2). It is something to link to, never
-	// a parent, because it begins after CNI ended.
+	NetNS          string            `json:"netns,omitempty"`
+	// Trace is the context of the NRI call (containerd >= 2.2). It can only be a link, never a parent, because the
+	// call begins after CNI ended.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime during which it may have set up or torn down the network of a
-// sandbox: the parent of the CNI calls within its time, if their environment names none. A runtime
-// exports a span when it is over, so this comes seconds after the events of the calls.
+// Above is a span of the runtime that may contain the CNI calls of a sandbox: their parent, if their environment
+// names none. It comes seconds after the calls, because a runtime exports a span when it ends.
 type Above struct {
 	SandboxID string `json:"sandbox_id"`
-	// Name is the span's.
-	Name string `json:"name"`
-	// Start and End are the span's, in nanoseconds of the node's monotonic clock.
+	Name      string `json:"name"`
+	// Start and End are in ns of the node's monotonic clock.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Trace identifies the span, which is sampled: otherwise it would not have been exported.
+	// Trace identifies the span, which is sampled: otherwise the runtime would not have exported it.
 	Trace TraceContext `json:"trace"`
 }
 
-// Runtime is the container runtime, sent once it is known and whenever it has changed.
+// Runtime is the container runtime, sent when it becomes known and after each change.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Readiness is whether the runtime considers the node's network ready, sent once it is known and
-// whenever it has changed.
+// Readiness is whether the runtime considers the node's network ready, sent when it becomes known and after each
+// change.
 type Readiness struct {
 	Ready bool `json:"ready"`
-	// Reason is the runtime's explanation while it is not.
+	// Reason is the runtime's explanation if it is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Lacks is what has to come next until it is, and Missing the same in a sentence, with who should bring it;
-	// empty where nobody looked.
+	// Lacks is the next missing step, and Missing the same as a sentence with its owner; empty if no check ran.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	// Overdue is true if it has not been ready for longer than it should take.
+	// Overdue is true if the network has not been ready for longer than expected.
 	Overdue bool `json:"overdue,omitempty"`
 }
 
-// Lack is what a node's network is not ready for want of.
+// Lack is a missing condition of a ready network.
 type Lack string
 
-// The lacks, in the order in which a node gets over them.
+// The lacks, in the order in which a starting node resolves them.
 const (
 	LackRuntime       Lack = "runtime"           // the runtime does not answer
-	LackFolder        Lack = "cni_folder"        // there is no CNI folder, or a file in it cannot be read
-	LackConfiguration Lack = "cni_configuration" // nobody has written a network into it
-	LackPlugin        Lack = "cni_plugin"        // the runtime does not take what is written: a plugin, a version
-	LackStatus        Lack = "cni_status"        // the plugins themselves say no (STATUS): their agent
+	LackFolder        Lack = "cni_folder"        // the CNI directory is missing, or one of its files cannot be read
+	LackConfiguration Lack = "cni_configuration" // the CNI directory has no network configuration
+	LackPlugin        Lack = "cni_plugin"        // the runtime rejects the configuration: a plugin, a version
+	LackStatus        Lack = "cni_status"        // the plugins' STATUS fails: their agent is not ready
 )
 
-// Networks is the CNI configuration: all networks of the folder, in the order in which the runtime
-// considers them. It is sent when first read and whenever it has changed.
+// Networks is the CNI configuration: all networks of the directory, in the runtime's order. It is sent when first
+// read and after each change.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }
@@ -97,11 +92,11 @@ type Networks struct {
 type Network struct {
 	Name       string `json:"name"`
 	CNIVersion string `json:"cni_version,omitempty"`
-	// File is the base name of the file it was read from.
+	// File is the base name of its file.
 	File    string   `json:"file,omitempty"`
 	Plugins []Plugin `json:"plugins"`
-	// Digest changes with what is configured, but for secrets: 16 bits, by a key that never leaves the node. Empty in
-	// old recordings.
+	// Digest is a 16-bit fingerprint of the configuration without secrets, by a key that never leaves the node. Empty
+	// in old recordings.
 	Digest string `json:"digest,omitempty"`
 }
 
@@ -109,7 +104,7 @@ type Network struct {
 type Plugin struct {
 	// Type is the name of the plugin's executable.
 	Type string `json:"type"`
-	// IPAM is the type of its IPAM delegate, if it has one.
+	// IPAM is the type of its IPAM plugin, if it has one.
 	IPAM string `json:"ipam,omitempty"`
 }
 
