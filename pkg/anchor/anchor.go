@@ -1,9 +1,6 @@
-// Package anchor knows which processes are the node's container runtime: those that serve its
-// NRI or CRI socket, by what the kernel says about the other end of our connection, and those
-// that the option probe.callers names. They decide which calls the kernel probe believes, and
-// whom the relay answers first (docs/trust.md).
-//
-// Data flows one way: sources add to a Set, and its users watch it.
+// Package anchor holds the processes of the node's container runtime: those that serve its NRI or CRI socket
+// (SO_PEERCRED), and those that the option probe.callers names. The kernel probe trusts their calls, and the relay
+// answers them first (docs/trust.md).
 package anchor
 
 import (
@@ -14,48 +11,46 @@ import (
 	"sync"
 )
 
-// Anchor is one process of the container runtime. PID and Start together identify it: a later
-// process with the same PID is no anchor.
+// Anchor is one process of the container runtime. PID and Start together identify it.
 type Anchor struct {
-	// PID is its number in our PID namespace.
+	// PID is the number in cniscope's PID namespace.
 	PID int `json:"pid"`
-	// Start is when it was forked, in ns since boot, in steps of 10 ms as /proc has it.
+	// Start is the time of the fork, in ns since boot, in steps of 10 ms (/proc/PID/stat).
 	Start int64 `json:"start"`
-	// Name is its program, as the kernel calls it (at most 15 bytes).
+	// Name is the kernel's name of the program (up to 15 bytes).
 	Name string `json:"name,omitempty"`
-	// How says how it became known: "serves /run/containerd/containerd.sock".
+	// How is the evidence: "serves /run/containerd/containerd.sock".
 	How string `json:"how"`
-	// Rootless: it is in a user namespace of its own, and the operator allowed that.
+	// Rootless is true for a process in its own user namespace, if the operator allowed that.
 	Rootless bool `json:"rootless,omitempty"`
 }
 
-// String describes the process for people.
 func (a Anchor) String() string {
 	return fmt.Sprintf("%s (pid %d, %s)", a.Name, a.PID, a.How)
 }
 
-// ErrStranger is the error for an address that another serves than the node's container runtime could be.
+// ErrStranger is the error for an address that is not served by a possible container runtime.
 var ErrStranger = errors.New("it is not taken for the container runtime's")
 
-// Set is the anchors of a node. Make it with New; it is safe for concurrent use.
+// Set holds the anchors of a node. Make it with New; it is safe for concurrent use.
 //
-// An anchor that has ended stays until another process becomes known in the same way. No other
-// process can pass for it, and a node whose runtime is restarting is not one without a runtime.
+// An anchor that exited stays until another process becomes known in the same way: its Start keeps other processes
+// from passing for it, and a restarting runtime still counts as known.
 type Set struct {
 	mu       sync.Mutex
-	known    map[string][]Anchor // by how they are known
+	known    map[string][]Anchor // by Anchor.How
 	watchers map[int]func([]Anchor)
 	next     int
 }
 
-// New makes an empty set.
+// New returns an empty set.
 func New() *Set {
 	return &Set{known: map[string][]Anchor{}, watchers: map[int]func([]Anchor){}}
 }
 
-// Serves notes that pid serves socket, in place of the process that did before, and reports
-// whether pid is an anchor now. It ignores PID 1, which the kernel names under socket activation
-// because it called listen(2), and 0, a process that we cannot see.
+// Serves records that pid serves socket, instead of the previous process, and reports whether pid is an anchor now.
+// It ignores PID 1, which the kernel names under socket activation because it called listen(2), and 0, an invisible
+// process.
 func (s *Set) Serves(socket string, pid int) bool {
 	if pid <= 1 {
 		return false
@@ -69,10 +64,10 @@ func (s *Set) Serves(socket string, pid int) bool {
 	return true
 }
 
-// Are takes over the anchors of another set.
+// Are replaces the anchors that another set delivered.
 func (s *Set) Are(anchors []Anchor) { s.put("told", anchors) }
 
-// put replaces the anchors that are known in one way, and calls the watchers if that changes the list.
+// put replaces the anchors of one kind of evidence, and calls the watchers if the list changes.
 func (s *Set) put(how string, anchors []Anchor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +77,7 @@ func (s *Set) put(how string, anchors []Anchor) {
 	before := s.list()
 	s.known[how] = anchors
 	now := s.list()
-	if slices.Equal(now, before) { // it was known in another way already
+	if slices.Equal(now, before) { // already known by other evidence
 		return
 	}
 	for _, f := range s.watchers {
@@ -90,8 +85,7 @@ func (s *Set) put(how string, anchors []Anchor) {
 	}
 }
 
-// List returns the anchors in order of their PIDs, each once, even if it is known in two ways.
-// Some may have ended already.
+// List returns the anchors by PID, each once. It includes processes that exited.
 func (s *Set) List() []Anchor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +113,7 @@ func (a Anchor) Alive() bool {
 	return ok && now.Start == a.Start
 }
 
-// PIDs returns the PIDs of the anchors that run now.
+// PIDs returns the PIDs of the running anchors.
 func (s *Set) PIDs() (pids []int) {
 	for _, a := range s.List() {
 		if a.Alive() {
@@ -129,8 +123,8 @@ func (s *Set) PIDs() (pids []int) {
 	return pids
 }
 
-// Watch calls f with the current anchors, and again whenever they change, one call at a time,
-// until stop is called. f must not call the set's methods.
+// Watch calls f with the current anchors and after each change, one call at a time, until stop is called. f must not
+// call the set's methods.
 func (s *Set) Watch(f func([]Anchor)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lookUp identifies the process that has a PID now; ok is false if there is none.
 func lookUp(pid int) (a Anchor, ok bool) {
 	s, err := procfs.StatOf(pid)
 	if err != nil || s.Zombie() {
@@ -25,8 +24,8 @@ func lookUp(pid int) (a Anchor, ok bool) {
 	return Anchor{PID: pid, Start: s.Start, Name: text.Clean(s.Name, 15)}, true
 }
 
-// Peer is the process at the other end of a unix socket: who called listen(2) or, of a pair,
-// socketpair(2). 0 if that is unknown, or in a PID namespace that we do not see.
+// Peer returns the PID of the process that called listen(2), or socketpair(2), for the other end of a unix socket. It
+// returns 0 if the process is unknown or in an invisible PID namespace.
 func Peer(c net.Conn) int {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {
@@ -56,17 +55,17 @@ func (s *Set) Ask(ctx context.Context, socket string) error {
 	return nil
 }
 
-// byOption is how those are known that the operator names.
 const byOption = "probe.callers"
 
-// seekEvery is how often they are looked for: each look reads a link of every process of the
-// node, some 5 µs each. A runtime that was started is known that much later at most.
+// seekEvery is the interval between scans, so the delay until a started runtime is known. A scan reads one link per
+// process of the node, about 5 µs each.
 const seekEvery = 5 * time.Second
 
-// Seek finds the processes whose executable's path patterns name, now and then every few seconds until ctx
-// ends. A path alone proves nothing, since every container has its own files: such a process is an anchor if
-// it could do anything on the node (CAP_SYS_ADMIN in the initial user namespace). One in a user namespace is
-// one only where rootless says so, and its file is the one that lies there on the host.
+// Seek looks every few seconds for processes whose executable matches patterns, until ctx ends.
+//
+// A path alone proves nothing, since every container has its own files: an anchor needs CAP_SYS_ADMIN in the initial
+// user namespace. If rootless is set, a process in its own user namespace also counts, if its executable is the
+// host's file of that path.
 func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	if len(patterns) == 0 {
 		return
@@ -83,7 +82,7 @@ func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	}
 }
 
-// Name is one round of Seek. Where nobody is found, those that were known stay, as with sockets.
+// Name scans once. If it finds no process, the previous ones stay, as with sockets.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.All()
 	if err != nil {
@@ -117,8 +116,7 @@ func (s *Set) Name(patterns []string, rootless bool) {
 	}
 }
 
-// first is the order in which there is room for them: who may do anything on the node comes before
-// anybody's rootless runtime, and who has been there for longest before who starts many.
+// first sorts rootless processes last, since any user can start many of them, and then the oldest first.
 func first(a, b Anchor) int {
 	rootless := func(a Anchor) int {
 		if a.Rootless {
@@ -129,7 +127,7 @@ func first(a, b Anchor) int {
 	return cmp.Or(cmp.Compare(rootless(a), rootless(b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 }
 
-// maxNamed bounds those that one option names: a pattern that means everything.
+// maxNamed bounds the processes of the option: a pattern may match everything.
 const maxNamed = 32
 
 func mayDoAnything(pid int) bool {
@@ -138,8 +136,8 @@ func mayDoAnything(pid int) bool {
 	return unix.Capget(&header, &sets[0]) == nil && sets[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// isHosts reports whether the process runs the file that has this path on the host. Nobody's
-// file system is asked for it: one in user space might never answer.
+// isHosts reports whether the process runs the host's file of this path. AT_STATX_DONT_SYNC keeps a file system in
+// user space from blocking the call.
 func isHosts(pid int, file string) bool {
 	identity := func(path string) (id [3]uint64, ok bool) {
 		var s unix.Statx_t

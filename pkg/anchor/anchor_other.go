@@ -7,18 +7,16 @@ import (
 	"net"
 )
 
-// Elsewhere the kernel names nobody.
-
 func lookUp(int) (Anchor, bool) { return Anchor{}, false }
 
-// Peer is the process at the other end of a unix socket; 0 as it is not known here.
+// Peer returns 0: it is implemented on Linux and Windows.
 func Peer(net.Conn) int { return 0 }
 
-// Ask tells the set who serves a socket.
+// Ask does nothing on this platform.
 func (s *Set) Ask(context.Context, string) error { return nil }
 
-// Seek finds the processes that patterns name.
+// Seek does nothing on this platform.
 func (s *Set) Seek(context.Context, []string, bool) {}
 
-// Name looks for them once.
+// Name does nothing on this platform.
 func (s *Set) Name([]string, bool) {}

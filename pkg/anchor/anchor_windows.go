@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lookUp identifies the process that has a PID now; ok is false if there is none. Start is in ns since 1970.
+// lookUp identifies the process that has a PID now. Start is in ns since 1970.
 func lookUp(pid int) (a Anchor, ok bool) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
@@ -35,7 +35,7 @@ func lookUp(pid int) (a Anchor, ok bool) {
 	return Anchor{PID: pid, Start: created.Nanoseconds(), Name: text.Clean(path.Base(file), 64)}, true
 }
 
-// fileOf is the path of a process's program, with slashes.
+// fileOf returns the path of a process's executable, with slashes.
 func fileOf(h windows.Handle) string {
 	var name [windows.MAX_LONG_PATH]uint16
 	n := uint32(len(name))
@@ -45,7 +45,7 @@ func fileOf(h windows.Handle) string {
 	return strings.ReplaceAll(windows.UTF16ToString(name[:n]), `\`, "/")
 }
 
-// Peer is the process that serves the named pipe at the other end; 0 if that is unknown.
+// Peer returns the PID of the process that serves the named pipe; 0 if it is unknown.
 func Peer(c net.Conn) int {
 	pipe, ok := c.(interface{ Fd() uintptr })
 	if !ok {
@@ -58,8 +58,8 @@ func Peer(c net.Conn) int {
 	return int(pid)
 }
 
-// Ask connects to a named pipe, sends nothing, and adds the process that serves it: of a pipe that belongs to
-// administrators or the system, since the name of a pipe is whose who takes it first.
+// Ask connects to a named pipe, sends nothing, and adds the process that serves it. The pipe must belong to
+// administrators or the system, since any user can create a pipe of a free name.
 func (s *Set) Ask(ctx context.Context, pipe string) error {
 	pipe = strings.ReplaceAll(strings.TrimPrefix(pipe, "npipe://"), "/", `\`)
 	c, err := winio.DialPipeContext(ctx, pipe)
@@ -79,16 +79,14 @@ func (s *Set) Ask(ctx context.Context, pipe string) error {
 }
 
 const (
-	// byOption is how those are known that the operator names.
-	byOption = "probe.callers"
-	// seekEvery is how often they are looked for.
+	byOption  = "probe.callers"
 	seekEvery = 5 * time.Second
-	// maxNamed bounds those that one option names: a pattern that means everything.
+	// maxNamed bounds the processes of the option: a pattern may match everything.
 	maxNamed = 32
 )
 
-// Seek finds the processes whose program's path patterns name ("C:/Program Files/nerdctl/nerdctl.exe"), now and
-// then every few seconds until ctx ends.
+// Seek looks every few seconds for processes whose executable matches patterns ("C:/Program
+// Files/nerdctl/nerdctl.exe"), until ctx ends.
 func (s *Set) Seek(ctx context.Context, patterns []string, _ bool) {
 	if len(patterns) == 0 {
 		return
@@ -105,8 +103,8 @@ func (s *Set) Seek(ctx context.Context, patterns []string, _ bool) {
 	}
 }
 
-// Name is one round of Seek. Where nobody is found, those that were known stay, as with pipes. A container has
-// files of its own, and a path of its own program is below its own volume ("/Device/…" or another drive's).
+// Name scans once. If it finds no process, the previous ones stay, as with pipes. Executables of containers do not
+// match: their paths are below their own volume ("/Device/…" or another drive).
 func (s *Set) Name(patterns []string, _ bool) {
 	var found []Anchor
 	for _, pid := range processes() {
@@ -133,7 +131,6 @@ func (s *Set) Name(patterns []string, _ bool) {
 	}
 }
 
-// processes lists the numbers of all processes.
 func processes() (pids []uint32) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package clock reads the node's clocks, at the edges: the sources stamp events
-// with it, nothing in the middle imports it.
+// Package clock reads the node's clocks. Only sources and other packages at the edges import it.
 package clock
 
 import (
@@ -8,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start is one instant, as the kernel gives it and as Go keeps it.
+// start is one instant on both clocks.
 var start = began()
 
 type instant struct {
@@ -16,8 +15,8 @@ type instant struct {
 	at   time.Time
 }
 
-// began takes the tightest of a few readings, in this order: so Monotonic is never ahead
-// of the kernel, and a tick never promises what is not delivered yet.
+// began uses the tightest of 10 readings. The kernel's clock is read before Go's, so Monotonic is never ahead of the
+// kernel and a tick never promises undelivered events.
 func began() (i instant) {
 	best := time.Duration(1 << 62)
 	for range 10 {
@@ -31,9 +30,8 @@ func began() (i instant) {
 	return i
 }
 
-// Monotonic returns the nanoseconds of the node's CLOCK_MONOTONIC, the clock of bpf_ktime_get_ns and so of every
-// event, whatever time namespace this process is in. Go's own monotonic time is the same clock,
-// read without a system call, in which a handler that pods wait for could lose its CPU.
+// Monotonic returns the node's CLOCK_MONOTONIC in ns, which events carry (bpf_ktime_get_ns), in any time namespace.
+// It uses Go's monotonic time, which needs no system call: an NRI handler could lose its CPU in one.
 func Monotonic() int64 { return start.mono + int64(time.Since(start.at)) }
 
 func kernel() int64 {
@@ -43,9 +41,8 @@ func kernel() int64 {
 	return ts.Nano() - ours.mono
 }
 
-// Anchor returns one instant on both clocks: monotonic nanoseconds and
-// nanoseconds since 1970. The tightest of a few readings, so that a preemption
-// between the two clocks does not become an offset of every span.
+// Anchor returns one instant on both clocks: monotonic ns and ns since 1970. It uses the tightest of 5 readings,
+// since a preemption between the clocks would shift every span.
 func Anchor() (mono, wall int64) {
 	best := int64(1 << 62)
 	for range 5 {

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offsets are what this process's time namespace adds to the node's clocks, in ns (time_namespaces(7)). The kernel's
-// events and other processes' times do not have them.
+// offsets are the ns that this process's time namespace adds to the node's clocks (time_namespaces(7)). Events of the
+// kernel do not have them.
 type offsets struct{ mono, boot int64 }
 
 var ours = ownOffsets()
 
-// ownOffsets reads the offsets of the namespace that the process is in. The file has those of its children; where they
-// are in another one, the process is in the initial one, unless namespaces are nested.
+// ownOffsets reads the offsets of the process's time namespace. The file has those of its children: if they are in
+// another namespace, the process is in the initial one, unless namespaces are nested.
 func ownOffsets() offsets {
 	own, _ := os.Readlink("/proc/self/ns/time")
 	children, _ := os.Readlink("/proc/self/ns/time_for_children")
-	text, err := os.ReadFile("/proc/self/timens_offsets") // Linux 5.6 and later
+	text, err := os.ReadFile("/proc/self/timens_offsets") // since Linux 5.6
 	if err != nil || own != children {
 		return offsets{}
 	}
@@ -44,21 +44,21 @@ func parseOffsets(text []byte) (o offsets) {
 	return o
 }
 
-// Boot returns the nanoseconds since the node started: its CLOCK_BOOTTIME, whatever time namespace this process is in.
+// Boot returns the node's CLOCK_BOOTTIME in ns, in any time namespace.
 func Boot() int64 {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // it fails for no clock that there is
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail with a valid clock and pointer
 	return ts.Nano() - ours.boot
 }
 
-// Suspended returns how long the node was suspended since it started, in ns: Boot counts that, Monotonic does not.
+// Suspended returns how long the node was suspended since it started, in ns: only Boot counts that time.
 func Suspended() int64 { return Boot() - Monotonic() }
 
-// Shift returns what the times in /proc are ahead of Boot in this process's time namespace, in ns.
+// Shift returns by how many ns times in /proc are ahead of Boot in this process's time namespace.
 func Shift() int64 { return ours.boot }
 
-// CheckNamespace fails in a time namespace in which the start of a process cannot be told exactly: /proc has it in
-// ticks, which the kernel counts after it has added the offset.
+// CheckNamespace fails if the boottime offset is not a multiple of tick. /proc rounds start times to ticks after
+// adding the offset, so they would be inexact.
 func CheckNamespace(tick time.Duration) error { return ours.check(tick) }
 
 func (o offsets) check(tick time.Duration) error {

@@ -2,29 +2,27 @@ package clock
 
 import "slices"
 
-// Suspends knows when the node was suspended, as far as it was looked since NewSuspends. Times in /proc are those of
-// CLOCK_BOOTTIME, which goes on meanwhile; those of events are of the monotonic clock, which does not. It is not safe
-// for concurrent use.
+// Suspends converts times of /proc (CLOCK_BOOTTIME, which counts suspended time) to times of events (CLOCK_MONOTONIC,
+// which does not). It knows the suspends since NewSuspends. It is not safe for concurrent use.
 type Suspends struct {
-	// read reads both clocks.
 	read func() (boot, mono int64)
 	all  []suspend
-	// looked is when it was looked last, of the monotonic clock.
+	// looked is the monotonic time of the last Look.
 	looked int64
 }
 
-// suspend is what boot time is ahead of the monotonic clock, for boot times from since on.
+// suspend is the lead of boot time over monotonic time, for boot times from since on.
 type suspend struct{ since, ahead int64 }
 
 const (
-	// shortest is what a node is suspended for at least, in ns: less is of no consequence.
+	// shortest is the duration in ns from which on a suspend matters.
 	shortest = int64(100e6)
-	// suspendsMax bounds how many are remembered. The earliest are forgotten: a time from before those that are left
-	// comes out too early, by what the node was suspended for between it and the earliest of them, that one included.
+	// suspendsMax bounds the list. A time from before the oldest entry comes out too early, by the suspends between
+	// it and that entry, inclusive.
 	suspendsMax = 64
 )
 
-// NewSuspends begins to look.
+// NewSuspends reads the clocks for the first time.
 func NewSuspends() *Suspends {
 	return newSuspends(func() (boot, mono int64) { return Boot(), Monotonic() })
 }
@@ -33,15 +31,15 @@ func newSuspends(read func() (boot, mono int64)) *Suspends {
 	s := &Suspends{read: read}
 	boot, mono := read()
 	s.all, s.looked = []suspend{{ahead: boot - mono}}, mono
-	for range 5 { // who loses its CPU between the two readings finds them closer together
+	for range 5 { // a preemption between the two readings makes the difference too small
 		boot, mono = read()
 		s.all[0].ahead = max(s.all[0].ahead, boot-mono)
 	}
 	return s
 }
 
-// Look looks whether the node was suspended. Look more often than it is suspended for: what began in between is taken
-// to have begun behind it.
+// Look checks for a suspend. The caller must look more often than the node suspends: a process that started between
+// two looks counts as started after the suspend.
 func (s *Suspends) Look() {
 	boot, mono := s.read()
 	if ahead := boot - mono; ahead-s.all[len(s.all)-1].ahead >= shortest {
@@ -51,7 +49,7 @@ func (s *Suspends) Look() {
 	s.looked = mono
 }
 
-// Monotonic returns the monotonic clock's time for one of /proc, both in ns.
+// Monotonic converts a time of /proc to the monotonic clock, both in ns.
 func (s *Suspends) Monotonic(boot int64) int64 {
 	s.Look()
 	for _, one := range slices.Backward(s.all) {

@@ -1,5 +1,5 @@
-// Package registry reads the registry of spans and attributes, cniscope.yaml. It is for the
-// generator and for tests; the program has the constants generated from it (pkg/attr).
+// Package registry reads the registry of spans and attributes, cniscope.yaml, for the generator and for tests. The
+// program uses the generated constants (pkg/attr).
 package registry
 
 import (
@@ -17,8 +17,8 @@ var file []byte
 
 // Model is the registry with all references resolved.
 type Model struct {
-	// Attributes are those that cniscope defines, in the order of the file; Foreign are
-	// OpenTelemetry's own that its spans carry, in the order in which they are first used.
+	// Attributes are defined by cniscope, in the order of the file. Foreign are attributes of OpenTelemetry, in the
+	// order of their first use.
 	Attributes, Foreign []*Attribute
 	Spans               []*Span
 }
@@ -28,7 +28,7 @@ type Attribute struct {
 	Key   string `yaml:"key"`
 	Type  string `yaml:"type"` // empty if OpenTelemetry defines it
 	Brief string `yaml:"brief"`
-	// Kinds are the spans that may carry it, or "resource".
+	// Kinds are the kinds of spans that may carry it, or "resource".
 	Kinds     []string `yaml:"-"`
 	Stability string   `yaml:"stability"`
 }
@@ -36,7 +36,7 @@ type Attribute struct {
 // Span is one kind of span.
 type Span struct {
 	Type string `yaml:"type"`
-	Kind string `yaml:"kind"` // of OpenTelemetry: internal, client
+	Kind string `yaml:"kind"` // OpenTelemetry's span kind: internal or client
 	Name struct {
 		Note string `yaml:"note"`
 	} `yaml:"name"`
@@ -45,10 +45,10 @@ type Span struct {
 	Stability  string `yaml:"stability"`
 }
 
-// Value is the value of cniscope.kind on such a span.
+// Value returns the value of cniscope.kind on such a span.
 func (s *Span) Value() string { return strings.TrimPrefix(s.Type, "cniscope.") }
 
-// resource stands among the spans for what all of them are from.
+// resource stands in Attribute.Kinds for the resource of all spans.
 const resource = "resource"
 
 type ref struct {
@@ -58,7 +58,7 @@ type ref struct {
 	Requirement string `yaml:"requirement_level"`
 }
 
-// Load reads the registry.
+// Load reads the registry. It fails for an unknown key, group or reference.
 func Load() (*Model, error) {
 	var r struct {
 		Format     string       `yaml:"file_format"`
@@ -111,7 +111,6 @@ func Load() (*Model, error) {
 	return m, nil
 }
 
-// use notes that a span may carry an attribute.
 func (m *Model) use(s *Span, r ref) error {
 	a := m.Attribute(r.Key)
 	if a == nil {
@@ -131,8 +130,7 @@ func (m *Model) use(s *Span, r ref) error {
 	return nil
 }
 
-// Attribute finds an attribute by its key, or by the key that its own begins with; nil if
-// there is none.
+// Attribute returns the attribute of a key, or the template that the key belongs to; nil if there is none.
 func (m *Model) Attribute(key string) *Attribute {
 	for _, a := range slices.Concat(m.Attributes, m.Foreign) {
 		template := strings.HasPrefix(a.Type, "template[") || a.Key == "k8s.pod.label"

@@ -1,5 +1,5 @@
-// Command generate writes the constants of pkg/attr and the tables of docs/spans.md from the
-// registry. Its arguments are the two files.
+// Command generate writes the constants of pkg/attr and the tables of docs/spans.md from the registry. Its arguments
+// are the two files.
 package main
 
 import (
@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// code is a constant for each kind, and a constant and a constructor for each attribute, as
-// in OpenTelemetry's own package.
+// code returns a constant for each kind, and a constant and a constructor for each attribute, as OpenTelemetry's own
+// package has them.
 func code(m *registry.Model) string {
 	var b strings.Builder
 	b.WriteString("// Code generated from registry/cniscope.yaml. DO NOT EDIT.\n\npackage attr\n\n" +
@@ -70,7 +70,7 @@ func code(m *registry.Model) string {
 	return b.String()
 }
 
-// name is a key in Go: BiggestPartMS for cniscope.biggest_part_ms.
+// name returns the Go name of a key: BiggestPartMS for cniscope.biggest_part_ms.
 func name(key string) string {
 	upper := map[string]string{"ips": "IPs", "netns": "NetNS", "ifname": "IfName"}
 	for _, s := range []string{"cni", "cpu", "dad", "id", "ip", "ipam", "mac", "ms", "mtu", "pid"} {
@@ -87,7 +87,7 @@ func name(key string) string {
 	return b.String()
 }
 
-// document is the page with its tables written anew.
+// document returns the page with regenerated tables.
 func document(m *registry.Model, page string) string {
 	var spans, own, foreign strings.Builder
 	spans.WriteString("| name | `cniscope.kind` | one for |\n|---|---|---|\n")
@@ -121,7 +121,7 @@ func document(m *registry.Model, page string) string {
 	return page
 }
 
-// on is which spans carry an attribute.
+// on returns the kinds of spans that carry an attribute.
 func on(m *registry.Model, a *registry.Attribute) string {
 	if len(a.Kinds) >= len(m.Spans)-1 {
 		return "all"
