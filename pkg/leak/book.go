@@ -7,12 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Max bounds the attachments that a Book remembers: far more than a node has pods (kubelet's default is 110).
-// Where there are more, the oldest is forgotten.
+// Max bounds the attachments of a Book: far more than a node's pods (kubelet's default is 110). The oldest is dropped
+// first.
 const Max = 4096
 
-// Book remembers the networks that were seen to be given to sandboxes, until they are taken back, and which of
-// them a Look has shown to be leaked. It is not safe for concurrent use.
+// Book remembers the attachments that ADDs made and no DEL removed, and the leaked ones of the last Look. It is not
+// safe for concurrent use.
 type Book struct {
 	held   []Attachment // in the order of their ADD
 	leaked []Attachment
@@ -20,7 +20,7 @@ type Book struct {
 	looked bool
 }
 
-// Added records an ADD that is over.
+// Added records a finished ADD.
 func (b *Book) Added(a Attachment) {
 	b.held = slices.DeleteFunc(b.held, func(k Attachment) bool { return same(k, a) })
 	if len(b.held) >= Max {
@@ -29,8 +29,7 @@ func (b *Book) Added(a Attachment) {
 	b.held = append(b.held, a)
 }
 
-// Deleted records a DEL that is over: of the sandbox, interface and network of a. failed is why it did not
-// succeed, empty if it did.
+// Deleted records a finished DEL of a's sandbox, interface and network. failed is its error, empty on success.
 func (b *Book) Deleted(a Attachment, failed string) {
 	if failed == "" {
 		b.held = slices.DeleteFunc(b.held, func(k Attachment) bool { return same(k, a) })
@@ -44,11 +43,11 @@ func (b *Book) Deleted(a Attachment, failed string) {
 	}
 }
 
-// Doubt forgets what was seen: a DEL may have been missed.
+// Doubt forgets the attachments, because a DEL may have been missed.
 func (b *Book) Doubt() { b.held = nil }
 
-// Look compares what was seen with what the node has, and returns what has been found to be leaked since the
-// last Look, and what was leaked then and is not any more.
+// Look compares the observed attachments with the node. It returns the attachments that leaked since the last Look,
+// and those that no longer leak.
 func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	now := l.Attachments(b.held, after)
 	for _, a := range now {
@@ -61,7 +60,7 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 			freed = append(freed, k)
 		}
 	}
-	// What libcni has forgotten of a sandbox that is gone was taken back while nobody looked.
+	// libcni removed these results of gone sandboxes during an unobserved DEL.
 	b.held = slices.DeleteFunc(b.held, func(a Attachment) bool {
 		return l.gone(a.ContainerID, a.Since, after) && !slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
 	})
@@ -70,13 +69,13 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	return found, freed
 }
 
-// Leaked returns what the last Look found.
+// Leaked returns the leaked attachments of the last Look.
 func (b *Book) Leaked() []Attachment { return slices.Clone(b.leaked) }
 
-// Held returns the attachments that are remembered: of sandboxes that are there, and of others.
+// Held returns the remembered attachments, of gone sandboxes also.
 func (b *Book) Held() []Attachment { return slices.Clone(b.held) }
 
-// Readings are what the last Look found; none before the first.
+// Readings returns the figures of the last Look; none before the first.
 func (b *Book) Readings() []meter.Reading {
 	if !b.looked {
 		return nil

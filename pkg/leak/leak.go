@@ -1,8 +1,8 @@
-// Package leak finds what sandboxes that are gone still hold of a node's network: an ADD that no DEL followed,
-// and addresses that host-local has leased. It is pure: what is on the node comes as a Look, from pkg/doctor/gather.
+// Package leak finds network resources of gone sandboxes: attachments (an ADD without a DEL) and leases of
+// host-local. It is pure: pkg/doctor/gather reads the node into a Look.
 //
-// Nobody is accused on a guess. What is younger than the bound may still be on its way; what bears the id of any
-// container, sandbox or process of the node is in use; and without the runtime's list there is no Look.
+// Younger resources than the bound may still be in setup. An id of any container, sandbox or process of the node is
+// in use. Without the runtime's list there is no Look.
 package leak
 
 import (
@@ -15,29 +15,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// After is how old an ADD or a lease is at least that is called leaked. A sandbox that is being made is in no list
-// until its network is there, and kubelet waits up to four minutes for that (twice runtimeRequestTimeout).
+// After is the minimum age of a leaked ADD or lease. The runtime lists a sandbox only when its network is ready, and
+// kubelet waits up to four minutes for that (twice runtimeRequestTimeout).
 const After = 5 * time.Minute
 
-// Attachment is a network that a sandbox was given by an ADD, and that no DEL has taken back.
+// Attachment is a network of a sandbox, from an ADD that no DEL followed.
 type Attachment struct {
 	ContainerID string    `json:"sandbox"`
 	Network     string    `json:"network,omitempty"`
 	IfName      string    `json:"ifname"`
 	Pod         event.Pod `json:"pod,omitzero"`
-	// Since is when the ADD was over.
+	// Since is when the ADD ended.
 	Since     time.Time `json:"since"`
 	Addresses []string  `json:"addresses,omitempty"`
-	// File is libcni's cached result, which also holds what a DEL needs; empty where there is none.
+	// File is libcni's cached result, which a DEL needs; empty if there is none.
 	File string `json:"file,omitempty"`
-	// Failed says that the ADD failed. What it had done by then may still be there.
+	// Failed is true if the ADD failed. Parts of its work may remain.
 	Failed bool `json:"failed,omitempty"`
-	// Tried is how often a DEL was tried in vain, and Says why the last one failed, as far as that was seen.
+	// Tried is the number of observed DELs that failed, and Says the error of the last one.
 	Tried int    `json:"tried,omitempty"`
 	Says  string `json:"says,omitempty"`
 }
 
-// Lease is an address that host-local gave away.
+// Lease is an address that host-local leased.
 type Lease struct {
 	Network, Address    string
 	ContainerID, IfName string
@@ -45,31 +45,31 @@ type Lease struct {
 	File                string
 }
 
-// Look is what a node has at one moment.
+// Look is the state of a node at one moment.
 type Look struct {
 	Time time.Time
-	// Boot is when the node was started; zero if that is not known.
+	// Boot is when the node was started; zero if unknown.
 	Boot time.Time
-	// Alive are the ids by which sandboxes, containers and processes of the node are known.
+	// Alive are the ids of the node's sandboxes, containers and processes.
 	Alive map[string]bool
-	// Cached are the results that libcni keeps, Complete that all of its folders could be read: an ADD that
-	// succeeded and has none was taken back.
+	// Cached are libcni's cached results. Complete is true if all of its directories could be read: then a successful
+	// ADD without a result was undone.
 	Cached   []Attachment
 	Complete bool
 	Leases   []Lease
-	// Total is how many addresses each network has leased, leaked or not.
+	// Total is the number of leases of each network, leaked or not.
 	Total map[string]int
-	// More is how many results and leases were not looked at since there are too many.
+	// More is the number of results and leases beyond the limit, which were not examined.
 	More int
 }
 
-// gone reports whether whoever got something at since is there no more.
+// gone reports whether the owner of a resource from since no longer exists.
 func (l Look) gone(id string, since time.Time, after time.Duration) bool {
 	return id != "" && !l.Alive[id] && l.Time.Sub(since) >= after
 }
 
-// Attachments are those whose sandbox is gone, of those that libcni remembers and those that were seen to be
-// added: the oldest first.
+// Attachments returns the attachments of gone sandboxes, from libcni's cache and from observed ADDs, the oldest
+// first.
 func (l Look) Attachments(seen []Attachment, after time.Duration) (leaked []Attachment) {
 	for _, a := range l.Cached {
 		if a.IfName == "lo" || !l.gone(a.ContainerID, a.Since, after) {
@@ -95,7 +95,7 @@ func (l Look) Attachments(seen []Attachment, after time.Duration) (leaked []Atta
 	return leaked
 }
 
-// Leaked are the leases of sandboxes that are gone, the oldest first.
+// Leaked returns the leases of gone sandboxes, the oldest first.
 func (l Look) Leaked(after time.Duration) (leaked []Lease) {
 	for _, one := range l.Leases {
 		if l.gone(one.ContainerID, one.Since, after) {
@@ -119,24 +119,24 @@ func orPod(a, b event.Pod) event.Pod {
 	return a
 }
 
-// name is what the CNI specification lets a container id and a network be called (section 2, and libcni's
-// ValidateContainerID and ValidateNetworkName).
+// name matches container ids and network names of the CNI specification (section 2; libcni's ValidateContainerID and
+// ValidateNetworkName).
 var name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,253}$`)
 
-// Named reports whether an id or a network's name is one that CNI allows: so it can stand in a command as it is.
+// Named reports whether CNI allows the id or network name, so that it needs no quotes in a shell command.
 func Named(s string) bool { return name.MatchString(s) }
 
-// Interface reports whether s can be the name of an interface (linux/if.h: IFNAMSIZ), and stand in a command.
+// Interface reports whether s is a valid interface name (linux/if.h: IFNAMSIZ) that needs no quotes in a shell
+// command.
 func Interface(s string) bool { return len(s) < 16 && Named(s) }
 
-// file is a path that stands in a shell's command without quotes.
 var file = regexp.MustCompile(`^/[a-zA-Z0-9_./:-]*$`)
 
-// Plain reports whether a path can stand in a command as it is.
+// Plain reports whether a path needs no quotes in a shell command.
 func Plain(path string) bool { return file.MatchString(path) }
 
-// Free is the command that takes back what cached results hold, as the runtime's DEL would have: the plugins that
-// they name, in reverse order, with the configuration and the result of the ADD. It needs jq.
+// Free returns a shell command that frees the resources of cached results as the runtime's DEL would: the plugins in
+// reverse order, with the ADD's configuration and result. It needs jq.
 func Free(files, binDirs []string) string {
 	path := strings.Join(binDirs, ":")
 	return "for f in " + strings.Join(files, " ") + "; do jq -c '(.config|@base64d|fromjson) as $l|.result as $r|($l.plugins//[$l])|reverse[]|.+{name:$l.name,cniVersion:$l.cniVersion,prevResult:$r}' $f | " +

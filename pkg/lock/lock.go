@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// HeldError says who holds the node.
+// HeldError reports that another cniscope observes the node.
 type HeldError struct {
-	// Holder is what the other one wrote into the lock, "pid 4711, in a pod, /usr/bin/cniscope, since …".
+	// Holder is the text of the lock file: "pid 4711, in a pod, /usr/bin/cniscope, since …".
 	Holder string
 	File   string
 }
@@ -20,11 +20,10 @@ func (e *HeldError) Error() string {
 		e.Holder, e.File)
 }
 
-// ExitCode is the program's where the node is taken: EX_TEMPFAIL of sysexits(3), try again later.
+// ExitCode returns EX_TEMPFAIL of sysexits(3), "try again later".
 func (e *HeldError) ExitCode() int { return 75 }
 
-// Wait is Take for one that is to come after whoever has the node: it tries again until ctx ends,
-// every so often. The error is the last that Take returned.
+// Wait tries Take every interval until it succeeds or ctx ends. The error is the last one of Take.
 func Wait(ctx context.Context, dir, who string, every time.Duration) (release func(), err error) {
 	again := time.NewTicker(every)
 	defer again.Stop()

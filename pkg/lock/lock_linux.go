@@ -12,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// In takes the lock that the file name in root stands for, and removes the file on release. Nobody
-// else may be able to write to root (private.Dir): they could take it, too. who and errors are Take's.
+// In acquires the lock of the file name in root, and removes the file on release. Only this user may have write
+// access to root (private.Dir): another user could hold the lock. who and errors are as for Take.
 func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	for {
@@ -26,19 +26,19 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 			_ = f.Close()
 			return nil, err
 		}
-		if !current { // its holder removed it just now
+		if !current { // the holder removed the file just now
 			_ = f.Close()
 			continue
 		}
 		sign(f, who)
 		return sync.OnceFunc(func() {
-			_ = os.Remove(path) // before it is free: afterwards it may be another's
+			_ = os.Remove(path) // before the unlock: afterwards it may be another process's
 			_ = f.Close()
 		}), nil
 	}
 }
 
-// lock locks an open file, and tells whether it still is the one of that name.
+// lock locks an open file, and reports whether it still is the file of that name.
 func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

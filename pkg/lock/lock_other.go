@@ -4,7 +4,7 @@ package lock
 
 import "os"
 
-// Take does nothing: on this platform nothing is observed.
+// Take does nothing: this platform observes nothing.
 func Take(string, string) (release func(), err error) { return func() {}, nil }
 
 // In does nothing.

@@ -1,7 +1,6 @@
 package netlink
 
-// What the messages are made of, as Linux' headers have it (include/uapi/linux). They are
-// repeated here because golang.org/x/sys/unix has them on Linux alone.
+// These constants repeat Linux' headers (include/uapi/linux), because golang.org/x/sys/unix has them only on Linux.
 
 // Netlink families (netlink.h).
 const (
@@ -13,8 +12,8 @@ const (
 	netlinkGeneric   = 16
 )
 
-// netlink.h: the header's size, what lengths are rounded up to, the first type that a family
-// may use, and the attribute of an answer that has words.
+// netlink.h: the size of the header, the alignment, the first type of a family, and the attribute with an answer's
+// message.
 const (
 	headerSize       = 16
 	alignTo          = 4
@@ -93,7 +92,7 @@ const (
 	ipsetAttrSetName = 2
 )
 
-// The most bytes that names have, with the zero at their end.
+// Maximum bytes of names, with the terminating zero.
 const (
 	ifNameSize    = 16  // IFNAMSIZ (if.h)
 	altIfNameSize = 128 // ALTIFNAMSIZ (if.h)
@@ -103,7 +102,7 @@ const (
 	nftNameSize   = 128 // half of NFT_NAME_MAXLEN (netfilter/nf_tables.h)
 )
 
-// The fixed parts that messages begin with, as rtnetlink(7) has them.
+// The fixed headers of messages (rtnetlink(7)).
 
 type (
 	ifInfoMsg struct { // struct ifinfomsg
@@ -117,7 +116,7 @@ type (
 		Family, PrefixLen, Flags, Scope uint8
 		Index                           uint32
 	}
-	routeMsg struct { // struct rtmsg; struct fib_rule_hdr is laid out like it
+	routeMsg struct { // struct rtmsg; struct fib_rule_hdr has the same layout
 		Family, DstLen, SrcLen, TOS  uint8
 		Table, Protocol, Scope, Type uint8
 		Flags                        uint32
@@ -147,5 +146,4 @@ type (
 	}
 )
 
-// nextHopSize is that of a nextHop in bytes.
 const nextHopSize = 8

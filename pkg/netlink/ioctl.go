@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Ioctl returns what an ioctl(2) of a socket asks for, with what its argument pointed to when
-// it was over; result is what it returned. Nil for one that is about the socket itself.
+// Ioctl returns the request of an ioctl(2) of a socket. argument is the memory behind its argument when it returned.
+// Nil for a command about the socket itself.
 func (c *Call) Ioctl(command uint32, result int64, argument []byte) *event.Request {
 	if command < firstControl {
 		return nil
@@ -26,8 +26,8 @@ func (c *Call) Ioctl(command uint32, result int64, argument []byte) *event.Reque
 	return q
 }
 
-// Replace returns the request in which iptables-legacy replaces a table: a setsockopt(2) of
-// that level with a struct ipt_replace or ip6t_replace.
+// Replace returns the request in which iptables-legacy replaces a table: setsockopt(2) with a struct ipt_replace or
+// ip6t_replace.
 func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request {
 	q := c.request()
 	q.Object, q.Verb = event.ObjectTable, event.VerbChange
@@ -40,7 +40,7 @@ func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request
 	return q
 }
 
-// ifreq reads a struct ifreq (netdevice(7)): a name, and what it has or is to have.
+// ifreq reads a struct ifreq (netdevice(7)): a name and a value.
 func ifreq(q *event.Request, data []byte) {
 	q.Interface.Name = foreign(data[:min(len(data), ifNameSize)], ifNameSize)
 	if len(data) < ifNameSize+8 || q.Error != "" && q.Query() {
@@ -66,8 +66,7 @@ func ifreq(q *event.Request, data []byte) {
 	}
 }
 
-// control is an ioctl of sockets: its name, what it does to what, and whether its argument
-// begins with the name of the interface that it is about (struct ifreq).
+// control is an ioctl of sockets. about: its argument begins with an interface name (struct ifreq).
 type control struct {
 	name   string
 	verb   event.Verb
@@ -75,10 +74,10 @@ type control struct {
 	about  bool
 }
 
-// firstControl is SIOCADDRT: those before it are about sockets, not about the network.
+// firstControl is SIOCADDRT: lower commands are about sockets, not about the network.
 const firstControl = 0x890b
 
-// controls are those of include/uapi/linux/sockios.h that configure a network.
+// controls are the ioctls of include/uapi/linux/sockios.h that configure a network.
 var controls = func() map[uint32]control {
 	const (
 		add, change, remove, query = event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery

@@ -6,8 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// link reads a struct ifinfomsg with its attributes (rtnetlink(7)). Only a change says
-// what state the interface is to be in.
+// link reads a struct ifinfomsg with its attributes (rtnetlink(7)). Only a change sets the interface's state.
 func (c *Call) link(q *event.Request, data []byte) {
 	var m ifInfoMsg
 	rest, ok := fixed(data, &m)
@@ -18,9 +17,9 @@ func (c *Call) link(q *event.Request, data []byte) {
 	i := &q.Interface
 	i.Index = uint32(max(m.Index, 0))
 	if change && m.Index == 0 && len(rest) == 0 {
-		q.Verb = event.VerbQuery // ip asks in this way whether the kernel knows the message
+		q.Verb = event.VerbQuery // ip probes in this way whether the kernel knows the message
 	}
-	// A mask of none means all (rtnl_dev_get_flags), where any flag is set.
+	// An empty mask means all flags (rtnl_dev_get_flags), if any flag is set.
 	if change && (m.Change&iffUp != 0 || m.Change == 0 && m.Flags&iffUp != 0) {
 		i.State = "down"
 		if m.Flags&iffUp != 0 {
@@ -44,7 +43,7 @@ func (c *Call) link(q *event.Request, data []byte) {
 	})
 }
 
-// named reads one attribute of what an interface is called and how it is set.
+// named reads one attribute of an interface's name or settings.
 func named(i *event.Interface, ad *netlink.AttributeDecoder) {
 	switch ad.Type() {
 	case iflaIfName:
@@ -60,7 +59,7 @@ func named(i *event.Interface, ad *netlink.AttributeDecoder) {
 	}
 }
 
-// kind reads what sort of interface it is, and of a veth pair its other end.
+// kind reads the kind of the interface, and the peer of a veth pair.
 func (c *Call) kind(i *event.Interface, info []byte) {
 	var data []byte
 	attributes(info, func(ad *netlink.AttributeDecoder) {
@@ -91,7 +90,7 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 	})
 }
 
-// namespace is the one that an attribute names, by a descriptor or by a process in it.
+// namespace returns the namespace of an attribute, by descriptor or by PID.
 func (c *Call) namespace(ad *netlink.AttributeDecoder) event.Namespace {
 	if ad.Type() == iflaNetNSFD {
 		return c.ByFile(ad.Uint32())
@@ -99,7 +98,7 @@ func (c *Call) namespace(ad *netlink.AttributeDecoder) event.Namespace {
 	return c.ByPID(ad.Uint32())
 }
 
-// linkName is what an answer says an interface is called; nil if it says nothing.
+// linkName reads an interface's name from an answer; nil if it has none.
 func (c *Call) linkName(data []byte) *event.Link {
 	var m ifInfoMsg
 	rest, ok := fixed(data, &m)
@@ -118,7 +117,7 @@ func (c *Call) linkName(data []byte) *event.Link {
 	return l
 }
 
-// assigned is what a message says of an interface's address (rtnetlink(7), struct ifaddrmsg).
+// assigned is the address of an interface (rtnetlink(7), struct ifaddrmsg).
 type assigned struct {
 	index   uint32
 	address string // with its prefix
@@ -138,9 +137,9 @@ func assignment(data []byte) (a assigned, ok bool) {
 		switch ad.Type() {
 		case ifaLocal:
 			local = ad.Bytes()
-		case ifaAddress: // on a point-to-point link the other end, else the same
+		case ifaAddress: // the other end on a point-to-point link, else the same
 			address = ad.Bytes()
-		case ifaFlags: // with those above the eighth bit
+		case ifaFlags: // all flags; the header has only eight bits
 			a.flags = ad.Uint32()
 		}
 	})
@@ -151,8 +150,7 @@ func assignment(data []byte) (a assigned, ok bool) {
 	return a, true
 }
 
-// addressState is how far an answer says that duplicate address detection has come; nil if it
-// is about an IPv4 address.
+// addressState reads the state of duplicate address detection from an answer; nil for an IPv4 address.
 func (c *Call) addressState(data []byte) *event.Address {
 	a, ok := assignment(data)
 	if !ok || !a.six || a.address == "" {

@@ -9,15 +9,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// subsystem is one part of the kernel's packet filter that netlink leads to.
+// subsystem is one part of the packet filter behind netlink.
 type subsystem struct {
 	protocol, prefix string
-	// messages are their names by number, without the prefix.
+	// messages are the names by number, without the prefix.
 	messages []string
 }
 
-// subsystems are those of include/uapi/linux/netfilter/nfnetlink.h that network plugins
-// use, with the enumerations of the headers beside it.
+// subsystems returns those of include/uapi/linux/netfilter/nfnetlink.h that network plugins use, with the
+// enumerations of the headers beside it.
 func subsystems(n uint8) (s subsystem) {
 	switch n {
 	case subsysNFTables:
@@ -28,7 +28,7 @@ func subsystems(n uint8) (s subsystem) {
 			"DESTROYTABLE", "DESTROYCHAIN", "DESTROYRULE", "DESTROYSET", "DESTROYSETELEM", "DESTROYOBJ",
 			"DESTROYFLOWTABLE", "GETSETELEM_RESET",
 		}}
-	case subsysNFTCompat: // iptables asks which matches there are
+	case subsysNFTCompat: // iptables asks for the available matches
 		return subsystem{"nft_compat", "NFNL_MSG_COMPAT_", []string{"GET"}}
 	case subsysIPSet:
 		return subsystem{"ipset", "IPSET_CMD_", []string{
@@ -45,7 +45,7 @@ func subsystems(n uint8) (s subsystem) {
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
 }
 
-// meaning returns what the message called name, without the subsystem's prefix, is about and what it does.
+// meaning returns the object and verb of a message, from its name without the subsystem's prefix.
 func (s subsystem) meaning(name string) (event.Object, event.Verb) {
 	switch s.protocol {
 	case "ipset":
@@ -63,7 +63,7 @@ func (s subsystem) meaning(name string) (event.Object, event.Verb) {
 	return "", ""
 }
 
-// verbOf reads how the names of messages of nf_tables and conntrack begin.
+// verbOf reads the verb from the start of a message name of nf_tables or conntrack.
 func verbOf(name string) event.Verb {
 	for _, known := range []struct {
 		prefix string
@@ -76,7 +76,7 @@ func verbOf(name string) event.Verb {
 	return ""
 }
 
-// ruleMeaning reads how the names of messages of nf_tables end.
+// ruleMeaning reads the object from the end of a message name of nf_tables.
 func ruleMeaning(name string) event.Object {
 	name = strings.TrimSuffix(name, "_RESET")
 	for _, known := range []struct {
@@ -99,8 +99,7 @@ func ruleMeaning(name string) event.Object {
 	return ""
 }
 
-// Questions are the messages of a subsystem of nfnetlink that ask for something, and change nothing: bit n for the
-// message with that number.
+// Questions returns the queries of a subsystem of nfnetlink: bit n for message number n.
 func Questions(subsystem uint8) (bits uint64) {
 	s := subsystems(subsystem)
 	for n, name := range s.messages {
@@ -111,7 +110,7 @@ func Questions(subsystem uint8) (bits uint64) {
 	return bits
 }
 
-// setMeaning is what a message of ipset is about and does (ipset(8)).
+// setMeaning returns the object and verb of a message of ipset (ipset(8)).
 func setMeaning(name string) (event.Object, event.Verb) {
 	switch name {
 	case "CREATE":
@@ -132,8 +131,8 @@ func setMeaning(name string) (event.Object, event.Verb) {
 	return event.ObjectSet, event.VerbQuery
 }
 
-// netfilter reads a message to the packet filter: a struct nfgenmsg and attributes. The
-// number of the subsystem is in the upper half of its type.
+// netfilter reads a message to the packet filter: a struct nfgenmsg and attributes. The upper half of its type is the
+// subsystem.
 func netfilter(q *event.Request, m netlink.Message) {
 	s, n, name := subsystems(uint8(m.Header.Type>>8)), int(m.Header.Type&0xff), ""
 	if n < len(s.messages) {
@@ -143,7 +142,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 	q.Protocol = s.protocol
 	q.Object, q.Verb = s.meaning(name)
 	if q.Verb == event.VerbAdd {
-		// The bits mean something else where nothing is made.
+		// These flag bits have this meaning only in NEW messages.
 		q.Exclusive = m.Header.Flags&netlink.Excl != 0
 		if q.Protocol == "nf_tables" && m.Header.Flags&netlink.Replace != 0 {
 			q.Verb = event.VerbChange
@@ -158,7 +157,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 		switch at := ad.Type(); {
 		case s.protocol == "ipset" && at == ipsetAttrSetName:
 			q.Table = foreign(ad.Bytes(), setNameSize)
-		// Every object of nf_tables begins with the name of its table.
+		// The first attribute of every nf_tables object is the name of its table.
 		case s.protocol == "nf_tables" && at == nftaTableName && q.Object != event.ObjectRuleset:
 			q.Table = foreign(ad.Bytes(), nftNameSize)
 		case q.Object == event.ObjectChain && at == nftaChainName,

@@ -1,9 +1,7 @@
-// Package netlink reads what processes ask of the kernel's network configuration from the
-// bytes of their system calls: messages of rtnetlink, nf_tables, ipset and conntrack, ioctls,
-// tables of iptables. It is pure, and builds everywhere.
+// Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: messages of
+// rtnetlink, nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure, and builds everywhere.
 //
-// The bytes are a process's own word, and may be cut: what cannot be understood of them is
-// left out, and is no error.
+// The bytes come from untrusted processes and may be cut: undecodable parts are omitted without an error.
 package netlink
 
 import (
@@ -19,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Call is the system call that the bytes went through, and what of the process it takes to understand them.
+// Call is the system call of the bytes, with the process state that decoding needs.
 type Call struct {
 	Process event.Process
 	Thread  uint32
@@ -29,16 +27,15 @@ type Call struct {
 	// Family and Port are those of a netlink socket.
 	Family uint16
 	Port   uint32
-	// Errno names the error that a negative number stands for; it returns nothing for others.
+	// Errno returns the name of a negative error number, and "" for other values.
 	Errno func(int64) string
-	// ByFile and ByPID return the network namespace behind a descriptor of the process, or
-	// that of the process with that number; empty if it is not known.
+	// ByFile and ByPID return the network namespace of a descriptor of the process, or of another process; empty if
+	// unknown.
 	ByFile, ByPID func(uint32) event.Namespace
 }
 
-// Requests returns what the messages in data ask for. Messages of one name that follow one
-// another are one request, since a change of the firewall may have hundreds; but not changes
-// of rtnetlink, each of which has its own object.
+// Requests decodes data. Consecutive messages of one name become one request, since a change of the firewall may have
+// hundreds; but not changes of rtnetlink, each of which has its own object.
 func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	var last *event.Request
 	for _, m := range messages(data) {
@@ -55,8 +52,8 @@ func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	return requests
 }
 
-// Answers returns what the kernel said in data, in its order: refusals (*event.Answer), the
-// names of interfaces (*event.Link), and IPv6 addresses with their state (*event.Address).
+// Answers decodes the kernel's answers in data, in order: refusals (*event.Answer), names of interfaces
+// (*event.Link), and IPv6 addresses with their state (*event.Address).
 func (c *Call) Answers(data []byte) (bodies []event.Body) {
 	for _, m := range messages(data) {
 		switch {
@@ -77,21 +74,20 @@ func (c *Call) Answers(data []byte) (bodies []event.Body) {
 	return bodies
 }
 
-// request begins one of this call.
 func (c *Call) request() *event.Request {
 	return &event.Request{Process: c.Process, Thread: c.Thread, Start: c.Start, NetNS: c.NetNS}
 }
 
-// message is one message; nil for those that only hold others together.
+// message decodes one message; nil for messages that only frame others.
 func (c *Call) message(m netlink.Message) *event.Request {
 	q := c.request()
 	q.Name = fmt.Sprintf("message %d", m.Header.Type)
 	q.Port, q.Sequence = c.Port, m.Header.Sequence
 	if m.Header.Type < nlmsgMinType {
-		return nil // NLMSG_NOOP and the like
+		return nil // NLMSG_NOOP and similar
 	}
 	if m.Header.Flags&netlink.Dump == netlink.Dump {
-		q.Verb = event.VerbQuery // whatever it is, it asks for a list
+		q.Verb = event.VerbQuery // a dump of any type is a query
 	}
 	switch c.Family {
 	case netlinkRoute:
@@ -119,8 +115,8 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	return q
 }
 
-// refusal reads a struct nlmsgerr and what may follow it (netlink(7)): the request, or its
-// header alone, then attributes. It is nil where the request was granted.
+// refusal reads a struct nlmsgerr and its attributes, behind the request or its header (netlink(7)). It is nil for a
+// granted request.
 func (c *Call) refusal(m netlink.Message) *event.Answer {
 	const head = 4 + headerSize
 	if len(m.Data) < head {
@@ -133,7 +129,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	}
 	rest := m.Data[head:]
 	if m.Header.Flags&netlink.Capped == 0 {
-		asked := binary.NativeEndian.Uint32(m.Data[4:]) // how long the request is
+		asked := binary.NativeEndian.Uint32(m.Data[4:]) // the length of the request
 		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, headerSize)-headerSize))):]
 	}
 	if m.Header.Flags&netlink.AcknowledgeTLVs != 0 {
@@ -146,7 +142,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	return a
 }
 
-// messages returns those that b holds. The last one may lack its end.
+// messages splits b. The end of the last message may be missing.
 func messages(b []byte) (all []netlink.Message) {
 	for len(b) >= headerSize {
 		length := uint64(binary.NativeEndian.Uint32(b))
@@ -171,10 +167,10 @@ func messages(b []byte) (all []netlink.Message) {
 
 func align(n uint64) uint64 { return (n + alignTo - 1) &^ (alignTo - 1) }
 
-// attributes calls f for each attribute of b, until one lacks its end.
+// attributes calls f for each complete attribute of b.
 func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	ad, err := netlink.NewAttributeDecoder(b)
-	if err != nil { // fewer bytes behind the last one than a header has
+	if err != nil { // the last attribute is followed by fewer bytes than a header
 		ad, err = netlink.NewAttributeDecoder(b[:len(b)&^(alignTo-1)])
 	}
 	for err == nil && ad.Next() {
@@ -182,8 +178,7 @@ func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	}
 }
 
-// fixed reads the struct that a message begins with, and returns the attributes behind it;
-// false if not all of it is there.
+// fixed reads the struct at the start of b, and returns the attributes behind it; false if the struct is cut.
 func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	n, err := binary.Decode(b, binary.NativeEndian, to)
 	if err != nil {
@@ -192,13 +187,13 @@ func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	return b[min(uint64(len(b)), align(uint64(n))):], true
 }
 
-// foreign is a name in somebody's message, up to its zero.
+// foreign returns a sanitized name from a message, up to its zero.
 func foreign(b []byte, limit int) string {
 	name, _, _ := bytes.Cut(b, []byte{0})
 	return text.Clean(string(name), limit)
 }
 
-// ipOf is an address of either family; empty for what has another length.
+// ipOf formats an address of either family; empty for another length.
 func ipOf(b []byte) string {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok {
@@ -207,7 +202,7 @@ func ipOf(b []byte) string {
 	return a.String()
 }
 
-// prefix is an address with how many bits of it are the network's.
+// prefix formats an address with its prefix length.
 func prefix(b []byte, bits uint8) string {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok {
@@ -219,7 +214,7 @@ func prefix(b []byte, bits uint8) string {
 	return a.String()
 }
 
-// mac is a link-layer address; InfiniBand's has 20 bytes.
+// mac formats a link-layer address; InfiniBand's has 20 bytes.
 func mac(b []byte) string {
 	if len(b) > 20 {
 		return ""

@@ -14,8 +14,8 @@ type group struct {
 	object event.Object
 }
 
-// groups are those of rtnetlink, by number: (RTM_NEWLINK - RTM_BASE) / 4 is 0
-// (include/uapi/linux/rtnetlink.h). Those that plugins do not ask about have no object.
+// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Groups that plugins do not use have
+// no object.
 var groups = []group{
 	{"LINK", event.ObjectLink},
 	{"ADDR", event.ObjectAddress},
@@ -49,7 +49,6 @@ var groups = []group{
 // verbNew is the first of a group's four messages.
 const verbNew = 0
 
-// rtnetlink reads a message about interfaces, addresses, routes …
 func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
 	n := int(m.Header.Type) - rtmBase
 	verb := n & 3
@@ -104,7 +103,7 @@ func route(q *event.Request, data []byte) {
 			}
 		case rtaTable:
 			table = ad.Uint32()
-		case rtaMultipath: // the first of its ways stands for all
+		case rtaMultipath: // the first path represents all
 			var hop nextHop
 			if within, ok := fixed(ad.Bytes(), &hop); ok {
 				q.Interface.Index = uint32(max(hop.Index, 0))
@@ -114,20 +113,20 @@ func route(q *event.Request, data []byte) {
 			way(q, ad)
 		}
 	})
-	// Most routes are in the main table, and which it is matters for the others only.
+	// The main table is not named, because most routes are in it.
 	if table != rtTableUnspec && table != rtTableMain {
 		q.Table = strconv.FormatUint(uint64(table), 10)
 	}
 }
 
-// way reads one attribute of how a route leads where it does.
+// way reads one attribute of a route's next hop.
 func way(q *event.Request, ad *netlink.AttributeDecoder) {
 	switch ad.Type() {
 	case rtaOIF:
 		q.Interface.Index = ad.Uint32()
 	case rtaGateway:
 		q.Gateway = ipOf(ad.Bytes())
-	case rtaVia: // by another family: struct rtvia
+	case rtaVia: // of another family: struct rtvia
 		if b := ad.Bytes(); len(b) > 2 {
 			q.Gateway = ipOf(b[2:])
 		}
@@ -152,7 +151,7 @@ func neighbor(q *event.Request, data []byte) {
 	})
 }
 
-// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h), which is laid out like a route.
+// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h), which has the layout of struct rtmsg.
 func rule(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)
