@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
-// serve keeps a session until ctx is done or, pre-installed, the runtime is gone.
+// serve keeps a session until ctx ends, or until the runtime of a pre-installed plugin exits.
 func (p *Plugin) serve(ctx context.Context) error {
 	defer p.attempt()
 	inherited := p.inherit()
@@ -58,7 +58,7 @@ func (p *Plugin) serve(ctx context.Context) error {
 	}
 }
 
-// ending tells the caller's wish from the runtime's end.
+// ending distinguishes the end of ctx from the exit of the runtime.
 func ending(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), ErrRuntimeGone) {
 		return ErrRuntimeGone
@@ -66,7 +66,7 @@ func ending(ctx context.Context) error {
 	return nil
 }
 
-// inherit takes over the socket of a pre-installed plugin; nil if there is none.
+// inherit returns the socket of a pre-installed plugin; nil if there is none.
 func (p *Plugin) inherit() net.Conn {
 	if !p.preinstalled {
 		return nil
@@ -89,7 +89,7 @@ func fromEnvironment(value string) (net.Conn, error) {
 	if f == nil {
 		return nil, fmt.Errorf("%s=%d is not open", api.PluginSocketEnvVar, fd)
 	}
-	defer f.Close() // FileConn has its own
+	defer f.Close() // FileConn duplicates it
 	c, err := net.FileConn(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d: %w", api.PluginSocketEnvVar, fd, err)
@@ -103,14 +103,14 @@ func dial(ctx context.Context, socket string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", socket)
 }
 
-// trouble remembers what is wrong; the pump says it once.
+// trouble stores why NRI is unavailable; the pump reports it once.
 func (p *Plugin) trouble(err error) {
 	reason := remedy(err, p.options.Socket)
 	p.options.Log.Debug("NRI: not connected", "error", said(err))
 	p.queue.say(&reason)
 }
 
-// remedy says what is missing without NRI, why, and what to do.
+// remedy returns the cause, the effect and the remedy.
 func remedy(err error, socket string) string {
 	const without = "pods are traced without labels, addresses and the mark \"running\""
 	switch {
@@ -126,11 +126,11 @@ func remedy(err error, socket string) string {
 	return fmt.Sprintf("NRI at %s: %s: %s; containerd's log says more", socket, said(err), without)
 }
 
-// backoff doubles from first to limit, and takes a random part (half to all) of
-// that, so that plugins which were cut off together do not come back together.
+// backoff doubles the delay from first to limit and takes a random half to all of it, so that plugins disconnected
+// together do not reconnect together.
 func backoff(first, limit time.Duration, failures int, random float64) time.Duration {
 	delay := limit
-	if failures < 16 { // 2^16 times anything sensible is beyond any limit
+	if failures < 16 { // 2^16 times a sensible delay is beyond any limit
 		delay = min(limit, first<<failures)
 	}
 	return time.Duration(float64(delay) * (0.5 + random/2))

@@ -17,14 +17,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// handlers is what the runtime calls during one session. Which of NRI's handlers
-// it has decides what the stub subscribes to: these three events are known to
-// every runtime since NRI 0.8.0, which refuses a plugin that asks for newer ones.
+// handlers are the NRI handlers of one session. The stub subscribes to the events whose handlers exist: every runtime
+// since NRI 0.8.0 has these three, and refuses a plugin that subscribes to unknown ones.
 type handlers struct {
 	plugin       *Plugin
 	state        atomic.Int32  // waiting, configured or abandoned
-	applied      chan struct{} // closed when the options were taken over
-	synchronised chan struct{} // closed when the sandboxes that existed were received
+	applied      chan struct{} // closed when the options were applied
+	synchronised chan struct{} // closed when the existing sandboxes were received
 	apply, sync  func()        // close them, once
 }
 
@@ -42,8 +41,7 @@ func newHandlers(p *Plugin) *handlers {
 	return h
 }
 
-// gate stands before the stub: once a registration was given up, the runtime's
-// Configure comes too late to get through.
+// gate rejects the runtime's Configure after the registration was abandoned.
 func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
 	if strings.HasSuffix(info.FullMethod, "/Configure") {
 		h.state.CompareAndSwap(waiting, configured)
@@ -54,7 +52,7 @@ func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc
 	return method(ctx, body)
 }
 
-// Configure takes the options' text and lets the runtime go on at once: they are applied in the background.
+// Configure applies the options in the background, so that the runtime need not wait.
 func (h *handlers) Configure(_ context.Context, config, runtime, version string) (api.EventMask, error) {
 	if h.state.Load() == abandoned {
 		return 0, errAbandoned
@@ -64,7 +62,7 @@ func (h *handlers) Configure(_ context.Context, config, runtime, version string)
 		h.plugin.apply(config)
 		h.plugin.announce(clean(runtime), clean(version))
 	}()
-	return 0, nil // 0: all that there are handlers for
+	return 0, nil // 0: all events that have a handler
 }
 
 func (p *Plugin) apply(config string) {
@@ -84,7 +82,7 @@ func (p *Plugin) announce(runtime, version string) {
 	}
 }
 
-// Synchronize receives the sandboxes that were there before us.
+// Synchronize receives the sandboxes that exist at registration.
 func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
 	defer h.sync()
 	h.plugin.receive(ctx, event.SandboxPresent, event.TraceContext{}, pods...)
@@ -101,12 +99,12 @@ func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) erro
 	return h.plugin.handle(ctx, event.SandboxStopped, pod)
 }
 
-// RemovePodSandbox comes when the sandbox is no more.
+// RemovePodSandbox comes when the sandbox was removed.
 func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }
 
-// handle is what a pod waits for: measured, and never an error.
+// handle never returns an error, which would fail the pod. Its duration is measured, because a pod waits for it.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
 	p.receive(ctx, phase, traceOf(ctx), pod)
@@ -124,5 +122,5 @@ func (p *Plugin) receive(ctx context.Context, phase event.Phase, trace event.Tra
 	}
 }
 
-// said returns what may leave of an error: parts of it come from the other side.
+// said redacts and bounds an error, parts of which come from the runtime.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), 2*text.Bound) }

@@ -1,21 +1,18 @@
-// Package nri is the source of a sandbox's identity and lifecycle: a plugin of the
-// container runtime's Node Resource Interface.
+// Package nri is the source of a sandbox's identity and lifecycle: a plugin of the container runtime's Node Resource
+// Interface.
 //
-// Its contract: never block, never fail a pod. The runtime calls a plugin's handlers one after another,
-// under locks of the whole node, and every millisecond in one delays every pod; after two seconds it
-// disconnects the plugin, and an error fails the pod. So a handler copies a bounded number of fields,
-// offers them to a bounded queue without waiting, recovers its own panics and returns nil. What the queue
-// cannot take is dropped, counted and reported as event.Lost. Nothing here asks the runtime to change
-// anything.
+// It never blocks and never fails a pod. The runtime calls a plugin's handlers one after another, under locks of the
+// whole node: each millisecond delays every pod, an error fails the pod, and after two seconds the runtime
+// disconnects the plugin. So a handler copies a bounded number of fields into a bounded queue without waiting,
+// recovers its panics and returns nil. Drops of a full queue are counted and reported as event.Lost. The plugin never
+// asks the runtime to change anything.
 //
-// The plugin is either external (it connects to the runtime's NRI socket and connects again whenever it is
-// cut off) or pre-installed (the runtime started it and handed it a socket; found out from the
-// environment). A pre-installed plugin ends when its runtime ends, because the next one starts its own.
-// Where it is only cut off, it comes back by the external socket; note that containerd kills a
-// pre-installed plugin which it disconnected itself, at the next request.
+// An external plugin connects to the runtime's NRI socket, and reconnects after each disconnect. A pre-installed
+// plugin gets its socket from the runtime, by environment, and exits with it, because the next runtime starts its
+// own. After a mere disconnect it uses the external socket. containerd kills a pre-installed plugin that it
+// disconnected itself, at the next request.
 //
-// Where there is no NRI at all everything else goes on: it is said once, as
-// event.Degraded, and tried again in the background.
+// Without NRI the other sources continue; the plugin reports event.Degraded once and keeps trying.
 package nri
 
 import (
@@ -37,38 +34,36 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// What is used where Options are silent.
+// Defaults of Options.
 const (
 	DefaultName  = "cniscope"
-	DefaultIndex = "90" // late: what others change of a pod is of no interest, but must not wait for us
-	// DefaultSocket is where containerd listens for external plugins.
+	DefaultIndex = "90" // late: changes by other plugins do not matter, and they need not wait
+	// DefaultSocket is containerd's socket for external plugins.
 	DefaultSocket = api.DefaultSocketPath
-	// DefaultQueue holds a burst of 135 pods' starts and stops and the
-	// synchronisation of 500 sandboxes; with labels it is some MiB at the very most.
+	// DefaultQueue holds the starts and stops of 135 pods and the synchronization of 500 sandboxes: a few MiB with
+	// labels.
 	DefaultQueue = 1024
 )
 
-// ErrRuntimeGone is what Run returns in a pre-installed plugin whose runtime has
-// ended. The program should end too: the next runtime starts its own.
+// ErrRuntimeGone is the error of Run in a pre-installed plugin whose runtime exited. The program should exit also:
+// the next runtime starts its own.
 var ErrRuntimeGone = errors.New("the container runtime that started this plugin is gone")
 
-// Options are what a Plugin is made of. All may be left empty.
+// Options are the parameters of a Plugin. All may be empty.
 type Options struct {
-	// Name and Index register an external plugin; the runtime names a pre-installed
-	// one by its file. The index is two digits, the order among plugins.
+	// Name and Index register an external plugin; the file name of a pre-installed plugin has both. The index is two
+	// digits, the order among plugins.
 	Name, Index string
 	// Socket is the path of the runtime's NRI socket.
 	Socket string
-	// Queue is how many events may wait for the sink.
+	// Queue is the number of events that may wait for the sink.
 	Queue int
-	// Configure takes the text of the plugin's configuration file, if the runtime
-	// has one (only for pre-installed plugins). Its error is logged, nothing else:
-	// the options stay as they were. It may take its time, nobody waits for it long.
+	// Configure gets the text of a pre-installed plugin's configuration file, if the runtime has one. Its error is
+	// only logged, and the options stay as they were. It may be slow.
 	Configure func(text string) error
-	// Connected is called at each registration with the runtime's name and version,
-	// from a goroutine of its own.
+	// Connected is called at each registration, from its own goroutine.
 	Connected func(name, version string)
-	// Anchors are told who the runtime is.
+	// Anchors receives the runtime's process.
 	Anchors *anchor.Set
 	Log     *slog.Logger
 }
@@ -80,7 +75,7 @@ type Plugin struct {
 	pace         pace
 	queue        queue
 	attempted    chan struct{}
-	attempt      func() // closes it, once
+	attempt      func() // closes attempted, once
 	panicOnce    sync.Once
 
 	connected  atomic.Bool
@@ -91,8 +86,8 @@ type Plugin struct {
 	times      times
 }
 
-// New makes a plugin; it does not connect yet. It is pre-installed if the
-// environment says so (NRI_PLUGIN_SOCKET). The error says which option is wrong.
+// New returns a plugin, which Run connects. It is pre-installed if NRI_PLUGIN_SOCKET is set. The error names a wrong
+// option.
 func New(o Options) (*Plugin, error) {
 	o.Name, o.Index = cmp.Or(o.Name, DefaultName), cmp.Or(o.Index, DefaultIndex)
 	o.Socket, o.Queue = cmp.Or(o.Socket, DefaultSocket), cmp.Or(o.Queue, DefaultQueue)
@@ -120,14 +115,12 @@ func New(o Options) (*Plugin, error) {
 // Preinstalled reports whether the runtime started this process as its plugin.
 func (p *Plugin) Preinstalled() bool { return p.preinstalled }
 
-// Attempted is closed once the first registration has been tried, whether it came to something (and the
-// runtime's sandboxes were received) or not. Heavy work, such as loading programs into the kernel, should
-// wait for it: the runtime gives a plugin only seconds to register, and waits for it meanwhile.
+// Attempted is closed after the first registration failed, or succeeded and delivered the sandboxes. Heavy work, such
+// as loading BPF programs, should wait for it: the runtime waits only seconds for a registration.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
-// Run registers, and delivers events to the sink from one goroutine until ctx is done; it returns nil then,
-// and ErrRuntimeGone in a pre-installed plugin whose runtime has ended. Nothing else ends it. What was
-// received before is delivered before it returns.
+// Run registers, and delivers events to the sink from one goroutine until ctx ends. It returns nil, or ErrRuntimeGone
+// in a pre-installed plugin whose runtime exited. It first delivers all received events.
 func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	pumpCtx, stopPump := context.WithCancel(context.WithoutCancel(ctx))
 	var pump sync.WaitGroup
@@ -141,25 +134,25 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	return err
 }
 
-// Counts is what the plugin counted since it was made.
+// Counts are the plugin's counters.
 type Counts struct {
-	// Connected reports whether the runtime knows us now.
+	// Connected is true if the plugin is registered now.
 	Connected bool
 	// RuntimePID is the process at the other end of the connection; 0 if unknown.
 	RuntimePID int
-	// Sessions is how often we registered.
+	// Sessions is the number of registrations.
 	Sessions uint64
-	// Received is how many sandbox events the runtime sent, Dropped how many of them found the queue full.
+	// Received is the number of sandbox events from the runtime; Dropped of them found the queue full.
 	Received, Dropped uint64
-	// Panics is how many panics were survived, in handlers and in the sink.
+	// Panics is the number of recovered panics, in handlers and in the sink.
 	Panics  uint64
-	Handler Times // Handler is the own time of the handlers that a pod waits for.
+	Handler Times // Handler are the durations of the handlers that a pod waits for.
 }
 
-// Name is "nri".
+// Name returns "nri".
 func (*Plugin) Name() string { return "nri" }
 
-// Stats reports whether the runtime knows us, and what was counted.
+// Stats returns the registration state and the counters.
 func (p *Plugin) Stats() source.Stats {
 	counts := p.Counts()
 	s := source.Stats{State: "degraded", Features: []string{feature}, Losses: []string{queueFull}, Readings: counts.Readings()}
@@ -182,7 +175,7 @@ func (p *Plugin) Counts() Counts {
 	}
 }
 
-// Readings are the metrics that c is.
+// Readings returns c as metrics.
 func (c Counts) Readings() []meter.Reading {
 	return []meter.Reading{
 		meter.Count("nri_sessions_total", "Registrations with the runtime.", c.Sessions),
@@ -191,7 +184,7 @@ func (c Counts) Readings() []meter.Reading {
 	}
 }
 
-// survive is deferred where foreign data or foreign code could panic.
+// survive is deferred around foreign data or code that could panic.
 func (p *Plugin) survive(where string) {
 	reason := recover()
 	if reason == nil {
@@ -203,19 +196,19 @@ func (p *Plugin) survive(where string) {
 	})
 }
 
-// pace is how fast things are tried and given up.
+// pace are the delays and timeouts.
 type pace struct {
-	first   time.Duration // the first delay before connecting again
-	missing time.Duration // the longest delay while nobody listens: to ask costs nothing
-	refused time.Duration // the longest delay while somebody does: registering takes a lock of the whole node
-	steady  time.Duration // a session that lasted this long was a good one
-	start   time.Duration // for registering and being configured
-	settle  time.Duration // for the first synchronisation, before heavy work begins
-	stop    time.Duration // for the stub to end
+	first   time.Duration // the first delay before reconnecting
+	missing time.Duration // the longest delay without a listener: connecting costs nothing
+	refused time.Duration // the longest delay with a listener: a registration takes a lock of the whole node
+	steady  time.Duration // a session of this duration resets the delay
+	start   time.Duration // timeout for registration and configuration
+	settle  time.Duration // timeout for the first synchronization, before heavy work begins
+	stop    time.Duration // timeout for the stub to stop
 }
 
-// The runtime itself gives a plugin 5 s to register and 2 s for each request
-// (nri pkg/api: DefaultPluginRegistrationTimeout, DefaultPluginRequestTimeout).
+// The runtime allows 5 s for a registration and 2 s for a request (nri pkg/api: DefaultPluginRegistrationTimeout,
+// DefaultPluginRequestTimeout).
 var defaultPace = pace{
 	first:   500 * time.Millisecond,
 	missing: 5 * time.Second,

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processEnded waits until the process is over, and returns false if ctx is done before that.
+// processEnded waits until the process exits, and returns false if ctx ends first.
 func processEnded(ctx context.Context, pid int) bool {
 	parent := os.Getppid()
 	if pid == 0 {
 		pid = parent
 	}
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	if errors.Is(err, unix.EINVAL) { // PIDFD_NONBLOCK is of Linux 5.10, pidfd_open of 5.3
+	if errors.Is(err, unix.EINVAL) { // PIDFD_NONBLOCK needs Linux 5.10, pidfd_open 5.3
 		if fd, err = unix.PidfdOpen(pid, 0); err == nil {
 			err = unix.SetNonblock(fd, true)
 		}
@@ -32,8 +32,8 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// pidfdEnded waits without a thread: a pidfd is readable once its process is over
-// (pidfd_open(2)). It returns !ok if that does not work here.
+// pidfdEnded waits without a thread: a pidfd becomes readable when its process exits (pidfd_open(2)). It returns !ok
+// where that does not work.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -51,8 +51,7 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	return ended, err == nil || ctx.Err() != nil
 }
 
-// orphaned is the way without pidfds (a seccomp profile may forbid them): another
-// parent means that ours is gone.
+// orphaned is the fallback without pidfds (a seccomp profile may forbid them): the parent changes when it exits.
 func orphaned(ctx context.Context, parent int) bool {
 	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {

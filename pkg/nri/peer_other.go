@@ -4,7 +4,7 @@ package nri
 
 import "context"
 
-// There is no NRI outside of Linux.
+// NRI exists only on Linux.
 
 func processEnded(ctx context.Context, _ int) bool {
 	<-ctx.Done()

@@ -8,16 +8,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// queue is what lies between the handlers, which never wait, and the sink, which may.
+// queue decouples the handlers, which never wait, from the sink, which may block.
 type queue struct {
 	events  chan event.Event
 	lost    atomic.Uint64          // dropped and not yet reported
-	dropped atomic.Uint64          // in all
-	trouble atomic.Pointer[string] // why there is no NRI; nil if there is
+	dropped atomic.Uint64          // dropped in all
+	trouble atomic.Pointer[string] // why NRI is unavailable; nil if it is available
 	wake    chan struct{}          // there is something to deliver or to report
 }
 
-// What this source may have to do without, and why it may lose events.
+// The feature that may be unavailable, and the reason of losses.
 const (
 	feature   = "nri"
 	queueFull = "queue full"
@@ -27,7 +27,7 @@ func newQueue(size int) queue {
 	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
 }
 
-// offer never waits, and wakes nobody: see pokeAfter.
+// offer never waits and does not wake the pump: see pokeAfter.
 func (q *queue) offer(e event.Event) {
 	select {
 	case q.events <- e:
@@ -37,8 +37,7 @@ func (q *queue) offer(e event.Event) {
 	}
 }
 
-// say sets what is wrong with the connection, nil if nothing is. Only the last
-// word counts, so it needs no queue.
+// say sets why NRI is unavailable, nil if it is available. Only the latest value counts.
 func (q *queue) say(trouble *string) {
 	q.trouble.Store(trouble)
 	q.poke()
@@ -47,12 +46,12 @@ func (q *queue) say(trouble *string) {
 func (q *queue) poke() {
 	select {
 	case q.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // already woken
 	}
 }
 
-// pokeAfter wakes the pump when the call that ctx belongs to is answered: the server cancels its context
-// then. On a busy node whoever is woken takes the CPU of who wakes it, and a pod would wait for that.
+// pokeAfter wakes the pump after the call of ctx was answered, when the server cancels ctx. On a busy node the woken
+// pump would take the handler's CPU, and the pod would wait.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()
@@ -61,9 +60,9 @@ func (q *queue) pokeAfter(ctx context.Context) {
 	context.AfterFunc(ctx, q.poke)
 }
 
-// pump delivers until ctx is done, and then what is left. All calls of the sink come from here.
+// pump delivers until ctx ends, and then the remaining events. It makes all calls of the sink.
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
-	var degraded bool // what the sink was told last
+	var degraded bool // the state that the sink got last
 	for over := false; !over; {
 		select {
 		case <-p.queue.wake:
@@ -77,7 +76,7 @@ func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	}
 }
 
-// report tells the sink of lost events, now that there is room again, and of NRI having gone or come back.
+// report sends lost events and changes of NRI's availability to the sink.
 func (p *Plugin) report(sink event.Sink, degraded *bool) {
 	if n := p.queue.lost.Swap(0); n > 0 {
 		p.deliver(sink, source.Now(&event.Lost{Source: p.Name(), Reason: queueFull, Count: n}))

@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// What is taken of a sandbox at most. Kubernetes' own limits for names are 253
-// bytes, for a label's key 317 and its value 63.
+// Bounds of a sandbox's fields. Kubernetes limits names to 253 bytes, a label's key to 317 and its value to 63.
 const (
 	maxLabels = 64
 	maxKey    = 320
@@ -20,10 +19,9 @@ const (
 	maxTrace  = 512 // tracestate, by the W3C recommendation
 )
 
-// annotationPrefix is the only kind of annotation that is looked at: others may hold secrets.
+// annotationPrefix selects annotations: others may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
-// sandboxOf copies what we use of a pod, bounded and clean.
 func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
 	return &event.Sandbox{
 		Phase: phase,
@@ -44,8 +42,8 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// some copies the entries whose keys begin with prefix. Of more than maxLabels it
-// is not said which are taken: to sort them would cost every pod.
+// some copies the entries whose keys begin with prefix. Beyond maxLabels the choice is arbitrary: sorting would cost
+// time for every pod.
 func some(all map[string]string, prefix string) map[string]string {
 	var out map[string]string
 	for key, value := range all {
@@ -74,7 +72,7 @@ func addresses(ips []string) []string {
 	return out
 }
 
-// networkNamespace is the path that CNI plugins get as CNI_NETNS; empty once the namespace is gone.
+// networkNamespace returns the path that CNI plugins get as CNI_NETNS; empty once the namespace is gone.
 func networkNamespace(pod *api.PodSandbox) string {
 	for _, ns := range pod.GetLinux().GetNamespaces() {
 		if ns.GetType() == "network" {
@@ -84,7 +82,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// traceOf reads the context of the runtime's own trace from the request (containerd >= 2.2).
+// traceOf reads the runtime's trace context from the request (containerd >= 2.2).
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

@@ -21,14 +21,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// What ends a session, besides the runtime's own word.
 var (
 	errCut     = errors.New("the runtime closed the connection")
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// session registers over a connection, and returns when that has failed or the
-// connection is over. The error is never nil.
+// session registers over a connection and returns a non-nil error when that fails or the connection ends.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))
@@ -59,8 +57,8 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 }
 
-// anchor says who is at the other end: the runtime. Of a pre-installed plugin whose socket
-// does not say, that is its parent.
+// anchor records the process at the other end as the runtime. For a pre-installed plugin whose socket does not name
+// it, that is the parent.
 func (p *Plugin) anchor(peer int) {
 	if peer == 0 && p.preinstalled {
 		peer = os.Getppid()
@@ -69,8 +67,8 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// stubOptions hand the stub a connection that stays ours. WithConnection suits a stub for one session only,
-// and that is what it is here; it also keeps the stub from taking the socket of the environment again.
+// stubOptions pass the stub our connection. WithConnection allows only one session per stub, and keeps it from using
+// the socket of the environment again.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -83,9 +81,8 @@ func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	return options
 }
 
-// start registers. The stub's Start waits for the runtime to call Configure, with no way out if that never
-// comes, not even by its context (nri v0.12.5 pkg/stub/stub.go:483); so it is given up on here when the
-// connection ends or the time is over.
+// start registers. The stub's Start waits for the runtime's Configure and ignores its context (nri v0.12.5
+// pkg/stub/stub.go:483), so start abandons it when the connection ends or a timeout expires.
 func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) error {
 	started := make(chan error, 1)
 	go func() { started <- s.Start(withTTRPCLog(ctx, p.options.Log)) }()
@@ -102,24 +99,24 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	}
 	c.Close()
 	if !p.release(s, c, h, started) {
-		// Nothing can be done about it: a few KiB are lost, and counted nowhere else.
+		// This leaks a few KiB, which nothing else reports.
 		p.options.Log.Warn("NRI: a registration that was given up hangs for ever", "why", why)
 	}
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start return whose connection is closed. Where it has registered, only a call of
-// Configure ends it, and since the runtime will not make that call, we do: the handler answers with
-// errAbandoned. The gate sees to it that there is only one such call, the runtime's or ours.
+// release makes a Start return whose connection is closed. A registered Start returns only after a call of Configure,
+// which the runtime will not make. release makes it, and the handler returns errAbandoned. The gate ensures that only
+// one such call is made, by the runtime or by release.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
 	if !h.state.CompareAndSwap(waiting, abandoned) {
-		spoke = nil // the runtime has made the call
+		spoke = nil // the runtime made the call
 	}
 	for {
 		select {
-		case <-spoke: // from here on Start's channels exist
+		case <-spoke: // Start's channels exist from here on
 			spoke = nil
 			if own, ok := s.(interface {
 				Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
@@ -127,7 +124,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 				go func() { _, _ = own.Configure(context.Background(), &api.ConfigureRequest{}) }()
 			}
 		case err := <-started:
-			if err == nil { // nobody wants it any more
+			if err == nil { // the registration came too late
 				s.Stop()
 			}
 			return true
@@ -137,8 +134,8 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// settle waits, not for long, until options and sandboxes were received: up to the
-// end of the synchronisation the runtime may hold a lock of the whole node for us.
+// settle waits shortly for the options and the sandboxes: until the synchronization ends, the runtime may hold a lock
+// of the whole node for this plugin.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()
@@ -160,11 +157,10 @@ func within(limit time.Duration, f func()) {
 	}
 }
 
-// conn is a connection that says when it was first used and when it is over. The
-// stub cannot be asked for either while it starts, and it may start for ever.
+// conn reports its first use and its end, which the stub does not report while it starts.
 type conn struct {
 	net.Conn
-	spoke, gone  chan struct{} // closed at the first write, and when nothing can be read any more
+	spoke, gone  chan struct{} // closed at the first write, and at the first read error or Close
 	speaks, over func()        // close them, once
 }
 
@@ -191,7 +187,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// stubLog keeps the stub's own log for those who debug: what matters to users is said by this package.
+// stubLog writes the stub's log at debug level: this package logs the important events.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
@@ -208,8 +204,8 @@ func (l stubLog) say(ctx context.Context, format string, args []any) {
 	}
 }
 
-// withTTRPCLog does the same for ttrpc, which logs to the logger of its context
-// and otherwise, in another format, to standard error.
+// withTTRPCLog does the same for ttrpc, which logs to the logger of its context, or else to standard error in another
+// format.
 func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Durations are counted in buckets of a quarter of a power of two: a quantile is
-// at most 25 % too long, and never too short. The last bucket takes all above 8 s.
+// A bucket is a quarter of a power of two, so a quantile is up to 25 % too long and never too short. The last bucket
+// holds everything above 8 s.
 const (
 	perOctave = 4
 	octaves   = 33
@@ -32,12 +32,12 @@ func (t *times) add(d time.Duration) {
 
 // bucketOf finds the bucket by the highest bit and the two below it.
 func bucketOf(d time.Duration) int {
-	n := uint64(max(d, perOctave)) // the first buckets, below 4 ns, are of no use
+	n := uint64(max(d, perOctave)) // the buckets below 4 ns stay empty
 	octave := bits.Len64(n) - 1
 	return min(octave*perOctave+int(n>>(octave-2))&3, buckets-1)
 }
 
-// upperBound is the first duration that is too long for the bucket.
+// upperBound returns the shortest duration above the bucket.
 func upperBound(bucket int) time.Duration {
 	octave, quarter := bucket/perOctave, bucket%perOctave
 	return time.Duration((perOctave + quarter + 1) << octave / perOctave)
@@ -52,15 +52,15 @@ func (t *times) snapshot() Times {
 	return s
 }
 
-// Times are how long something took, as a distribution.
+// Times is a distribution of durations.
 type Times struct {
 	Count   uint64
 	Max     time.Duration
 	buckets [buckets]uint64
 }
 
-// Quantile returns a time that the share q (0 to 1) of all did not exceed: at most
-// 25 % more than the true value, never less; 0 if there were none.
+// Quantile returns a duration that the share q (0 to 1) of all did not exceed: up to 25 % above the true value, never
+// below it; 0 without samples.
 func (t Times) Quantile(q float64) time.Duration {
 	var seen uint64
 	for i, n := range t.buckets {

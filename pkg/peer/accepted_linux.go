@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of linux/unix_diag.h.
+// linux/unix_diag.h
 const (
 	unixRequestSize = 24 // struct unix_diag_req
 	unixMessageSize = 16 // struct unix_diag_msg
@@ -17,8 +17,8 @@ const (
 	diagPeer        = 2  // UNIX_DIAG_PEER
 )
 
-// waiting reports whether a connection is still in the listener's queue: until a process accepts it, its other end
-// has no inode.
+// waiting reports whether a connection is still in the listener's queue: its other end has no inode until it is
+// accepted.
 func waiting(c net.Conn) bool {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func waiting(c net.Conn) bool {
 	return false
 }
 
-// unixPeer asks for the inode of the socket at the other end.
+// unixPeer returns the inode of the socket at the other end.
 func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -48,7 +48,7 @@ func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	}
 	request := make([]byte, unixRequestSize)
 	request[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // in any state
+	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // any state
 	binary.NativeEndian.PutUint32(request[8:], uint32(own.Ino))
 	binary.NativeEndian.PutUint32(request[12:], showPeer)
 	binary.NativeEndian.PutUint64(request[16:], ^uint64(0)) // any cookie
@@ -61,8 +61,7 @@ func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	return otherIn(answers[0])
 }
 
-// otherIn is the inode of the other end in what the kernel says of a unix socket (UDIAG_SHOW_PEER). False: it does
-// not say.
+// otherIn reads the inode of the other end from a struct unix_diag_msg (UDIAG_SHOW_PEER); false if it has none.
 func otherIn(m netlink.Message) (inode uint32, known bool) {
 	if len(m.Data) < unixMessageSize {
 		return 0, false
@@ -79,7 +78,7 @@ func otherIn(m netlink.Message) (inode uint32, known bool) {
 	return 0, false
 }
 
-// hungUp reports whether the other end was closed, by who had accepted or with who listened.
+// hungUp reports whether the accepting process, or the listener, closed the other end.
 func hungUp(c *net.UnixConn) (is bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -4,5 +4,5 @@ package peer
 
 import "net"
 
-// waiting cannot be told on this platform.
+// waiting cannot be determined on this platform.
 func waiting(net.Conn) bool { return false }

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unixInodeAt is where struct unix_diag_msg has the inode.
+// unixInodeAt is the offset of the inode in struct unix_diag_msg.
 const unixInodeAt = 4
 
-// TCP returns the inode of the connected socket that has the address of, and whose other end has the address other;
-// ErrGone if there is none in our network namespace.
+// TCP returns the inode of the connected socket with address of whose other end has address other; ErrGone if our
+// network namespace has none.
 func TCP(of, other netip.AddrPort) (inode uint64, err error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -31,8 +31,8 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// Streams returns the other end of each connected stream socket of our network namespace, unix and TCP, by the
-// socket's inode. Those whose other end is elsewhere are left out.
+// Streams returns the other end of each connected unix and TCP socket of our network namespace, by inode. It omits
+// sockets whose other end is elsewhere.
 func Streams() (map[uint64]End, error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {

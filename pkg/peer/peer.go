@@ -1,15 +1,14 @@
-// Package peer reports whether the other end of a TCP connection on this machine belongs to
-// certain processes: the kernel is asked which socket it is (inet_diag), and the processes'
-// descriptors are searched for that socket; Windows says itself whose it is. A uid proves nothing, since ordinary pods are root,
-// too, and neither does a process id that somebody sends.
+// Package peer reports whether the other end of a local TCP connection belongs to certain processes. On Linux it asks
+// the kernel for the socket (inet_diag) and looks for it in the processes' descriptors; Windows names the owner. A
+// uid proves nothing, since ordinary pods also run as root, and a sent process id may be forged.
 package peer
 
 import "errors"
 
 var (
-	// ErrStranger says that the socket is none of the processes'.
+	// ErrStranger means that the socket belongs to another process.
 	ErrStranger = errors.New("another process")
-	// ErrGone says that there is no such socket: it was closed meanwhile, or is not on this
-	// machine, or not in our network namespace.
+	// ErrGone means that there is no such socket: it was closed, or is on another machine or in another network
+	// namespace.
 	ErrGone = errors.New("no such socket here")
 )

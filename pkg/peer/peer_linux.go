@@ -15,30 +15,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Of linux/sock_diag.h, linux/inet_diag.h and net/tcp_states.h.
+// linux/sock_diag.h, linux/inet_diag.h and net/tcp_states.h
 const (
 	sockDiagByFamily = 20
 	requestSize      = 56 // struct inet_diag_req_v2
 	messageSize      = 72 // struct inet_diag_msg
-	addressesAt      = 4  // struct inet_diag_sockid in the message, in the request it is at 8
+	addressesAt      = 4  // struct inet_diag_sockid in the message; in the request it is at 8
 	cookieAt         = 44
 	inodeAt          = 68
 	tcpEstablished   = 1
 )
 
-// socket is what tells one socket from all others: the number that /proc shows, which comes
-// again after 2^32 others, and the kernel's cookie, which does not.
+// socket identifies a socket. The kernel reuses the inode number of /proc after 2^32 sockets, but never the cookie.
 type socket struct {
 	inode  uint32
 	cookie uint64
 }
 
-// errUnclaimed: nobody has the socket open any more, or yet.
+// errUnclaimed: no process has the socket open, or not yet.
 var errUnclaimed = fmt.Errorf("nobody has it open: %w", ErrGone)
 
-// Owned tells of each connection whether its other end belongs to one of the processes: nil,
-// ErrStranger, ErrGone, or what went wrong. The descriptors of the processes are read once for
-// all, after the connections were made, and not at all if none of them is on this machine.
+// Owned reports for each connection whether its other end belongs to one of the processes: nil, ErrStranger, ErrGone,
+// or another error. It reads the processes' descriptors once, after the connections were made, and only if a socket
+// was found.
 func Owned(conns []*net.TCPConn, pids []int) []error {
 	errs := make([]error, len(conns))
 	sockets := make([]socket, len(conns))
@@ -76,18 +75,17 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 	return errs
 }
 
-// other asks for the socket at the other end of a connection.
 func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	s, err := socketOf(diag, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
-	// Somebody may have had that port before, written something, and broken off: what has been
-	// found is the other end only of a connection that has been there all the time.
+	// An earlier owner of that port may have written something and exited: the result holds only if the connection is
+	// still established.
 	if (err == nil || errors.Is(err, errUnclaimed)) && !established(c) {
 		return socket{}, ErrGone
 	}
 	return s, err
 }
 
-// socketOf asks for the socket with an address whose other end has the other one.
+// socketOf returns the socket with address there whose other end has address here.
 func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	id := sockID(there, here)
 	family := byte(unix.AF_INET6)
@@ -113,7 +111,7 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 		return socket{}, errors.New("the kernel's answer about a socket (sock_diag) cannot be understood")
 	}
 	m := answers[0].Data
-	// Where there is no connection the kernel gives whoever listens on that port.
+	// Without a connection the kernel returns the listener of that port.
 	of, peer := addressesIn(m)
 	if m[1] != tcpEstablished || of != there || peer != here {
 		return socket{}, ErrGone
@@ -126,13 +124,13 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	return s, nil
 }
 
-// addrPort is a connection's address, of IPv4 if it can be.
+// addrPort returns a connection's address, as IPv4 if possible.
 func addrPort(a net.Addr) netip.AddrPort {
 	ap := a.(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
 }
 
-// sockID is the beginning of struct inet_diag_sockid: the ports and addresses of a socket and of its peer.
+// sockID builds the start of struct inet_diag_sockid: ports and addresses of a socket and of its peer.
 func sockID(of, peer netip.AddrPort) []byte {
 	b := make([]byte, 36)
 	binary.BigEndian.PutUint16(b, of.Port())
@@ -142,8 +140,8 @@ func sockID(of, peer netip.AddrPort) []byte {
 	return b
 }
 
-// addressesIn reads those of a socket and of its peer from a struct inet_diag_msg, of IPv4 if
-// they can be: a socket of IPv6 may have a connection of IPv4, and has mapped addresses then.
+// addressesIn reads the addresses of a socket and of its peer from a struct inet_diag_msg, as IPv4 if possible: an
+// IPv6 socket with an IPv4 connection has mapped addresses.
 func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	size := 16
 	if m[0] == unix.AF_INET {
@@ -156,7 +154,7 @@ func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	return read(addressesAt, addressesAt+4), read(addressesAt+2, addressesAt+20)
 }
 
-// established reports whether a connection of ours has not been closed by its other end.
+// established reports whether the other end has not closed our connection.
 func established(c *net.TCPConn) (is bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -169,11 +167,11 @@ func established(c *net.TCPConn) (is bool) {
 	return is
 }
 
-// descriptor is one of a process that is a wanted socket.
+// descriptor is an open socket of a process.
 type descriptor struct{ pid, fd int }
 
-// descriptors finds wanted sockets among the descriptors of processes. The error says whose
-// could not be read, if nothing was found.
+// descriptors finds wanted sockets among the descriptors of processes. If it finds none, the error names an
+// unreadable process.
 func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, error) {
 	found := map[uint32][]descriptor{}
 	var failed error
@@ -200,8 +198,8 @@ func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error 
 	})
 }
 
-// is reports whether a descriptor is the socket with that cookie. Where looking is forbidden
-// (Yama's ptrace_scope 3) the inode's number has to do.
+// is reports whether the descriptor is the socket with that cookie. If reading it is forbidden (Yama's ptrace_scope
+// 3), the inode number must suffice.
 func (d descriptor) is(cookie uint64) bool {
 	process, err := unix.PidfdOpen(d.pid, 0)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// Owned cannot tell on this platform.
+// Owned is unsupported on this platform.
 func Owned(conns []*net.TCPConn, _ []int) []error {
 	errs := make([]error, len(conns))
 	for i := range errs {

@@ -10,31 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of linux/unix_diag.h and net/tcp_states.h.
+// linux/unix_diag.h and net/tcp_states.h
 const (
 	showName    = 1 // UDIAG_SHOW_NAME
 	showWaiting = 8 // UDIAG_SHOW_ICONS
-	unixStateAt = 2 // where struct unix_diag_msg has the state
+	unixStateAt = 2 // offset of the state in struct unix_diag_msg
 	diagName    = 0 // UNIX_DIAG_NAME
 	diagWaiting = 3 // UNIX_DIAG_ICONS: the sockets that wait to be accepted
 	tcpSynSent  = 2
 	tcpListen   = 10
 )
 
-// listMax is how many sockets the kernel lists at most at one question: about 50 ms of it.
+// listMax bounds one list of the kernel: about 50 ms of its time.
 const listMax = 1 << 16
 
-// errCut: there are more sockets than the kernel was let list.
+// errCut: the list exceeded its bound.
 var errCut = errors.New("the list of sockets (sock_diag) was cut")
 
-// Remote is where a stream leads to: "unix" and the path that the other end is bound to, with an @ in front where that
-// is no file's; or "tcp" and an address with a port.
+// Remote is the destination of a stream: "unix" with the other end's path ("@" and the name if abstract), or "tcp"
+// with address and port.
 type Remote struct{ Network, Address string }
 
-// Remotes returns where each of the stream sockets leads to, which are given by their inodes, of our network namespace:
-// those that are connected, that wait to be accepted, or that wait for an answer from another machine. Unix sockets
-// whose other end has no name are left out. It keeps only what is wanted of what the kernel lists, and looks at no more
-// than 65,536 sockets of a kind: with an error something may be missing.
+// Remotes returns the destinations of stream sockets of our network namespace, given by inode: connected ones, ones
+// that wait to be accepted, and ones that wait for another machine's answer. It omits unix sockets whose other end
+// has no name. It stores only wanted sockets, and reads up to 65,536 sockets of a kind: after an error the result may
+// be incomplete.
 func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	remotes, of := map[uint64]Remote{}, make(map[uint32]bool, len(wanted))
 	for _, inode := range wanted {
@@ -47,13 +47,13 @@ func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	return remotes, errors.Join(errs...)
 }
 
-// list asks the kernel for sockets and calls each with what it says of one. After so many it fails with errCut.
+// list asks the kernel for sockets and calls each with every answer. Beyond the bound it fails with errCut.
 func list(request []byte, most int, each func(m []byte) error) error {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
 		return err
 	}
-	defer diag.Close() // ends the kernel's list, too, where not all of it is read
+	defer diag.Close() // ends the kernel's list also
 	sent, err := diag.Send(netlink.Message{Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump}, Data: request})
 	if err != nil {
 		return fmt.Errorf("asking the kernel for its sockets (sock_diag): %w", err)
@@ -69,16 +69,16 @@ func list(request []byte, most int, each func(m []byte) error) error {
 			err = each(m.Data)
 		}
 		if err != nil {
-			_ = diag.Close() // or the rest is read and thrown away
+			_ = diag.Close() // else the remaining answers would be read
 			return fmt.Errorf("reading the kernel's list of sockets (sock_diag): %w", err)
 		}
 	}
 	return nil
 }
 
-// unixRemotes asks twice, for who is at the other end and then for its name: so it need not keep everybody's.
+// unixRemotes lists twice, first the other ends and then their names, to store only wanted names.
 func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
-	others := map[uint32]uint32{} // the other end's inode, and the wanted one
+	others := map[uint32]uint32{} // inode of the other end -> wanted inode
 	err := unixSockets(1<<tcpEstablished|1<<tcpListen, showName|showPeer|showWaiting, func(s unixSocket) error {
 		if !s.listens && !wanted[s.inode] {
 			return nil
@@ -121,19 +121,18 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 	}))
 }
 
-// unixSocket is what the kernel says of one.
 type unixSocket struct {
 	inode   uint32
 	listens bool
 	shown   []byte
 }
 
-// attributes are what was asked to be shown, the name before all else.
+// attributes decodes the shown attributes; the name comes first.
 func (s unixSocket) attributes() ([]netlink.Attribute, error) {
 	return netlink.UnmarshalAttributes(s.shown)
 }
 
-// unixSockets calls each with the unix sockets in these states that somebody has open.
+// unixSockets calls each with the open unix sockets in these states.
 func unixSockets(states, show uint32, each func(unixSocket) error) error {
 	request := make([]byte, unixRequestSize)
 	request[0] = unix.AF_UNIX
@@ -151,7 +150,7 @@ func unixSockets(states, show uint32, each func(unixSocket) error) error {
 	})
 }
 
-// nameIn is a path, or what a NUL in front of it says is none.
+// nameIn returns a path, or "@" and an abstract name.
 func nameIn(b []byte) string {
 	if len(b) > 1 && b[0] == 0 {
 		return "@" + string(b[1:])
