@@ -1,5 +1,5 @@
-// Package pipeline is the way from events to traces: timeline, judge, trace. It is the
-// same for a live node and for a recording, and it is pure.
+// Package pipeline turns events into traces: timeline, judge, trace. It is pure, and the same for a live node and a
+// recording.
 package pipeline
 
 import (
@@ -11,14 +11,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Pipeline turns events into judged operations and traces. It is not safe for
-// concurrent use.
+// Pipeline turns events into judged operations and traces. It is not safe for concurrent use.
 type Pipeline struct {
 	// Judge may be replaced between two events.
 	Judge judge.Options
-	// Whole has the spans of each slow or failed operation built, whatever the sampler decides.
+	// Whole builds all spans of each slow or failed operation, regardless of the sampler.
 	Whole bool
-	// Usual is what is known of earlier operations; it learns from each.
+	// Usual is the baseline; it learns from each operation.
 	Usual              *baseline.Book
 	ordinary, problems judge.Limiter
 	timeline           *timeline.Timeline
@@ -31,14 +30,13 @@ func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
 	return &Pipeline{Judge: j, Usual: &baseline.Book{}, timeline: timeline.New(t), builder: b}
 }
 
-// Apply takes the next event and returns what it brought to an end.
+// Apply processes the next event and returns finished results.
 func (p *Pipeline) Apply(e event.Event) (results []Result) {
 	p.Each(e, func(r Result) { results = append(results, r) })
 	return results
 }
 
-// Each is Apply for callers that cannot hold many traces at once: take is given each result before
-// the next is built.
+// Each is Apply for callers that cannot hold many traces: it passes each result to take before it builds the next.
 func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)
@@ -61,7 +59,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.afters(take)
 }
 
-// afters passes on what agents did behind ADDs, once the operations are.
+// afters passes on agents' work after ADDs. It comes after the operations.
 func (p *Pipeline) afters(take func(Result)) {
 	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)
@@ -69,33 +67,33 @@ func (p *Pipeline) afters(take func(Result)) {
 	}
 }
 
-// Now is the time of the latest event, in monotonic ns.
+// Now returns the time of the latest event, in monotonic ns.
 func (p *Pipeline) Now() int64 { return p.now }
 
-// InFlight returns the calls that are under way.
+// InFlight returns the calls in progress.
 func (p *Pipeline) InFlight() []model.Flight { return p.timeline.InFlight() }
 
-// Flush ends whatever is open.
+// Flush finishes all open operations.
 func (p *Pipeline) Flush() (results []Result) {
 	p.FlushEach(func(r Result) { results = append(results, r) })
 	return results
 }
 
-// FlushEach is to Flush what Each is to Apply.
+// FlushEach relates to Flush as Each to Apply.
 func (p *Pipeline) FlushEach(take func(Result)) {
 	p.results(p.timeline.Flush(), take)
 	p.afters(take)
 }
 
-// Open returns the number of operations that are not over.
+// Open returns the number of unfinished operations.
 func (p *Pipeline) Open() int { return p.timeline.Open() }
 
-// Stats returns what could not be placed so far.
+// Stats returns the counts of events that could not be placed.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 
 func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	for i, op := range ops {
-		ops[i] = nil // it is the taker's
+		ops[i] = nil // ownership passes to take
 		r := &Judged{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
 		if r.Judgement.Keep {
 			r.Judgement.Reduced = !p.mayBeWhole(r.Judgement)
@@ -111,12 +109,12 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	}
 }
 
-// problemShare is how many slow, failed and hung operations are kept whole for each ordinary one of
-// sampling.per_second: with its default of 5, all of 30 pods that start at once, and the backend is protected all the same.
+// problemShare is the budget of complete slow, failed and hung operations, per ordinary one of sampling.per_second.
+// With the default of 5 a burst of 30 pods stays complete.
 const problemShare = 10
 
-// mayBeWhole reports whether an operation that ends now is kept whole. Ordinary operations end first in a burst, so
-// slow, failed and hung ones have a budget of their own.
+// mayBeWhole reports whether an operation that ends now is exported with all spans. Slow, failed and hung operations
+// have their own budget, since ordinary ones end first in a burst.
 func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
 	if j.Problem() != "" {
 		return p.problems.Whole(p.now, p.Judge.PerSecond*problemShare)
@@ -124,7 +122,7 @@ func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
 	return p.ordinary.Whole(p.now, p.Judge.PerSecond)
 }
 
-// whole returns all spans of an operation, though its judgement may have been to leave some out.
+// whole returns all spans of an operation, even if its judgement omits some.
 func (p *Pipeline) whole(r *Judged) trace.Trace {
 	if r.Judgement.Keep && !r.Judgement.Reduced {
 		return r.Trace

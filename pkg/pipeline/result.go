@@ -6,45 +6,44 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is what events brought to light: *Judged is an operation that is over. All others are marks, whose spans are
-// about an operation that is not over yet, or that was over before: *Hung, *Connected, *After and *Outage.
+// Result is a result of the pipeline. *Judged is a finished operation. The others are marks about an unfinished or an
+// earlier operation: *Hung, *Connected, *After and *Outage.
 type Result interface {
-	// Drawn returns the result as spans; the zero value for an operation that is not kept.
+	// Drawn returns the result as spans; the zero value for an operation that is not exported.
 	Drawn() trace.Trace
 }
 
-// Judged is an operation that is over.
+// Judged is a finished operation.
 type Judged struct {
 	Operation *model.Operation
 	Judgement *judge.Judgement
-	// Trace is the zero value unless the operation is kept: no attribute is built
-	// before that is decided.
+	// Trace is the zero value if the operation is not exported: attributes are built only after that decision.
 	trace.Trace
-	// Whole is all spans of an operation that was slow or failed, if Pipeline.Whole is set.
+	// Whole has all spans of a slow or failed operation, if Pipeline.Whole is set.
 	Whole trace.Trace
 }
 
-// Hung is a call in progress that takes too long.
+// Hung is a call in progress that exceeds slow.hung.
 type Hung struct {
 	model.Flight
 	trace.Trace
 }
 
-// Connected is a pod's first connection after its setup, if the setup was kept.
+// Connected is a pod's first connection after its setup, if the setup was exported.
 type Connected struct {
 	model.Connected
 	trace.Trace
 }
 
-// After is what an agent did for a pod behind its ADD, if that was kept.
+// After is an agent's work for a pod after its ADD, if that was exported.
 type After struct {
 	model.After
-	// Says is why the pod waited for that; empty if it took no time.
+	// Says is why the pod waited for it; empty if it did not.
 	Says string
 	trace.Trace
 }
 
-// Outage is a time in which the node's network was not ready.
+// Outage is a period in which the node's network was not ready.
 type Outage struct {
 	model.Outage
 	trace.Trace

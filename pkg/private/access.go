@@ -2,19 +2,19 @@ package private
 
 import "fmt"
 
-// access is one entry of an access control list of Windows, which allows something.
+// access is one allowing entry of a Windows access control list.
 type access struct {
 	sid  string
 	mask uint32
-	// later: it is for what is made below a folder, not for the folder.
+	// later: it applies only to files below the directory.
 	later bool
 }
 
 // The rights that matter (winnt.h).
 const (
-	writeData   = 0x2  // make a file in a folder
-	appendData  = 0x4  // make a folder in a folder
-	deleteChild = 0x40 // remove what somebody else has in a folder
+	writeData   = 0x2  // create a file in a directory
+	appendData  = 0x4  // create a directory in a directory
+	deleteChild = 0x40 // remove other accounts' files from a directory
 	remove      = 0x10000
 	writeDAC    = 0x40000
 	writeOwner  = 0x80000
@@ -24,13 +24,13 @@ const (
 )
 
 const (
-	// replaces are the rights by which another can put something in the place of what lies in a folder.
+	// replaces are the rights that allow another account to replace a directory's content.
 	replaces = deleteChild | remove | writeDAC | writeOwner | genericAll | maximum
-	// changes are those by which another can put something beside it.
+	// changes are the rights that allow another account to add or replace content.
 	changes = replaces | writeData | appendData | genericFull
 )
 
-// The accounts that may do everything anyway, and Windows' own installer, to whom its folders belong. See
+// Accounts with full rights on the machine, and Windows' installer, which owns its directories. See
 // https://learn.microsoft.com/en-us/windows-server/identity/ad-ds/manage/understand-security-identifiers
 var almighty = map[string]bool{
 	"S-1-5-18":     true, // SYSTEM
@@ -38,11 +38,11 @@ var almighty = map[string]bool{
 	"S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464": true, // TrustedInstaller
 }
 
-// creatorOwner stands for whoever makes something, in what is handed down.
+// creatorOwner stands in inherited entries for the creator of a file.
 const creatorOwner = "S-1-3-0"
 
-// exposed says who else can change what lies in a folder, or replace it; empty if nobody can. own is the account
-// that we run as. On the way to the folder others may have things of their own beside it.
+// exposed reports who else can add or replace content of a directory; empty if no other account can. own is the
+// account of this process. In a directory on the way, other accounts may add entries.
 func exposed(owner, own string, list []access, onTheWay bool) string {
 	trusted := func(sid string) bool { return almighty[sid] || sid == own }
 	if !trusted(owner) {

@@ -1,17 +1,17 @@
-// Package private makes and checks folders in which nobody but us, and root, can put or
-// replace anything: where locks, spools and sockets lie.
+// Package private creates and checks directories in which only this user and root can add or replace files: for
+// locks, spools and sockets.
 //
-// A folder is as private as the way to it. Whoever may write to a folder above it, or owns a
-// link on the way, chooses where the path leads.
+// It also checks the path: an account that can write to a parent directory, or owns a link on the way, chooses where
+// the path leads.
 package private
 
 import "fmt"
 
-// Error says what is wrong with a folder, or with one on the way to it.
+// Error describes an unsafe directory, or an unsafe part of its path.
 type Error struct {
-	// Path is the folder, or what is wrong on the way to it.
+	// Path is the directory, or the unsafe part of its path.
 	Path string
-	// What is wrong, and Remedy what to do about it.
+	// What is the cause, and Remedy the fix.
 	What, Remedy string
 }
 

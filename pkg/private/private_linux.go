@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many links a path may lead through, as for the kernel (path_resolution(7)).
+// maxLinks is the kernel's limit of links on a path (path_resolution(7)).
 const maxLinks = 40
 
-// Dir opens dir. If it is missing, it is made for its owner only, with the folders above it. A
-// *Error says who else could write to it, or to a folder on the way.
+// Dir opens dir. It creates missing directories of the path with mode 0700. A *Error names another user with write
+// access to dir or to a part of its path.
 func Dir(dir string) (*os.Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -42,8 +42,8 @@ func Dir(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// walk follows an absolute path link by link, makes the folders that are missing, and returns
-// where it leads. Every folder on the way must be ours.
+// walk follows an absolute path link by link, creates missing directories, and returns where it leads. Every
+// directory on the way must be safe.
 func walk(path string) (at string, info fs.FileInfo, err error) {
 	at, rest := "/", split(path)
 	for links := 0; ; {
@@ -56,7 +56,7 @@ func walk(path string) (at string, info fs.FileInfo, err error) {
 		if err := ours(at, info, true); err != nil {
 			return at, nil, err
 		}
-		next := filepath.Join(at, rest[0]) // ".." of a folder is what Join makes of it: at has no links
+		next := filepath.Join(at, rest[0]) // Join resolves ".." correctly, since at has no links
 		rest = rest[1:]
 		entry, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func walk(path string) (at string, info fs.FileInfo, err error) {
 		if err != nil {
 			return at, nil, err
 		}
-		// Where everybody may make entries (/tmp), only the owner may move them.
+		// In a sticky directory (/tmp), only the owner of an entry may move it.
 		if info.Mode()&fs.ModeSticky != 0 && !owned(entry) {
 			return at, nil, foreign(next, entry)
 		}
@@ -93,8 +93,8 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// ours returns an error for a folder in which others may put something. In a folder on the way
-// (passed) they may make entries of their own, if they cannot touch ours.
+// ours returns an error for a directory in which other users may add files. In a directory on the way (passed) they
+// may add their own entries, if they cannot change ours.
 func ours(path string, info fs.FileInfo, passed bool) error {
 	if !info.IsDir() {
 		return &Error{path, "is no folder", "name another place, or move it away"}
@@ -102,7 +102,7 @@ func ours(path string, info fs.FileInfo, passed bool) error {
 	if !owned(info) {
 		return foreign(path, info)
 	}
-	// Of an access control list the group's bits are the most that it grants anybody (acl(5)).
+	// The group bits bound the rights of an access control list (acl(5)).
 	if info.Mode().Perm()&0o022 != 0 && (!passed || info.Mode()&fs.ModeSticky == 0) {
 		return &Error{path, fmt.Sprintf("may be written to by others (mode %04o)", info.Mode().Perm()), "chmod go-w it, or name a folder of its own"}
 	}
@@ -123,8 +123,8 @@ func foreign(path string, info fs.FileInfo) error {
 	return &Error{path, fmt.Sprintf("belongs to uid %d", uid), fmt.Sprintf("chown it to uid %d, or name a folder of its own", os.Geteuid())}
 }
 
-// File returns an error for an open file that others could have open, too: one that is not ours,
-// has several names, or has a mode that lets others open it.
+// File returns an error for an open file that other users may have open: one that is not ours, has several names, or
+// has a mode for others.
 func File(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

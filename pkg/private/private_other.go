@@ -4,7 +4,7 @@ package private
 
 import "os"
 
-// Dir makes and opens a folder. On this platform nothing is observed, and nothing checked.
+// Dir creates and opens a directory without checks: this platform observes nothing.
 func Dir(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// protected is the security descriptor of a folder that is made: full access for the system (SY) and administrators
-// (BA), for what is in it too, and nothing for anybody else.
+// protected is the security descriptor of a created directory: full access for the system (SY) and administrators
+// (BA), inherited by its content, and none for others.
 const protected = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-// Dir opens dir. If it is missing, it is made for administrators and the system only, with the folders above it. A
-// *Error says who else could write to it, or to a folder on the way.
+// Dir opens dir. It creates missing directories of the path for administrators and the system only. A *Error names
+// another account with write access to dir or to a part of its path.
 func Dir(dir string) (*os.Root, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func Dir(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// makeFolder makes a folder that is missing, and those above it, for administrators and the system only.
+// makeFolder creates a directory and its parents for administrators and the system only.
 func makeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -54,8 +54,8 @@ func makeFolder(dir string) error {
 	return nil
 }
 
-// check returns a *Error if another than administrators and the system can change what lies in a folder, or what a
-// part of its path leads to.
+// check returns a *Error if an account other than administrators and the system can change the content of a
+// directory, or the target of its path.
 func check(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func check(dir string) error {
 	return way(real)
 }
 
-// way checks a folder and those above it; a link is checked itself.
+// way checks a directory and its parents; it checks a link, not its target.
 func way(dir string) error {
 	for at := dir; ; at = filepath.Dir(at) {
 		what, err := open(at, at != dir)
@@ -87,7 +87,7 @@ func way(dir string) error {
 	}
 }
 
-// open says who else may write to what is at a path.
+// open returns the other accounts with write access to a path.
 func open(path string, onTheWay bool) (what string, err error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 		return "", err
 	}
 	list, _, err := security.DACL()
-	if err != nil || list == nil { // without a list everybody may do everything
+	if err != nil || list == nil { // without a list every account has full access
 		return "may be written to by everybody", nil
 	}
 	var all []access
@@ -126,7 +126,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 			return "", err
 		}
 		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE {
-			continue // what is denied allows nothing
+			continue // a denying entry allows nothing
 		}
 		all = append(all, access{
 			sid:   (*windows.SID)(unsafe.Pointer(&ace.SidStart)).String(),
@@ -137,7 +137,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 	return exposed(owner.String(), us.User.Sid.String(), all, onTheWay), nil
 }
 
-// File returns a *Error if another than administrators and the system can change an open file.
+// File returns a *Error if an account other than administrators and the system can change an open file.
 func File(f *os.File) error {
 	what, err := byHandle(windows.Handle(f.Fd()), false)
 	if err != nil {

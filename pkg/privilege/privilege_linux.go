@@ -1,4 +1,4 @@
-// Package privilege gives up what a process needed only to start.
+// Package privilege drops privileges that only the start needs.
 package privilege
 
 import (
@@ -9,22 +9,21 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
-// kept are what is needed while running, and what for.
 var kept = []cap.Value{
 	cap.SYS_PTRACE,      // read /proc/PID of other users' processes
-	cap.DAC_READ_SEARCH, // read the CNI folder and the options, whoever owns them
+	cap.DAC_READ_SEARCH, // read the CNI directory and the options of any owner
 	cap.PERFMON,         // read maps with kernel addresses
-	cap.BPF,             // look into BPF maps
+	cap.BPF,             // read BPF maps
 }
 
-// Drop gives up every capability of the process but the few that are needed while it runs, and
-// CAP_NET_ADMIN unless network, on all of its threads. It returns what is left.
+// Drop drops all capabilities of all threads, except the few that running needs, and CAP_NET_ADMIN if network is set.
+// It returns the remaining ones.
 func Drop(network bool) (left string, err error) {
 	now := cap.GetProc()
 	next := cap.NewSet()
 	var names []string
 	wanted := kept
-	if network { // have the process connector go on, should it end
+	if network { // to restart the process connector
 		wanted = append(slices.Clip(kept), cap.NET_ADMIN)
 	}
 	for _, c := range wanted {

@@ -1,10 +1,10 @@
 //go:build !linux
 
-// Package privilege gives up what a process needed only to start.
+// Package privilege drops privileges that only the start needs.
 package privilege
 
 // Drop does nothing: only Linux has capabilities.
 func Drop(bool) (left string, err error) { return "", nil }
 
-// Hide does nothing: only the image for Linux has a program that calls it.
+// Hide does nothing: only the Linux image has a program that calls it.
 func Hide() error { return nil }

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// Lock is a line of /proc/locks: a process that holds a lock on a file, or waits for it.
+// Lock is a line of /proc/locks: the holder of a file lock, or a waiter.
 type Lock struct {
 	Kind  string // "FLOCK", "POSIX", "OFDLCK", "LEASE"…
 	PID   int
@@ -25,7 +25,7 @@ type Lock struct {
 	Waits bool
 }
 
-// Locks lists the locks on files that the kernel knows, each followed by who waits for it.
+// Locks lists the kernel's file locks, each followed by its waiters.
 func Locks() ([]Lock, error) {
 	table, err := os.ReadFile("/proc/locks")
 	return parseLocks(string(table)), err
@@ -52,13 +52,11 @@ func parseLocks(table string) (all []Lock) {
 	return all
 }
 
-// maxDescriptors is how many descriptors of a process are listed: fs.nr_open's default, the
-// most that a process can have.
+// maxDescriptors is fs.nr_open's default, the limit of one process.
 const maxDescriptors = 1 << 20
 
-// Descriptors calls each with the number of every descriptor that a process has open, and
-// with what the link in /proc/PID/fd leads to, until each returns false. What is closed
-// meanwhile is left out. Of another user's process it takes CAP_SYS_PTRACE.
+// Descriptors calls each with every open descriptor of a process and its target in /proc/PID/fd, until each returns
+// false. Descriptors that are closed during the call are omitted. Another user's process requires CAP_SYS_PTRACE.
 func Descriptors(pid int, each func(fd int, target string) bool) error {
 	dir, err := os.Open(path(pid, "fd"))
 	if err != nil {
@@ -86,8 +84,8 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
 }
 
-// Cgroup is the folder of our own cgroup in the unified hierarchy; empty where there is none.
-// Where only another part of the hierarchy is mounted, it is the top of that.
+// Cgroup returns the directory of our own cgroup in the unified hierarchy; empty if there is none. If only another
+// part of the hierarchy is mounted, it is the top of that part.
 func Cgroup() string {
 	self, err := procfs.Self()
 	if err != nil {
@@ -96,7 +94,7 @@ func Cgroup() string {
 	return cgroupOf(self, self)
 }
 
-// CgroupOf is the folder of a process's cgroup, as we see it; empty as for Cgroup.
+// CgroupOf returns the directory of a process's cgroup; empty as for Cgroup.
 func CgroupOf(pid int) string {
 	self, err1 := procfs.Self()
 	p, err2 := procfs.NewProc(pid)
@@ -130,8 +128,8 @@ func cgroupOf(p, self procfs.Proc) string {
 	return ""
 }
 
-// Started is the wall time at which a process started, exact to a Tick. /proc counts from the
-// boot; what that is on the wall is asked now, since the wall's clock may have been set since.
+// Started returns the wall time at which a process started, to a Tick. It converts with the current wall clock, which
+// may have been set since.
 func Started(pid int) (time.Time, error) {
 	s, err := StatOf(pid)
 	if err != nil {

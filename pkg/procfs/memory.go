@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// ErrHangs says that reading a file did not end in time.
+// ErrHangs means that a read exceeded its timeout.
 var ErrHangs = errors.New("reading it hangs")
 
-// Memory reads what /proc has of processes' own memory: environment and arguments. A process
-// may have mapped that to a file on a mount that does not answer, and a plain read would wait
-// for the mount. Make it with NewMemory; it is not safe for concurrent use.
+// Memory reads processes' environment and arguments from /proc. A process may have mapped them to a file on an
+// unresponsive mount, on which a plain read would hang. Make it with NewMemory; it is not safe for concurrent use.
 type Memory struct {
-	// patience is how long one read may take.
+	// patience is the timeout of one read.
 	patience time.Duration
-	// hung counts the reads that did not end in time. Each holds a thread until the process,
-	// or ours, ends; so once hungMax hang, nothing more is read.
+	// hung counts reads that exceeded the timeout. Each holds a thread until either process exits, so after hungMax
+	// of them Memory reads nothing more.
 	hung, hungMax int
 }
 
-// NewMemory gives each read 100 ms, where microseconds are usual, and reads nothing more once
-// eight of them hang: hostile processes cost 0.8 s in all.
+// NewMemory allows 100 ms per read (microseconds are normal) and eight hung reads, so hostile processes cost up to
+// 0.8 s in all.
 func NewMemory() *Memory { return &Memory{patience: 100 * time.Millisecond, hungMax: 8} }
 
-// Environment reads the environment that a process was started with; ErrHangs, or what os.ReadFile says.
+// Environment returns the environment that a process was started with. The error is ErrHangs, or from os.ReadFile.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }
 
-// Arguments reads the command line of a process; ErrHangs, or what os.ReadFile says.
+// Arguments returns the command line of a process. The error is ErrHangs, or from os.ReadFile.
 func (m *Memory) Arguments(pid int) ([]string, error) { return m.strings(path(pid, "cmdline")) }
 
-// strings splits a file of strings that end with NUL.
+// strings splits a file of NUL-terminated strings.
 func (m *Memory) strings(file string) ([]string, error) {
 	data, err := m.read(file)
 	if text := strings.TrimSuffix(string(data), "\x00"); text != "" {

@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// MemoryGroup is the cgroup that bounds what a process may use of memory.
+// MemoryGroup is the cgroup that limits a process's memory.
 type MemoryGroup struct{ file string }
 
-// MemoryGroupOf finds that of a process; one that counts nothing where it is not known.
+// MemoryGroupOf returns the memory cgroup of a process; its Killed is always 0 if the cgroup is unknown.
 func MemoryGroupOf(pid int) (g MemoryGroup) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -53,8 +53,7 @@ func MemoryGroupOf(pid int) (g MemoryGroup) {
 	return g
 }
 
-// Killed is how many processes of it, or below it, were killed for want of memory; 0 where nobody counts, or
-// it is gone.
+// Killed returns the number of OOM kills in the cgroup and below; 0 if there is no counter, or the cgroup is gone.
 func (g MemoryGroup) Killed() (n uint64) {
 	if g.file == "" {
 		return 0

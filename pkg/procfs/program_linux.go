@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReleaseProgram takes what is mapped of this program's own file out of its memory, but for what it has written to.
-// Most of it was only needed to start, or is what the kernel mapped around that (MapSparsely); what is needed again is
-// mapped again, from the page cache.
+// ReleaseProgram removes the unmodified pages of this program's file from its memory. Most of them were needed only
+// to start, or were mapped around needed ones (MapSparsely). Needed pages return from the page cache.
 func ReleaseProgram() error {
 	ranges, err := programRanges()
 	if err != nil {
 		return err
 	}
 	for _, r := range ranges {
-		// unix.Madvise wants a slice, and this is not Go's memory.
+		// unix.Madvise requires a slice, but this memory is not Go's.
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
 			err = errors.Join(err, fmt.Errorf("madvise of %x-%x: %w", r.start, r.end, errno))
 		}
@@ -28,7 +27,7 @@ func ReleaseProgram() error {
 	return err
 }
 
-// programRanges are the mappings of this program's own file that it never writes to.
+// programRanges returns the read-only mappings of this program's file.
 func programRanges() ([]addresses, error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -41,11 +40,11 @@ func programRanges() ([]addresses, error) {
 	return cleanRanges(smaps, program), nil
 }
 
-// addresses are a range of a process's own.
+// addresses is a range of the process's memory.
 type addresses struct{ start, end uintptr }
 
-// cleanRanges are the mappings of a file that can neither be written to nor hold a page that was: what a linker
-// relocates at the start is read-only later, and lost if it is dropped (proc(5), smaps). Anonymous counts such pages in
+// cleanRanges returns the mappings of a file that are not writable and have no modified page: the linker's
+// relocations are read-only later, and dropping them would lose them (proc(5), smaps). Anonymous counts such pages in
 // memory, Swap those on disk.
 func cleanRanges(smaps []byte, file string) (clean []addresses) {
 	var candidate bool
@@ -55,7 +54,7 @@ func cleanRanges(smaps []byte, file string) (clean []addresses) {
 		var r addresses
 		switch {
 		case len(fields) < 2:
-		case strings.HasSuffix(fields[0], ":"): // of the mapping before
+		case strings.HasSuffix(fields[0], ":"): // a field of the previous mapping
 			if (fields[0] == "Anonymous:" || fields[0] == "Swap:") && candidate && fields[1] != "0" {
 				clean, candidate = clean[:len(clean)-1], false
 			}

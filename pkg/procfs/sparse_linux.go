@@ -8,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MapSparsely has the kernel map only those pages of this program's own file that are used, until the program ends. By
-// default it maps 64 KiB around each of them, as of every file, of which two thirds are never looked at.
+// MapSparsely makes the kernel map only the used pages of this program's file. By default it maps 64 KiB around each
+// one, of which two thirds are never used.
 //
-// There is no call that says so. But memory that a userfaultfd tracks is mapped page by page (mm/memory.c,
-// should_fault_around), also where nothing is ever protected and nobody told: UFFD_FEATURE_WP_ASYNC, of Linux 6.7. It
-// fails on earlier kernels, and where the system call is forbidden, as container runtimes do by default; then nothing is
-// different.
+// No call does this directly. But the kernel maps memory that a userfaultfd tracks page by page (mm/memory.c,
+// should_fault_around), even if nothing is ever protected: UFFD_FEATURE_WP_ASYNC, Linux 6.7. It fails without effect
+// on earlier kernels, and where the system call is forbidden, as in containers by default.
 func MapSparsely() error {
 	program, err := programRanges()
 	if err != nil {
@@ -23,7 +22,7 @@ func MapSparsely() error {
 	return mapSparsely(program)
 }
 
-// mapSparsely does so for these mappings. Its descriptor stays open, since that is how long it holds.
+// mapSparsely keeps its descriptor open, because closing it ends the effect.
 func mapSparsely(ranges []addresses) error {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
 	if errno != 0 {
@@ -35,7 +34,7 @@ func mapSparsely(ranges []addresses) error {
 	return nil
 }
 
-// Of include/uapi/linux/userfaultfd.h.
+// include/uapi/linux/userfaultfd.h
 const (
 	uffdUserModeOnly   = 1 // needs no capability
 	uffdAPI            = 0xaa

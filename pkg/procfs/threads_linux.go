@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread is what a thread was doing.
+// Thread is the state of a thread.
 type Thread struct {
 	State   string // proc(5): "R", "S", "D", "T", "t", "Z"…
-	Channel string // the kernel function that it sleeps in, without suffixes of compilers; empty if that is not known
+	Channel string // kernel function in which it sleeps, without compiler suffixes; empty if unknown
 }
 
-// Threads reads what up to most threads of a process do, each at its own instant. One that ends meanwhile is
-// left out. It takes some 10 µs a thread; channels of another user's process take CAP_SYS_PTRACE.
+// Threads reads up to most threads of a process, each at its own instant, in about 10 µs per thread. It omits threads
+// that exit during the call. Channels of another user's process require CAP_SYS_PTRACE.
 func Threads(pid, most int) ([]Thread, error) {
 	dir, err := os.Open(path(pid, "task"))
 	if err != nil {
@@ -42,8 +42,8 @@ func Threads(pid, most int) ([]Thread, error) {
 	return threads, err
 }
 
-// Ended reports whether all threads of a process have ended, and only its parent has not asked for it yet. The first
-// thread may end before the others. Threads that are too many to be looked at are taken to run.
+// Ended reports whether all threads of a process exited, even if the parent has not waited for it. The first thread
+// may exit before the others. Threads beyond the limit count as running.
 func Ended(pid int) bool {
 	if s, err := StatOf(pid); err != nil || !s.Zombie() {
 		return err != nil && Gone(err)
@@ -54,7 +54,7 @@ func Ended(pid int) bool {
 		!slices.ContainsFunc(threads, func(t Thread) bool { return t.State != "Z" && t.State != "X" })
 }
 
-// stateIn finds the state in a line of stat: it follows the name, which may hold anything.
+// stateIn returns the state in a line of stat. It follows the name, which may hold any bytes.
 func stateIn(stat string) string {
 	_, after := cutLast(stat, ") ")
 	return after[:min(1, len(after))]
@@ -67,7 +67,7 @@ func cutLast(s, sep string) (before, after string) {
 	return s, ""
 }
 
-// channelIn is the kernel's function in a file of that: "ep_poll.isra.0" is ep_poll.
+// channelIn returns the function name of a wchan: "ep_poll.isra.0" is ep_poll.
 func channelIn(wchan string) string {
 	name, _, _ := strings.Cut(wchan, ".")
 	if name == "0" {
@@ -76,14 +76,14 @@ func channelIn(wchan string) string {
 	return name
 }
 
-// lineAt reads a short file below a folder of /proc, in three system calls; empty if it cannot be read.
+// lineAt reads a short file below a directory of /proc in three system calls; empty if it is unreadable.
 func lineAt(dir *os.File, name string) string {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(fd)
-	var line [1024]byte // that of stat has some 350 bytes at the most
+	var line [1024]byte // a line of stat has up to about 350 bytes
 	n, _ := unix.Read(fd, line[:])
 	return string(line[:max(n, 0)])
 }

@@ -1,8 +1,7 @@
-// Package ready is the source of whether the runtime takes the node's network to be
-// ready: what kubelet asks every few seconds, and without which no pod comes to the node.
+// Package ready is the source of the runtime's network readiness, which kubelet polls and without which the node gets
+// no pods.
 //
-// It asks and never changes anything. Where the runtime cannot be asked (a container
-// without its socket) that is said once, and nothing else is missing.
+// It never changes anything. If the runtime cannot be reached (a container without its socket), it reports that once.
 package ready
 
 import (
@@ -21,40 +20,40 @@ import (
 )
 
 const (
-	// every is how often is asked while the network is ready. kubelet asks every 5 s, and
-	// each question may have the runtime run a plugin (STATUS, CNI specification 1.1).
+	// every is the polling interval while the network is ready. kubelet polls every 5 s, and each poll may make the
+	// runtime run a plugin (STATUS, CNI specification 1.1).
 	every = 10 * time.Second
-	// soon is how often while it is not: so exact is the time at which it is.
+	// soon is the polling interval while the network is not ready: the precision of an outage's end.
 	soon = time.Second
-	// settle is how long the end of an outage is kept back: what ended it is mostly a file in the CNI folder, which
-	// is read when it has been left alone for 200 ms (cniconf).
+	// settle delays the end of an outage: its cause usually is a file in the CNI directory, which cniconf reads after
+	// 200 ms without changes.
 	settle = 300 * time.Millisecond
-	// answer is how long one question may take.
+	// answer is the timeout of one query.
 	answer = 5 * time.Second
-	// patience is how many failures in a row are a loss.
+	// patience is the number of consecutive failures that make the feature unavailable.
 	patience = 3
-	// looks is how often is looked what is missing while the network is not ready.
+	// looks is the interval between searches for the cause of an outage.
 	looks   = 5 * time.Second
 	feature = "network readiness"
 )
 
-// Source asks the runtime. Run it once.
+// Source polls the runtime. Run it once.
 type Source struct {
 	// Address is the path of the runtime's socket.
 	Address string
-	// Look finds out what is missing while the network is not ready; nil: nobody does.
+	// Look finds what is missing while the network is not ready; nil: no search.
 	Look func(context.Context) (event.Lack, string)
-	// Overdue is how long it may take to be ready until that is said; 0: for ever.
+	// Overdue is the duration after which an outage is overdue; 0: never.
 	Overdue time.Duration
 }
 
-// Name is "ready".
+// Name returns "ready".
 func (Source) Name() string { return "ready" }
 
-// Stats names the features that may be missing; nothing is counted.
+// Stats returns the feature that may be unavailable; there are no counters.
 func (Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run asks until ctx is done, and returns nil then.
+// Run polls until ctx ends, and returns nil.
 func (s Source) Run(ctx context.Context, sink event.Sink) error {
 	conn, err := runtime.Dial(s.Address)
 	status := func(context.Context) (*cri.StatusResponse, error) { return nil, err }
@@ -69,7 +68,7 @@ func (s Source) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
-// watch asks until ctx is done, and tells sink what has changed.
+// watch polls until ctx ends, and sends changes to sink.
 func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.Context) (*cri.StatusResponse, error)) {
 	var known *event.Readiness
 	var out outage
@@ -111,13 +110,13 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 	}
 }
 
-// tie ties the clocks before an outage: since the last call the wall's clock may have been set, or the node suspended.
+// tie ties the clocks before an outage: since the last call the wall clock may have been set, or the node suspended.
 func tie(sink event.Sink) {
 	mono, wall := clock.Anchor()
 	sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
 }
 
-// wait waits that long, or until ctx is done.
+// wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -125,14 +124,14 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// outage is what is known of the time in which the network is not ready.
+// outage is the state of a period in which the network is not ready.
 type outage struct {
-	since, looked time.Time // zero while it is ready, and while nobody has looked
+	since, looked time.Time // zero while it is ready, and before the first search
 	lacks         event.Lack
 	missing       string
 }
 
-// explain adds to an answer what is missing, and whether it takes too long.
+// explain adds to an answer what is missing, and whether the outage is overdue.
 func (o *outage) explain(ctx context.Context, s Source, r *event.Readiness) {
 	now := time.Now()
 	switch {
@@ -154,7 +153,7 @@ func (o *outage) explain(ctx context.Context, s Source, r *event.Readiness) {
 	r.Overdue = s.Overdue > 0 && now.Sub(o.since) >= s.Overdue
 }
 
-// ask asks once, and takes the network's condition out of the answer.
+// ask queries once, and returns the network's condition.
 func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse, error)) (*event.Readiness, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -174,5 +173,5 @@ func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse,
 	return nil, fmt.Errorf("its status says nothing of the network")
 }
 
-// foreign returns what may leave of a text of the runtime, which repeats the errors of plugins (STATUS).
+// foreign redacts and bounds a text of the runtime, which repeats the errors of plugins (STATUS).
 func foreign(s string) string { return text.Clean(redact.Ours().Said(s), text.Bound) }
