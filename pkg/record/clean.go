@@ -10,12 +10,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxString is the length in bytes that a string of a recording is cut to: that of the longest path of
-// Linux (PATH_MAX). Sources cut to this or less, so what they recorded passes unchanged.
+// maxString bounds the strings of a recording, in bytes: PATH_MAX, Linux' longest path. Sources cut to this or less,
+// so their strings pass unchanged.
 const maxString = 4096
 
-// clean makes every string in v, a pointer, safe to print: v was read from a file, which may be
-// hostile. Cleaning a clean value changes nothing.
+// clean makes every string in v, a pointer, safe to print: v comes from a possibly hostile file. Cleaning a clean
+// value changes nothing.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -46,8 +46,8 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// cleanMap returns a copy with clean keys and values. It goes by the order of the keys, so that where
-// two keys become one, the same one always wins.
+// cleanMap returns a copy with clean keys and values. It sorts the keys, so that the same key always wins if two
+// become one.
 func cleanMap(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v
@@ -66,14 +66,14 @@ func cleanMap(v reflect.Value) reflect.Value {
 	return out
 }
 
-// cleanObject cleans JSON of any shape. It fails unless that is an object.
+// cleanObject cleans a JSON object. It fails for other JSON.
 func cleanObject(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
 	var object map[string]any
 	in := json.NewDecoder(bytes.NewReader(raw))
-	in.UseNumber() // a duration in nanoseconds must not pass through a float
+	in.UseNumber() // a duration in ns must not pass through a float
 	if err := in.Decode(&object); err != nil {
 		return nil, fmt.Errorf("options: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kernel is its release, bootID what it calls this run of its own; empty where there is no /proc.
+// kernel returns the kernel's release, bootID the id of its boot; empty without /proc.
 func kernel() string { return sysctl("osrelease") }
 
 func bootID() string { return sysctl("random/boot_id") }

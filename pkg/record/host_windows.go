@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// kernel is Windows' version: "10.0.20348".
+// kernel returns Windows' version: "10.0.20348".
 func kernel() string {
 	v := windows.RtlGetVersion()
 	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)
 }
 
-// bootID identifies this run of the machine, in the form that Linux has for it: a hash of the machine's own id,
-// which is nobody's business, and of when it was started.
+// bootID identifies the boot in Linux' form: a hash of the machine's id, which stays private, and the boot time.
 func bootID() string {
 	machine := ""
 	if key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`, registry.QUERY_VALUE|registry.WOW64_64KEY); err == nil {
@@ -31,7 +30,7 @@ func bootID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// booted is when Windows was started, as a FILETIME, without what the clock was set by since; 0 if that is not known.
+// booted returns the boot time as a FILETIME, without later changes of the clock; 0 if unknown.
 func booted() int64 {
 	var t struct { // SYSTEM_TIMEOFDAY_INFORMATION
 		boot, current, zone int64

@@ -15,11 +15,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Reader reads a recording, gzipped or not. It keeps one line in memory.
+// Reader reads a recording, gzipped or not. It holds one line in memory.
 type Reader struct {
 	name    string
 	lines   *bufio.Scanner
-	line    int // number of the last line that was read, from 1
+	line    int // number of the last read line, from 1
 	header  Header
 	skipped uint64
 	bytes   int64 // unpacked so far
@@ -27,12 +27,12 @@ type Reader struct {
 	// see Bound
 	maxBytes  int64
 	maxEvents int
-	err       error // how it ended
+	err       error // final error
 	file      disk.File
 }
 
-// Open opens the recording in a file, and reads its header. Its errors are those of NewReader. The
-// caller must close the Reader.
+// Open opens the recording in a file, and reads its header. Its errors are those of NewReader. The caller must close
+// the Reader.
 func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
 
 func open(on disk.FS, path string) (*Reader, error) {
@@ -40,7 +40,7 @@ func open(on disk.FS, path string) (*Reader, error) {
 	return over(f, err, func(in io.Reader) io.Reader { return in }, path)
 }
 
-// over reads the header of an opened file, or says why it could not be opened. It reads the file through another reader.
+// over reads the header of an opened file through another reader, or wraps the error of opening it.
 func over(f disk.File, failed error, through func(io.Reader) io.Reader, path string) (*Reader, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("read the recording: %w", failed)
@@ -53,8 +53,8 @@ func over(f disk.File, failed error, through func(io.Reader) io.Reader, path str
 	return r, nil
 }
 
-// NewReader reads the header of a recording. It fails with ErrNotRecording, or with ErrNewer if the
-// recording has a newer version than this package reads.
+// NewReader reads the header of a recording. It fails with ErrNotRecording, or with ErrNewer for a newer version than
+// this package reads.
 func NewReader(in io.Reader) (*Reader, error) { return newReader(in, "") }
 
 func newReader(in io.Reader, name string) (*Reader, error) {
@@ -72,8 +72,7 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// decompress recognises gzip by its first bytes (RFC 1952, 1f 8b), because a file that was sent around
-// may have any name.
+// decompress recognizes gzip by its first bytes (RFC 1952, 1f 8b), because the file may have any name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	magic, err := buffered.Peek(2)
@@ -86,7 +85,7 @@ func decompress(in io.Reader) (io.Reader, error) {
 	return gzip.NewReader(buffered)
 }
 
-// keepEnds splits into lines and keeps their line feeds: an incomplete line has none.
+// keepEnds splits into lines with their line feeds: an incomplete line has none.
 func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -106,7 +105,7 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
 	}
 	r.line++
-	// The version first, alone: a newer header may differ in everything else.
+	// Only the version first: a newer header may differ in everything else.
 	var is struct {
 		Format  string `json:"cniscope"`
 		Version int    `json:"version"`
@@ -131,23 +130,22 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// Bound limits how much Next reads, in unpacked bytes and in events; 0 means no limit. Set it for
-// files that a stranger may have made.
+// Bound limits how much Next reads, in unpacked bytes and in events; 0 means no limit. Set it for files from
+// strangers.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
-// Place returns the file and the number of the line that was read last, for messages.
+// Place returns the file and the number of the last read line, for messages.
 func (r *Reader) Place() string { return place(r.name, r.line) }
 
 // Header returns the recording's first line, with its strings cleaned.
 func (r *Reader) Header() Header { return r.header }
 
-// Skipped returns the number of events skipped so far because a newer cniscope recorded them and their
-// kind is not known.
+// Skipped returns the number of skipped events: their kinds are unknown, because a newer cniscope recorded them.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
-// Next returns the next event, or io.EOF after the last. It fails with a *TruncatedError if the
-// recording ends within a line, with a *BoundError if it is longer than Bound allows, and with ErrBroken
-// or ErrTooLong if a line is not an event. Any error is final.
+// Next returns the next event, or io.EOF after the last. It fails with a *TruncatedError if the recording ends within
+// a line, with a *BoundError beyond Bound, and with ErrBroken or ErrTooLong if a line is not an event. Any error is
+// final.
 func (r *Reader) Next() (event.Event, error) {
 	for r.err == nil {
 		var e event.Event
@@ -158,7 +156,7 @@ func (r *Reader) Next() (event.Event, error) {
 	return event.Event{}, r.err
 }
 
-// next returns the event in the next line. Its body is nil if its kind is not known.
+// next returns the event in the next line. Its body is nil if its kind is unknown.
 func (r *Reader) next() (event.Event, error) {
 	if !r.lines.Scan() {
 		return event.Event{}, r.ending()
@@ -186,7 +184,7 @@ func (r *Reader) next() (event.Event, error) {
 	return e, nil
 }
 
-// count counts a line. It fails if that exceeds the bounds.
+// count counts a line. It fails beyond the bounds.
 func (r *Reader) count(line []byte) error {
 	r.bytes += int64(len(line))
 	r.events++
@@ -205,7 +203,7 @@ func (r *Reader) ending() error {
 	switch {
 	case err == nil:
 		return io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF): // gzip, cut
+	case errors.Is(err, io.ErrUnexpectedEOF): // truncated gzip
 		return &TruncatedError{File: r.name, Line: r.line + 1}
 	case errors.Is(err, bufio.ErrTooLong):
 		return fmt.Errorf("%s: the line is %w: the recording was altered; remove the line or record again",
@@ -214,8 +212,7 @@ func (r *Reader) ending() error {
 	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
 }
 
-// decode reads one line of a recording of that version. The body is nil if this cniscope does not know
-// the kind of event.
+// decode reads one line of a recording of that version. The body is nil if the kind of event is unknown.
 func decode(line []byte, version int) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
 	if quick && event.New(kind) != nil {
@@ -226,9 +223,9 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// split splits a line that looks as the Writer writes it, without parsing it: parsing every line twice
-// would be half of the work of reading. It returns false for any other line. It does not check that raw is JSON.
-// Blanks around the line are those of RFC 8259, section 2.
+// split splits a line in the Writer's layout without parsing it: parsing every line twice would be half of the work
+// of reading. It returns false for any other line, and does not check that raw is JSON. Blanks around the line are
+// those of RFC 8259, section 2.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')
@@ -264,7 +261,7 @@ func decodeBody(kind string, raw []byte, version int) (event.Body, error) {
 	return body, nil
 }
 
-// decodeAny reads a line that is JSON of any layout.
+// decodeAny reads a JSON line of any layout.
 func decodeAny(line []byte, version int) (event.Event, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// OpenUntil is Open, but stops when ctx ends: also while a pipe has no writer, or a writer that sends nothing. Its errors
-// and those of Next then wrap ctx's cause.
+// OpenUntil is Open, but stops when ctx ends, even for a pipe without a writer or without data. Its errors and those
+// of Next then wrap ctx's cause.
 func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	type opened struct {
 		file disk.File
@@ -28,8 +28,8 @@ func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	}
 }
 
-// Until returns a reader of in whose reads end with ctx's cause when ctx ends. It is not safe for concurrent use. A read
-// of in that never returns keeps a goroutine and 64 KiB.
+// Until returns a reader of in whose reads end with ctx's cause when ctx ends. It is not safe for concurrent use. A
+// read of in that never returns leaks a goroutine and 64 KiB.
 func Until(ctx context.Context, in io.Reader) io.Reader {
 	return &until{ctx: ctx, in: in, done: make(chan chunk, 1), buffer: make([]byte, 64<<10)}
 }
@@ -39,7 +39,7 @@ type until struct {
 	in     io.Reader
 	done   chan chunk
 	buffer []byte
-	rest   chunk // rest is what was read and not yet handed out.
+	rest   chunk // read, but not yet returned
 }
 
 type chunk struct {
@@ -48,7 +48,7 @@ type chunk struct {
 }
 
 func (u *until) Read(b []byte) (int, error) {
-	if err := context.Cause(u.ctx); err != nil { // before data, so that a source that always has some ends, too
+	if err := context.Cause(u.ctx); err != nil { // before data, so that ctx also ends an endless source
 		return 0, err
 	}
 	if len(u.rest.data) == 0 && u.rest.err == nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Version 1 is what cniscope wrote before its first release. Everything about it is in this file, which
-// only decodeBody uses: both can be deleted once nobody has such a recording.
+// Version 1 is the format before the first release. This file, used only by decodeBody, can be deleted with it.
 
-// decode1 reads the body of an event of version 1 into one of today, in place of json.Unmarshal.
+// decode1 reads a version 1 body into a current one, instead of json.Unmarshal.
 func decode1(raw []byte, body any) error {
 	switch b := body.(type) {
 	case *event.Request:
@@ -35,8 +34,8 @@ func decode1(raw []byte, body any) error {
 	return json.Unmarshal(raw, body)
 }
 
-// state1 is the state of a process whose first thread waits in that function of the kernel, if that is also
-// true of all others: a signal stops a process as a whole, and a cgroup's freezer all that is in it.
+// state1 derives a process's state from the kernel function of its first thread. Signals stop a process as a whole,
+// and a freezer a whole cgroup, so it holds for all threads.
 func state1(channel string) event.AgentState {
 	switch channel {
 	case "do_signal_stop":
@@ -63,7 +62,7 @@ func request1(raw []byte, r *event.Request) error {
 	return nil
 }
 
-// objects1 has the object of each message by the end of its name, behind the verb.
+// objects1 has the object of a message, by the part of its name after the verb.
 var objects1 = map[string]event.Object{
 	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
 	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
@@ -99,7 +98,7 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	return object, event.VerbChange
 }
 
-// named1 does so for names such as "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
+// named1 derives them from names such as "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{
@@ -111,7 +110,7 @@ func named1(r *event.Request) (event.Object, event.Verb) {
 		case !has || object == "":
 			continue
 		case object == event.ObjectLink && verb == event.VerbAdd && !r.Exclusive && r.Interface.Kind == "":
-			verb = event.VerbChange // of one that is there
+			verb = event.VerbChange // of an existing link
 		}
 		return object, verb
 	}

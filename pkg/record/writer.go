@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Writer writes a recording, in the order of its calls. It is not safe for concurrent use.
+// Writer writes a recording. It is not safe for concurrent use.
 type Writer struct {
 	out  *bufio.Writer
 	gzip *gzip.Writer // nil if not compressed
@@ -28,8 +28,7 @@ type Writer struct {
 	json *json.Encoder // into line
 }
 
-// NewWriter begins a recording on w, and sets the header's Format and Version. It buffers: see Flush and
-// Close.
+// NewWriter begins a recording on w, and sets the header's Format and Version. It buffers: see Flush and Close.
 func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	r := &Writer{out: bufio.NewWriterSize(w, 64<<10)}
 	r.json = json.NewEncoder(&r.line)
@@ -41,9 +40,9 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	return r, r.end()
 }
 
-// Create begins a recording in a new file that only its owner may read, gzipped if its name ends in
-// ".gz". If the file exists, it fails with fs.ErrExist; with overwrite it replaces a regular file, once the
-// beginning of the new one is on the disk. It never follows symbolic links.
+// Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". If the file exists, it
+// fails with fs.ErrExist. With overwrite it replaces a regular file, once the start of the new one is on the disk. It
+// never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }
@@ -56,13 +55,13 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 	if err := spare(on, path); err != nil {
 		return nil, err
 	}
-	if runtime.GOOS == "windows" { // it renames no open file
+	if runtime.GOOS == "windows" { // it cannot rename an open file
 		if err := remove(on, path); err != nil {
 			return nil, err
 		}
 		return begin(on, path, compressed, header)
 	}
-	// Nobody else gives a file that name: one that is there was left by a kill.
+	// An existing file of this name was left by a kill: no other program uses the name.
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".next")
 	if err := errors.Join(spare(on, next), remove(on, next)); err != nil {
 		return nil, err
@@ -80,10 +79,9 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 	return w, nil
 }
 
-// begin begins a recording in a file that is not there yet.
+// begin begins a recording in a file that must not exist.
 func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, error) {
-	// With O_CREATE|O_EXCL the last component is never followed (open(2)), and
-	// nobody can hold a file open that did not exist before.
+	// With O_CREATE|O_EXCL the last component is never followed (open(2)), and no process can have the new file open.
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
@@ -105,7 +103,7 @@ func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, er
 	return w, nil
 }
 
-// spare fails if anything but a regular file has that name: a device, a pipe, a link.
+// spare fails if the name belongs to anything but a regular file: a device, a pipe, a link.
 func spare(on disk.FS, path string) error {
 	info, err := on.Lstat(path)
 	switch {
@@ -127,8 +125,8 @@ func remove(on disk.FS, path string) error {
 	return nil
 }
 
-// Write appends an event. It fails with ErrTooLong, and writes nothing, if the event is longer than
-// MaxLine: the recording can go on. Any other error is final.
+// Write appends an event. If the event is longer than MaxLine, it fails with ErrTooLong and writes nothing, and the
+// recording may continue. Any other error is final.
 func (w *Writer) Write(e event.Event) error {
 	kind := event.Kind(e.Body)
 	if kind == "" {
@@ -159,7 +157,7 @@ func (w *Writer) end() error {
 	return err
 }
 
-// Flush writes what is buffered, so that a reader sees all events so far.
+// Flush writes the buffer, so that a reader sees all events so far.
 func (w *Writer) Flush() error {
 	if err := w.out.Flush(); err != nil {
 		return fmt.Errorf("write the recording: %w", err)
@@ -172,8 +170,7 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Close flushes and ends the recording, and closes the file if Create opened it: its bytes are on the disk when
-// Close returns without an error.
+// Close flushes and ends the recording. If Create opened the file, Close syncs and closes it.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	if w.gzip != nil {

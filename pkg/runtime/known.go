@@ -9,30 +9,29 @@ import (
 	"strings"
 )
 
-// Known is a container runtime as one distribution has it.
+// Known is a container runtime as one distribution packages it.
 type Known struct {
-	Name   string // what CRI's Version calls it
-	Unit   string // of systemd
-	Socket string
-	// programs are where it is installed.
+	Name     string // the runtime's name in CRI's Version
+	Unit     string // of systemd
+	Socket   string
 	programs []string
 }
 
-// Containerd is what CRI's Version calls containerd, CRIO what it calls CRI-O and Docker what it calls cri-dockerd.
+// Names of containerd, CRI-O and cri-dockerd in CRI's Version.
 const (
 	Containerd = "containerd"
 	CRIO       = "cri-o"
 	Docker     = "docker"
 )
 
-// known are the runtimes' sockets, in the order in which they are looked for.
+// known lists the runtimes in the order of the search.
 func known() []Known {
 	if goruntime.GOOS == "windows" {
 		return []Known{{Containerd, "containerd", DefaultAddress, []string{filepath.Join(os.Getenv("ProgramFiles"), `containerd\bin\containerd.exe`)}}}
 	}
 	return []Known{
 		{Containerd, "containerd", DefaultAddress, in("/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin")("containerd")},
-		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock", in("/usr/local/bin", "/opt/bin", "/usr/bin")("k3s", "rke2")}, // RKE2's, too
+		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock", in("/usr/local/bin", "/opt/bin", "/usr/bin")("k3s", "rke2")}, // also RKE2's
 		{CRIO, "crio", "/run/crio/crio.sock", in("/usr/local/bin", "/usr/bin")("crio")},
 		{Docker, "cri-docker", "/run/cri-dockerd.sock", in("/usr/local/bin", "/usr/bin")("cri-dockerd")},
 		{Containerd, "k0sworker", "/run/k0s/containerd.sock", in("/usr/local/bin", "/usr/bin")("k0s")},
@@ -51,8 +50,8 @@ func in(dirs ...string) func(names ...string) []string {
 	}
 }
 
-// Present returns the runtimes whose sockets are there, in the order in which they are looked for. path is
-// where a path of the node's is found.
+// Present returns the runtimes whose sockets exist, in the order of the search. path maps a path of the node to where
+// it is mounted.
 func Present(path func(string) string) (all []Known) {
 	for _, k := range known() {
 		if there(path(k.Socket)) {
@@ -62,7 +61,7 @@ func Present(path func(string) string) (all []Known) {
 	return all
 }
 
-// Installed returns those whose program is there.
+// Installed returns the runtimes whose program exists.
 func Installed(path func(string) string) (all []Known) {
 	for _, k := range known() {
 		if slices.ContainsFunc(k.programs, func(p string) bool { return there(path(p)) }) {
@@ -72,7 +71,7 @@ func Installed(path func(string) string) (all []Known) {
 	return all
 }
 
-// Sockets are where runtimes are looked for.
+// Sockets returns the known sockets.
 func Sockets() (all []string) {
 	for _, k := range known() {
 		all = append(all, k.Socket)
@@ -85,8 +84,8 @@ func there(path string) bool {
 	return err == nil
 }
 
-// Find returns the runtime's socket: address, if that is another one than containerd's default or is there;
-// else the first of the known ones that is there, and address if none is.
+// Find returns the runtime's socket: address, if it is not containerd's default or exists; else the first existing
+// known one, or address if there is none.
 func Find(address string) string {
 	address = cmp.Or(address, DefaultAddress)
 	if address != DefaultAddress {
@@ -98,7 +97,7 @@ func Find(address string) string {
 	return address
 }
 
-// At guesses by its socket which runtime it is that does not answer.
+// At guesses the runtime of an unresponsive socket from its path.
 func At(address string) Known {
 	address = strings.TrimPrefix(strings.TrimPrefix(address, "unix://"), "/var")
 	for _, k := range known() {

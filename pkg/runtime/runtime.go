@@ -1,11 +1,8 @@
-// Package runtime is the source of what runs the pods: the runtime's name and version, as NRI
-// tells them at each registration, and as the runtime itself answers when cniscope starts
-// and now and then.
+// Package runtime is the source of the container runtime's name and version: NRI delivers them at each registration,
+// and the runtime answers queries at the start and from time to time.
 //
-// It asks and never changes anything; no pod waits for it. Where NRI has told, nothing
-// is missing if containerd's socket cannot be reached, so that a container needs no
-// access to it. Where neither is to be had, only the version is missing: that is said
-// once.
+// It never changes anything, and no pod waits for it. With NRI it needs no access to containerd's socket, so a
+// container need not mount it. If neither answers, it reports once that the version is missing.
 package runtime
 
 import (
@@ -34,24 +31,22 @@ import (
 const (
 	// DefaultAddress is containerd's socket (a pipe on Windows).
 	DefaultAddress = defaults.DefaultAddress
-	// DefaultInterval is how often is asked when nothing happens: a runtime without
-	// NRI is upgraded unnoticed, but rarely.
+	// DefaultInterval is the polling interval: an upgrade of a runtime without NRI is noticed this late, but is rare.
 	DefaultInterval = 30 * time.Second
-	// patience is how many failures in a row are a loss. A restart takes a moment,
-	// and containerd connects its NRI plugins before it answers anybody else.
+	// patience is the number of consecutive failures that make the feature unavailable. A restart is short, but
+	// containerd connects its NRI plugins before it answers other clients.
 	patience = 2
-	// answer is how long one question may take.
-	answer = 5 * time.Second
-	// feature is what is done without where nobody says the version.
+	// answer is the timeout of one query.
+	answer  = 5 * time.Second
 	feature = "runtime version"
 )
 
-// Options are what a Source is made of. All may be left empty.
+// Options are the parameters of a Source. All may be empty.
 type Options struct {
 	// Address is the path of containerd's socket.
 	Address  string
 	Interval time.Duration
-	// Anchors are told who serves it, whether it is containerd or not.
+	// Anchors receives the process that serves the socket, whether it is containerd or not.
 	Anchors *anchor.Set
 	Log     *slog.Logger
 }
@@ -62,7 +57,7 @@ type Source struct {
 	told    chan event.Runtime
 }
 
-// New makes a source; it asks nothing yet.
+// New returns a source, which Run starts.
 func New(o Options) *Source {
 	o.Address = cmp.Or(o.Address, DefaultAddress)
 	o.Interval = cmp.Or(max(o.Interval, 0), DefaultInterval)
@@ -71,31 +66,29 @@ func New(o Options) *Source {
 	return &Source{options: o, told: make(chan event.Runtime, 1)}
 }
 
-// Tell takes what NRI says of the runtime. It never blocks and is safe for concurrent
-// use.
+// Tell delivers NRI's name and version of the runtime. It never blocks and is safe for concurrent use.
 func (s *Source) Tell(name, version string) {
 	if version == "" {
 		return
 	}
 	select {
-	case <-s.told: // what was said before does not count any more
+	case <-s.told: // drop the older value
 	default:
 	}
 	select {
 	case s.told <- event.Runtime{Name: name, Version: version}:
-	default: // another registration was faster, and says the same
+	default: // a concurrent registration delivered the same
 	}
 }
 
-// Name is "runtime".
+// Name returns "runtime".
 func (*Source) Name() string { return "runtime" }
 
-// Stats names the features that may be missing; nothing is counted.
+// Stats returns the feature that may be unavailable; there are no counters.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run asks until ctx is done, and returns nil then. The sink is told the version
-// when it is known first and when it has changed, and, once, that nobody says it or
-// somebody does again.
+// Run polls until ctx ends, and returns nil. The sink gets the version at first and after each change, and, once,
+// that it is unavailable or available again.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	var known event.Runtime
 	failures, missing, told := 0, false, false
@@ -137,8 +130,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// delay is the time to the next question: the interval give or take a tenth, and
-// less after the first failures.
+// delay returns the time to the next query: the interval ±10 %, and less after the first failures.
 func delay(interval time.Duration, failures int, random float64) time.Duration {
 	if failures > 0 && failures < 16 {
 		interval = min(interval, time.Second<<(failures-1))
@@ -146,7 +138,7 @@ func delay(interval time.Duration, failures int, random float64) time.Duration {
 	return time.Duration(float64(interval) * (0.9 + random/5))
 }
 
-// ask asks whoever serves the runtime's address, but a stranger. That nobody serves it is said with the version.
+// ask queries the process that serves the runtime's address, unless it is a stranger.
 func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
 	if err := s.options.Anchors.Ask(ctx, s.options.Address); errors.Is(err, anchor.ErrStranger) {
 		return event.Runtime{}, err
@@ -154,14 +146,13 @@ func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
 	return Ask(ctx, s.options.Address)
 }
 
-// Ask asks the runtime at address for its name and version: containerd by its own interface, which
-// answers without CRI, others by CRI's. It opens a connection for this question: to keep one open would
-// only have gRPC try again and again in the background while there is nobody. It takes 5 s at most.
+// Ask queries the runtime at address for its name and version: containerd by its own API, which answers without CRI,
+// others by CRI. It opens a connection for each query, since gRPC would keep retrying an open one in the background.
+// Its timeout is 5 s.
 func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
-	// The dialer waits for a socket that is not there, looking every 10 ms
-	// (containerd pkg/dialer), instead of saying so.
+	// The dialer would wait for a missing socket, polling every 10 ms (containerd pkg/dialer).
 	if _, err := os.Stat(address); errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
@@ -193,5 +184,5 @@ func remedy(err error, address string) string {
 	return fmt.Sprintf("%s at %s does not answer: %s; %s", name, address, said(err), without)
 }
 
-// said returns what may leave of an error: parts of it are the runtime's.
+// said redacts and bounds an error, parts of which come from the runtime.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), text.Bound) }

@@ -8,25 +8,24 @@ import (
 )
 
 const (
-	// waiting is how many events may wait for whoever takes them. It bounds memory, not what is
-	// observed: behind it each source has a queue of its own that counts what it drops.
+	// waiting bounds the events in memory. Each source has its own queue in front of it, which counts drops.
 	waiting = 4096
-	// together is how many are taken at once, if there are as many.
+	// together is the batch size.
 	together = 256
-	// within is when an event is taken at the latest, from one tick to the next: to wake whoever takes them for
-	// each by itself costs more than most take.
+	// within is the longest delay of an event, from one tick to the next: waking the consumer for each event costs
+	// more than processing most of them.
 	within = 50 * time.Millisecond
 )
 
-// handover is where the events of all sources wait, in the order in which they came, to be taken together.
+// handover is the queue of all sources' events, which are consumed in batches.
 type handover struct {
 	wake chan struct{} // there are events to be taken
 
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // of the fields below
 	room   sync.Cond  // for another event
 	events []event.Event
-	taken  []event.Event // what was taken last: its room is used again
-	late   *time.Timer   // wakes for events that nothing hurries
+	taken  []event.Event // the last batch, whose memory is reused
+	late   *time.Timer   // wakes for events that are not urgent
 }
 
 func newHandover() *handover {
@@ -53,7 +52,7 @@ func (h *handover) put(e event.Event) {
 	}
 }
 
-// hurry has what waits be taken.
+// hurry wakes the consumer.
 func (h *handover) hurry() {
 	select {
 	case h.wake <- struct{}{}:
@@ -61,16 +60,16 @@ func (h *handover) hurry() {
 	}
 }
 
-// handOn hands on all that waits, and keeps nothing of it.
+// handOn passes all waiting events on.
 func (h *handover) handOn(take event.Sink) {
 	events := h.take()
 	for _, e := range events {
 		take(e)
 	}
-	clear(events) // what they refer to is theirs who took them
+	clear(events) // drop the references
 }
 
-// take returns all that waits, which is valid until it is called again.
+// take returns all waiting events, valid until the next call.
 func (h *handover) take() []event.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +79,7 @@ func (h *handover) take() []event.Event {
 	return h.taken
 }
 
-// hurries reports whether an event waits for no other: what others wait for, and plugins, which are looked at while they run.
+// hurries reports whether an event is urgent: a tick, or a plugin, which must be examined while it runs.
 func hurries(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Tick:

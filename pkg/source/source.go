@@ -1,25 +1,19 @@
-// Package source says what a source of events is, runs the sources of a node side by side
-// and brings their events into one stream, which one goroutine reads.
+// Package source defines sources of events, runs the sources of a node concurrently and merges their events into one
+// stream, which one goroutine reads.
 //
-// A new source is a package of its own and one line in plugin/cniscope/observe.go. It is
-// admitted if it keeps these rules:
+// A new source is a package of its own and one line in plugin/cniscope/observe.go. Its rules:
 //
-//   - Making it starts nothing and opens nothing. Run does, once, and undoes all of it before it
-//     returns.
-//   - Run ends soon after its context: what it had observed by then is delivered first. It may
-//     not rely on being called at all.
-//   - What it cannot have on this machine it does without, and says so by event.Degraded, once,
-//     and again when it is back. An error of Run ends cniscope: it is for a source without which
-//     nothing is observed.
-//   - Nobody whom it observes waits for it. The sink may block, so events are taken to it from a
-//     bounded queue; what finds no place there is counted and reported as event.Lost under the
-//     source's name.
-//   - It speaks pkg/event only. Raw bytes end in the source: strings are bounded and cleaned
-//     (pkg/text), secrets do not leave, times are of the monotonic clock (pkg/clock).
-//   - At most one source of a node sends ticks: a tick promises that every process event before it
-//     has been delivered.
-//   - It knows the packages of no destination and nothing of what becomes of its events; a lint
-//     rule (.golangci.yml, depguard) keeps it so.
+//   - Its constructor starts and opens nothing. Run does, once, and undoes all of it before it returns.
+//   - Run returns soon after its context ends, and first delivers all observed events. It may never be called.
+//   - If a feature is unavailable on this machine, the source continues without it, and reports event.Degraded once,
+//     and again when the feature is back. An error of Run stops cniscope: only for a source without which nothing is
+//     observed.
+//   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are counted and
+//     reported as event.Lost under the source's name.
+//   - It delivers only pkg/event. Raw bytes end in the source: strings are bounded and cleaned (pkg/text), secrets do
+//     not leave, times are of the monotonic clock (pkg/clock).
+//   - At most one source of a node sends ticks: a tick promises that every earlier process event was delivered.
+//   - It imports no package of a consumer; a lint rule (.golangci.yml, depguard) enforces that.
 package source
 
 import (
@@ -39,40 +33,38 @@ import (
 	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Source is where events come from. The package's documentation has its rules.
+// Source is a source of events. The package's documentation has its rules.
 type Source interface {
-	// Name is what event.Lost, the log and the metrics call it: a word or two, and always the same.
+	// Name is its constant name in event.Lost, the log and the metrics: one or two words.
 	Name() string
 	// Run delivers events to sink until ctx ends. It is called at most once.
 	Run(ctx context.Context, sink event.Sink) error
-	// Stats says how it is doing. It may be called at any time, from any goroutine, and waits for nobody.
+	// Stats returns the current state. It is safe for concurrent use at any time, and does not wait.
 	Stats() Stats
 }
 
-// Stats is how a source is doing.
+// Stats is the state of a source.
 type Stats struct {
-	// State says it in a word or two to people: "attached", "registered"; empty where there is
-	// nothing to be said.
+	// State is one or two words for people: "attached", "registered"; may be empty.
 	State string
-	// Unready is set while nothing can be observed because of this source: /readyz says so.
+	// Unready is true while this source prevents any observation; /readyz reports it.
 	Unready bool
-	// Features are what it may have to do without (event.Degraded.Feature), and Losses why it
-	// may lose events (event.Lost.Reason): metrics begin with all of them.
+	// Features may be unavailable (event.Degraded.Feature), and Losses are reasons of lost events
+	// (event.Lost.Reason): metrics begin with all of them.
 	Features, Losses []string
-	// Missed is how often a part of it did not run when it should have. Of what it would have seen nothing is known, so
-	// that no event tells of it.
+	// Missed counts failed runs of a part of the source. It could not see what it missed, so no event reports it.
 	Missed   uint64
-	Readings []meter.Reading // Readings are what it counts.
+	Readings []meter.Reading
 }
 
-// Now returns an event of this moment.
+// Now returns an event with the current time.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
-// Merge runs the sources until ctx ends or one of them fails, and hands their events, one after another, to
-// take. When it returns, everything that the sources delivered has been taken.
+// Merge runs the sources until ctx ends or one of them fails, and passes their events to take, one at a time. It
+// returns after all delivered events were taken.
 //
-// A source that has not ended within patience of being told to is named in the log and in
-// the error, and left behind: nobody takes what it still delivers.
+// The log and the error name a source that does not return within patience after ctx ends; its later events are
+// dropped.
 func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take event.Sink, sources ...Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,7 +97,7 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	events.handOn(take)
 	var err error
 	select {
-	case err = <-failed: // the first; the others ended because of it
+	case err = <-failed: // the first error, which made the other sources return
 	default:
 	}
 	for len(ends) > 0 {
@@ -118,13 +110,13 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	return err
 }
 
-// Started is a source that runs already: its first events wait until Run takes them.
+// Started is a source that already runs: its first events wait until Run takes them.
 type Started struct {
 	Source
 	events chan event.Event
 	end    context.CancelFunc
 	ended  chan struct{}
-	err    error       // once ended
+	err    error       // valid after ended
 	taken  atomic.Bool // Run was called
 }
 
@@ -141,8 +133,8 @@ func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 	return started
 }
 
-// Run delivers what the source has to say. It returns when the source has ended, which
-// ctx brings about, and the context given to Start.
+// Run delivers the events of the source. It returns when the source has returned, which the end of either context
+// causes.
 func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 	defer context.AfterFunc(ctx, s.end)()
 	s.taken.Store(true)
@@ -152,7 +144,7 @@ func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 	return s.err
 }
 
-// Close ends the source and waits until it has ended. What nobody came to take by Run is dropped.
+// Close ends the source and waits until it returned. It drops the events that Run did not take.
 func (s *Started) Close() {
 	s.end()
 	if !s.taken.Load() {
@@ -163,8 +155,7 @@ func (s *Started) Close() {
 	<-s.ended
 }
 
-// guarded turns a panic into an error: the other sources are told to end, and what was
-// observed is still exported.
+// guarded turns a panic into an error: the other sources end, and the observed events are still exported.
 func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -1,7 +1,6 @@
-// Package text makes foreign text safe to keep and to print: bounded, valid UTF-8, without
-// control characters. Names of executables, arguments, labels and exit messages are chosen by
-// whoever runs on the node; none of them may reach a terminal, a log or a backend as it came.
-// Durations are rounded here, too, to what a person reads.
+// Package text makes foreign text safe to store and print: bounded, valid UTF-8, without control characters. Any
+// program on the node can choose names of executables, arguments, labels and exit messages; none may reach a
+// terminal, a log or a backend unchanged. It also rounds durations for people.
 package text
 
 import (
@@ -13,11 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Bound is the length, in bytes, that a piece of foreign text is cut to where nothing else is said of it.
+// Bound is the default limit of foreign text, in bytes.
 const Bound = 256
 
-// Clean returns s with everything that is not printable escaped (\n, \x1b,
-// \u202e) and cut to at most limit bytes, the cut marked by "…".
+// Clean returns s with unprintable characters escaped (\n, \x1b, \u202e), cut to limit bytes with a final "…".
 func Clean(s string, limit int) string {
 	if len(s) <= limit && plain(s) {
 		return s
@@ -56,7 +54,7 @@ func Clean(s string, limit int) string {
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {
-			// Of what is no printable ASCII, only whole runes can be looked at.
+			// Unprintable runes beyond ASCII need a check of whole runes.
 			return c >= utf8.RuneSelf && utf8.ValidString(s[i:]) && !strings.ContainsFunc(s[i:], unprintable)
 		}
 	}
@@ -78,8 +76,7 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// ExitCode is an exit code as people write it. From 0x40000000 on its bits tell what happened, so it is in
-// hexadecimal there.
+// ExitCode formats an exit code: from 0x40000000 on in hexadecimal, since it consists of bit fields there.
 func ExitCode(code uint32) string {
 	if code >= 0x40000000 {
 		return fmt.Sprintf("0x%08x", code)
@@ -87,17 +84,15 @@ func ExitCode(code uint32) string {
 	return strconv.FormatUint(uint64(code), 10)
 }
 
-// NamesMax is how many distinct names of one kind a node gives out: whoever runs on it
-// chooses the names of executables, and backends keep every span name and every label
-// value for good. A busy node runs some dozens.
+// NamesMax is the number of distinct names of one kind per node: any program chooses its executables' names, and
+// backends store every span name and label value permanently. A busy node runs a few dozen.
 const NamesMax = 200
 
-// Names lets a bounded number of distinct names through, first come, first served. The zero value lets
-// NamesMax through. It is not safe for concurrent use.
+// Names passes a bounded number of distinct names, first come, first served. The zero value passes NamesMax. It is
+// not safe for concurrent use.
 type Names struct{ seen map[string]bool }
 
-// Limit returns name, or instead where name is one too many, or is empty, or holds what
-// must be escaped to be printed.
+// Limit returns name, or instead if name exceeds the limit, is empty, or needs escaping.
 func (n *Names) Limit(name, instead string) string {
 	if n.seen[name] {
 		return name
