@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// found are the attributes for the states of an agent, those first that say most of why it does not answer.
+// found lists the attributes of an agent's states, the most telling first.
 func found() []foundState {
 	return []foundState{
 		{event.AgentStopped, attr.AgentStoppedMS},
@@ -46,7 +46,8 @@ func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.AgentWaitsIn(in), attr.AgentKilled(work.Killed))...)
 }
 
-// aboutPeer is the agent called. The semantic conventions take a unix socket's path for its address.
+// aboutPeer returns the attributes of the called agent. The semantic conventions use a unix socket's path as its
+// address.
 func aboutPeer(c *model.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {

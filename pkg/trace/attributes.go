@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// identity is on the resource of an operation's spans: whose they are, and what NRI reported of that pod.
+// identity returns the resource attributes of an operation: the pod, as far as NRI reported it.
 func identity(op *model.Operation) []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.K8SNamespaceName(op.Pod.Namespace),
@@ -28,7 +28,7 @@ func identity(op *model.Operation) []attribute.KeyValue {
 		return kvs
 	}
 	if len(op.Sandbox.IPs) > 0 {
-		// A scalar, because people search for it; a second address goes beside it.
+		// A scalar, because people search for it; a second address is an attribute of its own.
 		kvs = append(kvs, semconv.K8SPodIP(op.Sandbox.IPs[0]))
 	}
 	if len(op.Sandbox.IPs) > 1 {
@@ -42,10 +42,10 @@ func identity(op *model.Operation) []attribute.KeyValue {
 	return kvs
 }
 
-// ownLabels is what containerd's own labels begin with, which it hands to NRI among the pod's.
+// ownLabels is the prefix of containerd's own labels, which NRI delivers among the pod's.
 const ownLabels = "io.cri-containerd."
 
-// aboutSandbox is what became of the sandbox. It is on the operation, or where that has no span, on its calls.
+// aboutSandbox returns the outcome of the sandbox. It is on the operation, or on its calls if that has no span.
 func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -101,7 +101,7 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))...)
 }
 
-// aboutLoss is on a call of which not everything was observed.
+// aboutLoss is on a call that was not observed completely.
 func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	if len(op.Partial) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	)
 }
 
-// aboutProcess is on runs and commands: what was executed, and how it ended.
+// aboutProcess is on plugin runs and commands: the executed file and the exit.
 func aboutProcess(im *model.Image) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{
 		semconv.ProcessCommand(im.Name),
@@ -149,25 +149,25 @@ func aboutProcess(im *model.Image) []attribute.KeyValue {
 	)...)
 }
 
-// aboutRun is on a run and on everything below it.
+// aboutRun is on a plugin run and on everything below it.
 func aboutRun(run *model.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
 }
 
-// errorType is a word of few: an exit code, a signal, or what else failed the call.
+// errorType has few values: an exit code, a signal, or another failure.
 func errorType(im *model.Image) string {
 	switch {
 	case im == nil:
 		return "never run"
 	case im.Signal != "":
 		return im.Signal
-	case im.Code == 0: // by what it wrote, which is no answer
+	case im.Code == 0: // its output is no valid result
 		return "invalid result"
 	}
 	return text.ExitCode(im.Code)
 }
 
-// aboutActivity tallies what runs, commands and agents did, including what is too short for a span.
+// aboutActivity sums up the activity of runs, commands and agents, including what is too short for a span.
 func aboutActivity(im *model.Image) (kvs []attribute.KeyValue) {
 	changes, queries := im.Tallies[model.FactChange], im.Tallies[model.FactQuery]
 	tally := func(t model.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
@@ -231,7 +231,6 @@ func aboutConfiguration(run *model.Run) []attribute.KeyValue {
 	)
 }
 
-// aboutResult is what a run wrote.
 func aboutResult(run *model.Run) []attribute.KeyValue {
 	r := run.Result
 	if r == nil {
@@ -261,7 +260,7 @@ func aboutConcurrency(call *model.Call) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// after is how long after the end of its ADD a pod had its first connection.
+// after is the time from the end of a pod's ADD to its first connection.
 func after(end, at int64) attribute.KeyValue {
 	return attr.FirstConnectionMS(time.Duration(max(0, at-end)))
 }
@@ -270,7 +269,7 @@ func ends(local, remote string) []attribute.KeyValue {
 	return nonZero(semconv.NetworkLocalAddress(local), semconv.NetworkPeerAddress(remote))
 }
 
-// aboutAttribution is the evidence that an agent did it for this call; none if the plugin did.
+// aboutAttribution is the evidence that an agent worked for this call; none for the plugin's own work.
 func aboutAttribution(a *model.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil

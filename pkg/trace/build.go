@@ -1,5 +1,5 @@
-// Package trace maps judged operations to OTLP spans: names, attributes, parents. It
-// is pure: the same operation gives the same spans, byte for byte, ids included.
+// Package trace maps judged operations to OTLP spans: names, attributes, parents. It is pure: the same operation
+// gives the same spans, byte for byte, ids included.
 package trace
 
 import (
@@ -21,7 +21,7 @@ func (b *Builder) Build(op *model.Operation, j *judge.Judgement) Trace {
 	return w.finish(op.Runtime)
 }
 
-// place finds a call's parent: the recorded span that its environment names, else the operation's root span.
+// place returns a call's parent: the recorded span of its environment, else the operation's root span.
 func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
 		return where, nil
@@ -43,7 +43,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	if w.op.Kind == model.Other {
 		name = "pod network check"
 	}
-	start := w.op.Start // of the run that was told first: another CPU's may have begun before it
+	start := w.op.Start // the first reported run; another CPU's may have begun before it
 	for _, call := range w.op.Calls {
 		start = min(start, call.Start)
 	}
@@ -88,7 +88,7 @@ func (w *writer) call(call *model.Call) {
 		w.slow(s, verdict.Slow, call.End)
 	}
 	if verdict.Failure != "" {
-		add(s, attr.Failed(true)) // backends differ in how a status is searched
+		add(s, attr.Failed(true)) // backends differ in how they search a status
 		fail(s, verdict.Failure, errorType(verdict.Failed))
 		if verdict.Failed != nil {
 			add(s, aboutError(verdict.Failed.Run)...)
@@ -105,16 +105,16 @@ func (w *writer) call(call *model.Call) {
 	}
 }
 
-// hungLink links a call that is over to the mark that it hung.
+// hungLink links a finished call to the mark of its hang.
 func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 	trace := where.trace
-	if call.Told { // nobody knew that yet when it hung
+	if call.Told { // unknown when the call hung
 		trace = w.own
 	}
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")
 }
 
-// before links to the operations that this one follows: a teardown's setup, the previous attempt.
+// before links to the preceding operations: a teardown's setup, the previous attempt.
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))

@@ -18,13 +18,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Fold returns the spans of an operation in a form that costs less, and leaves those that it is given as they
-// are. A series of equal commands below one span becomes one span with their number, sum, exit codes, and the
-// longest of them. A slow or failed command, and one of which not everything is known, keeps its own span, and so
-// does what is above it. In an ordinary call, in which there is no such thing, requests and waits are left out, too:
-// their process has the sums of them (brief).
+// Fold returns the spans of an operation in a cheaper form, and leaves its argument unchanged. A series of equal
+// commands below one span becomes one span with their number, sum, exit codes, and the longest of them. A slow or
+// failed command, and one that was not observed completely, has its own span, and so have its parents. In an ordinary
+// call, requests and waits are also omitted, since their process has the sums (brief).
 //
-// It is pure, and the order in which spans come does not matter. Judging is over when it runs.
+// It is pure, runs after judging, and does not depend on the order of the spans.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
@@ -62,13 +61,13 @@ type branch struct {
 	kind     string
 	parent   *branch
 	children []*branch
-	place    int // among all
+	place    int // index among all spans
 	gone     bool
-	copied   bool // the span is no longer the one that was given
-	quick    bool // see quick
+	copied   bool // Span is a copy of the given one
+	quick    bool // see look
 }
 
-// branches are the spans as trees, in the order given.
+// branches returns the spans as trees, in the given order.
 func branches(spans []*tracepb.Span) []*branch {
 	all, byID := make([]*branch, len(spans)), make(map[string]*branch, len(spans))
 	for i, s := range spans {
@@ -90,7 +89,7 @@ func branches(spans []*tracepb.Span) []*branch {
 	return all
 }
 
-// look finds out, from the leaves upwards, what may be folded.
+// look sets, from the leaves upward, which spans may be folded.
 func (b *branch) look() {
 	b.quick = !b.remarkable()
 	for _, child := range b.children {
@@ -99,12 +98,12 @@ func (b *branch) look() {
 	}
 	switch b.kind {
 	case attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindSysctl, attr.KindLock, attr.KindWait:
-	default: // an agent, a plugin, a mount, IPv6's duplicate address detection: nobody has dozens of those
+	default: // an agent, a plugin, a mount, IPv6 duplicate address detection: there are never dozens
 		b.quick = false
 	}
 }
 
-// remarkable reports whether a span was slow or failed, or not everything is known of it.
+// remarkable reports whether a span was slow, failed, or not observed completely.
 func (b *branch) remarkable() bool {
 	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.value(attr.FoldedCountKey) != nil {
 		return true
@@ -130,7 +129,7 @@ func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue {
 	return nil
 }
 
-// earlier orders spans by time, whatever the order in which they came.
+// earlier orders spans by time, independent of their arrival.
 func earlier(a, b *branch) int {
 	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), strings.Compare(string(a.SpanId), string(b.SpanId)))
 }
@@ -164,7 +163,7 @@ func series(parent []byte, children []*branch) {
 				}
 			}
 		}
-		// At the first one's place: parents come before children.
+		// At the place of the first one: parents come before children.
 		first := slices.MinFunc(group, func(a, b *branch) int { return cmp.Compare(a.place, b.place) })
 		first.Span, first.gone, first.copied, first.children = one, false, true, below
 		for _, child := range below {
@@ -175,7 +174,7 @@ func series(parent []byte, children []*branch) {
 	}
 }
 
-// drop removes a branch whose time and number are in its command's attributes.
+// drop removes a branch that its command's attributes sum up.
 func (b *branch) drop() {
 	b.gone = true
 	for _, child := range b.children {
@@ -183,7 +182,7 @@ func (b *branch) drop() {
 	}
 }
 
-// own is the span as one that may be changed.
+// own returns the span as one that may be changed.
 func (b *branch) own() *tracepb.Span {
 	if b.copied {
 		return b.Span
@@ -197,7 +196,7 @@ func (b *branch) own() *tracepb.Span {
 	return b.Span
 }
 
-// equality is the same for commands of one series: what was run, and by what evidence for whom.
+// equality is equal for commands of one series: the same program, attributed by the same evidence.
 func (b *branch) equality() string {
 	key := b.Name
 	for _, k := range []attribute.Key{
@@ -213,7 +212,7 @@ func (b *branch) equality() string {
 	return key
 }
 
-// merged is the one span of commands that are sorted by time. What all of them say it says, too.
+// merged returns the one span of commands that are sorted by time, with their common attributes.
 func merged(group []*branch, parent []byte) *tracepb.Span {
 	first, worst := group[0], group[0]
 	end, total := first.EndTimeUnixNano, time.Duration(0)
@@ -240,7 +239,7 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
 
-// common are the attributes that all of a series have alike, but for those that are each one's own.
+// common returns the attributes that are equal in the whole series, except those of individual processes.
 func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	leave := map[string]bool{}
 	for _, key := range slices.Concat(summed(), []attribute.Key{
@@ -259,7 +258,6 @@ func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	return kvs
 }
 
-// alike reports whether two attributes have the same value.
 func alike(a, b *commonpb.AnyValue) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -270,7 +268,7 @@ func alike(a, b *commonpb.AnyValue) bool {
 		slices.EqualFunc(a.GetArrayValue().GetValues(), b.GetArrayValue().GetValues(), alike)
 }
 
-// summed are the attributes of a command that are a number or a time of it.
+// summed are the attributes of a command that are counts or durations.
 func summed() []attribute.Key {
 	return []attribute.Key{
 		attr.CPUMSKey, attr.RunDelayMSKey,
@@ -281,7 +279,7 @@ func summed() []attribute.Key {
 	}
 }
 
-// sums adds up, times in ns: so the order does not matter.
+// sums adds up durations in ns, so that the order does not matter.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
 	for _, key := range summed() {
 		var number, ns int64
@@ -304,7 +302,7 @@ func sums(group []*branch) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// exits counts how commands ended, by signal or exit code. One that executed another program has no end of its own.
+// exits counts exits by signal or exit code. A command that executed another program has no exit.
 func exits(group []*branch) (kvs []attribute.KeyValue) {
 	counts := map[string]int{}
 	for _, b := range group {

@@ -21,7 +21,7 @@ type at struct {
 	state  string
 	// remote: the parent is not one of ours.
 	remote bool
-	// attributes are given to each span below; shared.
+	// attributes are on each span below; shared.
 	attributes []*commonpb.KeyValue
 }
 
@@ -32,14 +32,14 @@ func (a at) under(s *tracepb.Span) at {
 	return a
 }
 
-// recorded returns the place below the span that a call's environment names, and whether it is recorded.
+// recorded returns the place below the span of a call's environment, and whether that span is recorded.
 func recorded(parent event.TraceContext) (at, bool) {
 	above := w3c.Parse(parent)
 	return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, above.Recorded()
 }
 
-// IDs derives trace and span ids, so that a replayed recording has the ids that were exported
-// live (the trace id of a log line finds both), and an operation that is sent twice is one trace.
+// IDs derives trace and span ids, so that a replayed recording has the ids of the live export, and an operation that
+// is sent twice is one trace.
 type IDs struct {
 	// Seed is unique to a node until it restarts: its boot id.
 	Seed string
@@ -61,7 +61,7 @@ func (g IDs) call(trace oteltrace.TraceID, first event.Process, start int64) ote
 	return g.span(trace, "call "+string(first), start)
 }
 
-// hung is the span id of the mark that a call hangs.
+// hung is the span id of a call's hung mark.
 func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
 	return g.span(trace, "hung "+string(first), start)
 }
@@ -83,7 +83,7 @@ func spanContext(trace oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanC
 	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled})
 }
 
-// span is the id of what a process began at start.
+// span is the id of an activity that a process began at start.
 func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id oteltrace.SpanID) {
 	g.derive(id[:], start, g.Seed, string(trace[:]), process)
 	return id
@@ -92,7 +92,7 @@ func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id otel
 func (IDs) derive(id []byte, at int64, parts ...string) {
 	h := sha256.New()
 	for _, part := range parts {
-		// Lengths in between, so that no two lists of parts read the same.
+		// Lengths separate the parts, so that different lists differ.
 		_ = binary.Write(h, binary.BigEndian, uint32(len(part)))
 		_, _ = io.WriteString(h, part)
 	}

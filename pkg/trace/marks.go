@@ -13,8 +13,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Hung returns one span which says that a call is still under way at now: a call that never ends never has a
-// span of its own. It has the parent that the call's span will have, and that span will link to it.
+// Hung returns one span for a call that is in progress at now, because a call that never ends never has its own span.
+// It has the parent of the call's future span, which will link to it.
 func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -28,8 +28,8 @@ func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	return w.finish(f.Runtime)
 }
 
-// Connected returns one span from the end of an ADD to the first connection of its pod,
-// for a connection that came after the ADD's spans were sent. It is a child of the ADD's span.
+// Connected returns one span from the end of an ADD to the first connection of its pod, for a connection after the
+// export of the ADD's spans. It is a child of the ADD's span.
 func (b *Builder) Connected(c model.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
@@ -40,8 +40,8 @@ func (b *Builder) Connected(c model.Connected) Trace {
 	return w.finish(c.Runtime)
 }
 
-// After returns the spans of what an agent did for a pod whose ADD had returned: one from there to its end, below the
-// ADD's span, and below that what was run.
+// After returns the spans of an agent's work for a pod after its ADD: one from the end of the ADD to the end of the
+// work, below the ADD's span, and the executed commands below it.
 func (b *Builder) After(a model.After, j judge.Afterwards) Trace {
 	w, where := b.mark(a.Flight)
 	w.j = j.Judgement
@@ -71,8 +71,8 @@ func (b *Builder) mark(f model.Flight) (*writer, at) {
 	return w, where
 }
 
-// Outage returns one span, a trace of its own, for a period in which the node's network was not
-// ready, with what the runtime reported and what the CNI folder held.
+// Outage returns one span, a trace of its own, for a period in which the node's network was not ready, with the
+// runtime's reasons and the content of the CNI directory.
 func (b *Builder) Outage(o model.Outage) Trace {
 	w := b.writer(&model.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)
@@ -101,15 +101,15 @@ func (b *Builder) Outage(o model.Outage) Trace {
 	return w.finish(o.Runtime)
 }
 
-// Test is a trace of one span, `cniscope doctor`, which shows that a backend takes and
-// keeps what this node sends. Its kind is "test", so that no search for calls finds it.
+// Test returns a trace of one span, `cniscope doctor`, to check that a backend stores spans of this node. Its kind is
+// "test", so that no search for calls finds it.
 func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 	w := NewBuilder(ids, n.Resource(), n.Version).writer(&model.Operation{Wall: at.UnixNano()}, nil)
 	w.single("test", at.UnixNano(), "cniscope doctor", 0, 0, attr.KindTest)
 	return w.finish(event.Runtime{}).Spans
 }
 
-// single makes the one span of a trace of its own; its ids are derived from what and when it was.
+// single makes the only span of a trace; its ids are derived from what and when.
 func (w *writer) single(what string, when int64, name string, start, end int64, kind string) *tracepb.Span {
 	w.ids.derive(w.trace.ID[:], when, w.ids.Seed, what)
 	return w.span(at{trace: w.trace.ID}, w.ids.span(w.trace.ID, what, when), name, start, end, kind)

@@ -19,7 +19,7 @@ func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
 	s.Attributes = append(s.Attributes, keyValues(kvs)...)
 }
 
-// fail marks a span, and so its call, as failed: error.type is only where the status is Error.
+// fail marks a span as failed. error.type is present only with status Error.
 func fail(s *tracepb.Span, message, errorType string) {
 	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
 	add(s, semconv.ErrorTypeKey.String(errorType))
@@ -33,7 +33,7 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	}
 }
 
-// nonZero leaves out what says nothing: zero, false, the empty string and the empty list.
+// nonZero drops empty attributes: zero, false, the empty string and the empty list.
 func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	return slices.DeleteFunc(kvs, func(kv attribute.KeyValue) bool {
 		v := kv.Value
@@ -41,8 +41,8 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues converts attributes to OTLP, all in two allocations beside what each value holds.
-// The SDK has the same, but does not export it.
+// keyValues converts attributes to OTLP in two allocations, plus those of values. The SDK's equivalent is not
+// exported.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue
@@ -80,16 +80,16 @@ func set(to *commonpb.AnyValue, v attribute.Value) {
 type Node struct {
 	// Name is the Kubernetes node's name, Cluster the cluster's (may be empty).
 	Name, Cluster string
-	// Host, OS and Arch are the machine's, in the words of Go's runtime package.
+	// Host, OS and Arch are the machine's, OS and Arch as in Go's runtime package.
 	Host, OS, Arch string
-	// Instance is unique to one cniscope; Version is cniscope's.
+	// Instance is unique to one cniscope process; Version is cniscope's.
 	Instance, Version string
 	// Attributes are added by the operator; they cannot replace those above.
 	Attributes map[string]string
 }
 
-// Resource returns the node's attributes. They are set explicitly: containerd passes its own
-// OTEL_SERVICE_NAME on to its children, of which cniscope may be one.
+// Resource returns the node's attributes. They are set explicitly, because containerd passes its own
+// OTEL_SERVICE_NAME to its children, of which cniscope may be one.
 func (n Node) Resource() []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.ServiceName("cniscope"),

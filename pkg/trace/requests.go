@@ -17,16 +17,14 @@ type request struct {
 	*model.Request
 }
 
-// query draws a request that changes nothing, if it took long.
 func (d *drawing) query(f *model.Fact) {
 	if d.long(f) {
 		d.request(d.where, request{f, f.What.(*model.Request)})
 	}
 }
 
-// change draws a change of the network. Those of one interface are drawn together, as one
-// span with the changes below or in it; those of a command, which does little else, and those
-// that concern no interface lie in the image's own.
+// change draws a change of the network. Changes of one interface have one span, with the long ones below it and the
+// short ones as its events. A command's changes, and those without an interface, are below the image.
 func (d *drawing) change(f *model.Fact) {
 	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span
@@ -44,7 +42,7 @@ func (d *drawing) change(f *model.Fact) {
 	d.happened(of, d.nameOf(r), r.When.End, aboutRequest(r)...)
 }
 
-// group makes the span of the interface that first is the first change of.
+// group makes the span of the interface that first changes.
 func (d *drawing) group(first request, key string) *tracepb.Span {
 	when, n := first.When, 0
 	for f, r := range model.Each[*model.Request](d.image.Facts) {
@@ -68,8 +66,8 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// interfaceOf is a key for a request's interface: its name if known, else its index; empty without one. What
-// an agent changed by other evidence lies apart.
+// interfaceOf returns a key for a request's interface: its name if known, else its index; empty without one. An
+// agent's changes by different evidence have different keys.
 func interfaceOf(r request) string {
 	evidence := ""
 	if r.Attribution != nil {
@@ -102,7 +100,7 @@ func (d *drawing) nameOf(r request) string {
 	return "netlink " + d.requests.Limit(r.Name, "request")
 }
 
-// programName says in words what is asked of bpf(2): "load program cil_from_contai (sched_cls)".
+// programName describes a command of bpf(2): "load program cil_from_contai (sched_cls)".
 func programName(r request) string {
 	verbs := map[event.Verb]string{event.VerbAdd: "attach", event.VerbChange: "replace", event.VerbDelete: "detach"}
 	what := verbs[r.Verb] + " program"

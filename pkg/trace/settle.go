@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// ordinary reports whether nothing about a call is slow, failed or unseen.
+// ordinary reports whether a call and its parts were fast, successful and completely observed.
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey, attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
@@ -24,8 +24,8 @@ func (b *branch) ordinary() bool {
 	return !b.remarkable()
 }
 
-// brief leaves out, of what is below an ordinary call, what would explain a delay: there is none. What runs and
-// agents asked of the kernel, and what they waited for, stays as the sums of it.
+// brief removes spans below an ordinary call that would only explain a delay. Requests and waits of runs and agents
+// remain as sums.
 func (b *branch) brief() {
 	for _, child := range b.children {
 		switch {
@@ -39,7 +39,7 @@ func (b *branch) brief() {
 	}
 }
 
-// small reports whether a span tells of what its process has the sum of, and links to nothing but to who had a lock.
+// small reports whether the process's sums cover a span, which links only to the holder of a lock.
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false
@@ -47,7 +47,7 @@ func (b *branch) small() bool {
 	return !slices.ContainsFunc(b.children, func(child *branch) bool { return !child.small() })
 }
 
-// shorten takes from a process's span what only explains a delay, and the events that tell of requests.
+// shorten removes the attributes of a process that only explain a delay, and the events of requests.
 func (b *branch) shorten() {
 	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
 		return
@@ -64,10 +64,10 @@ func (b *branch) shorten() {
 	})
 }
 
-// configured is what the keys begin with that repeat a plugin's configuration.
+// configured is the prefix of the keys that repeat a plugin's configuration.
 const configured = "cniscope.configured."
 
-// explanations are the attributes of a process's span that only matter where time was lost, or that repeat others.
+// explanations are the attributes of a process that only explain a delay, or repeat others.
 func explanations() []attribute.Key {
 	return []attribute.Key{
 		attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,

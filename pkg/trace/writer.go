@@ -21,15 +21,14 @@ import (
 // Scope is the instrumentation scope of every span.
 const Scope = "github.com/cniscope/cniscope"
 
-// Builder makes spans. It remembers which span names it has given out, so
-// operations must come to it one after another.
+// Builder makes spans. It limits the number of span names, so it is not safe for concurrent use.
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
 	origin   event.Origin
 	version  string
-	names    text.Names // span names are few: the backend indexes them
-	requests text.Names // those of requests to the kernel
+	names    text.Names // the backend indexes span names, so their number is bounded
+	requests text.Names // names of requests to the kernel
 }
 
 // NewBuilder returns a builder whose spans come from resource and from this version of cniscope.
@@ -37,19 +36,19 @@ func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder
 	return &Builder{ids: ids, resource: resource, version: version}
 }
 
-// From says by what means what comes from now on was observed.
+// From sets how later operations were observed.
 func (b *Builder) From(origin event.Origin) { b.origin = origin }
 
 // Trace is an operation as spans.
 type Trace struct {
 	Spans *tracepb.ResourceSpans
-	// IDs are the trace ids of the operation's calls, by call.
+	// IDs are the trace ids of the operation's calls.
 	IDs map[*model.Call]oteltrace.TraceID
-	// ID is the trace id of a mark: a span by itself.
+	// ID is the trace id of a mark, a single span.
 	ID oteltrace.TraceID
 }
 
-// Drawn returns the trace: what embeds one is a result that was drawn.
+// Drawn returns the trace, for structs that embed it.
 func (t Trace) Drawn() Trace { return t }
 
 // writer collects the spans of one operation, or of one mark.
@@ -58,7 +57,7 @@ type writer struct {
 	op    *model.Operation
 	j     *judge.Judgement
 	trace Trace
-	own   oteltrace.TraceID // of calls without a recorded parent
+	own   oteltrace.TraceID // for calls without a recorded parent
 	spans []*tracepb.Span
 	root  oteltrace.SpanID
 }
@@ -83,8 +82,8 @@ func (w *writer) finish(runtime event.Runtime) Trace {
 	return w.trace
 }
 
-// about is the resource: the node, its runtime, and the pod. What an operator adds to the node's attributes
-// ([resource.attributes]) gives way to what is known of the pod.
+// about returns the resource: the node, its runtime, and the pod. The pod's attributes replace those of the operator
+// ([resource.attributes]).
 func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	pod := identity(w.op)
 	known := map[attribute.Key]bool{}
@@ -95,10 +94,10 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	return slices.Concat(node, runtimeOf(runtime), nonZero(attr.Source(w.origin.Source), attr.SourceResolutionMS(time.Duration(w.origin.Resolution))), pod)
 }
 
-// usual is how many attributes a span of a run or a command has.
+// usual is the number of attributes of a typical run or command.
 const usual = 20
 
-// span appends a span with what every span has.
+// span appends a span with the common attributes.
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
 	s := &tracepb.Span{
 		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
@@ -129,11 +128,11 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// linksMax bounds the links of one span to other calls: hundreds of calls, for each of which an agent may have
-// done hundreds of things, would link each to each. How many there are is an attribute.
+// linksMax bounds the links of one span to other calls: with hundreds of calls and hundreds of actions of an agent
+// for each, every span would link to every call. An attribute has the full count.
 const linksMax = 32
 
-// perhaps links to the other calls that an agent may have done something for.
+// perhaps links to the other calls for which an agent may have worked.
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
 	if a == nil {
 		return nil
@@ -144,5 +143,5 @@ func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
 	return links
 }
 
-// wall puts a monotonic instant on the calendar, by the operation's one anchor.
+// wall converts monotonic time to wall time, by the operation's one anchor.
 func (w *writer) wall(mono int64) uint64 { return uint64(w.op.Wall + mono - w.op.Mono) }

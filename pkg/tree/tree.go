@@ -1,21 +1,20 @@
-// Package tree decides what each process is: the leader of a run, a delegate's, a command's,
-// an agent's, or nobody's. It is the one place of that decision, pure and bounded: it reads no
-// clock and does no I/O, and what does not fit is dropped and counted.
+// Package tree decides the role of each process: the leader of a plugin run, or a process of a delegated plugin, a
+// command or an agent. It is pure and bounded: it reads no clock and does no I/O, and drops and counts processes
+// beyond its limit.
 //
-// A reader of events gives each Fork, Exec and Exit to Apply, in order, and acts on the Step
-// that comes back. The probe and the timeline each keep a Tree of their own:
+// A reader of events passes each Fork, Exec and Exit to Apply, in order, and acts on the returned Step. The probe and
+// the timeline each have a Tree:
 //
-//   - The probe reads the standard input and output of Process.Run.Leader. Root and Delegate
-//     begin new streams, Image reopens the input of the run's, and the others change nothing.
-//     Run.Call names the container, Run.Vouched reports whether the runtime stands for it, and
-//     Process.Depth how many agents are between a process and a plugin's tree. When the
-//     kernel side begins to follow an agent the probe calls Serve, when it stops Dismiss; a
-//     process of which no exit will come is given to Remove.
-//   - The timeline makes an image of each Exec, and puts it below the run, the image or the
-//     agent's connection that the Step names.
+//   - The probe reads the standard input and output of Process.Run.Leader. Root and Delegate begin new streams, Image
+//     reopens the input of the run's; other roles change nothing. Run.Call names the container, Run.Vouched reports
+//     whether the runtime or an agent started the run, and Process.Depth is the number of agents between a process
+//     and a plugin's tree. The probe calls Serve when the kernel side begins to follow an agent, and Dismiss when it
+//     stops; Remove is for a process whose exit will not come.
+//   - The timeline makes an image of each Exec, and puts it below the run, the image or the agent's connection of the
+//     Step.
 //
-// The kernel side decides less, by what it can see: it follows more processes than belong to
-// runs, and records more pipes than a run's. Whatever it sends is looked up here.
+// The kernel side follows more processes than belong to runs, and records more pipes than a run's: the tree filters
+// them.
 package tree
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Tree is the processes that are followed. Create it with New; it is not safe for concurrent use.
+// Tree is the set of followed processes. Create it with New; it is not safe for concurrent use.
 type Tree struct {
 	limit     int
 	processes map[event.Process]*Process
@@ -35,8 +34,8 @@ type Tree struct {
 	dropped   uint64
 }
 
-// New returns an empty tree that follows at most limit processes in runs, and as many that
-// agents started outside of runs.
+// New returns an empty tree that follows at most limit processes in runs, and as many that agents started outside of
+// runs.
 func New(limit int) *Tree {
 	return &Tree{limit: limit, processes: map[event.Process]*Process{}, agents: map[event.Process]*Agent{}}
 }
@@ -44,22 +43,21 @@ func New(limit int) *Tree {
 // Process is one process. Either Run or Agent is set.
 type Process struct {
 	Key event.Process
-	// Run is the innermost run it belongs to, which may be over.
+	// Run is the innermost run of the process; it may be over.
 	Run *Run
-	// Agent is the agent that it is, or that started it outside of a run.
+	// Agent is the process itself, or the agent that started it outside of a run.
 	Agent *Agent
-	// Worker: an agent's process that was given to a call (Tree.Assign), or a descendant of one.
+	// Worker is true for an agent's process that was assigned to a call (Tree.Assign), and for its descendants.
 	Worker bool
-	// Kept is what the reader of the tree keeps of the process, so that it needs no map of its own. It
-	// stays when the process goes on as a root.
+	// Kept is the tree user's data about the process. It stays if the process becomes a root.
 	Kept any
 }
 
-// Leads reports whether p is its run's own process, the one that was started as the plugin.
+// Leads reports whether p is the plugin process of its run.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth is how many agents are between p and a plugin's tree: 0 in a run, whoever started that; 1 for an
-// agent that a run calls, and for what it starts; 2 for one that such an agent calls.
+// Depth returns the number of agents between p and a plugin's tree: 0 in a run, even one that an agent started; 1 for
+// an agent that a run calls, and for its descendants; 2 for one that such an agent calls.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -67,35 +65,32 @@ func (p *Process) Depth() int {
 	return p.Agent.Depth
 }
 
-// Run is one plugin's process tree, as long as one of its processes is there.
+// Run is one plugin's process tree, while one of its processes exists.
 type Run struct {
 	Leader event.Process
-	// Stdin is what its leader's current image reads (event.Exec.Stdin).
+	// Stdin is the standard input of its leader's current image (event.Exec.Stdin).
 	Stdin string
-	// Call is what the leader was told by its environment when the run began, Home the
-	// network namespace it began in.
+	// Call is the leader's environment when the run began, Home its network namespace then.
 	Call *event.Call
 	Home event.Namespace
-	// Around is the run that this one is a delegate of; nil if it is none.
+	// Around is the run that delegated to this one; nil for the outermost.
 	Around *Run
-	// Agent is the agent that started it; nil if that was a run, the runtime, or somebody unknown.
+	// Agent is the agent that started it; nil if a run, the runtime, or an unknown process did.
 	Agent *Agent
-	// Over: its leader has exited. What it left behind still belongs to it.
+	// Over is true after the leader's exit. Remaining processes still belong to it.
 	Over bool
 
 	caller    event.Caller
-	nested    int // how many runs are around it
+	nested    int // number of enclosing runs
 	processes map[event.Process]*Process
 	inner     map[*Run]struct{}
 }
 
-// maxNested bounds the delegates inside each other. One run keeps all around it, so that a plugin
-// whose child goes on as the next delegate, again and again, would grow without any bound.
-// Plugins nest two or three deep.
+// maxNested bounds nested delegated plugins: a run holds all enclosing ones, so a plugin whose child becomes the next
+// delegated plugin repeatedly would grow without bound. Plugins nest two or three deep.
 const maxNested = 32
 
-// Vouched reports whether the container runtime stands for the run: it started it, or an agent
-// did that answered a plugin.
+// Vouched reports whether the container runtime started the run, or an agent that answered a plugin.
 func (r *Run) Vouched() bool {
 	for r.Around != nil {
 		r = r.Around
@@ -112,42 +107,41 @@ type Agent struct {
 	processes map[event.Process]*Process
 }
 
-// Role is what an event made of a process.
+// Role is the effect of an event on a process.
 type Role int
 
 // The roles.
 const (
-	// Unknown: it belongs to nothing that is followed.
+	// Unknown: it belongs to no followed process.
 	Unknown Role = iota
 	// Refused: the tree is full. Step.Process is the parent; nil for a root.
 	Refused
-	// Forked: a new process, which runs no image of its own so far.
+	// Forked: a new process, which has not executed an image yet.
 	Forked
-	// Root: the leader of a run that is inside no other one.
+	// Root: the leader of an outermost run.
 	Root
 	// Delegate: the leader of a run that a process of another run started.
 	Delegate
-	// Image: a leader runs another image; the run goes on.
+	// Image: a leader executes another image; the run goes on.
 	Image
 	// Command: another program in a run.
 	Command
-	// Work: a program that an agent started, or its own.
+	// Work: an agent's program, or one that it started.
 	Work
-	// Exited: the process is gone.
 	Exited
 )
 
-// Step is what an event came to.
+// Step is the result of an event.
 type Step struct {
 	Role    Role
 	Process *Process
 	// Parent forked it; of Forked only.
 	Parent *Process
-	// New: the process was not known before, though its fork should have been told.
+	// New is true if the process was unknown, because its fork was lost.
 	New bool
 }
 
-// Apply takes the next event. Events other than Fork, Exec and Exit are Unknown.
+// Apply processes the next event. Events other than Fork, Exec and Exit are Unknown.
 func (t *Tree) Apply(body event.Body) Step {
 	switch b := body.(type) {
 	case *event.Fork:
@@ -168,10 +162,10 @@ func (t *Tree) Apply(body event.Body) Step {
 // Get returns a process; nil if it is not followed.
 func (t *Tree) Get(process event.Process) *Process { return t.processes[process] }
 
-// Len returns how many processes are followed.
+// Len returns the number of followed processes.
 func (t *Tree) Len() int { return len(t.processes) }
 
-// Dropped returns how many processes were not followed because the tree was full.
+// Dropped returns the number of processes that were not followed because the tree was full.
 func (t *Tree) Dropped() uint64 { return t.dropped }
 
 // Each calls f for every process, in no order.
@@ -186,7 +180,7 @@ func (t *Tree) Processes() []event.Process { return slices.Sorted(maps.Keys(t.pr
 
 func (t *Tree) fork(process, parent event.Process) Step {
 	up := t.processes[parent]
-	if up == nil || t.processes[process] != nil { // found before its fork was read, or told twice
+	if up == nil || t.processes[process] != nil { // found before its fork was read, or reported twice
 		return Step{}
 	}
 	p := t.add(&Process{Key: process, Run: up.Run, Agent: up.Agent, Worker: up.Worker})
@@ -206,7 +200,7 @@ func (t *Tree) exec(e *event.Exec) Step {
 		case up == nil:
 			return Step{}
 		}
-		forked := t.fork(e.Process, e.Parent) // which was lost
+		forked := t.fork(e.Process, e.Parent) // its fork was lost
 		if forked.Role == Refused {
 			return forked
 		}
@@ -235,14 +229,14 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// delegates tells a plugin that a plugin started from a helper of it. Both inherit the environment of the
-// call; but a delegate lies in CNI_PATH and is given a configuration of its own to read. Where it is unknown
-// what it reads the folder decides. Below maxNested delegates every program is a command.
+// delegates distinguishes a delegated plugin from a plugin's command. Both inherit the environment of the call, but a
+// delegated plugin is in CNI_PATH and reads a configuration of its own. If its input is unknown, the directory
+// decides. Below maxNested every program is a command.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil && e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
-// root begins a run that up started, or that it goes on as; nil where that is followed by nobody.
+// root begins a run that up started, or that up becomes; up is nil if it is not followed.
 func (t *Tree) root(e *event.Exec, up *Process) Step {
 	var agent *Agent
 	if up != nil && up.Run == nil {
@@ -267,7 +261,7 @@ func begin(e *event.Exec, around *Run, agent *Agent) *Run {
 	return r
 }
 
-// add makes the run or the agent of a process its owner; nil, and then it is counted, beyond the limit.
+// add adds a process to its run or agent; beyond the limit it returns nil and counts.
 func (t *Tree) add(p *Process) *Process {
 	owned, n := t.owner(p)
 	if *n >= t.limit {
@@ -287,7 +281,7 @@ func (t *Tree) owner(p *Process) (map[event.Process]*Process, *int) {
 	return p.Agent.processes, &t.ofAgents
 }
 
-// Remove forgets a process that has exited or is no longer followed. If it leads a run, the run is over.
+// Remove drops a process that exited or is no longer followed. If it leads a run, the run is over.
 func (t *Tree) Remove(process event.Process) {
 	p := t.processes[process]
 	if p == nil {
@@ -314,9 +308,9 @@ func (t *Tree) Remove(process event.Process) {
 	}
 }
 
-// Serve begins to follow a process as an agent of that depth; of one that is followed already the lesser
-// depth counts. A process of a run stays in its run, and one that works for a call with its agent; so does
-// what they start. It returns nil where the tree is full.
+// Serve begins to follow a process as an agent of that depth; for a followed agent the lesser depth counts. A process
+// of a run stays in its run, and one that works for a call with its agent, as do their children. It returns nil if
+// the tree is full.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
 		a.Depth = min(a.Depth, depth)
@@ -325,7 +319,7 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	a := &Agent{Process: process, Depth: depth, processes: map[event.Process]*Process{}}
 	p := t.processes[process]
 	if p == nil || p.Run == nil && !p.Worker {
-		t.Remove(process) // what another agent started answers itself
+		t.Remove(process) // an agent's child that answers itself
 		if t.add(&Process{Key: process, Agent: a}) == nil {
 			return nil
 		}
@@ -337,11 +331,11 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 // Agent returns the agent that a process is; nil if it is none.
 func (t *Tree) Agent(process event.Process) *Agent { return t.agents[process] }
 
-// Assign says that an agent's process works for a call, as will what it starts: it is followed
-// until it exits, though its agent may be dismissed.
+// Assign marks an agent's process as working for a call, with its later children: it is followed until it exits, even
+// if its agent is dismissed.
 func (t *Tree) Assign(p *Process) { p.Worker = true }
 
-// Dismiss ends following an agent and what it started for nobody.
+// Dismiss stops following an agent and its descendants, except workers.
 func (t *Tree) Dismiss(a *Agent) {
 	if t.agents[a.Process] != a {
 		return
