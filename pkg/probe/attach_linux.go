@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 )
 
-// attach begins to observe by the means that o names. Where both are refused the error says why of each.
+// attach falls back from BPF to the process connector if o allows it. If both are refused, the error has both causes.
 func attach(o Options) (*observer, error) {
 	if o.Source == SourceConnector {
 		return connected(o, nil)
@@ -32,7 +32,6 @@ func attach(o Options) (*observer, error) {
 	return c, nil
 }
 
-// connected observes by the process connector, since BPF is refused for that reason.
 func connected(o Options, instead error) (*observer, error) {
 	by, err := connect(o)
 	if err != nil {
@@ -46,7 +45,7 @@ func connected(o Options, instead error) (*observer, error) {
 	return by, nil
 }
 
-// connect observes in a process of its own if there is a command for that, and it can be started; else in this one.
+// connect reads the connector in a subprocess, or in this process if there is no command or it does not start.
 func connect(o Options) (*observer, error) {
 	options := connector.Options{
 		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Rootless: o.Rootless, Busy: o.Busy, Log: o.Log,

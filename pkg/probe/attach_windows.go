@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
-// attach begins to observe by the means that o names: event tracing, or where that is refused snapshots of the
-// process table.
+// attach falls back from event tracing to snapshots of the process table if o allows it.
 func attach(o Options) (*observer, error) {
 	options := winproc.Options{
 		Processes: o.Processes, Arguments: o.Arguments, Agents: o.Agents, Anchors: o.Anchors, Busy: o.Busy, System: winproc.NewSystem(), Log: o.Log,
@@ -30,7 +29,6 @@ func attach(o Options) (*observer, error) {
 	return snapshots(options, err), nil
 }
 
-// told observes by event tracing.
 func told(o winproc.Options, session *etw.Session) *observer {
 	s := winproc.New(o, session)
 	observer := &observer{
@@ -44,7 +42,6 @@ func told(o winproc.Options, session *etw.Session) *observer {
 	return observer
 }
 
-// snapshots observes by these, since event tracing is refused for that reason.
 func snapshots(o winproc.Options, instead error) *observer {
 	var sink event.Sink
 	teller := winproc.NewSnapshots(o.System, func(interval time.Duration) {

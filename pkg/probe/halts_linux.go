@@ -7,10 +7,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts tells which processes of plugins are stopped or frozen, and looks at those who have a lock that is waited for.
-// What agents do is sampled by agents.Tend. The scheduler does not tell it: since Linux 6.1 the freezer of cgroup v1
-// leaves a thread where it sleeps. A process is looked at from the second time on, when it has lasted for dutiesEvery;
-// of more than askedMax some wait for the next time.
+// halts reports stopped and frozen plugin processes, and examines holders of awaited locks; agents.Tend samples
+// agents. It polls, because since Linux 6.1 the freezer of cgroup v1 leaves a thread where it sleeps. It examines a
+// process from the second call on, and up to askedMax at a time.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0
@@ -29,13 +28,12 @@ func (r *reader) halts() {
 	}
 }
 
-// halt tells of a process that is stopped or frozen, and of one that goes on.
 func (r *reader) halt(process event.Process, known *tracked) {
 	state, by := agents.HaltOf(int(known.pid))
 	if state == "" && !known.halted {
 		return
 	}
-	if key := kernel.KeyOf(process, known.pid); !procfs.Exists(int(known.pid), int64(key.Start)) { // its end is told
+	if key := kernel.KeyOf(process, known.pid); !procfs.Exists(int(known.pid), int64(key.Start)) { // exited
 		return
 	}
 	known.halted = state != ""

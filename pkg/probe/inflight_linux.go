@@ -19,35 +19,32 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// running is a process found in /proc.
 type running struct {
 	pid, parent uint32
-	name        string // the kernel's: of a script, the script's
-	start       uint64 // boot-time nanoseconds, in steps of a tick
+	name        string // the kernel's name: a script's own
+	start       uint64 // boot-time ns, in steps of a tick
 	exec        *event.Exec
-	args        []string // nothing is taken from them
+	args        []string // unfiltered
 	caller      kernel.LifeCaller
-	denied      bool // we may not look into it
+	denied      bool // reading it is forbidden
 }
 
-// inFlight finds the plugin runs that were under way before the probe was attached,
-// with all that descends from them, hands them to the kernel's table, delivers them as
-// events and returns how many runs there were, and how many processes could not be
-// looked into. What they did so far is unknown; that they are there must not be.
+// inFlight adds the plugin runs in progress, with their descendants, to the kernel's table, and delivers them as
+// events. It returns the number of runs, and of unreadable processes.
 func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
-	// Oldest first: what descends from a plugin is in the table when its turn comes.
+	// Oldest first: a plugin enters the table before its descendants.
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	}) {
 		if !p.describe(c.memory, r) {
-			if r.denied && r.pid != 1 { // init is no plugin, and may be closed to everybody
+			if r.denied && r.pid != 1 { // init is no plugin, and often unreadable
 				denied++
 			}
 			continue
 		}
-		up, _ := p.numbers.Key(r.parent) // who is out of sight, or has ended, is nobody
-		// It began in the network namespace of who started it, and may be in the pod's by now.
+		up, _ := p.numbers.Key(r.parent) // zero if invisible or gone
+		// It began in its parent's network namespace, and may be in the pod's now.
 		if c.follow(r, kernel.LifeProcess{Self: up, Caller: uint8(r.caller), Home: namespaceOf(r.parent, "net")}) {
 			found++
 		}
@@ -55,8 +52,8 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	return found, denied
 }
 
-// servedBefore finds what an agent has started since then (boot-time ns), and goes on as inFlight does: the kernel side
-// began to follow it later than it was asked. What is over by now nobody knows of.
+// servedBefore adds what an agent started since then (boot-time ns), before the kernel side followed it. Exited
+// processes remain unknown.
 func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 	for _, r := range c.children[agent.Self.Pid] {
 		if r.start+uint64(procfs.Tick) > since {
@@ -67,10 +64,9 @@ func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 	}
 }
 
-// deliver takes a process that was found, and its arguments.
 type deliver func(e *event.Exec, args []string)
 
-// census is all processes there are, of which some are followed from now on.
+// census is a list of all processes.
 type census struct {
 	probe       *Probe
 	all         map[uint32]*running
@@ -89,12 +85,12 @@ func (p *Probe) count(deliver deliver) *census {
 	return c
 }
 
-// follow follows a process with all that descends from it, and reports whether it is a root: whoever is above it
-// has none. What is known of that one is so of the process.
+// follow follows a process and its descendants, which inherit the state of up. It reports whether the process is a
+// root.
 func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	self, ok := c.probe.numbers.Key(r.pid)
 	if !ok {
-		return false // it has ended meanwhile
+		return false // exited
 	}
 	entry := kernel.LifeProcess{
 		Self: self, Parent: up.Self, Root: up.Root, Home: up.Home, InIno: up.InIno, OutIno: up.OutIno, Agent: up.Agent, OnNode: up.OnNode,
@@ -103,7 +99,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	if root = up.Root.Tgid == 0; root {
 		entry.Root = self
 	}
-	if !c.probe.kernel.Insert(&entry) { // the kernel side met the process first: it is known
+	if !c.probe.kernel.Insert(&entry) { // the kernel side added it first
 		return false
 	}
 	if r.exec == nil {
@@ -122,8 +118,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	return root
 }
 
-// describe reads what the process runs. It is true for one that is believed to be a plugin
-// though nobody is known to have run it, and whose program lies in CNI_PATH.
+// describe reads a process's image, and reports whether it is a trusted plugin.
 func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
 		return r.believed()
@@ -140,7 +135,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	r.args = im.Args
 	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
-		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
+		// On some kernels CAP_PERFMON permits reading environments, but not more.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
 		if r.caller != kernel.LifeCallerCALLER_NOBODY || trust.Rights(r.pid) != 0 {
@@ -156,10 +151,8 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	return r.believed()
 }
 
-// believed reports whether its program lies in CNI_PATH, and who started it may run plugins.
 func (r *running) believed() bool { return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY }
 
-// processes lists /proc by pid. A process that ends meanwhile is left out.
 func processes() map[uint32]*running {
 	all := map[uint32]*running{}
 	pids, _ := procfs.All()
@@ -171,8 +164,7 @@ func processes() map[uint32]*running {
 	return all
 }
 
-// environOf returns what reads a process's environment; where it is over, that of who started
-// it, which libcni passes on.
+// environOf reads a process's environment, or after its exit the parent's, which libcni passes on.
 func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 	return func(e *event.Exec) []string {
 		for _, pid := range [...]uint32{e.PID, e.ParentPID} {

@@ -5,20 +5,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// losses counts what the kernel side could not send or follow, and reports each loss once.
+// losses reports each loss of the kernel side once.
 type losses struct {
-	kernel *kernel.Side
-	// counted are the kernel side's counters as last reported.
+	kernel  *kernel.Side
 	counted [kernel.LifeCounterCOUNTERS]uint64
-	// said is how much was reported by run and reason, attributed the sum of that by reason.
+	// said is the reported number by run and reason, attributed its sum by reason.
 	said       map[kernel.LifeLostKey]uint64
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
 
-// new returns what was lost since the last call, by run where that is known.
+// new returns the losses since the last call, by run if known.
 //
-// The totals are read before the counts by run, and the kernel side counts in the opposite order:
-// so a loss that comes in between is never taken for one without a run.
+// It reads the totals before the counts by run, and the kernel side counts in the opposite order, so a concurrent
+// loss is never attributed to no run.
 func (l *losses) new() []*event.Lost {
 	now := l.kernel.Counters()
 	if now == l.counted {
@@ -28,7 +27,7 @@ func (l *losses) new() []*event.Lost {
 	var lost []*event.Lost
 	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
 		before := l.said[*key]
-		if *n < before { // it was forgotten for others, and began anew
+		if *n < before { // the kernel evicted the entry and restarted it at 0
 			before = 0
 		}
 		if *n == before || key.Reason >= uint32(kernel.LifeCounterCOUNTERS) {
@@ -41,8 +40,7 @@ func (l *losses) new() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// An environment too long to be searched, and a run that was refused for who started
-		// it, touch nothing that is open.
+		// A long environment and an untrusted run affect no call in progress.
 		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
 			continue
 		}
@@ -52,7 +50,7 @@ func (l *losses) new() []*event.Lost {
 	return lost
 }
 
-// forget drops what is kept of runs that are over.
+// forget drops entries of finished runs.
 func (l *losses) forget(live map[kernel.Key]bool) {
 	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
 		if !live[key.Root] && l.said[*key] == *n {

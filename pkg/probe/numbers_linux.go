@@ -8,19 +8,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listEvery bounds what listing processes costs: some 1 ms for each thousand threads. Whoever began
-// since the last list is not known for that long, at most.
+// listEvery bounds the cost of listing processes, about 1 ms per 1,000 threads. A new process may be unknown for that
+// long.
 const listEvery = 50e6 // ns
 
-// numbers translates between the numbers that processes have in the initial PID namespace, by
-// which the kernel side goes, and those in ours, by which /proc does. In the initial one they are
-// the same. Not safe for concurrent use.
+// numbers translates PIDs between the initial namespace (kernel side) and ours (/proc). It is not safe for concurrent
+// use.
 type numbers struct {
 	// list asks the kernel for all processes; nil in the initial namespace.
 	list   func() ([]kernel.Key, error)
 	now    func() int64
 	listed int64
-	// ours are the processes of the last list by their number in the initial namespace, here by ours.
+	// ours indexes the last list by initial number, here by our number.
 	ours, here map[uint32]kernel.Key
 }
 
@@ -32,8 +31,8 @@ func newNumbers(initial bool, side *kernel.Side) *numbers {
 	return n
 }
 
-// Key is that of a process by its number here. In the initial namespace it is exact to a tick, as
-// /proc has it. False: there is none, or it cannot be known.
+// Key returns a process's key by its number in our namespace, false if there is none. In the initial namespace its
+// start is exact to a tick.
 func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	if n.list != nil {
 		return n.find(&n.here, pid)
@@ -45,8 +44,7 @@ func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	return kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid}, true
 }
 
-// Here is the number that a process has here, by the one that it has in the initial namespace.
-// False: it has none, or that cannot be known.
+// Here translates a number of the initial namespace to ours; false if there is none.
 func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	if n.list == nil {
 		return tgid, true
@@ -55,10 +53,9 @@ func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	return key.Pid, ok
 }
 
-// renew has the next process that is not known looked for in a new list, however young the last one is.
+// renew makes the next unknown number cause a new list.
 func (n *numbers) renew() { n.listed = math.MinInt64 / 2 }
 
-// find looks into the last list, and into a new one for whom that does not know any more.
 func (n *numbers) find(by *map[uint32]kernel.Key, number uint32) (kernel.Key, bool) {
 	key, ok := (*by)[number]
 	if ok && procfs.Alive(int(key.Pid), int64(key.Start)) {
@@ -71,7 +68,7 @@ func (n *numbers) find(by *map[uint32]kernel.Key, number uint32) (kernel.Key, bo
 	keys, err := n.list()
 	n.listed = now
 	n.ours, n.here = map[uint32]kernel.Key{}, map[uint32]kernel.Key{}
-	if err != nil { // it is said at start
+	if err != nil { // reported at the start
 		return kernel.Key{}, false
 	}
 	for _, key := range keys {

@@ -1,9 +1,7 @@
-// Package probe watches the kernel and turns what it sees of CNI plugins into
-// events: every process of every plugin's tree, what it ran and how it ended.
+// Package probe observes the processes of CNI plugins in the kernel and turns what it sees into events.
 //
-// The kernel side (bpf/) decides what belongs to a plugin, the decoder takes raw bytes apart and sanitises
-// them, the reader drains the ring buffer into the sink. Nothing here is in the way of a plugin: if the
-// reader stalls the ring fills up, and what does not fit is counted.
+// The kernel side (bpf/) decides which processes belong to a plugin, the decoder parses and sanitizes, the reader
+// drains the ring buffer into the sink. Plugins never wait for the probe: a full ring drops and counts records.
 package probe
 
 import (
@@ -17,96 +15,85 @@ import (
 
 // Options of a probe.
 type Options struct {
-	// Source is by what means processes are observed; empty is SourceAuto.
+	// Source is how processes are observed; empty: SourceAuto.
 	Source string
-	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is part of the resident
-	// memory, though not as anonymous memory.
+	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is resident, but not
+	// anonymous memory.
 	Ring int
-	// Processes is how many processes of plugin trees are tracked at once.
+	// Processes is the maximum of followed processes.
 	Processes int
-	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
-	// Detail says when the inside of plugins is looked into; Linger how long after the
-	// last call that goes on at most, with DetailAuto.
+	// Detail is when system-call tracing is on; Linger the longest time that it stays on after a call, with
+	// DetailAuto.
 	Detail Detail
 	Linger time.Duration
-	// MinSpan is how long a question to the kernel takes that is told by itself; of shorter ones an image's
-	// number and time are told when it ends. 0 tells all.
+	// MinSpan is the duration from which a query of the kernel is reported by itself; shorter ones are summed up per
+	// image. 0 reports all.
 	MinSpan time.Duration
-	// Agents are globs on the programs (at most 15 bytes, as the kernel keeps them) that
-	// serve plugins and are to be followed from their first call on.
+	// Agents are globs of agents' program names (up to 15 bytes), which are followed from their first call on.
 	Agents []string
-	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call, 2
-	// also those that these call.
+	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call, 2 also those that these call.
 	Depth int
-	// Anchors are the processes of the container runtime; nil: none is known, ever.
+	// Anchors are the processes of the container runtime; nil: never known.
 	Anchors *anchor.Set
-	// Rootless: what a runtime in a user namespace runs is believed, too.
+	// Rootless trusts runtimes in user namespaces also.
 	Rootless bool
-	// Apart is the command that observes by the process connector in a process of its own; empty: it is done in
-	// this one.
+	// Apart is the command of the process connector's subprocess; empty: none.
 	Apart []string
-	// Way is how the inside of plugins is reached; empty: as the kernel allows it best. For tests.
+	// Way is kernel.Options.Way, for tests.
 	Way string
-	// Busy reports whether somebody still waits for ticks: operations that are over
-	// but not closed. May be nil.
+	// Busy reports whether finished operations still wait for ticks. May be nil.
 	Busy func() bool
-	// Log gets what an operator should know.
-	Log *slog.Logger
+	Log  *slog.Logger
 }
 
-// The values of Options.Source. Those but SourceAuto are also what event.Origin says.
+// The values of Options.Source; event.Origin reports the others than SourceAuto.
 const (
-	// SourceAuto: BPF programs, and where the machine refuses these the process connector; on Windows event tracing,
-	// and where that is refused snapshots.
+	// SourceAuto prefers BPF to the process connector, and on Windows event tracing to snapshots.
 	SourceAuto = "auto"
 	// SourceBPF: BPF programs or nothing.
 	SourceBPF = "bpf"
-	// SourceConnector: the process connector, which sees plugins and commands, and nothing inside of them.
+	// SourceConnector: the process connector, which sees plugins and commands, but not their system calls.
 	SourceConnector = "connector"
 	// SourceETW: event tracing of Windows or nothing.
 	SourceETW = "etw"
-	// SourceSnapshots: snapshots of Windows' process table, which sees what lasts longer than the time between two.
+	// SourceSnapshots: snapshots of Windows' process table, which miss processes between two.
 	SourceSnapshots = "snapshots"
-	// SourceCommands is no option: BPF programs, of which the machine refuses those that look into processes.
+	// SourceCommands is no option: BPF programs without system-call tracing, which the machine refuses.
 	SourceCommands = "bpf-commands"
 )
 
-// Detail says when the inside of plugins is looked into. While it is by system calls (kernel.WaySystemCalls), every one
-// of the node costs some 80 ns more.
+// Detail is when system-call tracing is on. With kernel.WaySystemCalls it costs every system call of the node about
+// 80 ns.
 type Detail string
 
 // The values of Detail.
 const (
-	// DetailAuto: while a call of ADD, DEL, CHECK or GC is under way, and for a while after it.
+	// DetailAuto: during a call of ADD, DEL, CHECK or GC, and for a while after it.
 	DetailAuto Detail = "auto"
-	// DetailAlways: nothing is missed, not even what a plugin does in its first half millisecond.
-	DetailAlways Detail = "always"
-	// DetailCommands: never.
+	// DetailAlways: always, so that even a plugin's first half millisecond is seen.
+	DetailAlways   Detail = "always"
 	DetailCommands Detail = "commands"
 )
 
-// Stats is what the probe has done so far.
+// Stats are the probe's counters.
 type Stats struct {
 	// Tracked is the number of processes in the kernel's table.
 	Tracked int
-	// Lost counts by reason (event.Lost) what could not be sent or followed, and programs whose
-	// environment was too long to be searched for CNI_COMMAND to its end.
+	// Lost counts losses by reason (event.Lost), and programs whose environment was too long to be searched for
+	// CNI_COMMAND.
 	Lost map[string]uint64
-	// Attached is how long system calls were looked into, of all the time since the
-	// probe was opened: Observed.
+	// Attached is how long system-call tracing was on, of the time Observed since Open.
 	Attached, Observed time.Duration
-	// Way is how the inside of plugins is reached: kernel.WayFunctions or kernel.WaySystemCalls; empty where it is not.
+	// Way is kernel.WayFunctions or kernel.WaySystemCalls; empty without tracing.
 	Way string
-	// Talked is how long what agents say to each other was looked into, by every system call of the node, where the
-	// rest is reached by functions.
-	Talked time.Duration
-	// Undecodable counts records that the decoder did not understand.
+	// Talked is how long agents' streams were traced by system calls, while functions trace the rest.
+	Talked      time.Duration
 	Undecodable uint64
-	// Unfound counts waits of agents for a process that was not found before they ended.
+	// Unfound counts agents' waits for a process that was not found before they ended.
 	Unfound uint64
-	// Programs are the BPF programs' run counts and times, by name; zero unless the
-	// kernel's BPF statistics are on (sysctl kernel.bpf_stats_enabled).
+	// Programs are the BPF programs' statistics by name; runs and times only if sysctl kernel.bpf_stats_enabled is
+	// on.
 	Programs map[string]ProgramStats
 }
 
@@ -114,10 +101,10 @@ type Stats struct {
 type ProgramStats struct {
 	Runs uint64
 	Time time.Duration
-	// Missed is how often the kernel did not run it, because it was under way on that CPU
-	// already (it was preempted, as newer kernels do, or interrupted). Always counted, from Linux 5.12.
+	// Missed counts the times the kernel skipped it, because it was running on that CPU (preempted or interrupted).
+	// Counted since Linux 5.12.
 	Missed uint64
 }
 
-// UnsupportedError says that this machine cannot do what the probe needs, and what would help.
+// UnsupportedError names what this machine lacks for the probe, and the remedy.
 type UnsupportedError = kernel.UnsupportedError

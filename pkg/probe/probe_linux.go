@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Probe is the kernel side, and its reader.
+// Probe is the kernel side with its reader.
 type Probe struct {
 	options Options
 	kernel  *kernel.Side
@@ -25,15 +25,14 @@ type Probe struct {
 	opened  int64 // monotonic ns
 	symbols *symbols.Table
 	node    trust.Node
-	unwatch func() // the anchors
+	unwatch func() // stops watching the anchors
 
 	undecodable atomic.Uint64
 	unfound     atomic.Uint64
 }
 
-// Open loads the kernel side and attaches it: from then on events collect in the ring buffer. It returns an
-// UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_BPF and CAP_PERFMON
-// (CAP_SYS_ADMIN before 5.8), Linux 5.8 or later with BTF.
+// Open loads and attaches the kernel side: from then on events collect in the ring buffer. It requires CAP_BPF and
+// CAP_PERFMON (CAP_SYS_ADMIN before 5.8), and Linux 5.8 with BTF, and else returns an UnsupportedError.
 func Open(o Options) (_ *Probe, err error) {
 	p := &Probe{options: o, opened: clock.Monotonic(), node: trust.NewNode(o.Anchors, o.Rootless), symbols: new(symbols.Table), unwatch: func() {}}
 	defer func() {
@@ -69,7 +68,6 @@ func Open(o Options) (_ *Probe, err error) {
 	return p, nil
 }
 
-// source is by what means processes are observed.
 func (p *Probe) source() string {
 	if p.kernel.Commands {
 		return SourceCommands
@@ -77,7 +75,6 @@ func (p *Probe) source() string {
 	return SourceBPF
 }
 
-// watchAnchors keeps the kernel side's table of the runtime's processes.
 func (p *Probe) watchAnchors(side *kernel.Side) {
 	if p.options.Anchors == nil {
 		return
@@ -89,8 +86,8 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 	})
 }
 
-// setAnchors replaces the processes of the container runtime in the kernel's table: who is new
-// first, so that one that stays is never missing. Those that there is no room for are in the error.
+// setAnchors replaces the processes of the container runtime in the kernel's table. It adds before it deletes, so
+// that a remaining process is never missing. The error names those without room.
 func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 	var errs []error
 	now := map[uint32]bool{}
@@ -114,7 +111,7 @@ func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 	return errors.Join(errs...)
 }
 
-// Close detaches the kernel side, which the end of our process does, too.
+// Close detaches the kernel side.
 func (p *Probe) Close() error {
 	p.unwatch()
 	err := p.symbols.Close()
@@ -124,7 +121,7 @@ func (p *Probe) Close() error {
 	return err
 }
 
-// Stats returns what the probe has done so far. It may be called at any time.
+// Stats returns the counters. It is safe for concurrent use.
 func (p *Probe) Stats() Stats {
 	now := clock.Monotonic()
 	s := Stats{

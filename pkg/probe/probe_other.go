@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Probe cannot be had on this platform.
+// Probe is unsupported on this platform.
 type Probe struct{}
 
 // Open fails with an UnsupportedError.
@@ -19,7 +19,7 @@ func Open(Options) (*Probe, error) {
 // Run returns at once.
 func (*Probe) Run(context.Context, event.Sink) error { return nil }
 
-// Stats returns nothing.
+// Stats returns zeros.
 func (*Probe) Stats() Stats { return Stats{} }
 
 // Close does nothing.

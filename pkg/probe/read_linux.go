@@ -14,22 +14,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The kernel side wakes the reader for what has to be looked at while it lasts: the exec that starts a
-// run, who has a lock that is waited for, a ring that fills up (bpf/maps.h, put). For all else
-// the reader polls while anything is tracked: less often the longer nothing has come. A look costs some
-// 40 µs of CPU, and a pod's end is followed by a second in which its agents may be called again.
+// The kernel side wakes the reader for urgent records: the exec of a run, the holder of an awaited lock, a filling
+// ring (bpf/maps.h, put). For others the reader polls while anything is tracked, less often the longer nothing has
+// come. A poll costs about 40 µs of CPU.
 const (
-	pollActive = 5 * time.Millisecond  // something has just happened, and the ring is small
-	pollMost   = dutiesEvery           // … and it is not: one look from one tick to the next
-	pollQuiet  = 50 * time.Millisecond // nothing has for pollShare times as long
-	pollShare  = 4                     // what happens is read after a quarter more than it was waited for
-	busyShare  = 32                    // of the ring: who has its quota all the time fills that in 16 ms, a pod's setup in half a second
+	pollActive = 5 * time.Millisecond  // after a recent event, with a small ring
+	pollMost   = dutiesEvery           // after a recent event, with a larger ring
+	pollQuiet  = 50 * time.Millisecond // after pollShare times as long without an event
+	pollShare  = 4                     // so a record waits a quarter of the preceding pause
+	busyShare  = 32                    // of the ring: at its quota a process fills that in 16 ms, a pod in 0.5 s
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
 
-// Run delivers events to sink until ctx ends; what the ring buffer holds then is
-// still delivered. Calls already in flight come first.
+// Run delivers events to sink until ctx ends, calls in progress first, and at the end the rest of the ring.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe: p,
@@ -53,7 +51,6 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	}).run(ctx)
 }
 
-// reader is the state of one Run.
 type reader struct {
 	probe   *Probe
 	decoder *decode.Decoder
@@ -62,21 +59,20 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
-	// opened is when the gate was last opened, monotonic ns: what is told of earlier was found then.
+	// opened is when the gate was last opened, monotonic ns.
 	opened int64
-	// census is what ran soon after, as soon as somebody asks; until the next records are read.
+	// census is the processes soon after that, made on demand; dropped at the next duties.
 	census *census
 
-	now  int64 // before the read under way
+	now  int64 // before the current read
 	tied clock.Tie
 
-	taken int // bytes of records that were read since it waited last
+	taken int // bytes of records since the last wait
 
 	lastEvent, lastSweep int64
 }
 
-// begin reports what this kernel lacks, delivers the calls that are under way, and reports
-// which of them it may not see.
+// begin reports missing features, the calls in progress, and how many processes are unreadable.
 func (r *reader) begin() {
 	for _, m := range r.probe.kernel.Missing {
 		r.Tell(m)
@@ -93,7 +89,6 @@ func (r *reader) begin() {
 	r.observing(found)
 }
 
-// observing says that it begins, and how what plugins do is reached.
 func (r *reader) observing(underWay int) {
 	k := r.probe.kernel
 	said := []any{"under_way", underWay, "attaching_takes", text.Round(k.Gate.Tried())}
@@ -115,8 +110,7 @@ func (r *reader) deadline(now int64) time.Time {
 	case r.table.tracking():
 		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, active), pollQuiet)
 	case r.now-r.lastEvent < int64(quietAfter):
-		// Whoever takes the events may not have come to the last ones: that nobody
-		// waits for ticks now means nothing yet.
+		// The consumer may not have processed the last events, so Busy is not final yet.
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
 		due := r.rest()
@@ -128,9 +122,9 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is half of the time in which a root that has its quota all the time fills its share of the ring, a
-// quarter: what it told before a look counts until the one after (bpf/maps.h, has_room). It is half of that
-// where so much has come that there may be one.
+// pollActive is half of the time in which a root at its quota fills its share of the ring, a quarter: records before
+// a poll count until the next one (bpf/maps.h, has_room). It is half of that again if enough records came for such a
+// root.
 func (r *reader) pollActive() time.Duration {
 	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
 	if r.taken > r.probe.options.Ring/busyShare {
@@ -139,8 +133,7 @@ func (r *reader) pollActive() time.Duration {
 	return min(max(fills/2, pollActive), pollMost)
 }
 
-// rest returns when there is something to put away although nothing happens any more: the gate
-// to close, or a last sweep of the kernel side's tables. 0: nothing.
+// rest returns when idle work is due: closing the gate, or the last sweep of the kernel side's tables. 0: none.
 func (r *reader) rest() (due int64) {
 	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
@@ -151,7 +144,6 @@ func (r *reader) rest() (due int64) {
 	return due
 }
 
-// raw decodes one record of the kernel side and delivers its events.
 func (r *reader) raw(now int64, record []byte) {
 	r.now = now
 	r.taken += len(record)
@@ -169,8 +161,7 @@ func (r *reader) raw(now int64, record []byte) {
 func (r *reader) one(e event.Event) {
 	if exec, ok := e.Body.(*event.Exec); ok && exec.Root {
 		if !exec.InPath {
-			// It merely inherited a plugin's environment: a daemon that a plugin
-			// started, or a shell somebody debugs with.
+			// It only inherited a plugin's environment: a plugin's daemon, or a debugging shell.
 			r.table.forget(exec.Process)
 			return
 		}
@@ -181,7 +172,6 @@ func (r *reader) one(e event.Event) {
 	r.deliver(e)
 }
 
-// found takes a process that ran before anybody followed it.
 func (r *reader) found(e *event.Exec, args []string) {
 	r.decoder.Found(e, args)
 	r.deliver(event.Event{Time: e.Started, Body: e})
@@ -203,7 +193,7 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// serves finds what an agent has begun for a process that asked it while the gate was being opened.
+// serves adds what an agent started for a client that asked while the gate was being opened.
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
@@ -214,14 +204,14 @@ func (r *reader) serves(client event.Process, agent event.Actor) {
 	}
 }
 
-// followTalk has what agents say to each other looked into while one is followed.
+// followTalk traces agents' streams while an agent is followed.
 func (r *reader) followTalk() {
 	if err := r.probe.kernel.Gate.FollowTalk(r.now, r.agents.Following()); err != nil {
 		r.Tell(&event.Degraded{Feature: "what agents wait for", Reason: err.Error()})
 	}
 }
 
-// duties does what is due, even while the ring holds more.
+// duties runs periodically, even if the ring holds more.
 func (r *reader) duties(at watermark) {
 	r.now = at.now
 	r.census = nil
@@ -239,7 +229,7 @@ func (r *reader) duties(at watermark) {
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
 
-// sweep ends what is over but was not seen to end, and frees what was kept for it.
+// sweep ends processes whose exit was missed, and frees their state.
 func (r *reader) sweep(at watermark) {
 	for _, exit := range r.table.reconcile(at) {
 		e := event.Event{Time: at.passed, Body: exit}
@@ -254,7 +244,7 @@ func (r *reader) sweep(at watermark) {
 	r.probe.kernel.ForgetGone(at.now, r.table.numbers, func(k kernel.Key) bool { return r.table.follows(kernel.ProcessOf(k)) })
 }
 
-// look opens the gate for a call, if its command is looked into.
+// look opens the gate for a call, if its command is traced.
 func (r *reader) look(call *event.Call) {
 	if call == nil || !r.probe.detail.wants(call.Command) {
 		return
@@ -271,7 +261,7 @@ func (r *reader) look(call *event.Call) {
 	}
 }
 
-// closeIdleGate closes the gate when nobody has needed it for a while (linger).
+// closeIdleGate closes the gate after linger.
 func (r *reader) closeIdleGate() {
 	d := &r.probe.detail
 	if r.table.tracking() {
@@ -288,17 +278,15 @@ func (r *reader) closeIdleGate() {
 	r.Tell(&event.Detail{})
 }
 
-// tie ties the clocks before the first event of a run.
 func (r *reader) tie() {
 	if mono, wall, tell := r.tied.Again(); tell {
 		r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
 	}
 }
 
-// The reader is how agents have the kernel side follow them.
 var _ agents.Follower = (*reader)(nil)
 
-// Tell delivers an event of now.
+// Tell delivers an event with the current time.
 func (r *reader) Tell(b event.Body) {
 	if x, is := b.(*event.Exchange); is {
 		r.decoder.Redact(x)
@@ -308,12 +296,12 @@ func (r *reader) Tell(b event.Body) {
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}
-	// Asked first what it may: the process that is alive then is the one that was asked.
+	// The rights are read first: the process alive afterwards is the one that they belong to.
 	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
 		r.probe.kernel.Insert(&entry)
 	}
-	// Whatever is in there counts: perhaps a process of a plugin's own tree.
+	// An existing entry wins: it may be a process of a plugin's own tree.
 	entry, ok := r.probe.kernel.Process(key.Tgid)
 	if !ok || entry.Agent == 0 {
 		return key, false
@@ -324,23 +312,23 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	return entry.Self, true
 }
 
-// Key is that of a process by its number here.
+// Key returns the key of a process by its number in our namespace.
 func (r *reader) Key(pid uint32) (kernel.Key, bool) { return r.probe.numbers.Key(pid) }
 
-// MayServe reports whether what a process does for plugins may be evidence.
+// MayServe reports whether a process's work for plugins may be evidence.
 func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.node.PrivilegedHere(pid)
 }
 
-// Watch has the programs remembered that an agent runs while it is not followed.
+// Watch records the programs that an unfollowed agent runs.
 func (r *reader) Watch(agent kernel.Key) { r.probe.kernel.Watch(agent) }
 
-// Habits are those programs.
+// Habits returns the recorded programs.
 func (r *reader) Habits(agent kernel.Key) []string {
 	return r.decoder.Programs(r.probe.kernel.Habits(agent))
 }
 
-// Unfollow ends that. What the agent started is followed until it is over.
+// Unfollow stops following an agent; its descendants are followed until they exit.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
 	r.decoder.Dismiss(process)
@@ -358,10 +346,10 @@ type detail struct {
 	when   Detail
 	linger linger
 	gate   *kernel.Gate
-	used   int64 // when it was last needed, monotonic ns
+	used   int64 // last use, monotonic ns
 }
 
-// wants reports whether a CNI command is looked into. STATUS comes every few seconds.
+// wants excludes STATUS, which comes every few seconds.
 func (d *detail) wants(command string) bool {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC":
@@ -370,8 +358,7 @@ func (d *detail) wants(command string) bool {
 	return false
 }
 
-// open sees to it that system calls are looked into, and reports whether they were not before.
-// Where that fails it is not tried again.
+// open opens the gate, and reports whether it was closed. After a failure it does not try again.
 func (d *detail) open(now int64) (opened bool, err error) {
 	if d.used != 0 {
 		d.linger.note(time.Duration(now - d.used))
@@ -383,7 +370,7 @@ func (d *detail) open(now int64) (opened bool, err error) {
 	return opened, err
 }
 
-// due is when that may end; 0 if it need not.
+// due returns when to close the gate; 0: never.
 func (d *detail) due() int64 {
 	if d.when != DetailAuto || !d.gate.IsOpen() {
 		return 0

@@ -10,54 +10,50 @@ import (
 )
 
 const (
-	// dutiesEvery is how often the reader does its duties and ticks, whatever the ring holds.
+	// dutiesEvery is the interval of duties and ticks, whatever the ring holds.
 	dutiesEvery = 50 * time.Millisecond
-	// skew is by how much a record may be older than one that lies before it in the ring: it
-	// takes its time and then its place, and its CPU may be taken from it in between by an
-	// interrupt or by the host of a virtual machine. Chosen, not measured: a few time slices of a host.
+	// skew is by how much a record may be older than the one before it in the ring: an interrupt or the host of a
+	// virtual machine may take the CPU between a record's timestamp and its reservation. Chosen, not measured: a few
+	// time slices of a host.
 	skew = 20 * time.Millisecond
 )
 
-// watermark says how far the reader has come, in monotonic ns.
+// watermark is the reader's progress, in monotonic ns.
 type watermark struct {
 	now int64
-	// passed: every record that was sent before has been read. It never goes back.
+	// passed: every earlier record was read. It never decreases.
 	passed int64
-	// lag is how far passed is behind now, where that is more than from one tick to the next
-	// and because there is more to read than the reader gets done; else 0.
+	// lag is by how much passed is behind now, if the reader cannot keep up; else 0.
 	lag int64
 }
 
-// ring is where records are read from: a kernel.Ring.
+// ring is a kernel.Ring.
 type ring interface {
 	Wait(until time.Time) error
 	Next() (record []byte, more bool)
 	Waiting() int
 }
 
-// schedule alternates between reading records and the reader's duties. Neither keeps the
-// other from being done: duties are due every dutiesEvery, and are bounded.
+// schedule alternates between reading records and bounded duties, due every dutiesEvery, so that neither starves.
 type schedule struct {
 	ring  ring
 	clock func() int64
-	// until is when to stop waiting for a record; zero for never.
-	until func(now int64) time.Time
-	// take is given one record, and duties how far that is.
+	// until is when to stop waiting for a record; zero: never.
+	until  func(now int64) time.Time
 	take   func(now int64, raw []byte)
 	duties func(watermark)
 
-	passed, done int64 // done is when the duties were done last
-	drained      bool  // since then there was a moment when nothing was left to read
+	passed, done int64 // done: last duties
+	drained      bool  // the ring was empty at some time since done
 }
 
-// run goes on until ctx ends and everything that was sent by then has been taken. Whoever
-// ends ctx must wake the ring's reader, too.
+// run returns when ctx ended and every earlier record was taken. The ring's reader must be woken when ctx ends.
 func (s *schedule) run(ctx context.Context) error {
-	var ended int64 // when ctx was found to be over
+	var ended int64 // when ctx was seen to be done
 	s.done = s.clock()
 	for {
 		now := s.clock()
-		over := ctx.Err() != nil // asked before the ring: what was sent until then is read
+		over := ctx.Err() != nil // read before the ring, so that every earlier record is read
 		record, more := s.ring.Next()
 		if more {
 			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))
@@ -71,7 +67,7 @@ func (s *schedule) run(ctx context.Context) error {
 			case ctx.Err() == nil:
 			case ended == 0:
 				ended = now
-			case s.passed > ended: // more will come, from somebody who does not stop
+			case s.passed > ended: // a process keeps sending
 				return nil
 			}
 		}
@@ -90,7 +86,6 @@ func (s *schedule) run(ctx context.Context) error {
 	}
 }
 
-// empty notes that nothing was left to read at some time after now.
 func (s *schedule) empty(now int64) { s.passed, s.drained = max(s.passed, now-int64(skew)), true }
 
 func (s *schedule) tend(now int64) {

@@ -20,22 +20,21 @@ type Source struct {
 	observer atomic.Pointer[observer]
 }
 
-// observer is what observes processes: BPF programs, or what takes their place.
+// observer is the BPF probe, or its replacement.
 type observer struct {
-	// name is one of the Sources but SourceAuto; instead says why it is not the first of them that was to be tried.
+	// name is a Source other than SourceAuto; instead is why it is not the preferred one.
 	name    string
 	instead *event.Degraded
-	// network: it needs CAP_NET_ADMIN as long as it observes.
-	network bool
-	run     func(context.Context, event.Sink) error
-	// readings are what it counts.
+	// network: it requires CAP_NET_ADMIN while it observes.
+	network  bool
+	run      func(context.Context, event.Sink) error
 	readings func() []meter.Reading
-	// wake has it ask Options.Busy at once; nil where it asks from time to time anyway.
+	// wake makes it ask Options.Busy at once; nil if it polls anyway.
 	wake  func()
 	close func() error
 }
 
-// NewSource returns a source that calls attached, if it is set, each time that it begins to observe.
+// NewSource returns a source that calls attached, if set, each time that it begins to observe.
 func NewSource(o Options, attached func()) *Source {
 	if attached == nil {
 		attached = func() {}
@@ -46,11 +45,11 @@ func NewSource(o Options, attached func()) *Source {
 	return &Source{options: o, attached: attached}
 }
 
-// Name is "probe".
+// Name returns "probe".
 func (*Source) Name() string { return "probe" }
 
-// Run attaches the probe, gives up the rights that nothing needs after that, and observes
-// until ctx ends. The error is an UnsupportedError where the machine cannot do it.
+// Run attaches the probe, drops the privileges that only that needs, and observes until ctx ends. The error is an
+// UnsupportedError if the machine does not allow it.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	o, err := attach(s.options)
 	if err != nil {
@@ -73,15 +72,15 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return o.run(ctx, sink)
 }
 
-// Wake tells that Options.Busy may report otherwise than before: whoever waits for ticks gets them also while
-// nothing happens. It may be called at any time, from any goroutine.
+// Wake makes the source ask Options.Busy again, so that ticks come even if nothing happens. It is safe for concurrent
+// use.
 func (s *Source) Wake() {
 	if o := s.observer.Load(); o != nil && o.wake != nil {
 		o.wake()
 	}
 }
 
-// Stats reports whether the probe is attached, and what it has counted since then.
+// Stats returns the attachment state and the counters.
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,
@@ -113,16 +112,15 @@ func (s *Source) Stats() source.Stats {
 	return stats
 }
 
-// programsMissed is the metric of how often the kernel did not run a BPF program.
 const programsMissed = "bpf_program_missed_total"
 
-// losable are the reasons of event.Lost, of the probe and of what takes its place.
+// losable are the reasons of event.Lost, of the probe and its replacements.
 var losable = []string{
 	"ring full", proctracker.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
 	proctracker.LostNotices, proctracker.LostSight, proctracker.LostCall,
 }
 
-// Readings are the metrics that s is.
+// Readings returns s as metrics.
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Tracked),
@@ -141,7 +139,7 @@ func (s Stats) Readings() []meter.Reading {
 	for name, program := range s.Programs {
 		all = append(all, meter.Count(programsMissed, "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))
 		if program.Runs == 0 {
-			continue // the kernel's statistics are off
+			continue // kernel.bpf_stats_enabled is off
 		}
 		all = append(all,
 			meter.Count("bpf_program_runs_total", "Runs of a BPF program; only while kernel.bpf_stats_enabled is set.", program.Runs, "program", name),

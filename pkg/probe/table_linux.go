@@ -8,41 +8,38 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// outlive is how long after the end of its run a process is still followed. What a
-// plugin leaves running (a daemon) is not followed for ever.
+// outlive is how long after the end of its run a remaining process (a daemon) is followed.
 const outlive = 30 * time.Second
 
-// askedMax is about how many processes are looked up in /proc at one sweep, at some 20 µs each
-// (measured at a load of 16). Exits that the kernel side missed are rare: where thousands of
-// processes are followed, one may be noticed a minute late.
+// askedMax bounds the processes that a sweep looks up in /proc, about 20 µs each (at a load of 16). With thousands of
+// processes a missed exit, which is rare, may be noticed a minute late.
 const askedMax = 256
 
-// table is the reader's view of the kernel's process table. Every sweep reconciles the two: a
-// lost event leaves a process in only one of them.
+// table mirrors the kernel's process table. Each sweep reconciles the two, because a lost event leaves a process in
+// only one of them.
 type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
-	// sweeps counts the sweeps, so that each looks up other processes in /proc.
+	// sweeps selects the processes that a sweep looks up in /proc.
 	sweeps uint32
 	// numbers are the tgids in the kernel's table at the last sweep.
 	numbers map[uint32]bool
-	// strangers are the agents in it that the reader did not know at the last sweep.
+	// strangers are agents in it that the reader did not know.
 	strangers []kernel.Key
-	// roots are the roots of the processes in it at the last sweep.
+	// roots are the roots in it at the last sweep.
 	roots map[kernel.Key]bool
-	// idle are the roots that had an account and no process at the last sweep.
+	// idle are the roots with an account but no process at the last sweep.
 	idle map[kernel.Key]bool
 }
 
 type tracked struct {
-	// pid is its number here, and looked when that was last asked what it does (reader.halts); 0 for agents, and not yet.
+	// pid and looked belong to reader.halts; 0 for agents, and at first.
 	pid    uint32
 	looked int64
-	halted bool // then
-	// missing is when it was first found not to be in the kernel's table any more, though no
-	// exit was seen; 0 while it is there.
+	halted bool // at looked
+	// missing is when it was first missing from the kernel's table without an exit; else 0.
 	missing int64
-	// rootGone is when the run's first process was first seen to be over.
+	// rootGone is when the exit of the run's first process was noticed.
 	rootGone int64
 }
 
@@ -50,16 +47,14 @@ func newTable(side *kernel.Side) *table {
 	return &table{kernel: side, live: map[event.Process]*tracked{}}
 }
 
-// tracking reports whether any process is tracked.
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
-// note updates the table by an event. It returns false for an event of a process that is not
-// followed any more.
+// note applies an event, and returns false if its process is no longer followed.
 func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
 		if t.live[b.Process] == nil {
-			// Unless its fork was lost, it descends from a tree that was forgotten.
+			// It descends from a forgotten tree, unless its fork was lost.
 			if !b.Root && t.live[b.Parent] == nil {
 				return false
 			}
@@ -79,10 +74,8 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
-// follows reports whether a process is tracked.
 func (t *table) follows(process event.Process) bool { return t.live[process] != nil }
 
-// add tracks a process that belongs to no plugin; remove stops tracking one.
 func (t *table) add(process event.Process) {
 	if t.live[process] == nil {
 		t.live[process] = &tracked{}
@@ -96,7 +89,7 @@ func (t *table) remove(process event.Process) {
 	}
 }
 
-// forget stops tracking a tree that turned out not to be a plugin's.
+// forget drops a tree that is not a plugin's.
 func (t *table) forget(root event.Process) {
 	kernel.Each(t.kernel.Life.Processes, func(_ *uint32, p *kernel.LifeProcess) {
 		if kernel.ProcessOf(p.Root) == root {
@@ -110,8 +103,7 @@ func (t *table) drop(p *kernel.LifeProcess) {
 	t.kernel.Remove(p)
 }
 
-// reconcile compares the two tables and returns the exits that were never seen: those of processes that the
-// kernel's table lacks, although everything sent before they were found missing has been read.
+// reconcile returns the missed exits: of processes that the kernel's table lacks, once all earlier records were read.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
 	t.numbers, t.strangers = map[uint32]bool{}, nil
@@ -123,7 +115,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		known := t.live[self]
 		switch {
 		case known == nil:
-			// Its exec or fork was lost, or is still on its way.
+			// Its exec or fork was lost, or is not read yet.
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)
@@ -148,7 +140,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 			known.missing = 0
 		case known.missing == 0:
 			known.missing = at.now
-		case at.passed-known.missing > int64(skew): // it is sent just after it left the table
+		case at.passed-known.missing > int64(skew): // the exit is sent just after the table entry is removed
 			delete(t.live, key)
 			unseen = append(unseen, &event.Exit{Process: key, Unseen: true})
 		}

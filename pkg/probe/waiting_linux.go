@@ -4,7 +4,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// Waiting is described at agents.Follower.
+// Waiting implements agents.Follower.
 func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 	kernel.Each(r.probe.kernel.Inside.Streams, func(_ *uint64, s *kernel.InsideStream) {
 		asked, since := s.Wrote, s.Wrote
@@ -14,7 +14,7 @@ func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 		if asked == 0 || int64(since) > before || s.Serves != 0 {
 			return
 		}
-		// What was asked before it was followed may have been answered meanwhile.
+		// Requests from before it was followed may have been answered.
 		if p, ok := r.probe.kernel.Process(s.Self.Tgid); ok && p.Self == kernel.Key(s.Self) && asked >= p.Since {
 			waiting = append(waiting, *s)
 		}
@@ -22,10 +22,10 @@ func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 	return waiting
 }
 
-// Asked and Asks are described at agents.Follower.
+// Asked implements agents.Follower.
 func (r *reader) Asked(inode uint64) { r.role(inode, kernel.InsideRoleROLE_SERVES) }
 
-// Asks is described there, too.
+// Asks implements agents.Follower.
 func (r *reader) Asks(inode uint64) { r.role(inode, kernel.InsideRoleROLE_ASKS) }
 
 func (r *reader) role(inode uint64, role kernel.InsideRole) {
