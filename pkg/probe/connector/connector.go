@@ -1,10 +1,9 @@
-// Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, where BPF
-// programs are refused. The kernel tells of each fork, exec and exit; what a process runs is read from /proc
-// while it lives (pkg/probe/proctracker). So commands, plugins and delegates are seen, their times and how they
-// ended; nothing of what they ask of the kernel or wait for.
+// Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, where BPF programs are
+// refused. The kernel reports each fork, exec and exit, and proctracker reads from /proc what a running process
+// executes. It sees plugins and commands, but not their system calls.
 //
-// It works in the initial user, PID and network namespaces only, and elsewhere the kernel says nothing at
-// all. So Open does something that the kernel must report, and waits for that message.
+// Outside of the initial user, PID and network namespaces the kernel silently reports nothing, so Open causes an
+// event and waits for it.
 package connector
 
 import (
@@ -19,30 +18,28 @@ import (
 
 // Options of a Connector.
 type Options struct {
-	// Processes is how many processes of plugin trees are followed at once.
+	// Processes is the maximum of followed processes.
 	Processes int
-	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
-	// Anchors are the processes of the container runtime; nil: none is known, ever.
+	// Anchors are the processes of the container runtime; nil: never known.
 	Anchors *anchor.Set `json:"-"`
-	// Rootless: what a runtime in a user namespace runs is believed, too.
+	// Rootless trusts runtimes in user namespaces also.
 	Rootless bool
-	// Busy reports whether somebody still waits for ticks. May be nil.
+	// Busy reports whether a consumer waits for ticks. May be nil.
 	Busy func() bool `json:"-"`
-	// Tend is called some times a second with what was counted; quiet: no plugin runs. May be nil.
+	// Tend is called several times a second; quiet: no plugin runs. May be nil.
 	Tend func(now Stats, quiet bool) `json:"-"`
-	// Log gets what an operator should know.
-	Log *slog.Logger `json:"-"`
+	Log  *slog.Logger                `json:"-"`
 }
 
-// Stats is what a Connector has counted.
+// Stats are the counters of a Connector.
 type Stats struct {
 	proctracker.Stats
-	// Messages of the kernel were read.
+	// Messages is the number of messages from the kernel.
 	Messages uint64
 }
 
-// UnsupportedError says that this machine cannot do what the connector needs, and what would help.
+// UnsupportedError names what this machine lacks for the connector, and the remedy.
 type UnsupportedError struct {
 	Need, Remedy string
 	Err          error // may be nil
@@ -57,7 +54,7 @@ func (e *UnsupportedError) Error() string {
 
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
-// Readings are the metrics that s is.
+// Readings returns s as metrics.
 func (s Stats) Readings() []meter.Reading {
 	return []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Followed),

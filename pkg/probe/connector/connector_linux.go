@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// heartbeatWithin is how long the kernel may take to tell of what we did ourselves. It takes µs.
+	// heartbeatWithin is the timeout of the kernel's report, which takes µs.
 	heartbeatWithin = time.Second
-	// silence is how long nothing may be told before we see to it that something is.
+	// silence is the time without a message after which it causes one.
 	silence = 10 * time.Second
 )
 
-// Connector is two sockets: both get what the kernel tells. One gets all of it, and is read when there is
-// a reason to; the other gets programs that begin to run, and wakes the reader.
+// Connector has two sockets. all gets every message and is read when needed; alarm gets only execs and wakes the
+// reader.
 type Connector struct {
 	options Options
 	looker  *looker
@@ -36,10 +36,9 @@ type Connector struct {
 	stats Stats
 }
 
-// Open has the kernel tell of processes: from then on messages collect in the sockets. The goroutine that calls
-// it is to call Run, and then to end: it keeps its thread, which is given priority. It returns an
-// UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_NET_ADMIN and the initial
-// user, PID and network namespaces; CAP_SYS_PTRACE to look at other users' processes.
+// Open makes the kernel send messages, which collect in the sockets. The calling goroutine keeps its thread, which
+// gets priority, and must call Run. It requires CAP_NET_ADMIN and the initial user, PID and network namespaces, and
+// else returns an UnsupportedError; CAP_SYS_PTRACE to read other users' processes.
 func Open(o Options) (_ *Connector, err error) {
 	c := &Connector{options: o, looker: newLooker(o), unwatch: func() {}}
 	defer func() {
@@ -53,7 +52,7 @@ func Open(o Options) (_ *Connector, err error) {
 	if users, err := procfs.OwnNamespace("user"); err != nil || users != procfs.InitialUser {
 		return nil, &UnsupportedError{Need: "the node's user namespace", Remedy: "run it on the node itself, or in a container without a user namespace of its own", Err: err}
 	}
-	// Of two sockets the kernel serves the one first that joined last: what the alarm tells of is there to be read.
+	// The kernel serves the socket first that joined last: after an alarm the message is in all.
 	if c.alarm, err = newSocket(); err == nil {
 		err = c.alarm.onlyPrograms()
 	}
@@ -73,9 +72,8 @@ func Open(o Options) (_ *Connector, err error) {
 	return c, c.prove()
 }
 
-// hurry has the calling goroutine, which is to call Run, run before others: what a process runs can be read
-// while it lives, and on a busy node a fifth of the commands would be over before. Where that is not allowed
-// it runs as everybody does. It needs CAP_SYS_NICE.
+// hurry gives the thread of Run priority (CAP_SYS_NICE): on a busy node a fifth of the commands would exit before
+// they can be read.
 func hurry() {
 	runtime.LockOSThread()
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
@@ -84,7 +82,7 @@ func hurry() {
 	}
 }
 
-// explain says what operators can do about an error.
+// explain adds the remedy to an error.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -97,7 +95,7 @@ func explain(err error) error {
 	return &UnsupportedError{Need: "a netlink socket", Remedy: "see docs/kernels.md", Err: err}
 }
 
-// listen tells the kernel to begin. Since Linux 6.6 each socket is told of what was asked for over it.
+// listen subscribes each socket, as Linux 6.6 and later require.
 func (c *Connector) listen() error {
 	for _, s := range [...]*socket{c.all, c.alarm} {
 		if err := s.control(mcastListen); err != nil {
@@ -108,7 +106,7 @@ func (c *Connector) listen() error {
 	return nil
 }
 
-// prove does something that the kernel must tell of, and waits until it has.
+// prove causes a message and waits for it.
 func (c *Connector) prove() error {
 	if err := heartbeat(); err != nil {
 		return explain(err)
@@ -130,7 +128,7 @@ func (c *Connector) prove() error {
 	}
 }
 
-// heartbeat gives the calling thread the name that it has, which the kernel tells of.
+// heartbeat sets the thread's name to its current one, which the kernel reports.
 func heartbeat() error {
 	var name [16]byte // TASK_COMM_LEN
 	at := uintptr(unsafe.Pointer(&name[0]))
@@ -140,8 +138,7 @@ func heartbeat() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_NAME, at, 0, 0, 0))
 }
 
-// Close has the kernel tell us no more. Before Linux 6.6 it counts who listens, and does not notice
-// one that ends without a word.
+// Close unsubscribes. Before Linux 6.6 the kernel counts subscribers and does not notice their exit.
 func (c *Connector) Close() error {
 	c.unwatch()
 	var errs []error
@@ -157,14 +154,14 @@ func (c *Connector) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stats returns what was counted so far. It may be called at any time.
+// Stats returns the counters. It is safe for concurrent use.
 func (c *Connector) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
 }
 
-// Run delivers events until ctx ends, those of what was there already first.
+// Run delivers events until ctx ends, existing processes first.
 func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 	r := newReader(c, sink)
 	r.begin()
@@ -182,7 +179,7 @@ func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 				return err
 			}
 		}
-		if woken > 0 && !r.storm && r.programs == before { // it is under way to the other socket
+		if woken > 0 && !r.storm && r.programs == before { // it is being sent to the other socket
 			if err := r.drain(time.Millisecond); err != nil {
 				return err
 			}

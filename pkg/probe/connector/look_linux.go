@@ -19,25 +19,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// textMax bounds what is read of arguments and of an environment. libcni gives a plugin the runtime's own
-// environment, which in a pod may name thousands of services.
+// textMax bounds arguments and environment in bytes. A plugin gets the runtime's environment, which in a pod may name
+// thousands of services.
 const textMax = 256 << 10
 
-// looker reads /proc: proctracker.Looker. What it reads for every program of the node it reads by plain system
-// calls, a fifth of what os.ReadFile costs.
+// looker is the proctracker.Looker of /proc. For each program of the node it uses plain system calls, a fifth of the
+// cost of os.ReadFile.
 type looker struct {
 	node     trust.Node
 	rootless bool
 	memory   *procfs.Memory
-	// anchored are the numbers of the runtime's processes, as of the last change.
 	anchored atomic.Pointer[[]uint32]
 	buffer   [textMax]byte
-	// budget is how many strangers may still be looked at before it is refilled.
+	// budget is the number of strangers that may be read until the next refill.
 	budget int
-	// caller is why the process asked is believed, who was asked for last.
+	// caller is the cached result for the PID asked.
 	asked  uint32
 	caller event.Caller
-	// suspends turn the times of /proc into those of events.
+	// suspends converts times of /proc to those of events.
 	suspends *clock.Suspends
 }
 
@@ -49,7 +48,6 @@ func newLooker(o Options) *looker {
 	return l
 }
 
-// setAnchors is told who the runtime is.
 func (l *looker) setAnchors(anchors []anchor.Anchor) {
 	pids := make([]uint32, len(anchors))
 	for i, a := range anchors {
@@ -58,8 +56,8 @@ func (l *looker) setAnchors(anchors []anchor.Anchor) {
 	l.anchored.Store(&pids)
 }
 
-// strangersMax is how many programs that the runtime did not start are looked at in 200 ms, at some 60 µs each.
-// Where that is not enough, others are not looked at: what the runtime starts always is.
+// strangersMax bounds the programs read per 200 ms that the runtime did not start, about 60 µs each. The runtime's
+// own are always read.
 const strangersMax = 8
 
 func (l *looker) refill() { l.budget = strangersMax }
@@ -79,8 +77,8 @@ func (l *looker) Caller(pid uint32) event.Caller {
 	return l.node.Caller(pid)
 }
 
-// aliveWithin is how far a start in /proc, and when the kernel told of it, may be apart. Numbers of processes
-// do not come again that soon.
+// aliveWithin is the largest difference between a start in /proc and in the kernel's message; PIDs are not reused
+// that soon.
 const aliveWithin = int64(1e9)
 
 // Alive implements proctracker.Looker.
@@ -114,8 +112,8 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, err == nil && l.program(pid, &s, given) && l.still(pid, &s, given)
 }
 
-// still reports whether a process runs what was read, so that all of that is of one program. Of who has ended
-// meanwhile it is, too, unless it is told of another program until now.
+// still reports whether everything was read from one program. It is true after the exit: an exec would be reported
+// before it.
 func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	stat, at, err := l.stat(pid)
 	if err != nil || stat.Zombie() {
@@ -129,15 +127,15 @@ func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	return at == was.at
 }
 
-// remains reads what is there of a process even when it is over, until its parent asks for it.
+// remains reads what a zombie still has.
 func (l *looker) remains(pid uint32, s *proctracker.Sight) {
 	if stat, _, err := l.stat(pid); err == nil {
 		s.Parent, s.Began, s.Name = uint32(stat.Parent), l.suspends.Monotonic(stat.Start), stat.Name
 	}
 }
 
-// stranger reads a process that descends from no plugin. Most are no plugins, and of these as little is read as
-// can be: a child of the runtime may be one, and what is in the host's mount namespace.
+// stranger reads a process that descends from no plugin. Most are no plugins, so it reads as little as possible: only
+// a child of the runtime, or a process in the host's mount namespace, may be one.
 func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	if l.anchor(s.Parent) {
 		given, err := l.startOf(pid)
@@ -155,7 +153,7 @@ func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	case err != nil:
 		return false
 	case !host && known:
-		return true // a container's
+		return true // in a container
 	}
 	env, err := l.environment(pid, host)
 	if err != nil || !calls(env) {
@@ -165,14 +163,14 @@ func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	return err == nil && l.perhaps(pid, s, given)
 }
 
-// calls reports whether an environment tells of a CNI call.
+// calls reports whether an environment has a CNI call.
 func calls(env []byte) bool {
 	return bytes.HasPrefix(env, []byte("CNI_COMMAND=")) || bytes.Contains(env, []byte("\x00CNI_COMMAND="))
 }
 
-// perhaps reads what may be a plugin: whether it is believed first, since who has ended is nobody.
+// perhaps reads a possible plugin. It checks trust first, while the process runs.
 func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
-	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // others are read meanwhile
+	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // the next read overwrites them
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
 		_, err := l.onHost(pid)
 		return err == nil
@@ -180,7 +178,6 @@ func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 	return l.program(pid, s, given) && l.still(pid, s, given)
 }
 
-// onHost reports whether a process is in the host's mount namespace.
 func (l *looker) onHost(pid uint32) (bool, error) {
 	var link [64]byte
 	n, err := unix.Readlink(file(pid, "ns/mnt"), link[:])
@@ -190,8 +187,7 @@ func (l *looker) onHost(pid uint32) (bool, error) {
 	return l.node.Host(string(link[:n])), nil
 }
 
-// environment is nil where there is none: of the kernel's own threads. What is in a container may hang who
-// reads its memory, so that is read in a way that gives up.
+// environment returns nil for a kernel thread. Reading a container's memory may hang, so that read has a timeout.
 func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 	if host {
 		return l.read(file(pid, "environ"))
@@ -200,9 +196,8 @@ func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 	return []byte(strings.Join(env, "\x00")), err
 }
 
-// program reads what a process runs that was given this.
 func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
-	if len(given.args) == 0 { // it has no memory any more
+	if len(given.args) == 0 { // it has exited
 		return false
 	}
 	s.Args, s.Env = split(given.args), split(given.env)
@@ -212,7 +207,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
-	if given.file != s.File && strings.HasPrefix(given.file, "/") { // not what a link leads to, nor a script's interpreter
+	if given.file != s.File && strings.HasPrefix(given.file, "/") { // neither a link's target nor a script's interpreter
 		if script := slices.Index(s.Args, given.file) > 0; script || sameFile(pid, given.file) {
 			s.File, s.Script = given.file, script
 		}
@@ -222,20 +217,20 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		s.Locate()
 	}
 	if s.InPath() && l.asked != pid && trust.Rights(pid) == 0 && !l.rootless {
-		s.Env = nil // whoever gave that up may say what it likes
+		s.Env = nil // an unprivileged process may claim anything
 	}
 	return true
 }
 
-// sameFile reports whether a path leads a process to the program that it runs. What it was given lies in its own
-// memory, where it may write anything else.
+// sameFile reports whether path is the process's executable: the process may have overwritten the path, which is in
+// its memory.
 func sameFile(pid uint32, path string) bool {
 	var named, runs unix.Stat_t
 	return unix.Stat(file(pid, "root")+path, &named) == nil && unix.Stat(file(pid, "exe"), &runs) == nil &&
 		named.Dev == runs.Dev && named.Ino == runs.Ino
 }
 
-// stdin is what a process reads: NoStdin if it is closed, or a device.
+// stdin returns NoStdin if standard input is closed, or a device.
 func (l *looker) stdin(pid uint32) string {
 	var st unix.Stat_t
 	switch err := unix.Stat(file(pid, "fd/0"), &st); {
@@ -258,7 +253,7 @@ func namespace(pid uint32) event.Namespace {
 	return event.Namespace{Key: label, Label: label}
 }
 
-// read reads a file of /proc, up to textMax. What it returns is gone with the next call.
+// read reads up to textMax of a file. The next call overwrites the result.
 func (l *looker) read(name string) ([]byte, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -16,39 +16,37 @@ import (
 )
 
 const (
-	// window is by how much messages of two CPUs may come in another order than their times: between its
-	// reading the clock and its sending a CPU may be taken from a task. As long as the probe's.
+	// window is the largest disorder of messages of two CPUs: a CPU may be preempted between timestamp and sending.
+	// The probe has the same.
 	window = 20 * time.Millisecond
-	// tickEvery is how often ticks come while anything is followed, idle how long is waited while
-	// nothing is: until then the larger socket collects what nobody waits for.
+	// tickEvery is the interval of ticks while anything is followed. idle is the longest wait without that: the
+	// larger socket collects messages meanwhile.
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
-	// stormAbove is how many programs a second make a storm, hotFor how long after the runtime has started
-	// something there is none: it may be a plugin.
+	// stormAbove is the number of execs per second that make a storm. hotFor is the time after a start by the
+	// runtime, possibly of a plugin, in which there is none.
 	stormAbove = 150
-	// stormEvery is how often what others begin is read in a storm.
+	// stormEvery is the reading interval in a storm.
 	stormEvery = 50 * time.Millisecond
 	hotFor     = 50 * time.Millisecond
-	// breath is what others have of the CPU after each tickEvery that there was no end of messages: the
-	// reader has priority.
+	// breath is the pause for other processes after each tickEvery of continuous messages, since the reader has
+	// priority.
 	breath = 5 * time.Millisecond
-	// quietAfter: whoever takes the events may not have come to the last ones.
+	// quietAfter is the time for the consumer to process the last events.
 	quietAfter = time.Second
-	// outlive is how long what a plugin left running is followed.
+	// outlive is how long processes are followed after their plugin.
 	outlive = 30 * time.Second
-	// known is of how many processes the parent is remembered, at some 150 bytes each.
+	// known bounds the processes whose parent is remembered, about 150 bytes each.
 	known = 1 << 16
 )
 
-// reader is the state of one Run.
 type reader struct {
 	*Connector
 	tracker *proctracker.Tracker
-	// programs began to run; by the last weighing so many had.
+	// programs counts execs; weighed is its value at weighedAt.
 	programs, weighed uint64
 	weighedAt         int64
-	// storm: so many programs begin to run that only what the runtime starts wakes the reader. hot is when
-	// it started something last.
+	// storm: only starts by the runtime wake the reader. hot is the last such start.
 	storm bool
 	hot   int64
 	gaps  *gaps
@@ -57,8 +55,8 @@ type reader struct {
 
 	tied clock.Tie
 
-	ticked, busy, counted int64 // when, monotonic ns
-	heard, asked          int64 // when the kernel told of anything, and when it was made to
+	ticked, busy, counted int64 // monotonic ns
+	heard, asked          int64 // last message, and last heartbeat, monotonic ns
 	silent                bool
 }
 
@@ -85,7 +83,7 @@ func (r *reader) tie() {
 	}
 }
 
-// begin delivers the calls that are under way already.
+// begin delivers the calls in progress.
 func (r *reader) begin() {
 	r.tie()
 	type running struct{ pid, parent, start int64 }
@@ -113,7 +111,7 @@ func (r *reader) begin() {
 		"under_way", r.tracker.Stats().Followed)
 }
 
-// patience is how long to wait for a program to begin.
+// patience returns how long to wait for an exec.
 func (r *reader) patience(now int64) time.Duration {
 	if r.tracker.Busy() || r.options.Busy != nil && r.options.Busy() {
 		r.busy = now
@@ -127,8 +125,7 @@ func (r *reader) patience(now int64) time.Duration {
 	return idle
 }
 
-// weigh looks whether there is a storm. Then nobody is woken for each program, but reads them together: that
-// keeps what the programs of others cost below a hundredth of a core.
+// weigh detects a storm. In it execs are read together, which keeps the cost of other programs below 1 % of a core.
 func (r *reader) weigh(now int64) error {
 	if now-r.weighedAt < int64(idle) {
 		return nil
@@ -140,7 +137,7 @@ func (r *reader) weigh(now int64) error {
 	runtime := *r.looker.anchored.Load()
 	switch {
 	case r.hastens(now):
-	case len(runtime) > 0 && perSecond > stormAbove: // again and again: the runtime may be another by now
+	case len(runtime) > 0 && perSecond > stormAbove: // in each interval, since the runtime may have changed
 		r.storm = true
 		return r.alarm.onlyForksOf(runtime)
 	case r.storm:
@@ -149,16 +146,15 @@ func (r *reader) weigh(now int64) error {
 	return nil
 }
 
-// hastens reports whether plugins run, or perhaps will.
+// hastens reports whether plugins run or may soon.
 func (r *reader) hastens(now int64) bool { return r.tracker.Busy() || now-r.hot < int64(hotFor) }
 
-// calm has every program wake the reader.
 func (r *reader) calm() error {
 	r.storm = false
 	return r.alarm.onlyPrograms()
 }
 
-// drain takes all that the kernel has told, after waiting so long at most for the first, and delivers what is due.
+// drain processes all messages after waiting for the first one, and then tends.
 func (r *reader) drain(wait time.Duration) error {
 	for ; ; wait = 0 {
 		began := clock.Monotonic()
@@ -175,28 +171,28 @@ func (r *reader) drain(wait time.Duration) error {
 		if n < batch {
 			return r.tend(began, began)
 		}
-		if began-r.ticked > int64(tickEvery) { // a storm: time goes on
+		if began-r.ticked > int64(tickEvery) { // endless messages
 			if err := r.tend(began, last); err != nil {
 				return err
 			}
-			rest() // others have to run, too
+			rest() // let other processes run
 		}
 	}
 }
 
-// rest leaves the CPU to others for a while. The thread sleeps itself: whom Go wakes it may not wake before threads
-// without priority have run.
+// rest leaves the CPU to other processes. The thread itself sleeps: Go could not wake another thread before
+// unprioritized ones ran.
 func rest() {
 	pause := unix.NsecToTimespec(int64(breath))
 	_ = unix.Nanosleep(&pause, nil)
 }
 
-// take takes n messages, and returns the time of the last.
+// take processes n messages, and returns the time of the last.
 func (r *reader) take(n int, now int64) (last int64) {
 	var lost uint64
 	for i := range n {
 		m, ok := r.all.message(i)
-		if !ok || m.what == 0 { // an answer to what we told the kernel
+		if !ok || m.what == 0 { // an answer to a subscription
 			continue
 		}
 		lost += r.gaps.take(m, now)
@@ -223,7 +219,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 	return last
 }
 
-// tend does what is due at now, when everything that was told before read has been taken.
+// tend does due work at now; all messages from before read were processed.
 func (r *reader) tend(now, read int64) error {
 	if lost := r.gaps.overdue(now - int64(window)); lost > 0 {
 		r.tracker.Lost(lost)
@@ -247,8 +243,7 @@ func (r *reader) tend(now, read int64) error {
 	return r.listenOn(now)
 }
 
-// listenOn sees to it that the kernel goes on telling: before Linux 6.6 another program that stops listening
-// may end it for everybody.
+// listenOn resubscribes if messages stop: before Linux 6.6 another program's unsubscription may stop them for all.
 func (r *reader) listenOn(now int64) error {
 	switch {
 	case r.heard >= r.asked && r.silent:
@@ -274,7 +269,7 @@ func (r *reader) listenOn(now int64) error {
 
 func (r *reader) say(now int64, body event.Body) { r.sink(event.Event{Time: now, Body: body}) }
 
-// end delivers what was told until now.
+// end delivers the remaining messages.
 func (r *reader) end() error {
 	err := r.drain(0)
 	r.tracker.Advance(clock.Monotonic()+int64(window), 0)
@@ -282,7 +277,6 @@ func (r *reader) end() error {
 	return err
 }
 
-// count makes what the tracker has counted known to others.
 func (r *reader) count() {
 	r.mu.Lock()
 	r.stats.Stats = r.tracker.Stats()
@@ -293,7 +287,7 @@ func (r *reader) count() {
 	}
 }
 
-// status splits what wait(2) reports.
+// status splits a status of wait(2).
 func status(s uint32) (code uint32, signal string) {
 	if n := s & 0x7f; n != 0 {
 		if name := unix.SignalName(unix.Signal(n)); name != "" {

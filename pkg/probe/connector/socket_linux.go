@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// buffer is how much may wait to be read: some 10,000 messages, of which the kernel counts 768 bytes each.
+	// buffer holds about 10,000 messages, which count 768 bytes each.
 	buffer = 8 << 20
-	// batch is how many messages are read at once.
+	// batch is the number of messages per read.
 	batch = 64
 )
 
@@ -27,17 +27,17 @@ type socket struct {
 	vectors  [batch]unix.Iovec
 	data     [batch][messageMax]byte
 	wait     time.Duration
-	listens  int // how often the kernel was told to begin
+	listens  int // open subscriptions
 }
 
-// mmsghdr is struct mmsghdr, which x/sys does not have.
+// mmsghdr is struct mmsghdr, which x/sys lacks.
 type mmsghdr struct {
 	header unix.Msghdr
 	n      uint32
 	_      [4]byte
 }
 
-// newSocket joins the group. Needs CAP_NET_ADMIN, and the initial network namespace.
+// newSocket joins the group. It requires CAP_NET_ADMIN and the initial network namespace.
 func newSocket() (s *socket, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
 	if err != nil {
@@ -63,8 +63,7 @@ func newSocket() (s *socket, err error) {
 
 func (s *socket) close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
 
-// onlyPrograms has the socket get nothing but programs that begin to run; onlyForksOf, what these processes
-// start, at most parentsMax.
+// onlyPrograms filters for execs, onlyForksOf for forks of up to parentsMax parents.
 func (s *socket) onlyPrograms() error {
 	return s.only([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetWhat, Size: 4},
@@ -90,7 +89,7 @@ func (s *socket) onlyForksOf(parents []uint32) error {
 	return s.only(append(program, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 16}))
 }
 
-// only attaches a filter, in place of the last one. It loads words as if they were in network byte order.
+// only replaces the filter. It loads words in network byte order.
 func (s *socket) only(instructions []bpf.Instruction) error {
 	program, err := bpf.Assemble(instructions)
 	if err != nil {
@@ -110,7 +109,7 @@ func swapped(v uint32) uint32 {
 	return binary.BigEndian.Uint32(b[:])
 }
 
-// control tells the kernel to begin or to end sending: mcastListen, mcastIgnore.
+// control subscribes or unsubscribes: mcastListen, mcastIgnore.
 func (s *socket) control(op uint32) error {
 	var m [sizeofHeaders + 4]byte
 	put, half := binary.NativeEndian.PutUint32, binary.NativeEndian.PutUint16
@@ -124,11 +123,10 @@ func (s *socket) control(op uint32) error {
 	return os.NewSyscallError("sendto", unix.Sendto(s.fd, m[:], 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
 }
 
-// errLost says that the socket's buffer was full.
+// errLost: the socket's buffer was full.
 var errLost = errors.New("messages were lost")
 
-// read reads up to batch messages, and returns how many. With a wait it waits that long for
-// the first one; none is no error.
+// read reads up to batch messages, and returns how many. A wait is the timeout for the first one, which is no error.
 func (s *socket) read(wait time.Duration) (int, error) {
 	flags := unix.MSG_DONTWAIT
 	if wait > 0 {
@@ -156,7 +154,7 @@ func (s *socket) read(wait time.Duration) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", errno)
 }
 
-// message is the nth that was read; false if it is not the kernel's, who alone has port 0.
+// message returns message i; false if its sender is not the kernel, which has port 0.
 func (s *socket) message(i int) (message, bool) {
 	if s.messages[i].header.Namelen < unix.SizeofSockaddrNetlink || s.names[i].Pid != 0 {
 		return message{}, false

@@ -11,22 +11,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// start is what a process was given when it began to run a program, in one piece of its memory: it is gone with the next look.
+// start is the arguments and environment of an exec. The next look overwrites it.
 type start struct {
 	args, env []byte
-	// file is the path that was given to execve(2); empty if it cannot be read.
+	// file is the path of execve(2); empty if unreadable.
 	file string
 	at   extent
 }
 
-// extent is where that lies: another program of the process has it elsewhere, since the kernel puts it at random.
+// extent is their place in memory. The kernel randomizes it, so each exec has another one.
 type extent struct{ args, argsEnd, env, envEnd uint64 }
 
-// errNoMemory: the process has ended, or is a thread of the kernel.
+// errNoMemory: the process exited, or is a kernel thread.
 var errNoMemory = errors.New("it has no memory of its own")
 
-// startOf reads what a process was given. One read of memory, not one for each file of /proc: each has to wait while the
-// process maps or unmaps anything, and for as long as it then gets no CPU.
+// startOf reads memory once instead of several files of /proc: each read waits while the process maps or unmaps
+// memory.
 func (l *looker) startOf(pid uint32) (start, error) {
 	stat, at, err := l.stat(pid)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	for n < len(text) {
 		got, err := unix.Pread(fd, text[n:], int64(at.args)+int64(n))
 		if err != nil || got == 0 {
-			break // behind it there may be nothing
+			break // the rest may be unmapped
 		}
 		n += got
 	}
@@ -70,7 +70,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	return s, nil
 }
 
-// startByFiles is startOf where a process's memory may not be read by address: what is not read is unknown.
+// startByFiles is startOf where reading memory by address is forbidden.
 func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))
@@ -83,8 +83,8 @@ func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	return s, err
 }
 
-// stat is procfs.StatOf, and where what the process was given lies: zeros where that may not be known. It reads by plain
-// system calls, as all that is read for every program.
+// stat is procfs.StatOf with the extent, which is zero if unknown. It uses plain system calls, because it runs for
+// every program.
 func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
 	text, err := l.read(file(pid, "stat"))
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
 		return s, at, errNoMemory
 	}
 	s.Name = string(text[open+1 : end])
-	fields := strings.Fields(string(text[end+1:])) // from the third on: proc(5)
+	fields := strings.Fields(string(text[end+1:])) // from the third field on: proc(5)
 	number := func(n int) uint64 {
 		if n-3 >= len(fields) {
 			return 0

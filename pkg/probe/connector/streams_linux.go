@@ -16,35 +16,33 @@ import (
 )
 
 const (
-	// askAgain is after how long it is asked again where a socket leads to of which that is not known: it may not be
-	// connected yet, or is none that ever will be (UDP, netlink, another network namespace). It is asked again after 1, 2
-	// and 4 s, asksMax times in all.
+	// askAgain is the delay until the next query for an unknown peer: the socket may not be connected yet, or never
+	// will be (UDP, netlink, another network namespace). It doubles, up to asksMax queries.
 	askAgain = time.Second
 	asksMax  = 4
-	// askRest is for how many times as long as it took nothing is asked then: the kernel lists all of the node's sockets,
-	// for a fiftieth of a CPU at most.
+	// askRest pauses queries for this multiple of the last one's duration, so they use at most 2 % of a CPU: the
+	// kernel lists all sockets of the node.
 	askRest = 50
-	// streamsMax bounds how many sockets are known at once, at some 100 bytes each.
+	// streamsMax bounds the known sockets, about 100 bytes each.
 	streamsMax = 4096
-	// lostStreams is the reason for which what is beyond that is lost (event.Lost).
+	// lostStreams is the reason of event.Lost beyond that.
 	lostStreams = "stream table full"
 )
 
-// streams are the sockets that processes have open which run long.
+// streams are the open sockets of long-running processes.
 type streams struct {
 	open map[uint64]*openStream // by inode
 	max  int
-	rest int64 // until then it is not asked where any lead to
-	// left is how many sockets of a process there was no room for, by its number.
-	left map[uint32]uint64
-	// remotes is peer.Remotes.
+	rest int64 // no queries until then
+	// left is the number of sockets beyond the bound, by PID.
+	left    map[uint32]uint64
 	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
 	clock   func() int64 // monotonic ns
 }
 
 type openStream struct {
-	of        proctracker.Running // who has it; the first of them, where several have
-	ask, seen int64               // when it is to be asked for, when it was there
+	of        proctracker.Running // the first process that has it
+	ask, seen int64               // next query; last seen
 	asks      int
 	told      bool
 }
@@ -53,9 +51,9 @@ func newStreams() streams {
 	return streams{open: map[uint64]*openStream{}, max: streamsMax, left: map[uint32]uint64{}, remotes: peer.Remotes, clock: clock.Monotonic}
 }
 
-// look tells of connections that are there, and of those that are gone.
+// look reports new connections, and closed ones.
 func (s *streams) look(now int64, running []proctracker.Running, t follower) {
-	slices.SortFunc(running, func(a, b proctracker.Running) int { return cmp.Compare(a.PID, b.PID) }) // parents mostly come first
+	slices.SortFunc(running, func(a, b proctracker.Running) int { return cmp.Compare(a.PID, b.PID) })
 	before := s.left
 	s.left = map[uint32]uint64{}
 	for _, p := range running {
@@ -81,7 +79,7 @@ func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	}
 }
 
-// sees notes that a process has a socket, and reports whether there is room to.
+// sees records a process's socket, and reports whether there was room.
 func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	o := s.open[inode]
 	if o == nil {
@@ -95,7 +93,7 @@ func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	return true
 }
 
-// unnamed are those that it is time to ask for, and notes that this is done.
+// unnamed returns the sockets that are due for a query, and schedules their next one.
 func (s *streams) unnamed(now int64) (wanted []uint64) {
 	if now < s.rest {
 		return nil
@@ -112,14 +110,14 @@ func (s *streams) unnamed(now int64) (wanted []uint64) {
 	return wanted
 }
 
-// name tells where sockets lead to. What is seen now has been there before: a connection is told too short.
+// name reports peers. A connection is older than its first sighting, so it comes out too short.
 func (s *streams) name(now int64, t follower) {
 	wanted := s.unnamed(now)
 	if len(wanted) == 0 {
 		return
 	}
 	began := s.clock()
-	remotes, _ := s.remotes(wanted) // what is missing is asked for again
+	remotes, _ := s.remotes(wanted) // missing ones are queried again
 	s.rest = now + askRest*(s.clock()-began)
 	for _, inode := range wanted {
 		remote, known := remotes[inode]
@@ -142,7 +140,7 @@ func (s *streams) name(now int64, t follower) {
 
 func socketKey(inode uint64) string { return "socket:" + strconv.FormatUint(inode, 10) }
 
-// socketIn is the inode in what a descriptor's link leads to, "socket:[1234]"; 0 if it is something else.
+// socketIn reads the inode of a descriptor's target, "socket:[1234]"; 0 for other targets.
 func socketIn(target string) (inode uint64) {
 	if number, is := strings.CutPrefix(target, "socket:["); is {
 		inode, _ = strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)

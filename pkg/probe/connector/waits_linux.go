@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// waitsAfter is how long a process of a plugin's tree must have run before it is asked what it waits for, and
-	// waitsEvery how often then: by so much a wait is told too short, never too long.
+	// waitsAfter is the age from which a plugin's processes are sampled every waitsEvery. A wait comes out too short
+	// by up to the interval, never too long.
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
 )
 
-// waits are those that /proc tells of: for locks on files, and for time.
+// waits are the waits visible in /proc: for file locks, and sleeps.
 type waits struct {
 	looked  int64
-	open    map[uint32]*openWait // by the number of who waits
+	open    map[uint32]*openWait // by the waiter's PID
 	streams streams
 }
 
 type openWait struct {
 	event.Wait
-	what string // tells it from the next one: the file as /proc/locks has it, or what sleptOf says
+	what string // distinguishes waits: the file as in /proc/locks, or sleptOf
 	seen int64
 }
 
-// follower knows who is followed and passes on what they do: a proctracker.Tracker.
+// follower is a proctracker.Tracker.
 type follower interface {
 	Running(before int64) []proctracker.Running
 	Key(pid uint32) event.Process
@@ -42,7 +42,7 @@ type follower interface {
 
 func newWaits() waits { return waits{open: map[uint32]*openWait{}, streams: newStreams()} }
 
-// look finds out who waits now and for what, with whom long-running processes are connected, and tells of what is over.
+// look samples waits and connections, and reports those that ended.
 func (w *waits) look(now int64, t follower) {
 	if now-w.looked < int64(waitsEvery) {
 		return
@@ -57,7 +57,7 @@ func (w *waits) look(now int64, t follower) {
 	if err != nil {
 		return
 	}
-	holders := map[uint32]int{} // by who waits: each lock is followed by those who wait for it
+	holders := map[uint32]int{} // by waiter: each lock precedes its waiters
 	waiting := map[uint32]procfs.Lock{}
 	holder := procfs.Lock{}
 	for _, l := range locks {
@@ -70,7 +70,7 @@ func (w *waits) look(now int64, t follower) {
 			holders[uint32(l.PID)] = holder.PID
 		}
 	}
-	ended := map[uint32]bool{} // but nobody has told of it yet: that is when their waits are over
+	ended := map[uint32]bool{} // exit not reported yet: it will end the wait
 	for _, p := range running {
 		l, waits := waiting[p.PID]
 		what := l.File
@@ -98,7 +98,7 @@ func (w *waits) look(now int64, t follower) {
 	}
 }
 
-// lapsed tells of a wait, if there is one, that was not seen any more: it lasted until it was seen at least.
+// lapsed reports a wait that is no longer seen: it lasted at least until it was last seen.
 func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		o.End = o.seen
@@ -106,7 +106,7 @@ func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	}
 }
 
-// over tells of a wait that ended then, if there is one.
+// over reports a wait that ended at then.
 func (w *waits) over(pid uint32, then int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		delete(w.open, pid)
@@ -114,14 +114,13 @@ func (w *waits) over(pid uint32, then int64, t follower) {
 	}
 }
 
-// dead reports whether a process has ended.
 func dead(pid uint32) bool {
 	stat, err := procfs.StatOf(int(pid))
 	return procfs.Gone(err) || err == nil && stat.Zombie()
 }
 
-// sleptOf names the sleep that a process is in; empty if it is in none, or has other threads. It is the same one as long
-// as the process has not given up the CPU again.
+// sleptOf identifies the sleep of a single-threaded process; empty if it does not sleep. Each sleep has another
+// number of context switches.
 func sleptOf(pid uint32) string {
 	const sleeps = "hrtimer_nanosleep" // kernel/time/hrtimer.c
 	threads, err := procfs.Threads(int(pid), 2)
@@ -135,7 +134,6 @@ func sleptOf(pid uint32) string {
 	return fmt.Sprint("sleep ", status.Pauses)
 }
 
-// waitOf is a wait for a lock that is seen for the first time.
 func waitOf(now int64, p proctracker.Running, l procfs.Lock, holder int, t follower) event.Wait {
 	name := "fcntl"
 	if l.Kind == "FLOCK" {
@@ -154,8 +152,8 @@ func waitOf(now int64, p proctracker.Running, l procfs.Lock, holder int, t follo
 	return wait
 }
 
-// pathOf is the path by which a process has that file open; empty if that is not found. It asks no file system that
-// may not answer.
+// pathOf returns the path by which a process has the file open; empty if not found. It never queries an unresponsive
+// file system.
 func pathOf(pid uint32, wanted string) (found string) {
 	_ = procfs.Descriptors(int(pid), func(fd int, target string) bool {
 		var st unix.Statx_t

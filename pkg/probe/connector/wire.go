@@ -6,8 +6,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// What the kernel sends: struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,
-// cn_proc}.h), in the machine's byte order. Offsets are into the whole message.
+// Messages of the kernel: struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,cn_proc}.h),
+// in native byte order. Offsets are into the whole message.
 const (
 	idxProc, valProc = 1, 1 // CN_IDX_PROC, CN_VAL_PROC
 	mcastListen      = 1    // PROC_CN_MCAST_LISTEN
@@ -19,7 +19,7 @@ const (
 	offsetCPU     = offsetWhat + 4
 	offsetTime    = offsetWhat + 8
 	offsetData    = offsetWhat + 16
-	messageMax    = offsetData + 24 // the longest event: of a program's name, or an exit
+	messageMax    = offsetData + 24 // the longest event: comm or exit
 
 	whatFork = 0x1
 	whatExec = 0x2
@@ -27,15 +27,14 @@ const (
 	whatExit = 0x80000000
 )
 
-// message is one that the kernel sent.
 type message struct {
 	what, cpu, seq uint32
 	time           int64
-	// data are the first words of the event itself.
+	// data are the first words of the event.
 	data [4]uint32
 }
 
-// parse reads a message; false if it is none of a process.
+// parse returns false for a message that is not a process event.
 func parse(b []byte) (m message, ok bool) {
 	word := binary.NativeEndian.Uint32
 	if len(b) < offsetData || word(b[16:]) != idxProc || word(b[20:]) != valProc {
@@ -53,8 +52,8 @@ func parse(b []byte) (m message, ok bool) {
 	return m, true
 }
 
-// notice is what a message says of a process; false if it is about a thread, or something else. That a thread
-// ran another program is told by the process's number, which the thread takes over.
+// notice converts a message about a process; false for a thread. A thread's exec is reported with the process's
+// number, which it takes over.
 func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Notice, ok bool) {
 	n.Time = m.time
 	switch m.what {
@@ -72,21 +71,21 @@ func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Not
 	return n, false
 }
 
-// gaps finds messages that never came: each CPU numbers its own. Before Linux 6.6 a message may be
-// overtaken between its number and its sending, so a number has until deadline to come.
+// gaps counts missing messages by the CPUs' sequence numbers. Before Linux 6.6 a message may be overtaken before it
+// is sent, so a number may arrive until a deadline.
 type gaps struct {
 	next    map[uint32]uint32
-	missing map[place]int64 // since when, in monotonic ns
+	missing map[place]int64 // since when, monotonic ns
 }
 
 type place struct{ cpu, seq uint32 }
 
-// missingMax bounds the numbers that are waited for. What is more is lost at once.
+// missingMax bounds the awaited numbers; more are lost at once.
 const missingMax = 4096
 
 func newGaps() *gaps { return &gaps{next: map[uint32]uint32{}, missing: map[place]int64{}} }
 
-// take notes a number that came, and returns how many before it are lost for certain.
+// take records a number, and returns how many earlier ones are lost for certain.
 func (g *gaps) take(m message, now int64) (lost uint64) {
 	next, known := g.next[m.cpu]
 	ahead := m.seq - next // modulo 2^32
@@ -106,7 +105,7 @@ func (g *gaps) take(m message, now int64) (lost uint64) {
 	return lost
 }
 
-// overdue gives up the numbers that are missing since before then, and returns how many that are.
+// overdue gives up numbers missing since before, and returns their count.
 func (g *gaps) overdue(before int64) (lost uint64) {
 	for at, since := range g.missing {
 		if since < before {
@@ -117,7 +116,7 @@ func (g *gaps) overdue(before int64) (lost uint64) {
 	return lost
 }
 
-// forget begins anew: after what the socket itself has told of.
+// forget restarts after a reported loss.
 func (g *gaps) forget() {
 	clear(g.next)
 	clear(g.missing)

@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// sweepEvery is how often what outlived its run is looked for; doubtedMax bounds how many processes
-	// are looked for at once, at some 20 µs each.
+	// sweepEvery is the interval of sweeps; doubtedMax bounds the processes that are looked up at once, about 20 µs
+	// each.
 	sweepEvery = int64(time.Second)
 	doubtedMax = 64
 )
 
-// item is an event to come.
+// item is a queued event.
 type item struct {
 	kind    Kind
 	time    int64
 	order   uint64
-	process *process // nil: nothing comes of it
-	// sight is what it runs; nil where nobody saw that, and then name is what it is called, if known.
+	process *process // nil: canceled
+	// sight is the exec's; nil if the process was gone, and then name is its last known name.
 	sight *Sight
 	name  string
-	// lost is told in place of anything else.
+	// lost is reported instead of anything else.
 	lost *event.Lost
-	// body is, too: of what a process did.
+	// body is an activity of the process.
 	body event.Body
-	// present: it ran already when the first notice came.
+	// present: it ran before the first notice.
 	present bool
 	code    uint32
 	signal  string
 	used    event.Usage
-	// unseen: nobody told of its end.
+	// unseen: its end was not notified.
 	unseen bool
 }
 
-// queue is a heap of items by time; of the same time in the order in which they came.
+// queue is a heap of items by time, and then by arrival.
 type queue []*item
 
 func (q queue) Len() int { return len(q) }
@@ -55,7 +55,7 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// put queues an event. One whose time has passed comes at once: what a tick promised stays true.
+// put queues an event. A late event comes at once, so that ticks stay true.
 func (t *Tracker) put(i *item) {
 	if i.time < t.passed {
 		t.stats.Late++
@@ -66,8 +66,8 @@ func (t *Tracker) put(i *item) {
 	heap.Push(&t.queue, i)
 }
 
-// Advance delivers what happened before read, less the window, and a tick. Every notice that was sent
-// before read must have been taken. lag is as in event.Tick.
+// Advance delivers events from before read less the window, and a tick. Every notice from before read must have been
+// taken. lag is as in event.Tick.
 func (t *Tracker) Advance(read, lag int64) {
 	t.passed = max(t.passed, read-int64(t.o.Window))
 	t.linger()
@@ -113,7 +113,7 @@ func (t *Tracker) deliver(i *item) {
 	}
 }
 
-// apply tells of an event if the tree has its process.
+// apply delivers an event if the tree knows its process.
 func (t *Tracker) apply(i *item, body event.Body) tree.Step {
 	step := t.tree.Apply(body)
 	switch step.Role {
@@ -168,7 +168,7 @@ func (t *Tracker) unfollow(p *process) {
 	}
 }
 
-// linger tells of the ends of those whose first thread was over before others, now that these are, too.
+// linger delivers exits whose first thread ended early, once the other threads ended.
 func (t *Tracker) linger() {
 	t.lingering = slices.DeleteFunc(t.lingering, func(i *item) bool {
 		p := i.process
@@ -183,7 +183,7 @@ func (t *Tracker) linger() {
 	})
 }
 
-// forgetLeft forgets who has ended, since no notice of before that can come any more.
+// forgetLeft drops exited processes when no earlier notice can come.
 func (t *Tracker) forgetLeft() {
 	t.leaving = slices.DeleteFunc(t.leaving, func(p *process) bool {
 		if p.ended > t.passed || p.of != nil {
@@ -200,7 +200,7 @@ func (t *Tracker) forget(p *process) {
 	}
 }
 
-// lookFor ends some of those whose end may not have been told.
+// lookFor ends doubted processes that are gone.
 func (t *Tracker) lookFor() {
 	n := min(doubtedMax, len(t.doubted))
 	for _, p := range t.doubted[:n] {
@@ -215,8 +215,8 @@ func (t *Tracker) lookFor() {
 	t.doubted = t.doubted[n:]
 }
 
-// sweep forgets what has outlived its run for long, and doubts who is followed: a notice may be lost without
-// anybody's telling.
+// sweep stops following processes long after their run, and doubts the others, because a loss of notices may be
+// silent.
 func (t *Tracker) sweep() {
 	for _, p := range t.processes {
 		switch {

@@ -1,13 +1,11 @@
-// Package proctracker makes events of processes where the system only notifies: a process began, runs
-// another program, ended, each with a number and a time. What such a process is, runs and was told has to be
-// looked up while it lives (Looker). The process connector of Linux is such a system, and so is
-// event tracing of Windows.
+// Package proctracker makes events from mere notices: a process began, runs another program, or ended, with PID and
+// time. A Looker reads the details while the process lives. It serves Linux' process connector and Windows' event
+// tracing.
 //
-// Notices may come late, out of order, twice or not at all. A Tracker looks at a process as soon as it is
-// told of it, and delivers events a while later (Options.Window), in the order of their times, with
-// ticks. It follows whoever is believed to be a CNI plugin, and what descends from one. Nothing is made
-// up: who ended before it was looked at is in the tree by its parent and its times, and marked
-// (event.Exec.Unidentified); what was missed is counted and told (event.Lost).
+// Notices may be late, disordered, repeated or lost. A Tracker looks at a process at its notice, and delivers events
+// Options.Window later, ordered by time, with ticks. It follows trusted CNI plugins and their descendants. A process
+// that exited before the look keeps its place and times, and is marked event.Exec.Unidentified; losses are counted
+// and reported as event.Lost.
 //
 // It reads no clock, and does no I/O of its own.
 package proctracker
@@ -22,26 +20,26 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Kind is what a Notice is about.
+// Kind is the kind of a Notice.
 type Kind uint8
 
 // The kinds of notices.
 const (
-	// Began: the process is there. It runs what its parent runs.
+	// Began: a new process, with its parent's program.
 	Began Kind = 1 + iota
-	// Runs: it begins to run another program.
+	// Runs: an exec.
 	Runs
-	// Ended: its first thread is over, and mostly all of it.
+	// Ended: the first thread ended, and usually the process.
 	Ended
 )
 
-// Notice is what the system told of one process.
+// Notice is the system's message about one process.
 type Notice struct {
 	Kind Kind
-	// Time is when that was, in monotonic ns.
+	// Time is in monotonic ns.
 	Time int64
 	PID  uint32
-	// Parent is who started it; of Began.
+	// Parent is of Began.
 	Parent uint32
 	// Code, Signal and Used are as in event.Exit; of Ended.
 	Code   uint32
@@ -49,15 +47,15 @@ type Notice struct {
 	Used   event.Usage
 }
 
-// Sight is what was read of a process, raw.
+// Sight is the raw state of a process.
 type Sight struct {
 	image.Image
-	// Parent is its parent's number, Began when it began, in monotonic ns; 0 where that is not known.
+	// Parent is the parent's PID, Began the start in monotonic ns; 0 if unknown.
 	Parent uint32
 	Began  int64
-	// At is when reading began. All of it is of one program: the last one that ran by then.
+	// At is when reading began. Everything is of the program that ran then.
 	At int64
-	// Name is what the system calls it; of what is gone often all that is left.
+	// Name is the system's name, often the only remnant of an exited process.
 	Name string
 	// Stdin and NetNS are as in event.Exec.
 	Stdin string
@@ -66,131 +64,126 @@ type Sight struct {
 	caller event.Caller
 }
 
-// Looker reads what there is to be known of a process while it lives. It is asked as soon as a notice
-// comes, so it must be quick; a Tracker makes one call at a time.
+// Looker reads a process while it lives. It must be quick, since it is called at each notice, one call at a time.
 type Looker interface {
-	// Look reads what a process runs. It is false if that could not be read any more: Parent, Began
-	// and Name may then still be known. up is its parent, 0 if that is to be read. Of a stranger, who
-	// descends from no plugin, nothing else need be read if its environment tells of no CNI call; Env is
-	// empty then.
+	// Look reads a process's program. It returns false if the process is gone; Parent, Began and Name may still be
+	// set. up is the parent, 0 to read it also. For a stranger, which descends from no plugin, it may read only the
+	// environment, and leave Env empty unless that has a CNI call.
 	Look(pid, up uint32, stranger bool) (Sight, bool)
-	// Caller says why the process is believed to be a CNI plugin; empty if it is not.
+	// Caller returns why the process is trusted to be a CNI plugin; empty if it is not.
 	Caller(pid uint32) event.Caller
 	// Runtime reports whether the process is the container runtime's.
 	Runtime(pid uint32) bool
-	// Alive reports whether anything is left of the process that began then: any of its threads.
+	// Alive reports whether any thread of the process that began then is left.
 	Alive(pid uint32, began int64) bool
 }
 
 // Options of a Tracker.
 type Options struct {
-	// Source is what event.Lost calls it.
+	// Source is event.Lost.Source.
 	Source string
-	// Processes is how many are followed at once; of Known others the parent is remembered.
+	// Processes is the maximum of followed processes, Known of others whose parent is remembered.
 	Processes, Known int
-	// Window is how long after its time a notice may come and still be put in order.
+	// Window is the largest delay of a notice that is still put in order.
 	Window time.Duration
-	// Outlive is how long what a run left behind is followed.
-	Outlive time.Duration
-	// Arguments says which arguments of commands are kept.
+	// Outlive is how long processes are followed after their run.
+	Outlive   time.Duration
 	Arguments arguments.Mode
 	Looker    Looker
 	Sink      event.Sink
 }
 
-// The reasons of losses, which are event.Lost.Reason.
+// The reasons of event.Lost.
 const (
-	// LostNotices: the system could not deliver them.
+	// LostNotices: the system dropped them.
 	LostNotices = "notices lost"
-	// LostSight: a process of a plugin's tree was gone, or ran something else, before it was looked at.
+	// LostSight: a process of a plugin's tree exited or changed before it was looked at.
 	LostSight = "gone before it was looked at"
-	// LostCall: a child of the container runtime was; perhaps it was a plugin.
+	// LostCall: the same of a child of the container runtime, which may have been a plugin.
 	LostCall = "child of the runtime gone before it was looked at"
-	// LostRoom: there is no room to follow another process.
+	// LostRoom: too many followed processes.
 	LostRoom = "process table full"
 )
 
-// Stats is what a Tracker has counted.
+// Stats are the counters of a Tracker.
 type Stats struct {
-	// Followed is how many processes are followed, Known of how many the parent is remembered.
+	// Followed is the number of followed processes, Known of those whose parent is remembered.
 	Followed, Known int
-	// Looked counts programs that were looked at, of plugins' trees and of strangers; Missed those
-	// of either that were gone before.
+	// Looked counts programs that were looked at; Missed those gone before.
 	Looked, Missed Counts
-	// Refused counts plugins that the runtime did not start, beyond their share of what is followed.
+	// Refused counts plugins not started by the runtime, beyond their share.
 	Refused uint64
 	// Late counts notices that came after their turn.
 	Late uint64
-	// Lost counts what was told as event.Lost, by reason.
+	// Lost counts event.Lost by reason.
 	Lost map[string]uint64
 }
 
-// Counts are of processes of plugins' trees, and of strangers.
+// Counts are separate for plugins' trees and strangers.
 type Counts struct{ Followed, Strangers uint64 }
 
 // Tracker follows plugins by notices. Make it with New; it is not safe for concurrent use.
 type Tracker struct {
 	o    Options
 	tree *tree.Tree
-	// processes are those that are there, by number, in the order in which that was told.
+	// processes are the existing ones by PID, as far as notified.
 	processes map[uint32]*process
-	// follows are those of them, and of those that are leaving, that are in a run.
+	// follows are the processes in a run, existing or leaving.
 	follows map[*process]bool
-	// queue are the events to come, leaving who has ended, both until their times have passed.
+	// queue are future events, leaving exited processes, both until their time has passed.
 	queue   queue
 	leaving []*process
-	// lingering are those whose first thread ended before others.
+	// lingering are exits of first threads before others.
 	lingering []*item
-	// doubted have to be looked for, since the notice of their end may be lost.
+	// doubted must be looked up, since the notice of their end may be lost.
 	doubted  []*process
 	order    uint64
-	passed   int64 // every notice before was delivered
+	passed   int64 // every earlier event was delivered
 	swept    int64
 	followed int // processes
-	foreign  int // those of them in runs that the runtime did not start
+	foreign  int // those in runs not started by the runtime
 	stats    Stats
 }
 
-// process is one that is there, as far as was told.
 type process struct {
 	pid, up uint32
-	// began is when it did, upBegan when its parent did; 0 if that is not known.
+	// began is its start, upBegan its parent's; 0 if unknown.
 	began, upBegan int64
-	// ran is when it ran another program last, ended when its end was told; 0: not yet.
+	// ran is the last exec, ended the notified end; 0: none.
 	ran, ended int64
-	// looked is when looking at it began, for the last time.
+	// looked is the start of the last look.
 	looked int64
-	// program is what it ran last, exit the end that was told, as long as they wait for their turn.
+	// program is the last exec, exit the end, while queued.
 	program, exit *item
-	// of is the run that it descends from; nil for a stranger.
+	// of is its run; nil for a stranger.
 	of *root
-	// guessed: nobody told that it began.
+	// guessed: its start was not notified.
 	guessed bool
-	// outcast: there was no room for it, or for whom it descends from, in a run. So it begins none.
+	// outcast: its run had no room for it or an ancestor, so it can begin no run.
 	outcast bool
 }
 
-// root is a run that began outside of every other one.
+// root is an outermost run.
 type root struct {
 	key event.Process
-	// known is what its plugins were told, which may not leave.
+	// known is for redaction.
 	known *redact.Call
-	// over is when its first process ended; 0 before.
+	// over is the end of its first process; 0 before.
 	over int64
-	// processes are those that are followed; foreign: the runtime did not start it.
+	// processes is the number followed; foreign: not started by the runtime.
 	processes int
 	foreign   bool
 }
 
-// New returns a Tracker that knows no process.
+// New returns a Tracker without processes.
 func New(o Options) *Tracker {
 	return &Tracker{o: o, tree: tree.New(o.Processes), processes: map[uint32]*process{}, follows: map[*process]bool{}, stats: Stats{Lost: map[string]uint64{}}}
 }
 
-// Busy reports whether anything is followed, or waits for its turn.
+// Busy reports whether processes are followed or events queued.
 func (t *Tracker) Busy() bool { return t.followed+len(t.queue)+len(t.lingering) > 0 }
 
-// Stats returns what was counted so far.
+// Stats returns the counters.
 func (t *Tracker) Stats() Stats {
 	s := t.stats
 	s.Followed, s.Known = t.followed, len(t.processes)

@@ -5,15 +5,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Running is a process that is followed, and has not ended.
+// Running is a followed process that has not ended.
 type Running struct {
 	Process event.Process
 	PID     uint32
-	// Known is what its run's plugins were told, which may not leave.
+	// Known is the redaction of its run.
 	Known *redact.Call
 }
 
-// Running lists those that began before then.
+// Running lists those that began before that time.
 func (t *Tracker) Running(before int64) (all []Running) {
 	for p := range t.follows {
 		if p.ended == 0 && p.began < before {
@@ -23,7 +23,7 @@ func (t *Tracker) Running(before int64) (all []Running) {
 	return all
 }
 
-// Key is what the process that has this number is called; empty if nobody told of it.
+// Key returns the key of a known process; else empty.
 func (t *Tracker) Key(pid uint32) event.Process {
 	if p := t.processes[pid]; p != nil {
 		return p.key()
@@ -31,14 +31,14 @@ func (t *Tracker) Key(pid uint32) event.Process {
 	return ""
 }
 
-// Tell tells in its turn what a followed process did until at.
+// Tell queues an activity of a followed process.
 func (t *Tracker) Tell(at int64, pid uint32, body event.Body) {
 	if p := t.processes[pid]; p != nil && p.of != nil {
 		t.put(&item{time: at, process: p, body: body})
 	}
 }
 
-// Lose tells in its turn that so many things that a followed process did are not known, for that reason.
+// Lose queues a loss of n activities of a followed process.
 func (t *Tracker) Lose(at int64, pid uint32, reason string, n uint64) {
 	if p := t.processes[pid]; p != nil && p.of != nil {
 		t.lose(at, reason, n, p.of)

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Take takes a notice as soon as it has come.
+// Take processes a notice. Call it as soon as the notice came.
 func (t *Tracker) Take(n Notice) {
 	switch n.Kind {
 	case Began:
@@ -21,10 +21,10 @@ func (t *Tracker) Take(n Notice) {
 	}
 }
 
-// Present takes a process that was there before anybody was told of one, and is found at now: parents first.
+// Present adds a process that existed before the first notice, found at now. Pass parents first.
 func (t *Tracker) Present(pid, parent uint32, began, now int64) {
 	if t.processes[pid] != nil {
-		return // it was told of meanwhile
+		return // notified in the meantime
 	}
 	p := t.add(pid, parent, began)
 	if p == nil {
@@ -40,12 +40,12 @@ func (t *Tracker) Present(pid, parent uint32, began, now int64) {
 func (t *Tracker) began(n Notice) {
 	if p := t.processes[n.PID]; p != nil {
 		switch {
-		case n.Time <= p.began: // told twice, or late: p is known by what it ran
+		case n.Time <= p.began: // repeated, or late: p is known by its exec
 			t.stats.Late++
 			return
 		case p.guessed && p.ended == 0 && n.Time <= p.ran:
 			return
-		case p.ended == 0: // its number is another's, so it has ended
+		case p.ended == 0: // the PID was reused, so p ended
 			t.leave(p, n.Time)
 			if p.of != nil {
 				t.put(&item{kind: Ended, time: n.Time, process: p, unseen: true})
@@ -58,7 +58,7 @@ func (t *Tracker) began(n Notice) {
 	}
 }
 
-// add remembers a process, which descends from what its parent does; nil if there is no room for it.
+// add records a process, in its parent's run; nil without room.
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	p := &process{pid: pid, up: parent, began: began}
 	up := t.processes[parent]
@@ -79,8 +79,8 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	return p
 }
 
-// follow has a process be one of a run's, and is false if there is no room for it: a run has a quarter of it at most,
-// and all that the runtime did not start a half, as where BPF programs observe (docs/contributing/bounds.md).
+// follow adds a process to a run; false without room. A run may use a quarter of the room, and all runs not started
+// by the runtime half, as with BPF programs (docs/contributing/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
@@ -99,7 +99,7 @@ func (t *Tracker) count(of *root, n int) {
 	}
 }
 
-// makeRoom forgets some stranger: who that is will be read again, should it run a program.
+// makeRoom drops a stranger, which is read again at its next exec.
 func (t *Tracker) makeRoom() bool {
 	for pid, p := range t.processes {
 		if p.of == nil {
@@ -110,7 +110,7 @@ func (t *Tracker) makeRoom() bool {
 	return false
 }
 
-// key is what p is called, parent its parent: made when they are told, which of most processes nothing is.
+// key and parent are computed on demand, because most processes never need them.
 func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
 func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
 
@@ -124,16 +124,16 @@ func (t *Tracker) runs(n Notice) {
 	case p == nil:
 		t.met(n)
 		return
-	case n.Time == p.ran: // told twice
+	case n.Time == p.ran: // repeated
 		return
 	case n.Time < max(p.began, p.ran):
-		t.stats.Late++ // of who had the number before, or overtaken
+		t.stats.Late++ // of the PID's previous process, or overtaken
 		return
 	}
 	if p.ended != 0 {
 		t.revive(p, n.Time)
 	}
-	if n.Time <= p.looked { // that was this program already, and the last one was gone
+	if n.Time <= p.looked { // the look already saw this program, not the previous one
 		t.overtaken(p)
 	}
 	p.ran = n.Time
@@ -141,7 +141,7 @@ func (t *Tracker) runs(n Notice) {
 	t.seen(p, n.Time, s, ok)
 }
 
-// overtaken takes back what was seen of the last program of p.
+// overtaken revokes the sight of p's previous program.
 func (t *Tracker) overtaken(p *process) {
 	switch {
 	case p.of == nil:
@@ -155,17 +155,16 @@ func (t *Tracker) overtaken(p *process) {
 	}
 }
 
-// perhaps tells that nobody saw what a stranger ran, if that may have been a plugin.
+// perhaps reports the loss of a stranger that may have been a plugin.
 func (t *Tracker) perhaps(p *process) {
 	if p.up != 0 && t.o.Looker.Runtime(p.up) {
 		t.lose(p.ran, LostCall, 1, nil)
 	}
 }
 
-// revive takes a process that ran another program after its end was told: a thread of it did so, and took
-// its number while the first one ended.
+// revive restores a process that ran another program after its end: another thread did so, and took its PID.
 func (t *Tracker) revive(p *process, now int64) {
-	if now < p.ended { // that came late: nobody can look any more
+	if now < p.ended { // late: the process is gone
 		return
 	}
 	p.ended = 0
@@ -175,7 +174,7 @@ func (t *Tracker) revive(p *process, now int64) {
 	t.leaving = slices.DeleteFunc(t.leaving, func(l *process) bool { return l == p })
 }
 
-// met takes a program of a process that nobody told of: that it began was lost, or comes late.
+// met adds a process whose start was lost, or comes late, by its exec.
 func (t *Tracker) met(n Notice) {
 	s, ok := t.o.Looker.Look(n.PID, 0, true)
 	up := t.processes[s.Parent]
@@ -194,7 +193,7 @@ func (t *Tracker) met(n Notice) {
 	t.seen(p, n.Time, s, ok)
 }
 
-// seen takes what a process was found to run.
+// seen records the result of a look.
 func (t *Tracker) seen(p *process, now int64, s Sight, ok bool) {
 	count := func(c *Counts) {
 		if p.of != nil {
@@ -224,7 +223,7 @@ func (t *Tracker) seen(p *process, now int64, s Sight, ok bool) {
 	}
 }
 
-// believe begins to follow a stranger if it is a plugin.
+// believe begins a run if a stranger is a trusted plugin.
 func (t *Tracker) believe(p *process, s *Sight) bool {
 	if len(s.Env) == 0 || !s.InPath() || p.outcast {
 		return false
@@ -236,7 +235,7 @@ func (t *Tracker) believe(p *process, s *Sight) bool {
 	of := &root{key: p.key(), known: &redact.Call{}, foreign: caller != event.CallerRuntime}
 	if !t.follow(p, of) {
 		if of.foreign && t.followed < t.o.Processes {
-			t.stats.Refused++ // it touches no call of the runtime's
+			t.stats.Refused++ // no call of the runtime is affected
 		} else {
 			t.lose(p.ran, LostRoom, 1, nil)
 		}
@@ -263,7 +262,7 @@ func (t *Tracker) leave(p *process, now int64) {
 	t.leaving = append(t.leaving, p)
 }
 
-// Lost takes that so many notices were lost (at least one): whoever is known may have ended.
+// Lost records n lost notices (at least one), so any known process may have ended.
 func (t *Tracker) Lost(n uint64) {
 	t.lose(t.passed, LostNotices, max(1, n), nil)
 	t.doubted = t.doubted[:0]
@@ -272,7 +271,7 @@ func (t *Tracker) Lost(n uint64) {
 	}
 }
 
-// lose counts what was missed at a time, and tells of it in its turn: whatever is open then may lack it.
+// lose queues a loss, which affects calls in progress at that time.
 func (t *Tracker) lose(at int64, reason string, n uint64, of *root) {
 	t.order++
 	heap.Push(&t.queue, &item{time: max(at, t.passed), order: t.order, lost: t.lost(reason, n, of)})

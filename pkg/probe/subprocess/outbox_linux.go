@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// outboxMax is how many bytes of events may wait until they are read: of some 8,000 programs.
+// outboxMax bounds the unread events in bytes: about 8,000 programs.
 const outboxMax = 8 << 20
 
-// outbox is what waits to be written: whoever puts something into it never waits for who reads that.
+// outbox is a queue whose writers never wait for the reader.
 type outbox struct {
 	mu      sync.Mutex
 	waiting []byte
@@ -18,7 +18,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
 
-// put takes all of b, or nothing where there is no room for it.
+// put adds all of b, or nothing without room.
 func (o *outbox) put(b []byte) bool {
 	o.mu.Lock()
 	room := len(o.waiting)+len(b) <= outboxMax
@@ -37,7 +37,7 @@ func (o *outbox) wake() {
 	}
 }
 
-// close has send return when all is written.
+// close makes send return after the rest.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
@@ -45,7 +45,7 @@ func (o *outbox) close() {
 	o.wake()
 }
 
-// send writes what was put, until the outbox is closed or nobody reads any more.
+// send writes the queue until close, or until writing fails.
 func (o *outbox) send(to io.Writer) error {
 	var spare []byte
 	for range o.more {

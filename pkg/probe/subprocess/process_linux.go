@@ -1,9 +1,8 @@
-// Package subprocess observes by the process connector in a process of its own. What a short-lived program runs can
-// only be read in the millisecond or so that it lives. In a process that does other work as well, the thread that
-// reads would wait for Go's garbage collector and for threads without its priority, tens of milliseconds on a
-// busy node: of plugins called 16 at a time it missed up to half where cniscope had a small share of the CPU.
+// Package subprocess runs the process connector in a process of its own. A short-lived program can be read for about
+// 1 ms. In a busy process the reading thread would wait for the garbage collector and for unprioritized threads, tens
+// of milliseconds on a busy node: with 16 parallel plugins and a small CPU share it missed up to half of them.
 //
-// That process is cniscope itself, by another command. It ends when whoever started it does.
+// The subprocess is cniscope with another command, and exits with its parent.
 package subprocess
 
 import (
@@ -26,17 +25,17 @@ import (
 )
 
 const (
-	// openWithin is how long the process may take to say whether it can observe. It takes some 50 ms.
+	// openWithin is the timeout for the first answer, which takes about 50 ms.
 	openWithin = 10 * time.Second
-	// sendWithin is how long it may take to read an order, endWithin to end. Both take microseconds.
+	// sendWithin is the timeout for an order, endWithin for the exit. Both take microseconds.
 	sendWithin, endWithin = time.Second, 2 * time.Second
-	// pipe is how many bytes of events may wait to be read by us: of some 1,000 programs.
+	// pipe is the size of the event pipe in bytes: about 1,000 programs.
 	pipe = 1 << 20
-	// lookEvery is how often somebody is asked whether ticks are waited for.
+	// lookEvery is the interval of asking Options.Busy.
 	lookEvery = 200 * time.Millisecond
 )
 
-// Process is one in which a Connector observes.
+// Process is a subprocess with a Connector.
 type Process struct {
 	options connector.Options
 	cmd     *exec.Cmd
@@ -50,14 +49,14 @@ type Process struct {
 	stats   connector.Stats
 }
 
-// order is what the process is told, one a line: first its options, then what changes.
+// order is a message to the subprocess, one a line: first the options, then changes.
 type order struct {
 	Options *connector.Options `json:"options,omitempty"`
 	Anchors []anchor.Anchor    `json:"anchors"`
 	Busy    bool               `json:"busy"`
 }
 
-// said is what it says: first whether it observes, then what it has counted.
+// said is a message from it: first whether it observes, then counters.
 type said struct {
 	Need   string           `json:"need,omitempty"`
 	Remedy string           `json:"remedy,omitempty"`
@@ -65,8 +64,8 @@ type said struct {
 	Stats  *connector.Stats `json:"stats,omitempty"`
 }
 
-// Start starts the process by a command, which is to call Serve, and waits until it observes. Its error is what that
-// of connector.Open is.
+// Start starts the command, which must call Serve, and waits until it observes. Its errors are those of
+// connector.Open.
 func Start(o connector.Options, command []string) (_ *Process, err error) {
 	p := &Process{options: o, unwatch: func() {}}
 	if err := p.start(command); err != nil {
@@ -86,7 +85,6 @@ func Start(o connector.Options, command []string) (_ *Process, err error) {
 	return p, p.opened()
 }
 
-// start connects it by three pipes: orders, events, and what it says of itself.
 func (p *Process) start(command []string) error {
 	ours, theirs, err := pipes()
 	if err != nil {
@@ -95,7 +93,7 @@ func (p *Process) start(command []string) error {
 	_, _ = unix.FcntlInt(theirs[1].Fd(), unix.F_SETPIPE_SZ, pipe)
 	p.cmd = exec.Command(command[0], command[1:]...)
 	if command[0] == "/proc/self/exe" {
-		p.cmd.Args[0] = os.Args[0] // what ps shows
+		p.cmd.Args[0] = os.Args[0] // for ps
 	}
 	p.cmd.Env = []string{}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = theirs[0], theirs[1], os.Stderr, theirs[2:]
@@ -108,7 +106,7 @@ func (p *Process) start(command []string) error {
 	return err
 }
 
-// pipes makes the pipes of orders, events and what the process says: our ends and its ends. On an error none is open.
+// pipes returns our ends and the subprocess's of orders, events and messages. After an error none is open.
 func pipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		if ours[i], theirs[i], err = os.Pipe(); err != nil {
@@ -127,7 +125,6 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// tell sends an order.
 func (p *Process) tell(o order) error {
 	p.sending.Lock()
 	defer p.sending.Unlock()
@@ -135,7 +132,7 @@ func (p *Process) tell(o order) error {
 	return json.NewEncoder(p.orders).Encode(o)
 }
 
-// opened waits until it says whether it observes.
+// opened waits for the first message.
 func (p *Process) opened() error {
 	first := make(chan error, 1)
 	go func() {
@@ -165,7 +162,6 @@ func (p *Process) opened() error {
 	}
 }
 
-// listen takes what it has counted, until it ends.
 func (p *Process) listen(says *json.Decoder) {
 	told := false
 	for {
@@ -184,11 +180,11 @@ func (p *Process) listen(says *json.Decoder) {
 	}
 }
 
-// Run delivers events until ctx ends, those of what was there already first.
+// Run delivers events until ctx ends, existing processes first.
 func (p *Process) Run(ctx context.Context, sink event.Sink) error {
 	defer context.AfterFunc(ctx, func() {
 		_ = p.orders.Close()
-		time.AfterFunc(endWithin, func() { _ = p.cmd.Process.Kill() }) // nothing if it has ended
+		time.AfterFunc(endWithin, func() { _ = p.cmd.Process.Kill() }) // no effect after the exit
 	})()
 	over := make(chan struct{})
 	defer close(over)
@@ -209,7 +205,6 @@ func (p *Process) Run(ctx context.Context, sink event.Sink) error {
 	return fmt.Errorf("process connector: its process has ended: %w", errors.Join(err, p.cmd.Wait()))
 }
 
-// tellWhenBusy has it send ticks as long as somebody waits for them.
 func (p *Process) tellWhenBusy(over <-chan struct{}) {
 	if p.options.Busy == nil {
 		return
@@ -228,7 +223,7 @@ func (p *Process) tellWhenBusy(over <-chan struct{}) {
 	}
 }
 
-// Stats returns what was counted until a moment ago. It may be called at any time.
+// Stats returns recent counters. It is safe for concurrent use.
 func (p *Process) Stats() connector.Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,7 +237,7 @@ func (p *Process) Close() error {
 	late := time.AfterFunc(endWithin, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
 	defer p.events.Close()
-	go func() { _, _ = io.Copy(io.Discard, p.events) }() // what it may still have to say
+	go func() { _, _ = io.Copy(io.Discard, p.events) }() // drain the remaining events
 	if p.cmd.ProcessState == nil {
 		if err := p.cmd.Wait(); err != nil {
 			return fmt.Errorf("process connector: its process: %w", err)

@@ -27,31 +27,29 @@ import (
 )
 
 const (
-	// growth is by how many percent the heap may grow, and by 16 MiB at least, before garbage is collected even while plugins
-	// run: in proportion to what is in use, so that it cannot go on for ever. garbageMax is how much may lie about
-	// when none does: a tree of ten programs makes some 100 KiB.
+	// growth is the heap growth in percent (at least 16 MiB) that forces a garbage collection even while plugins run.
+	// garbageMax is the amount of garbage without plugins: a tree of ten programs makes about 100 KiB.
 	growth     = 400
 	garbageMax = 2 << 20
-	// turns is how many goroutines may run at once: more than there are, so that the one that reads never
-	// waits for another to give up its turn.
+	// turns exceeds the number of goroutines, so that the reading one never waits for another.
 	turns = 4
 )
 
-// Serve is the other side of a Process: orders come on standard input, events go to standard output, what else is
-// to be said to the file with number 3. It ends with its input.
+// Serve is the subprocess: orders on standard input, events on standard output, messages on file 3. It returns at the
+// end of input.
 func Serve() error {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // whoever started us is told to end, and ends us in its turn
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // the parent gets the signal, and then ends us
 	runtime.GOMAXPROCS(turns)
 	debug.SetGCPercent(growth)
 	hurry()
 	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
 }
 
-// hurry has all of this process run before others, the threads that are yet to come, too: what the thread that reads may have
-// to wait for, such as the collection of garbage, is then over in a millisecond or two. It needs CAP_SYS_NICE.
+// hurry gives all threads of the process priority (CAP_SYS_NICE), so that anything the reading thread waits for, such
+// as the garbage collector, ends in 1 to 2 ms.
 func hurry() {
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	for range 2 { // a thread may start another one meanwhile
+	for range 2 { // a thread may start another one
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, thread := range threads {
 			if id, err := strconv.Atoi(thread.Name()); err == nil {
@@ -61,14 +59,13 @@ func hurry() {
 	}
 }
 
-// server is one Serve.
 type server struct {
 	orders  *json.Decoder
 	anchors *anchor.Set
 	busy    atomic.Bool
 	to      io.Writer
-	last    bytes.Buffer // what was said last
-	// allocated is by how much the heap had grown, ever, when garbage was collected last.
+	last    bytes.Buffer // the last message
+	// allocated is the total of allocated bytes at the last garbage collection.
 	allocated uint64
 }
 
@@ -91,7 +88,7 @@ func serve(orders io.Reader, events, says io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = privilege.Drop(true) // where that is refused whoever started us says so, of itself
+	_, _ = privilege.Drop(true) // the parent reports a refusal, about itself
 	if err := json.NewEncoder(says).Encode(said{}); err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -101,7 +98,7 @@ func serve(orders io.Reader, events, says io.Writer) error {
 	return errors.Join(s.run(ctx, cancel, c, events), c.Close())
 }
 
-// run sends events, those until a tick together with it.
+// run sends events in batches that end with a tick.
 func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector, to io.Writer) error {
 	var text bytes.Buffer
 	w, err := record.NewWriter(&text, record.Header{})
@@ -110,7 +107,7 @@ func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector,
 	}
 	out, sent := newOutbox(), make(chan error, 1)
 	go func() {
-		defer cancel() // nobody reads any more
+		defer cancel() // the reader is gone
 		sent <- out.send(to)
 	}()
 	var waiting, lost uint64 // events
@@ -118,7 +115,7 @@ func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector,
 		if lost > 0 && waiting == 0 {
 			_ = w.Write(event.Event{Time: e.Time, Body: &event.Lost{Source: "probe", Reason: proctracker.LostNotices, Count: lost}})
 		}
-		_ = w.Write(e) // none is too long: what is in it is bounded
+		_ = w.Write(e) // never too long, because its content is bounded
 		waiting++
 		switch e.Body.(type) {
 		case *event.Tick, *event.Degraded:
@@ -136,7 +133,6 @@ func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector,
 	return errors.Join(err, <-sent)
 }
 
-// obey takes orders until there are no more.
 func (s *server) obey(end func()) {
 	defer end()
 	for {
@@ -152,7 +148,7 @@ func (s *server) obey(end func()) {
 	}
 }
 
-// tend says what was counted, if that changed, and collects garbage while no plugin waits to be looked at.
+// tend sends changed counters, and collects garbage while no plugin runs.
 func (s *server) tend(now connector.Stats, quiet bool) {
 	var line bytes.Buffer
 	if json.NewEncoder(&line).Encode(said{Stats: &now}) == nil && !bytes.Equal(line.Bytes(), s.last.Bytes()) {
