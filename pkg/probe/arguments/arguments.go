@@ -1,5 +1,5 @@
-// Package arguments decides which arguments of a command may be shown. It owns the
-// allow-lists of the tools that CNI plugins run. It is pure, and knows no platform.
+// Package arguments decides which arguments of a command may be shown, by allow-lists of the commands that CNI
+// plugins run. It is pure.
 package arguments
 
 import (
@@ -12,48 +12,44 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Mode says which arguments of a command are kept.
+// Mode says which arguments of a command are shown.
 type Mode string
 
-// Arguments may hold secrets (keys, tokens, whole rules with comments), so what is
-// not known to be harmless is dropped.
+// The modes. Arguments may hold secrets (keys, tokens, rules with comments), so unknown ones are dropped.
 const (
 	// None drops every argument.
 	None Mode = "none"
-	// Known keeps what the allow-list of the tool lets through.
+	// Known keeps what the command's allow-list permits.
 	Known Mode = "known"
-	// All keeps everything, bounded: for who may see secrets.
+	// All keeps everything, bounded.
 	All Mode = "all"
 )
 
-// most is how many arguments of one command are kept.
 const most = 64
 
-// hidden stands where arguments were dropped.
+// hidden replaces dropped arguments.
 const hidden = "…"
 
-// tool is what may be kept of one program's arguments.
+// tool is the allow-list of one program.
 type tool struct {
-	// words are options and keywords, each with the shapes of the values behind it. An
-	// option's value may be joined to it by "=".
+	// words are options and keywords, with the shapes of their values, which may be joined by "=".
 	words map[string][]shape
-	// bare are the shapes of what may stand anywhere. Addresses always may.
+	// bare are the shapes that may stand anywhere, in addition to addresses.
 	bare []shape
-	// fold: upper and lower case are the same; words are in lower case.
+	// fold: words are in lower case and match any case.
 	fold bool
-	// part returns what may be kept of an argument that is none of these; nil if nothing.
+	// part returns the permitted parts of any other argument.
 	part func(string) []string
 }
 
-// IsTool reports whether the arguments of a program of that name are known.
+// IsTool reports whether the program has an allow-list.
 func IsTool(name string) bool {
 	_, is := tools[name]
 	return is
 }
 
-// Sanitise returns the arguments of the program called that may be shown, and how many were
-// held back; nothing that call must not repeat is among the former. Each row of arguments
-// held back becomes one "…". Of more than 64 arguments the rest is held back, too.
+// Sanitise returns the permitted arguments of a program, up to 64, and the number of dropped ones. Consecutive
+// dropped arguments become one "…". Permitted ones repeat nothing that call forbids.
 func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept []string, dropped int) {
 	known, is := tools[called]
 	if mode == None || mode == Known && !is {
@@ -74,7 +70,7 @@ func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept 
 	return s.apart(mode)
 }
 
-// apart drops what repeats, one word after another, what the call must not.
+// apart drops arguments that repeat, one word after another, what the call forbids.
 func (s *sieve) apart(mode Mode) (kept []string, dropped int) {
 	if mode == All {
 		return s.kept, s.dropped
@@ -91,11 +87,10 @@ func (s *sieve) apart(mode Mode) (kept []string, dropped int) {
 	return s.kept, s.dropped
 }
 
-// sieve lets through what is known of the arguments that it takes, one after another.
 type sieve struct {
 	tool
 	call    *redact.Call
-	next    []shape // of the values that are to come
+	next    []shape // of the expected values
 	kept    []string
 	dropped int
 }
@@ -139,8 +134,7 @@ func (s *sieve) take(arg string) {
 	}
 }
 
-// passes reports whether a value has the shape that it should have, and is nothing that the call
-// must not repeat. What has the shape of a name must be a harmless one.
+// passes reports whether a value has the shape and call permits it.
 func (s *sieve) passes(value shape, arg string) bool {
 	switch {
 	case !value.matches(arg):
@@ -156,7 +150,6 @@ func (s *sieve) passes(value shape, arg string) bool {
 	return !s.call.Repeats(arg)
 }
 
-// keepPart keeps what may be kept of an argument.
 func (s *sieve) keepPart(arg string) {
 	if s.part != nil {
 		part := slices.DeleteFunc(s.part(arg), func(p string) bool { return !s.call.Harmless(strings.TrimSuffix(p, "=")) })
@@ -188,7 +181,7 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// takes are options and keywords, divided by spaces, and the shapes of the values behind each.
+// takes returns options and keywords, separated by spaces, with the shapes of their values.
 func takes(list string, values ...shape) map[string][]shape {
 	words := map[string][]shape{}
 	for w := range strings.FieldsSeq(list) {
@@ -197,7 +190,6 @@ func takes(list string, values ...shape) map[string][]shape {
 	return words
 }
 
-// options puts them together.
 func options(all ...map[string][]shape) map[string][]shape {
 	words := map[string][]shape{}
 	for _, m := range all {

@@ -6,40 +6,40 @@ import (
 	"strings"
 )
 
-// shape is the form that the value behind an option or keyword must have to be kept. What does not look like
-// it is dropped: an allow-list of names alone would let a secret through wherever a user confuses the order.
+// shape is the form of a permitted value. A list of option names alone would let a secret pass if a user confuses the
+// order.
 type shape uint8
 
 const (
 	word shape = iota
 	digits
-	// host is an address: negated perhaps, with a mask, as a range, with ports
-	// (iptables-extensions(8)). It has dots or colons: a key may be hexadecimal, too.
+	// host is an address, optionally negated, with mask, as a range, with ports (iptables-extensions(8)). It has dots
+	// or colons, because a key may be hexadecimal.
 	host
 	// handle is one of tc's: "1:", "ffff:fff1".
 	handle
-	// quantity is a number with a unit, as tc has them: "10mbit", "25ms".
+	// quantity is a number with a unit of tc: "10mbit", "25ms".
 	quantity
-	// sysctl is a key, and its value if that is a number.
+	// sysctl is a key, optionally with a numeric value.
 	sysctl
 	// setType is one of ipset's: "hash:ip,port".
 	setType
-	// entry is an address in an ipset, with a port perhaps: "10.1.2.3,tcp:80".
+	// entry is an address in an ipset: "10.1.2.3,tcp:80".
 	entry
-	// columns are those of a table of Open vSwitch: "name,ofport".
+	// columns are those of an Open vSwitch table: "name,ofport".
 	columns
 
-	// secret: the option is kept, its value is not.
+	// secret: the value is dropped.
 	secret
-	// remainder: the option is kept, nothing behind it is: it is for another program.
+	// remainder: everything behind is dropped, since it is for another program.
 	remainder
-	// script: what follows is a script, of which only a part is kept.
+	// script: what follows is a script.
 	script
 )
 
 const ip = `\[?([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7})\]?`
 
-// patterns say which values have a shape; secret and those behind it match none.
+// secret and later shapes match nothing.
 var patterns = [...]*regexp.Regexp{
 	word:     regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,31}$`),
 	digits:   regexp.MustCompile(`^[0-9]{1,7}(:[0-9]{1,7})?$`),
@@ -52,21 +52,19 @@ var patterns = [...]*regexp.Regexp{
 	columns:  regexp.MustCompile(`^[a-z_]{1,32}(,[a-z_]{1,32}){0,16}$`),
 }
 
-// matches reports whether a value has the shape.
 func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }
 
-// command is a cmdlet where a script has one: at its beginning, or behind what ends or opens a statement. Its
-// verb is one of those that PowerShell approves of (Get-Verb), so that little else looks like one.
+// command matches a cmdlet where a script may have one: at its beginning, or after the end or start of a statement.
+// The verbs are PowerShell's approved ones (Get-Verb), to match little else.
 var command = regexp.MustCompile(`(?:^|[|;{(=&\n])\s*((?:Add|Clear|Close|Compare|Convert|ConvertFrom|ConvertTo|Copy|Disable|Enable|Export|Find|ForEach|Format|Get|Import|Install|` +
 	`Invoke|Measure|Move|New|Open|Out|Register|Remove|Rename|Reset|Resolve|Restart|Resume|Select|Set|Sort|Start|Stop|Suspend|Test|Uninstall|Unregister|Update|Wait|Where|Write)` +
 	`-[A-Z][A-Za-z]{1,39})(?:$|[\s|;)}])`)
 
-// cmdletsMax is how many cmdlets of one script are named.
 const cmdletsMax = 8
 
-// cmdlets names those of a script, each once: all else in it may be anything.
+// cmdlets returns the distinct cmdlets of a script; anything else may be secret.
 func cmdlets(script string) (found []string) {
 	for len(found) < cmdletsMax {
 		at := command.FindStringSubmatchIndex(script)
@@ -76,15 +74,14 @@ func cmdlets(script string) (found []string) {
 		if name := script[at[2]:at[3]]; !slices.Contains(found, name) {
 			found = append(found, name)
 		}
-		script = script[at[3]:] // what ends one may open another
+		script = script[at[3]:] // the end of one may open another
 		if strings.HasPrefix(script, " ") {
-			script = "\x00" + script // no beginning
+			script = "\x00" + script // not a beginning
 		}
 	}
 	return found
 }
 
-// sysctlKey keeps a key whose value may be anything.
 func sysctlKey(arg string) []string {
 	if key, _, ok := strings.Cut(arg, "="); ok && sysctl.matches(key) {
 		return []string{key + "="}

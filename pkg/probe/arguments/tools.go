@@ -1,7 +1,6 @@
 package arguments
 
-// tools are the programs whose arguments are known. Each allow-list is short on
-// purpose: a name that is missing costs a "…", one too many costs a secret.
+// tools are the allow-lists. They are short on purpose: a missing name costs a "…", a wrong one a secret.
 var tools = map[string]tool{
 	"iptables": iptables, "ip6tables": iptables, "ebtables": iptables,
 	"iptables-nft": iptables, "ip6tables-nft": iptables, "iptables-legacy": iptables, "ip6tables-legacy": iptables,
@@ -66,8 +65,7 @@ var conntrack = tool{words: options(
 	takes("--sport --orig-port-src --dport --orig-port-dst --reply-port-src --reply-port-dst -w --zone -t --timeout", digits),
 )}
 
-// Of the records of ovs-vsctl(8) only tables, names and columns are kept: what is in a
-// column may be anything.
+// Of ovs-vsctl(8) records only tables, names and columns are shown: values may be anything.
 var vsctl = tool{words: options(
 	takes("-- --may-exist --if-exists --no-wait --no-heading --bare --oneline --dry-run show list-br emer-reset init"),
 	takes("-t --timeout", digits),

@@ -17,27 +17,24 @@ import (
 )
 
 const (
-	// maxStream is how much is kept of a plugin's standard input or output until it is
-	// complete: twice what the largest real configurations have.
+	// maxStream bounds a plugin's buffered input or output: twice the largest real configurations.
 	maxStream = 32 << 10
-	// maxListed is how many addresses, interfaces or routes of a result are told.
+	// maxListed bounds the reported addresses, interfaces or routes of a result.
 	maxListed = 16
 )
 
-// streams are what a plugin read and wrote so far.
 type streams struct {
-	// from and to are the pipes that the run is spoken to by. The kernel side tells of every
-	// process with the environment of a call and a pipe of its own; what a script pipes from
-	// one helper to another is no answer.
+	// from and to are the run's pipes. The kernel side reports every process with a call's environment and a pipe;
+	// pipes between a script's helpers are ignored.
 	from, to   uint64
 	in, out    bytes.Buffer
-	cut        bool // not all of what it wrote is here
+	cut        bool // output is missing
 	configured bool
-	known      *redact.Call // what an answer may repeat, and what not
+	known      *redact.Call // what may leave in an answer
 }
 
-// told is what leaves of a configuration (types.PluginConf). All else is left where it is: an earlier plugin's result is
-// the larger part of it.
+// told are the exported fields of a configuration (types.PluginConf). The largest other part is the previous plugin's
+// result.
 type told struct {
 	CNIVersion string     `json:"cniVersion"`
 	Name       string     `json:"name"`
@@ -45,7 +42,7 @@ type told struct {
 	IPAM       types.IPAM `json:"ipam"`
 }
 
-// configuration returns what the plugin was told, when that is complete.
+// configuration returns the configuration when it is complete.
 func (s *streams) configuration(p event.Process) *event.Configuration {
 	var c told
 	if json.Unmarshal(s.in.Bytes(), &c) != nil {
@@ -61,8 +58,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 	}
 }
 
-// reopen takes that the run's process goes on with another standard input, perhaps: what
-// the next image is told is read from there. Its answer goes where the run's always did.
+// reopen switches to the next image's standard input. The output stays the run's.
 func (s *streams) reopen(from uint64) {
 	if s == nil || s.from == from {
 		return
@@ -72,7 +68,7 @@ func (s *streams) reopen(from uint64) {
 	s.in.Reset()
 }
 
-// finish returns what the plugin wrote, which is complete when it exits.
+// finish returns the output at the exit, when it is complete.
 func (s *streams) finish(exit event.Event) []event.Event {
 	out := bytes.TrimSpace(s.out.Bytes())
 	if len(out) == 0 || s.cut {
@@ -81,7 +77,7 @@ func (s *streams) finish(exit event.Event) []event.Event {
 	return []event.Event{{Time: exit.Time, Body: result(exit.Body.Doer(), out, s.known)}}
 }
 
-// result reads what a plugin answers (CNI specification, section 5): a result or an error.
+// result reads a result or an error (CNI specification, section 5).
 func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r := &event.Result{Process: p}
 	var either struct {
@@ -97,7 +93,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r.CNIVersion = text.Clean(known.Word(either.CNIVersion), 16)
 	if either.Code != nil {
 		r.Code = uint32(*either.Code)
-		// Redacted first, cut later: half a secret is known by nobody.
+		// Redact before cutting: half a secret is not recognized.
 		r.Message = text.Clean(known.Message(either.Msg), 512)
 		if either.Details != "" {
 			r.Message += text.Clean("; "+known.Message(either.Details), 512)
@@ -106,7 +102,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	}
 	made, err := create.CreateFromBytes(out)
 	if err != nil {
-		return r // VERSION answers otherwise, and a version may be unknown here
+		return r // VERSION has another format, and the version may be unknown
 	}
 	all, err := types100.GetResult(made)
 	if err != nil {
@@ -126,8 +122,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	return r
 }
 
-// invalid says what is wrong with an answer, without repeating it: of a number the library
-// would repeat the digits.
+// invalid describes an unreadable answer without repeating it, as the library would repeat digits.
 func invalid(err error, out []byte) string {
 	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))

@@ -1,6 +1,5 @@
-// Package decode turns the kernel side's records into events. Raw bytes end here: what leaves is
-// named, bounded and sanitised. Each class of records has its handler in a
-// table; what a process is in its tree is asked of pkg/tree.
+// Package decode turns the kernel side's records into named, bounded and sanitized events. Each class of records has
+// a handler in a table; pkg/tree decides the role of processes.
 package decode
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// New returns a Decoder that knows no process.
+// New returns a Decoder without processes.
 func New(o Options) *Decoder {
 	return &Decoder{
 		options:   o,
@@ -31,8 +30,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns what one record says, in order. It fails on a record that this version of the
-// kernel side cannot have written.
+// Events returns the events of one record, in order. It fails for a record that the kernel side cannot have written.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
@@ -48,7 +46,7 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	return append(events, e), nil
 }
 
-// life returns the event in a record of the life of processes, and what the image asked that ends by it.
+// life returns the event of a record about a process's life, and the queries of the image that it ends.
 func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ error) {
 	if len(raw) == 0 {
 		return event.Event{}, asked, fmt.Errorf("empty record")
@@ -86,7 +84,7 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
 }
 
-// questions are those that a process asked and that were not told one by one.
+// questions are queries that were not reported one by one.
 func questions(of kernel.Key, count uint32, took uint64) event.Questions {
 	return event.Questions{Process: kernel.ProcessOf(of), Count: uint64(count), Took: int64(took)}
 }
@@ -135,19 +133,18 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil
 }
 
-// mentions says which sandboxes the arguments of what an agent runs name.
+// mentions sets the sandboxes that an agent's command names.
 func (d *Decoder) mentions(e *event.Exec, args []string) {
 	if up := d.tree.Get(e.Parent); up != nil && up.Depth() > 0 {
 		e.Mentions = d.sandboxes.Mentions([]event.Namespace{e.NetNS}, nil, args...)
 	}
 }
 
-// note takes what becomes of processes. What it returns happened before e: what a plugin
-// answered is known when it is over.
+// note updates the state. It returns events from before e, such as a plugin's answer, which is complete at its exit.
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
-		d.tree.Assign(p) // an agent's: it is followed until it is over
+		d.tree.Assign(p) // an agent's process is followed until it exits
 	}
 	switch b := e.Body.(type) {
 	case *event.Fork:
@@ -176,8 +173,8 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 	return before
 }
 
-// begin begins a run, which that process leads. A delegate and who called it repeat each other,
-// so that they know the same.
+// begin begins a run led by p. Delegated plugins share the redaction of their caller, because they repeat each
+// other's data.
 func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r := &run{of: of, known: p.run.known}
 	if r.known == nil {
@@ -192,23 +189,22 @@ func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r.streams = &streams{from: p.stdin, to: p.stdout, known: r.known}
 }
 
-// record is one record of what happens inside a process, checked.
+// record is a checked record of an activity.
 type record struct {
 	*kernel.InsideCallEvent
 	process event.Process
 	data    []byte
 }
 
-// other is who else a record is about: who has the lock, or accepted.
+// other is the holder of a lock, or the accepting process.
 func (r record) other() *event.Actor {
 	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 }
 
-// handler says what a record means. It is false for a system call that is of no interest in
-// itself, and was told of because it lasted.
+// handler decodes a record. It returns false for a system call that was reported only for its duration.
 type handler func(*Decoder, record) ([]event.Body, bool)
 
-// handlers are those of all classes of records; nil where a system call can only have lasted.
+// handlers by class; nil for system calls reported only for their duration.
 var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_OPEN:    (*Decoder).opened,
 	kernel.InsideClassCLASS_READ:    (*Decoder).moved,
@@ -241,7 +237,7 @@ var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_MUTEX:     (*Decoder).mutex,
 }
 
-// one is for what is at most one event.
+// one returns up to one event.
 func one[T any, B interface {
 	*T
 	event.Body
@@ -252,7 +248,7 @@ func one[T any, B interface {
 	return []event.Body{body}
 }
 
-// call returns the events in one record of the inside of a process; none is no error.
+// call returns the events of an activity record; none is no error.
 func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 	w := &d.calls
 	if err := wire(w, raw, unsafe.Offsetof(w.Data)); err != nil {
@@ -272,7 +268,6 @@ func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 	return events, nil
 }
 
-// bodies says what a record means.
 func (d *Decoder) bodies(r record) []event.Body {
 	if int(r.Class) < len(handlers) && handlers[r.Class] != nil {
 		if bodies, is := handlers[r.Class](d, r); is {
@@ -285,7 +280,7 @@ func (d *Decoder) bodies(r record) []event.Body {
 	return one(d.wait(r))
 }
 
-// attribute fills in for which sandbox a process does something, if it says so.
+// attribute sets the sandbox of an activity, if it names one.
 func (d *Decoder) attribute(process event.Process, body event.Body) {
 	switch p := d.tree.Get(process); {
 	case p == nil:

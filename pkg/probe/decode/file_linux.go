@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// setting is a write to a file below /proc/sys; nil for any other one below /proc.
+// setting returns a write below /proc/sys; nil for other files of /proc.
 func setting(r record) *event.Setting {
 	if r.Object > uint64(len(r.data)) {
 		return nil
@@ -24,7 +24,7 @@ func setting(r record) *event.Setting {
 	}
 }
 
-// opened remembers a network namespace that the process has a descriptor of.
+// opened records the descriptor of a network namespace.
 func (d *Decoder) opened(r record) ([]event.Body, bool) {
 	if r.Object == 0 {
 		return nil, false
@@ -34,7 +34,7 @@ func (d *Decoder) opened(r record) ([]event.Body, bool) {
 		return nil, true
 	}
 	fd, ns := uint32(r.Ret), namespace(r.NetnsCookie, r.NetnsInum)
-	if delete(p.files, fd); ns.Key == "" { // of another kind
+	if delete(p.files, fd); ns.Key == "" { // another kind of namespace
 		return nil, true
 	}
 	if p.files == nil || len(p.files) >= maxFiles {
@@ -45,7 +45,6 @@ func (d *Decoder) opened(r record) ([]event.Body, bool) {
 	return nil, true
 }
 
-// entered is a change of the network namespace.
 func (d *Decoder) entered(r record) ([]event.Body, bool) {
 	if r.NetnsInum == 0 {
 		return nil, false
@@ -53,7 +52,7 @@ func (d *Decoder) entered(r record) ([]event.Body, bool) {
 	return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), true
 }
 
-// moved is a piece of a plugin's standard input or output, or a write below /proc/sys.
+// moved is standard input or output of a plugin, or a write below /proc/sys.
 func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	switch {
 	case r.Object == 0:
@@ -64,7 +63,7 @@ func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	return d.stream(r), true
 }
 
-// stream takes a piece of a plugin's standard input or output, and returns what is complete by it.
+// stream buffers a plugin's input or output, and returns the configuration when it is complete.
 func (d *Decoder) stream(r record) []event.Body {
 	p := d.processes[r.process]
 	if p == nil || p.run.streams == nil {

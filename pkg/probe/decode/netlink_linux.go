@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// asked is what pkg/netlink must know of a record to read its bytes.
 func (d *Decoder) asked(r record) *netlink.Call {
 	return &netlink.Call{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), NetNS: namespace(r.NetnsCookie, r.NetnsInum),
@@ -21,7 +20,7 @@ func (d *Decoder) asked(r record) *netlink.Call {
 	}
 }
 
-// overNetlink reads what went over a socket that has a network namespace: no other is of interest.
+// overNetlink skips sockets without a network namespace.
 func overNetlink(read func(*Decoder, record) []event.Body) handler {
 	return func(d *Decoder, r record) ([]event.Body, bool) {
 		if r.NetnsInum == 0 {
@@ -31,7 +30,6 @@ func overNetlink(read func(*Decoder, record) []event.Body) handler {
 	}
 }
 
-// requests are what was asked of the kernel through a netlink socket.
 func (d *Decoder) requests(r record) (bodies []event.Body) {
 	for _, q := range d.asked(r).Requests(r.data) {
 		d.touch(q)
@@ -44,7 +42,7 @@ func (d *Decoder) requests(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// answers returns what the kernel said that its reader did not know.
+// answers returns the kernel's answers that are new to the process.
 func (d *Decoder) answers(r record) (bodies []event.Body) {
 	for _, body := range d.asked(r).Answers(r.data) {
 		switch b := body.(type) {
@@ -62,10 +60,10 @@ func (d *Decoder) answers(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// names are those of interfaces, by place.
+// names are interface names by place.
 type names map[string]string
 
-// note remembers one, and forgets all others where there are too many. It reports whether that is news.
+// note records a name, and reports whether it is new. A full table is emptied.
 func (n *names) note(l *event.Link, most int) bool {
 	at := place(l.NetNS, l.Index)
 	if (*n)[at] == l.Name {
@@ -78,15 +76,15 @@ func (n *names) note(l *event.Link, most int) bool {
 	return true
 }
 
-// named reports whether a process did not know yet what an interface is called.
+// named reports whether the process did not know the interface's name.
 func (d *Decoder) named(l *event.Link) bool {
 	d.links.note(l, maxNames)
 	p := d.processes[l.Process]
 	return p != nil && p.links.note(l, maxLinks)
 }
 
-// called is what an interface of the node is called that a request names by its index; empty if that is
-// not known. In one namespace the kernel gives no index twice. Those in a pod are called what its owner likes.
+// called returns the name of the node's interface that a request gives by index; empty if unknown. The kernel never
+// reuses an index in a namespace. Interfaces in pods are excluded, since their owners choose the names.
 func (d *Decoder) called(b event.Body) string {
 	q, is := b.(*event.Request)
 	if !is || q.Interface.Index == 0 || q.NetNS.Key != d.home {
@@ -98,7 +96,6 @@ func (d *Decoder) called(b event.Body) string {
 	return d.links[place(q.NetNS, q.Interface.Index)]
 }
 
-// byFile is the namespace that a process has open by a descriptor.
 func (d *Decoder) byFile(process event.Process, fd uint32) event.Namespace {
 	if p := d.processes[process]; p != nil {
 		return p.files[fd]
@@ -106,8 +103,8 @@ func (d *Decoder) byFile(process event.Process, fd uint32) event.Namespace {
 	return event.Namespace{}
 }
 
-// byPID is the namespace of the process that another one, pid, calls number: that is ours for
-// it, too, where both are in one PID namespace. It has no key, since only its inode number can be asked for.
+// byPID returns the network namespace of the process that pid calls number, if pid is in our PID namespace. It has no
+// key, only an inode number.
 func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	own, err1 := procfs.OwnNamespace("pid")
 	its, err2 := procfs.Namespace(int(pid), "pid")
@@ -121,8 +118,7 @@ func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	return event.Namespace{Label: strconv.FormatUint(uint64(inode), 10)}
 }
 
-// legacy returns what was asked by ioctl, or by iptables' own interface; none where that has
-// nothing to do with the network's configuration.
+// legacy returns requests by ioctl or setsockopt; none if they do not configure the network.
 func (d *Decoder) legacy(r record) []event.Body {
 	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_SETSOCKOPT {
 		return one(d.asked(r).Replace(r.Args[1], r.Ret, r.data))
@@ -130,7 +126,7 @@ func (d *Decoder) legacy(r record) []event.Body {
 	return one(d.asked(r).Ioctl(uint32(r.Args[1]), r.Ret, r.data))
 }
 
-// askedFor remembers the IPv6 address that a request gives an interface.
+// askedFor records an IPv6 address that a request adds.
 func (d *Decoder) askedFor(q *event.Request) {
 	if q.Object != event.ObjectAddress || q.Verb != event.VerbAdd && q.Verb != event.VerbChange {
 		return
@@ -141,9 +137,8 @@ func (d *Decoder) askedFor(q *event.Request) {
 	}
 }
 
-// told reports whether an IPv6 address has a state that its process did not know. Of those that
-// it neither asked for nor saw tentative there is nothing to say: they were there before. Nor
-// is there of other pods' interfaces, which are in every list of the node's namespace.
+// told reports whether an address's state is new to the process. It ignores addresses that the process neither added
+// nor saw tentative, and those of other pods' interfaces, which are in every list of the node's namespace.
 func (d *Decoder) told(a *event.Address) bool {
 	p := d.processes[a.Process]
 	if p == nil {
@@ -157,7 +152,7 @@ func (d *Decoder) told(a *event.Address) bool {
 	return p.mark(key, a.State)
 }
 
-// touch remembers the interface that a request changes.
+// touch records the interface that a request changes.
 func (d *Decoder) touch(q *event.Request) {
 	p := d.processes[q.Process]
 	if p == nil || q.Query() || q.Interface.Index == 0 {
@@ -171,7 +166,7 @@ func (d *Decoder) touch(q *event.Request) {
 	}
 }
 
-// concerned reports whether an interface is any of a plugin's business: it changed it, or it is in the pod.
+// concerned reports whether the plugin changed the interface, or it is in the pod.
 func concerned(p *process, ns event.Namespace, index uint32) bool {
 	r := p.run
 	return r.of != nil && r.of.Home.Key != "" && r.of.Home.Key != ns.Key || r.touched[place(ns, index)]
@@ -185,7 +180,7 @@ func addressKey(ns event.Namespace, index uint32, address string) string {
 	return place(ns, index) + " " + address
 }
 
-// mark keeps the state of an address; false if there are too many already.
+// mark stores an address's state; false if there are too many.
 func (p *process) mark(key string, state event.AddressState) bool {
 	if p.addresses == nil {
 		p.addresses = map[string]event.AddressState{}

@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// attrMax is ATTR_MAX, programName PROG_NAME of bpf/: what a record of bpf(2) begins with.
+// A record of bpf(2) begins with ATTR_MAX and PROG_NAME bytes (bpf/).
 const (
 	attrMax     = 64
 	programName = 16
 )
 
-// programRequest is what a command of bpf(2) asks for: its fields are where the kernel's union bpf_attr has them.
+// programRequest is a command of bpf(2). Its fields are at their offsets in union bpf_attr.
 type programRequest struct {
 	name   string
 	object event.Object
@@ -36,7 +36,7 @@ var programRequests = map[uint64]programRequest{
 	unix.BPF_LINK_DETACH: {"BPF_LINK_DETACH", event.ObjectAttachment, event.VerbDelete},
 }
 
-// program is a command of bpf(2) that asks for a program or map, or attaches one.
+// program decodes commands that load a program or map, or attach one.
 func (d *Decoder) program(r record) ([]event.Body, bool) {
 	asks, is := programRequests[r.Args[0]]
 	if !is || len(r.data) < attrMax+programName {
@@ -57,19 +57,19 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 		q.Type, q.Program = kernelWord(ebpf.MapType(word(0)).String()), comm(r.data[28:28+programName])
 	case unix.BPF_PROG_ATTACH, unix.BPF_PROG_DETACH, unix.BPF_LINK_CREATE:
 		if q.Type = kernelWord(ebpf.AttachType(word(2)).String()); word(2) == 0 {
-			q.Type = "cgroup_inet_ingress" // the module has none for it
+			q.Type = "cgroup_inet_ingress" // the module has no name for it
 		}
 		fallthrough
 	default:
 		q.Path = text.Clean(unix.ByteSliceToString(rest), text.Bound)
-		if asks.object == event.ObjectAttachment && len(rest) > 0 { // the names on the way up from a cgroup
+		if asks.object == event.ObjectAttachment && len(rest) > 0 { // the path of a cgroup
 			q.Path = pathOf(rest)
 		}
 	}
 	return one(q), true
 }
 
-// kernelWord writes a name of the ebpf module's as the kernel's headers do, or nearly so: LRUHash is lru_hash.
+// kernelWord converts a name of the ebpf module to the kernel's: LRUHash to lru_hash.
 func kernelWord(name string) string {
 	var b strings.Builder
 	letters := []rune(name)

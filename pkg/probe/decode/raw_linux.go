@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// TimeOf is when a record was made, in monotonic ns.
+// TimeOf returns a record's time, in monotonic ns.
 func TimeOf(raw []byte) int64 {
 	at := unsafe.Offsetof(kernel.LifeExitEvent{}.H.Time)
 	if uintptr(len(raw)) < at+8 {
@@ -26,8 +26,7 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire copies a record into the struct the kernel side wrote. A record may end anywhere behind its first least
-// bytes; the rest of the struct is zero then.
+// wire copies a record into its struct. A record may be cut behind its first least bytes; the rest is zero.
 func wire[T any](w *T, raw []byte, least uintptr) error {
 	if uintptr(len(raw)) < least {
 		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
@@ -43,14 +42,14 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 		ns.Label = strconv.FormatUint(uint64(inum), 10)
 		ns.Key = ns.Label
 	}
-	// Kernels before 5.12 have no cookie, and the kernel side takes the inode number for it.
+	// Kernels before 5.12 have no cookie, so the kernel side uses the inode number.
 	if cookie != 0 {
 		ns.Key = strconv.FormatUint(cookie, 10)
 	}
 	return ns
 }
 
-// status splits what wait(2) reports.
+// status splits a status of wait(2).
 func status(s uint32) (code uint32, signal string) {
 	if n := s & 0x7f; n != 0 {
 		if name := unix.SignalName(unix.Signal(n)); name != "" {
@@ -61,7 +60,6 @@ func status(s uint32) (code uint32, signal string) {
 	return s >> 8 & 0xff, ""
 }
 
-// split returns the NUL-terminated strings of b.
 func split(b []byte) []string {
 	b = bytes.TrimSuffix(b, []byte{0})
 	if len(b) == 0 {
@@ -77,7 +75,7 @@ func first(s []string) string {
 	return s[0]
 }
 
-// Callers name why the kernel side believes a run; empty where it does not.
+// Callers maps the kernel side's reason to trust a run.
 var Callers = map[kernel.LifeCaller]event.Caller{
 	kernel.LifeCallerCALLER_RUNTIME:    event.CallerRuntime,
 	kernel.LifeCallerCALLER_AGENT:      event.CallerAgent,
@@ -86,7 +84,7 @@ var Callers = map[kernel.LifeCaller]event.Caller{
 	kernel.LifeCallerCALLER_ROOTLESS:   event.CallerRootless,
 }
 
-// errno names the error a system call returned; empty if it returned none.
+// errno returns the name of a system call's error; empty if there is none.
 func errno(ret int64) string {
 	if ret >= 0 || ret < -4095 { // MAX_ERRNO (include/linux/err.h)
 		return ""
@@ -94,24 +92,22 @@ func errno(ret int64) string {
 	if name := unix.ErrnoName(unix.Errno(-ret)); name != "" {
 		return name
 	}
-	if ret <= -512 && ret >= -516 { // ERESTARTSYS and its like (include/linux/errno.h)
+	if ret <= -512 && ret >= -516 { // ERESTARTSYS and related (include/linux/errno.h)
 		return "EINTR"
 	}
 	return fmt.Sprintf("errno %d", -ret)
 }
 
-// comm is what the kernel calls a program.
 func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
-// pathOf joins the names on the way up from a file.
+// pathOf joins a file's names, from the last to the first.
 func pathOf(names []byte) string {
 	parts := split(names)
 	slices.Reverse(parts)
 	return text.Clean("/"+strings.Join(parts, "/"), text.Bound)
 }
 
-// object is the name of one of the kernel's, which is what it is called by, unless it repeats
-// what the plugin was told.
+// object redacts a kernel object's name only if it repeats the plugin's input.
 func object(known *redact.Call, name string) string {
 	if known.Repeats(name) {
 		return known.Word(name)

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// acquaint has a run know what it was told by its environment and arguments.
+// acquaint records a run's environment and arguments for redaction.
 func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	if d.options.Environ != nil {
 		p.environ = append(p.environ, d.options.Environ(e)...)
@@ -20,7 +20,7 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	p.environ, p.arguments = nil, nil
 }
 
-// redact takes from an event of a process's inside what must not leave. Mentions are looked for before.
+// redact removes secrets from an event. It follows mentions, which need the original.
 func (d *Decoder) redact(process event.Process, body event.Body) {
 	known := d.known(process)
 	switch b := body.(type) {
@@ -46,21 +46,21 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 			*name = object(known, *name)
 		}
 		b.Path = known.Path(b.Path)
-		if b.Query() && !known.Argument(b.Interface.Name) { // what is asked for need not be there
+		if b.Query() && !known.Argument(b.Interface.Name) { // a query may name anything
 			b.Interface.Name = known.Word(b.Interface.Name)
 		}
-	case *event.Link: // it is there, and anybody can see it
+	case *event.Link: // it exists, and any process can see it
 		b.Name = object(known, b.Name)
 		known.Name(b.Name)
 	case *event.Answer:
-		b.Message = object(known, b.Message) // the kernel's own words
+		b.Message = object(known, b.Message) // the kernel's words
 	}
 }
 
-// Redact takes from an exchange that is told of before it is over what must not leave.
+// Redact removes secrets from a pending exchange.
 func (d *Decoder) Redact(x *event.Exchange) { d.redact(x.Process, x) }
 
-// Programs cleans and redacts names of programs that were run for nobody.
+// Programs cleans and redacts names of programs that belong to no call.
 func (d *Decoder) Programs(names []string) []string {
 	for i, name := range names {
 		names[i] = d.nobody.Program(text.Clean(name, 16))
@@ -68,7 +68,7 @@ func (d *Decoder) Programs(names []string) []string {
 	return names
 }
 
-// person redacts who has a lock or answers: what a program is called it may have chosen, or who started it.
+// person redacts an actor: it, or its parent, may have chosen the program's name.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return
@@ -78,7 +78,6 @@ func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	}
 }
 
-// socketPath is the address of a socket: a path, or a name behind an @.
 func socketPath(known *redact.Call, address string) string {
 	if name, abstract := strings.CutPrefix(address, "@"); abstract {
 		return "@" + known.Path(name)
@@ -86,8 +85,7 @@ func socketPath(known *redact.Call, address string) string {
 	return known.Path(address)
 }
 
-// distinct adds a hash to the redacted path of a lock or socket, so that two whose names were
-// removed still differ. Nobody can compute it without the seed.
+// distinct adds a seeded hash to a redacted path, so that different paths stay different.
 func (d *Decoder) distinct(path, redacted string) string {
 	if path == redacted {
 		return path

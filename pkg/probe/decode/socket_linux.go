@@ -12,15 +12,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// socketOf names a connection by the thread that began it and when.
+// socketOf names a connection by its first thread and time.
 func socketOf(r record) string {
 	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
 }
 
-// nscd is where every program with glibc asks for a cache that few nodes have.
+// nscd is the cache daemon that every glibc program tries, but few nodes run.
 const nscd = "/var/run/nscd/socket"
 
-// refused is a connection that was under way and came to nothing.
+// refused is an asynchronous connect that failed.
 func (*Decoder) refused(r record) ([]event.Body, bool) {
 	return one(&event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
@@ -35,12 +35,12 @@ func (*Decoder) closed(r record) ([]event.Body, bool) {
 	return one(&event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
 }
 
-// connect is a call of connect; none for an address of no interest.
+// connect returns none for addresses that do not matter.
 func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
 	}
-	if c.Error == "EINPROGRESS" { // it goes on by itself
+	if c.Error == "EINPROGRESS" { // it continues in the background
 		c.Error = ""
 	}
 	switch r.Protocol {
@@ -63,7 +63,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	return one(c), true
 }
 
-// unixAddress reads a struct sockaddr_un (unix(7)): a path, or a name with a NUL in front.
+// unixAddress reads a struct sockaddr_un (unix(7)): a path, or a name after a NUL.
 func unixAddress(b []byte) string {
 	if len(b) < 3 {
 		return ""

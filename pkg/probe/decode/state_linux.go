@@ -14,85 +14,82 @@ import (
 
 // Options of a Decoder.
 type Options struct {
-	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
-	// Here is the number that a process has in our PID namespace, by the one that it has in the
-	// initial one, which the kernel keeps. False: it has none, or that cannot be known.
+	// Here translates a PID of the initial namespace to ours; false if there is none.
 	Here func(tgid uint32) (uint32, bool)
 	// Symbols name the kernel's locks.
 	Symbols *symbols.Table
-	// Processes is how many processes are known at once.
+	// Processes is the maximum of known processes.
 	Processes int
-	// Environ returns what a plugin was told by its environment; nil where nobody can ask.
+	// Environ returns a plugin's environment; nil: unavailable.
 	Environ func(*event.Exec) []string
 }
 
-// Decoder turns records into events. It keeps, for each process, what later records refer to;
-// all of it goes with the process. It is not safe for concurrent use.
+// Decoder turns records into events. Its state about a process goes with the process. It is not safe for concurrent
+// use.
 type Decoder struct {
 	options   Options
 	tree      *tree.Tree
 	processes map[event.Process]*process
-	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
+	byNumber  map[uint32]event.Process // by tgid of the initial namespace
 	names     map[uint16]string        // of system calls
-	// holders are those of the locks that threads wait for, by thread.
+	// holders are the holders of awaited locks, by waiting thread.
 	holders map[uint32]*holder
-	// links are the names of interfaces, as the kernel said last to whoever is followed.
+	// links are the interface names that the kernel last reported to any followed process.
 	links names
-	// home is the network namespace in which the runtime starts plugins: the node's, by key.
+	// home is the key of the node's network namespace, in which the runtime starts plugins.
 	home      string
 	sandboxes evidence.Sandboxes
-	// nobody is what is known of the calls of processes that work for none, or for several.
+	// nobody is for processes without a call, or with several.
 	nobody redact.Call
 	seed   maphash.Seed
-	// execs and calls are the record that is being read: its room is used again.
+	// execs and calls are reused for each record.
 	execs kernel.LifeExecEvent
 	calls kernel.InsideCallEvent
 }
 
-// process is what is known of one process besides its place in the tree.
+// process is the state of a process outside of the tree.
 type process struct {
-	number uint32 // its tgid
+	number uint32 // tgid
 	run    *run
-	// stdin and stdout are the inodes of the pipes that its last image was given, 0 where that is
-	// something else; environ and arguments are what it was given besides.
+	// stdin and stdout are inodes of pipes, or 0; environ and arguments are those of the last exec.
 	stdin, stdout      uint64
 	environ, arguments []string
-	// files are the network namespaces it has open, by descriptor.
+	// files are open network namespaces, by descriptor.
 	files map[uint32]event.Namespace
-	// links are the names of interfaces it was told.
+	// links are the interface names that it was told by the kernel.
 	links names
-	// addresses are the states of IPv6 addresses it was told, by interface.
+	// addresses are the states of IPv6 addresses that it knows, by interface.
 	addresses map[string]event.AddressState
 }
 
-// run is what is known of a run; of a process that belongs to none, of that alone.
+// run is the state of a run, or of a single process without one.
 type run struct {
-	of      *tree.Run // nil if it is none, or began before the probe was attached
+	of      *tree.Run // nil if there is none, or it began before the probe
 	streams *streams
-	// known is what must not be repeated of what the plugin was told; nil: nothing.
+	// known is for redaction; nil: nothing to redact.
 	known *redact.Call
-	// touched are the interfaces that were changed.
+	// touched are the changed interfaces.
 	touched map[string]bool
 }
 
-// Bounds of what is kept for one process, and for all.
+// Bounds per process, and of maxNames for all.
 const (
 	maxFiles     = 64
 	maxAddresses = 64
 	maxLinks     = 64
 	maxTouched   = 64
-	maxNames     = 4096 // of interfaces that anybody was told
+	maxNames     = 4096
 )
 
-// Found notes a process that ran before anybody followed it, with those arguments. What it did so far is unknown.
+// Found records a process from before it was followed.
 func (d *Decoder) Found(e *event.Exec, args []string) {
 	d.mentions(e, args)
 	d.get(e.Process, e.Parent)
 	d.tree.Apply(e)
 }
 
-// get returns what is known of a process; nothing, if it is new.
+// get returns a process's state, which may be new.
 func (d *Decoder) get(process, parent event.Process) *process {
 	if p := d.processes[process]; p != nil {
 		return p
@@ -110,13 +107,13 @@ func (d *Decoder) add(key, parent event.Process) *process {
 	return p
 }
 
-// Serve begins to follow an agent, and Dismiss ends it. What it started is followed until it is over.
+// Serve begins to follow an agent.
 func (d *Decoder) Serve(agent event.Process, depth int) {
 	d.get(agent, "")
 	d.tree.Serve(agent, depth)
 }
 
-// Dismiss is described at Serve.
+// Dismiss stops following an agent; its descendants are followed until they exit.
 func (d *Decoder) Dismiss(agent event.Process) {
 	if a := d.tree.Agent(agent); a != nil {
 		d.tree.Dismiss(a)
@@ -124,7 +121,7 @@ func (d *Decoder) Dismiss(agent event.Process) {
 	d.forget(agent)
 }
 
-// Depth is how many agents are between a process and a plugin's tree (tree.Process).
+// Depth returns tree.Process.Depth of a process; 0 if it is unknown.
 func (d *Decoder) Depth(process event.Process) int {
 	if p := d.tree.Get(process); p != nil {
 		return p.Depth()
@@ -132,8 +129,7 @@ func (d *Decoder) Depth(process event.Process) int {
 	return 0
 }
 
-// Keep drops what is known of processes that nobody follows any more, and of sandboxes whose last
-// run was over before that time (monotonic ns).
+// Keep drops processes that are not followed, and sandboxes whose last run ended before that time (monotonic ns).
 func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	for process := range d.processes {
 		if !follows(process) {
@@ -143,7 +139,7 @@ func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	d.sandboxes.Forget(before)
 }
 
-// ForgetWaits drops what belongs to waits that nobody will tell the end of.
+// ForgetWaits drops waits whose end will not be reported.
 func (d *Decoder) ForgetWaits() { clear(d.holders) }
 
 func (d *Decoder) forget(process event.Process) {
@@ -154,8 +150,8 @@ func (d *Decoder) forget(process event.Process) {
 	d.tree.Remove(process)
 }
 
-// known returns what is known of the call that a process works for, also where it outlives its
-// plugin: whatever a plugin runs may repeat what the plugin was told.
+// known returns the redaction of a process's call, even after its plugin's exit, because commands repeat the plugin's
+// input.
 func (d *Decoder) known(process event.Process) *redact.Call {
 	if p := d.processes[process]; p != nil && p.run.known != nil {
 		return p.run.known

@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// exchanged is what an agent asked over a stream, or read there though it had asked nothing.
+// exchanged is an agent's request over a stream, or a read without a request.
 func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 	x := &event.Exchange{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r),
@@ -30,7 +30,7 @@ func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 			x.Address = address.String()
 		}
 	}
-	// Under socket activation the first process listens, and serves nobody.
+	// Under socket activation PID 1 listens, but does not serve.
 	if r.Other.Start != 0 && r.Other.Pid != 1 {
 		x.Peer = r.other()
 	}

@@ -9,15 +9,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// textCalls has a function for each system call that is an event of its own because of the texts in its
-// arguments (kernel.texts), by name. It redacts them.
+// textCalls decodes and redacts system calls that are events because of their text arguments (kernel.texts).
 var textCalls = map[string]func(d *Decoder, r record, texts []string) event.Body{
 	"mount":      mounted,
 	"umount2":    mounted,
 	"move_mount": mounted,
 }
 
-// textsOf returns the texts in a record's data, cleaned and bounded.
+// textsOf returns the cleaned texts of a record.
 func textsOf(data []byte) (texts []string) {
 	for one := range strings.SplitSeq(strings.TrimSuffix(string(data), "\x00"), "\x00") {
 		texts = append(texts, text.Clean(one, text.Bound))
@@ -25,7 +24,7 @@ func textsOf(data []byte) (texts []string) {
 	return texts
 }
 
-// mounted reads mount(2), umount2(2) and move_mount(2). Paths are redacted; mount options are never read.
+// mounted reads mount(2), umount2(2) and move_mount(2). It redacts paths, and never reads mount options.
 func mounted(d *Decoder, r record, texts []string) event.Body {
 	m := &event.Mount{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr], Error: errno(r.Ret),
@@ -36,7 +35,7 @@ func mounted(d *Decoder, r record, texts []string) event.Body {
 	case "mount":
 		m.Source, m.Target, m.FSType, m.Flags = texts[0], texts[1], texts[2], flagsOf(r.Args[3], mountFlags)
 		if r.Args[3]&(unix.MS_BIND|unix.MS_REMOUNT|unix.MS_MOVE|propagation) != 0 {
-			m.FSType = "" // the kernel does not look at it
+			m.FSType = "" // the kernel ignores it
 		}
 	case "umount2":
 		m.Target, m.Flags = texts[0], flagsOf(r.Args[1], unmountFlags)
@@ -52,7 +51,6 @@ func mounted(d *Decoder, r record, texts []string) event.Body {
 
 const propagation = unix.MS_SHARED | unix.MS_PRIVATE | unix.MS_SLAVE | unix.MS_UNBINDABLE
 
-// flag is one bit of a system call's argument.
 type flag struct {
 	bit  uint64
 	name string

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// wait is a system call that lasted.
+// wait is a system call that was reported for its duration.
 func (d *Decoder) wait(r record) *event.Wait {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitCall, Name: d.names[r.Nr]}
 	if w.Name == "" {
@@ -32,8 +32,7 @@ func (d *Decoder) wait(r record) *event.Wait {
 		if r.Ret == 0 {
 			w.Kind = event.WaitSleep
 		}
-	// Whoever reads waits for somebody to write; of files on a disk that is not so, but
-	// those are read in no time.
+	// A reader waits for a writer. Reads of files on disks are too short to matter.
 	case kernel.InsideClassCLASS_WAIT, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_RECVFROM,
 		kernel.InsideClassCLASS_RECVMSG, kernel.InsideClassCLASS_ACCEPT:
 		w.Kind = event.WaitPoll
@@ -41,20 +40,20 @@ func (d *Decoder) wait(r record) *event.Wait {
 	return w
 }
 
-// held notes who has the lock that a thread begins to wait for.
+// held stores the holder of the lock that a thread begins to wait for.
 func (d *Decoder) held(r record) ([]event.Body, bool) {
 	d.holders[r.Thread] = &holder{Actor: d.holder(r.Other.Tgid), looked: int64(r.Start)}
 	return nil, true
 }
 
-// holder has a lock that a thread waits for.
+// holder is the holder of an awaited lock.
 type holder struct {
 	*event.Actor
-	looked int64 // when it was last asked what it does, or the wait began
-	halted int64 // ns in which it was stopped or frozen
+	looked int64 // the last sample, or the start of the wait
+	halted int64 // ns stopped or frozen
 }
 
-// LookAtHolders asks what those do who have a lock that is waited for.
+// LookAtHolders samples the holders of awaited locks.
 func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, string)) {
 	for _, h := range d.holders {
 		if h.PID == 0 || now <= h.looked {
@@ -68,7 +67,7 @@ func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, 
 	}
 }
 
-// during is who had the lock in a wait of that length; nil if that is not known.
+// during returns the holder for a wait of that length; nil if unknown.
 func (h *holder) during(length int64) *event.Actor {
 	if h == nil {
 		return nil
@@ -79,7 +78,7 @@ func (h *holder) during(length int64) *event.Actor {
 	return h.Actor
 }
 
-// lock is a lock on a file that was taken, given back, or asked for in vain.
+// lock is a file lock that was acquired, released, or refused.
 func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	w := &event.Wait{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
@@ -95,11 +94,10 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// holder says who has a lock, as far as that can still be asked. Its number is of the
-// initial PID namespace.
+// holder describes the holder with this number of the initial PID namespace, as far as it still exists.
 func (d *Decoder) holder(number uint32) *event.Actor {
 	h := &event.Actor{Process: d.byNumber[number]}
-	if int32(number) <= 0 { // it may belong to an open file, not to a process
+	if int32(number) <= 0 { // the lock may belong to an open file, not to a process
 		return h
 	}
 	pid, ok := d.options.Here(number)
@@ -113,7 +111,7 @@ func (d *Decoder) holder(number uint32) *event.Actor {
 	return h
 }
 
-// mutex is a wait for a lock of the kernel, named by the first caller that is known.
+// mutex is a wait for a kernel lock, named by the first known caller.
 func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {
@@ -124,7 +122,7 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 		stack = append(stack, binary.NativeEndian.Uint64(b))
 	}
 	w.Name = d.options.Symbols.Lock(int64(r.H.Time), stack)
-	if w.Name == "" { // names of functions are kept from us (kptr_restrict)
+	if w.Name == "" { // function names are hidden (kptr_restrict)
 		w.Name = "kernel"
 		if r.Port != 0 {
 			w.Name = cmp.Or(locks[r.Protocol], "netlink")
@@ -133,5 +131,5 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// locks are those that requests over a netlink socket wait for, mostly, by its protocol.
+// locks are the usual locks of netlink requests, by protocol.
 var locks = map[uint16]string{unix.NETLINK_ROUTE: "rtnl", unix.NETLINK_NETFILTER: "nft commit"}

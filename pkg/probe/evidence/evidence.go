@@ -1,11 +1,9 @@
-// Package evidence tells for which sandbox an agent does something. What it does may be done
-// for any of the calls that are open, or for none; what it names is evidence: the id of a
-// container, its network namespace, an interface, an address. The package owns what names the
-// open calls, and puts into an event only the ids of those that it mentions.
+// Package evidence attributes an agent's actions to sandboxes. An action may be for any call in progress, or for
+// none; evidence is a container's id, its network namespace, an interface, or an address that the action names.
 //
-// Evidence is only what the runtime, the plugin or the kernel chose. The name of a pod or of a namespace is
-// none: pods are called nat, add and eth0, and what one's owner writes into an annotation or a policy stands
-// in the arguments of an agent's commands. Neither is what two sandboxes share.
+// Only names chosen by the runtime, the plugin or the kernel are evidence. Names of pods and namespaces are not: pods
+// are called nat, add and eth0, and their owners' annotations and policies are in the arguments of agents' commands.
+// Names shared by two sandboxes are not evidence either.
 package evidence
 
 import (
@@ -24,42 +22,40 @@ import (
 )
 
 const (
-	// idPrefix is how much of a container's id is enough: as many digits as crictl and
-	// docker show, by accident the same once in 10^15.
+	// idPrefix is the number of digits of a container's id that suffices, as in crictl and docker: a collision has a
+	// chance of 10^-15.
 	idPrefix = 12
-	// hashPrefix is how many digits of a hash are: antrea takes six, others more.
+	// hashPrefix is the shortest hash: antrea uses six digits, others more.
 	hashPrefix = 6
-	// remember is how many sandboxes are known at once.
+	// remember bounds the known sandboxes.
 	remember = 1024
-	// maxNames bounds interfaces, addresses and namespaces of one sandbox.
+	// maxNames bounds interfaces, addresses and namespaces of a sandbox.
 	maxNames = 32
 )
 
-// Sandboxes are those for which a call is open, by container id.
+// Sandboxes are the sandboxes with a call in progress, by container id.
 type Sandboxes map[string]*sandbox
 
-// sandbox is what names one.
 type sandbox struct {
 	id, pod string
-	// hearsay: only runs that the runtime does not stand for named it.
+	// hearsay: named only by runs that the runtime did not start.
 	hearsay bool
-	netns   string   // as much of its path as no other one has, see tail
-	hashes  []string // of the id, in hexadecimal digits
-	// told are the names of interfaces inside of the pod: who owns it may choose them. Where
-	// there are too many, no interface is evidence.
+	netns   string   // the distinctive part of its path, see tail
+	hashes  []string // hexadecimal, of the id
+	// told are the interface names inside the pod, which its owner may choose. Beyond the bound no interface is
+	// evidence.
 	told []string
-	// interfaces, addresses and namespaces (by key) are what its plugins made, answered and entered.
+	// interfaces, addresses and namespaces (by key) that its plugins created, returned and entered.
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
-	// runs are how many of its plugins run; over is when the last was over.
+	// runs is the number of running plugins; over is the end of the last.
 	runs int
 	over int64
 }
 
-// Begin notes that a plugin's run began, and End that it is over. What is hearsay, of a run that
-// the runtime does not stand for, is no evidence where a run of the runtime's names the same
-// container; and it may have half of the 1024 places.
+// Begin records the start of a plugin run. A run of the runtime replaces hearsay about its container, and hearsay may
+// use half of the 1024 places.
 func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
 	if c.ContainerID == "" {
 		return
@@ -84,7 +80,6 @@ func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
 	s.runs++
 }
 
-// unvouched counts the sandboxes that are hearsay.
 func (all Sandboxes) unvouched() (n int) {
 	for _, s := range all {
 		if s.hearsay {
@@ -94,7 +89,7 @@ func (all Sandboxes) unvouched() (n int) {
 	return n
 }
 
-// End is described at Begin.
+// End records the end of a plugin run.
 func (all Sandboxes) End(id string, hearsay bool, now int64) {
 	if s := all[id]; s != nil && s.hearsay == hearsay {
 		s.runs--
@@ -102,13 +97,12 @@ func (all Sandboxes) End(id string, hearsay bool, now int64) {
 	}
 }
 
-// Forget drops those whose last run was over before that time.
+// Forget drops sandboxes whose last run ended before that time.
 func (all Sandboxes) Forget(before int64) {
 	maps.DeleteFunc(all, func(_ string, s *sandbox) bool { return s.runs <= 0 && s.over < before })
 }
 
-// Mentions lists the sandboxes that namespaces, the addresses of a request, or texts name;
-// in the order of their ids.
+// Mentions returns the sandboxes that namespaces, addresses or texts name, in the order of their ids.
 func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, texts ...string) (ids []string) {
 	add := func(found []string) {
 		for _, id := range found {
@@ -146,7 +140,7 @@ func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, text
 	return ids
 }
 
-// only is the sandbox of which that is so; none if it is of several.
+// only returns the matching sandbox; none if several match.
 func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	for id, s := range all {
 		if !is(s) {
@@ -160,8 +154,7 @@ func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	return ids
 }
 
-// isIn reports whether a text holds the sandbox's id, which may be cut where it is one of
-// hexadecimal digits, or its namespace.
+// isIn reports whether a text has the sandbox's id, possibly cut if it is hexadecimal, or its namespace.
 func (s *sandbox) isIn(text string) bool {
 	if len(s.id) >= idPrefix && strings.Trim(s.id, "0123456789abcdef") == "" {
 		if strings.Contains(text, s.id[:idPrefix]) {
@@ -170,18 +163,17 @@ func (s *sandbox) isIn(text string) bool {
 	} else if holds(text, s.id) {
 		return true
 	}
-	if guid.MatchString(s.netns) { // which everybody spells as he likes
+	if guid.MatchString(s.netns) { // any spelling
 		text = strings.ToLower(text)
 	}
 	return holds(text, s.netns)
 }
 
-// guid is a network namespace that has no path, only a number that was drawn for it.
+// guid matches a network namespace without a path.
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// hashedIn reports whether a word is the name of an interface that was made of the pod's name
-// and a hash of the container's id: antrea's are the first eight bytes of the one, a hyphen,
-// and the first six digits of the other. Only the hash proves anything.
+// hashedIn reports whether a word is an interface named by the pod and a hash of the container's id, such as
+// antrea's: eight bytes of the name, a hyphen, six digits of the hash. Only the hash is evidence.
 func (s *sandbox) hashedIn(word string) bool {
 	i := strings.LastIndexByte(word, '-')
 	if i < 1 || len(word)-i <= hashPrefix || !strings.HasPrefix(s.pod, word[:i]) {
@@ -190,19 +182,18 @@ func (s *sandbox) hashedIn(word string) bool {
 	return slices.ContainsFunc(s.hashes, func(hash string) bool { return strings.HasPrefix(hash, word[i+1:]) })
 }
 
-// Doer is who does something.
+// Doer is the process of an action.
 type Doer struct {
-	// Container is that of the call that it works for.
+	// Container is the container of its call.
 	Container string
-	// Hearsay: the runtime does not stand for its plugin.
+	// Hearsay: the runtime did not start its plugin.
 	Hearsay bool
-	// Agent: it is none of a plugin's tree, but an agent, or of one's.
+	// Agent: it is an agent, or an agent's process.
 	Agent bool
 }
 
-// Attribute fills in what an agent's doing mentions. What mentions one sandbox is done
-// for it, and then evidence in its turn. called is the name of the node's interface that a request
-// gives the index of, as the kernel says; empty if that is not known.
+// Attribute sets the sandboxes that an agent's action mentions. An action for one sandbox becomes evidence itself.
+// called is the kernel's name of the node's interface that a request gives by index; empty if unknown.
 func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 	id := by.Container
 	if by.Agent {
@@ -221,7 +212,7 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	switch b := body.(type) {
 	case *event.Request:
 		named := b.Interface.Name
-		if b.Protocol == "bpf" { // by the kernel: in a pod that is what its owner likes
+		if b.Protocol == "bpf" { // in a pod its owner chooses the name
 			named = ""
 		}
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, named, b.Interface.Peer, b.Path)
@@ -233,8 +224,7 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	return nil
 }
 
-// learn takes what a plugin itself did as evidence for what others do later: the
-// namespaces it entered, the interfaces it made, the addresses it answered.
+// learn records a plugin's own namespaces, interfaces and addresses as evidence.
 func (all Sandboxes) learn(id string, body event.Body) {
 	s := all[id]
 	if s == nil {
@@ -248,7 +238,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 			return
 		}
 		for _, name := range []string{b.Interface.Name, b.Interface.Peer} {
-			// What is called eth0 or br0 is nobody's in particular.
+			// Names such as eth0 and br0 are not distinctive.
 			if drawnBeside(name, s.pod) && b.Interface.Kind != "bridge" && len(s.told) < maxNames && !slices.Contains(s.told, name) {
 				s.interfaces = more(s.interfaces, name)
 			}
@@ -262,8 +252,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 	}
 }
 
-// Opened notes that a network namespace was opened by this path. An agent that is told no more
-// than the path of a sandbox's works on it by its descriptor.
+// Opened records the namespace behind a sandbox's path, for agents that use a descriptor afterwards.
 func (all Sandboxes) Opened(file string, ns event.Namespace) {
 	for _, s := range all {
 		if ns.Key != "" && holds(file, s.netns) {
@@ -280,9 +269,8 @@ func more[T comparable](list []T, one T) []T {
 	return append(list, one)
 }
 
-// tail is how a namespace's file is known by whatever way it is reached: by its last names
-// that somebody drew ("cni-786877ce-…"), else by all of its path ("/proc/77/ns/net"). One that has no path
-// is known by its number.
+// tail returns the distinctive part of a namespace's path: from its last random name on ("cni-786877ce-…"), else all
+// of it ("/proc/77/ns/net"). A GUID stays.
 func tail(file string) string {
 	if number := strings.ToLower(file); guid.MatchString(number) {
 		return number
@@ -298,13 +286,11 @@ func tail(file string) string {
 	return file
 }
 
-// drawn reports whether a name was drawn or computed and not chosen: it holds six hexadecimal
-// digits in a row, and they are no word.
+// drawn reports whether a name is random or computed: it has six hexadecimal digits in a row, with a decimal digit.
 func drawn(name string) bool { return drawnBeside(name, "") }
 
-// drawnBeside reports whether a name was drawn that may hold what of another name has room in it: a plugin
-// may call an interface by the first letters of its pod's name, which its owner chose, or shares
-// with others that were drawn together (a ReplicaSet's).
+// drawnBeside is drawn for a name that may contain letters of another one: a plugin may name an interface after the
+// pod, which its owner chose, or whose letters other pods share (a ReplicaSet's).
 func drawnBeside(name, chosen string) bool {
 	for run := range strings.FieldsFuncSeq(name, notHexadecimal) {
 		if len(run) >= hashPrefix && strings.ContainsAny(run, "0123456789") && !shares(run, chosen) {
@@ -314,7 +300,7 @@ func drawnBeside(name, chosen string) bool {
 	return false
 }
 
-// shares reports whether six letters in a row of a name are another one's, too.
+// shares reports whether both names share six letters in a row.
 func shares(name, other string) bool {
 	for i := hashPrefix; i <= len(name); i++ {
 		if strings.Contains(other, name[i-hashPrefix:i]) {
@@ -326,16 +312,14 @@ func shares(name, other string) bool {
 
 func notHexadecimal(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
-// endsInHash reports whether what follows a name's last hyphen may be a hash. drawn takes one in 360
-// for a word, since it has no digit among its first six; here that does no harm, for whoever asks
-// compares it with the hashes that there are.
+// endsInHash reports whether the part after the last hyphen may be a hash. drawn misses one in 360, without a decimal
+// digit; here the caller compares it with known hashes.
 func endsInHash(name string) bool {
 	end := name[strings.LastIndexByte(name, '-')+1:]
 	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// holds reports whether a text holds a name, and not only as a part of a longer one. In front
-// of a path may be another.
+// holds reports whether a text has a name that is not part of a longer one. Another path may precede a path.
 func holds(text, name string) bool {
 	for at := 0; name != ""; at++ {
 		i := strings.Index(text[at:], name)
@@ -351,17 +335,17 @@ func holds(text, name string) bool {
 	return false
 }
 
-// within reports whether a byte may be one of a longer name.
+// within reports whether a byte may be part of a longer name.
 func within(b byte) bool {
 	return b == '-' || b == '_' || b == '.' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// separates words from one another; what names hold does not.
+// separates splits words, but not names.
 func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// parseAddress reads an address with or without its prefix; false for those that everybody has.
+// parseAddress reads an address with or without a prefix; false for non-global ones.
 func parseAddress(s string) (netip.Addr, bool) {
 	s, _, _ = strings.Cut(s, "/")
 	a, err := netip.ParseAddr(s)

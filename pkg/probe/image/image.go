@@ -1,5 +1,5 @@
-// Package image describes a program that a process runs, by what was read of it: what a plugin's
-// environment says of the call, its name, its arguments. Raw bytes end here; it is pure.
+// Package image describes a program from its raw environment and arguments: the CNI call, its name, its permitted
+// arguments. It is pure.
 package image
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set; libcni finds them by these names.
+// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set; libcni finds them by name.
 type kubernetesArgs struct {
 	types.CommonArgs
 	K8S_POD_NAMESPACE types.UnmarshallableString
@@ -24,13 +24,13 @@ type kubernetesArgs struct {
 	K8S_POD_UID       types.UnmarshallableString
 }
 
-// VariableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its end.
+// VariableMax is VAR_MAX of bpf/wire.h without the NUL: a value of this length was cut.
 const VariableMax = 511
 
-// Variables are those of an environment that tell of a CNI call.
+// Variables are the variables of a CNI call.
 type Variables map[string]string
 
-// Parse picks them out. cut says that a value was longer than the kernel side reads.
+// Parse selects the variables of a CNI call. cut is true if a value was cut.
 func Parse(env []string) (vars Variables, cut bool) {
 	vars = Variables{}
 	for _, kv := range env {
@@ -43,7 +43,7 @@ func Parse(env []string) (vars Variables, cut bool) {
 	return vars, cut
 }
 
-// Folders are those of CNI_PATH, which separator separates; none where CNI_COMMAND is no command.
+// Folders returns the directories of CNI_PATH; none if CNI_COMMAND is not a CNI command.
 func (v Variables) Folders(separator string) (folders []string) {
 	if !slices.Contains(commands, v["CNI_COMMAND"]) {
 		return nil
@@ -56,7 +56,6 @@ func (v Variables) Folders(separator string) (folders []string) {
 	return folders
 }
 
-// call is the identity of the call.
 func (v Variables) call() *event.Call {
 	return &event.Call{
 		Command:     v["CNI_COMMAND"],
@@ -71,20 +70,19 @@ func (v Variables) call() *event.Call {
 	}
 }
 
-// Wanted reports whether a variable tells of a CNI call.
+// Wanted reports whether a variable belongs to a CNI call.
 func Wanted(name string) bool {
 	return slices.Contains([]string{
 		"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE",
 	}, name)
 }
 
-// commands are those of the CNI specification 1.1: anything else is no CNI call, and cannot
-// become a span name.
+// commands are those of the CNI specification 1.1. Others are no CNI calls, and cannot become span names.
 var commands = []string{"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"}
 
 func podOf(args string) event.Pod {
 	var k kubernetesArgs
-	// Every other key is somebody else's: never an error, never kept.
+	// Other keys are ignored.
 	if err := types.LoadArgs("IgnoreUnknown=1;"+args, &k); err != nil {
 		return event.Pod{}
 	}
@@ -95,20 +93,19 @@ func podOf(args string) event.Pod {
 	}
 }
 
-// Image is what is known of a program, raw: from the kernel side or from /proc.
+// Image is the raw state of a program, from the kernel side or /proc.
 type Image struct {
 	File      string
 	Args, Env []string
-	// Script: File is one, and Args begin with its interpreter.
+	// Script: File is a script, and Args begin with its interpreter.
 	Script    bool
 	Truncated bool
-	// Separator is between the folders of CNI_PATH; empty is ":".
+	// Separator of CNI_PATH; empty is ":".
 	Separator string
 }
 
-// Locate finds the file of a plugin in CNI_PATH where File is what the link in /proc names: of a
-// script that is the interpreter, and the script an argument; of a plugin that is itself a link,
-// it is what that leads to, and the first argument the plugin.
+// Locate finds the plugin's file in CNI_PATH, if File is the link of /proc: for a script that is the interpreter, and
+// for a linked plugin its target.
 func (im *Image) Locate() {
 	vars, _ := Parse(im.Env)
 	folders := vars.Folders(im.Separator)
@@ -119,11 +116,11 @@ func (im *Image) Locate() {
 	}
 }
 
-// nameMax is TASK_COMM_LEN (include/linux/sched.h), less the NUL.
+// nameMax is TASK_COMM_LEN (include/linux/sched.h) without the NUL.
 const nameMax = 15
 
-// FindScript finds the file of a script where File is its interpreter: the kernel calls the process by the script's
-// name, and put its path behind the interpreter and at most one argument of the #! line (binfmt_script(5)).
+// FindScript finds the script's file if File is its interpreter: the kernel names the process after the script, and
+// puts its path behind the interpreter and up to one argument of the #! line (binfmt_script(5)).
 func (im *Image) FindScript(called string) {
 	is := func(file string) bool {
 		base := path.Base(file)
@@ -140,13 +137,13 @@ func (im *Image) FindScript(called string) {
 	}
 }
 
-// InPath reports whether the file lies in CNI_PATH.
+// InPath reports whether the file is in CNI_PATH.
 func (im Image) InPath() bool {
 	vars, _ := Parse(im.Env)
 	return slices.Contains(vars.Folders(im.Separator), path.Clean(path.Dir(im.File)))
 }
 
-// Describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
+// Describe puts the sanitized image into e, without the call's secrets.
 func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call) {
 	args := im.Args
 	called := ""
@@ -154,8 +151,8 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 		called = baseName(args[0])
 	}
 	if im.Script || called == "" {
-		// The kernel put the interpreter (and at most one argument of the #! line)
-		// in front of the script's own arguments: binfmt_script(5).
+		// The interpreter, and up to one argument of the #! line, precede the script's own arguments:
+		// binfmt_script(5).
 		called = baseName(im.File)
 		if i := slices.Index(args, im.File); i > 0 {
 			args = args[i:]
@@ -164,13 +161,13 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 	vars, cut := Parse(im.Env)
 	folder, file := path.Split(im.File)
 	if !arguments.IsTool(called) && called != file && !known.Harmless(called) {
-		called = file // what a program is called may be any text, its file not
+		called = file // argv[0] may be any text, unlike the file
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
 	if slices.Contains(vars.Folders(im.Separator), path.Clean(folder)) {
-		e.InPath, e.Call = true, vars.call() // where it lies and what it is called is its type
+		e.InPath, e.Call = true, vars.call() // the file's name is the plugin's type
 	} else {
-		clean := known.Path(im.File) // all of it: a secret may have slashes
+		clean := known.Path(im.File) // as a whole: a secret may contain slashes
 		e.Name, folder, file = known.Program(e.Name), clean[:strings.LastIndexByte(clean, '/')+1], known.Program(file)
 	}
 	e.File, e.Name = text.Clean(folder+file, text.Bound), text.Clean(e.Name, 64)
@@ -180,7 +177,7 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 	e.Truncated = im.Truncated || cut
 }
 
-// Acquaint has a run know what it was told by its environment and arguments, so that nothing of it leaves.
+// Acquaint records a run's environment and arguments for redaction.
 func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
 	c := e.Call
 	known.Await()
@@ -190,7 +187,7 @@ func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
 		switch {
 		case name == "CNI_ARGS":
 			known.Environment(strings.Split(value, ";")...)
-		case !Wanted(name): // what these say leaves, or is what the call is named by
+		case !Wanted(name): // the wanted variables are exported anyway
 			known.Environment(variable)
 		}
 	}
