@@ -1,6 +1,6 @@
-// Package builds tells one build of a CNI plugin from another by a fingerprint of its file: its size, and what is at
-// its beginning, middle and end. There compilers and linkers put what identifies a build (notes of ELF, Go's build
-// id, headers of PE, symbols). A copy of the same file has the same fingerprint, on any node.
+// Package builds identifies the build of a CNI plugin by a fingerprint of its file: its size, beginning, middle and
+// end, where compilers and linkers put what identifies a build (notes of ELF, Go's build id, headers of PE, symbols).
+// Copies have equal fingerprints on all nodes.
 package builds
 
 import (
@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// part is how much is read of the beginning, the middle and the end of a file.
+	// part is the length of each fingerprinted part.
 	part = 64 << 10
-	// filesMax is how many files are remembered, waiting how many wait to be looked at. A node has a dozen.
+	// filesMax bounds the known files, waiting those in the queue. A node has a dozen.
 	filesMax = 256
 	waiting  = 64
-	// abreast is how many are looked at side by side: so many have to hang before one that does not is waited for.
+	// abreast bounds the concurrent reads, of which any may hang.
 	abreast = 16
 )
 
-// Known are the builds of a node's plugins. A file is read once, and again when it has changed, under Run alone: whoever
-// asks waits for no file.
+// Known caches the builds of a node's plugins. Only Run reads files, once per change; callers never wait.
 type Known struct {
 	mu      sync.Mutex
 	files   map[string]file
-	awaited map[string]bool // that are in looks, or looked at
+	awaited map[string]bool // queued or being read
 	looks   chan look
 	at      func(look, file) (file, error)
 }
@@ -42,20 +41,19 @@ type file struct {
 	build    string
 }
 
-// look is a file to be looked at, as a process saw it that was forked at started, in monotonic nanoseconds.
+// look is a file to read, as the process that was forked at started (monotonic ns) saw it.
 type look struct {
 	name    string
 	pid     int
 	started int64
 }
 
-// New returns one that knows nothing yet.
+// New returns an empty cache.
 func New() *Known {
 	return &Known{files: map[string]file{}, awaited: map[string]bool{}, looks: make(chan look, waiting), at: look.at}
 }
 
-// Tell says in an event that a plugin began which build of it that is, as far as is known from the last time that it
-// was looked at, and has Run look at it again. An event of another kind stays as it is.
+// Tell sets the cached build in a plugin's Exec event, and queues the file for Run. It ignores other events.
 func (b *Known) Tell(e event.Event) {
 	exec, ok := e.Body.(*event.Exec)
 	if !ok || !exec.InPath || exec.Build != "" {
@@ -70,12 +68,11 @@ func (b *Known) Tell(e event.Event) {
 	select {
 	case b.looks <- look{exec.File, int(exec.PID), exec.Started}:
 		b.awaited[exec.File] = true
-	default: // the next one that begins asks again
+	default: // the plugin's next start queues it
 	}
 }
 
-// Run looks at files until ctx ends. Of a file system that does not answer each file holds up itself alone, also
-// after Run has returned; what was known of it stays.
+// Run reads files until ctx ends. An unresponsive file system blocks only its own file, even after Run has returned.
 func (b *Known) Run(ctx context.Context) {
 	free := make(chan struct{}, abreast)
 	for {
@@ -96,7 +93,7 @@ func (b *Known) Run(ctx context.Context) {
 	}
 }
 
-// look looks at a file. What was known stays where it cannot be looked at: the process may be gone.
+// look keeps the previous build if the file cannot be read, such as after the process exited.
 func (b *Known) look(l look) {
 	b.mu.Lock()
 	before := b.files[l.name]
@@ -114,7 +111,6 @@ func (b *Known) look(l look) {
 	b.files[l.name] = now
 }
 
-// at returns what a file is now, where it was before.
 func (l look) at(before file) (file, error) {
 	if l.runsStill(before) {
 		return before, nil

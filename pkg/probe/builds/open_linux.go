@@ -15,14 +15,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// identity tells a file from any other one, and from itself after a change.
+// identity changes with the file and with its content.
 type identity struct {
 	device, inode     uint64
 	size              int64
 	modified, changed unix.Timespec
 }
 
-// identityOf returns that of an open file.
 func identityOf(info fs.FileInfo) identity {
 	s, is := info.Sys().(*syscall.Stat_t)
 	if !is {
@@ -31,9 +30,8 @@ func identityOf(info fs.FileInfo) identity {
 	return identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
 }
 
-// runsStill reports whether the process runs the very file that was looked at before, which takes one system call
-// where to open it takes twenty. It need not be the process that was meant: who else has that number runs that file, too.
-// Of a script it is never so: what runs is its interpreter.
+// runsStill reports whether the process runs the known file: one system call instead of twenty to open it. Another
+// process with that PID also runs that file. It is false for scripts, which run their interpreter.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t
 	if before.build == "" || before.id == (identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
@@ -42,8 +40,8 @@ func (l look) runsStill(before file) bool {
 	return before.id == identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
 }
 
-// open opens the file that a process runs: what it runs, unless that is an interpreter; the path as the process sees
-// it; and if the process is gone, as the node's first process does.
+// open opens the process's executable, unless that is an interpreter, else the path as the process sees it; after its
+// exit, as PID 1 sees it.
 func (l look) open() (*os.File, error) {
 	f, err := l.running()
 	if err != nil {
@@ -52,7 +50,7 @@ func (l look) open() (*os.File, error) {
 	return f, err
 }
 
-// running opens the file by its process. Whose pid it is may have changed meanwhile, and that one's file be anything.
+// running rechecks the PID, because another process may have it by now.
 func (l look) running() (f *os.File, err error) {
 	if !l.runs() {
 		return nil, fs.ErrNotExist
@@ -71,13 +69,11 @@ func (l look) running() (f *os.File, err error) {
 	return f, err
 }
 
-// runs reports whether the pid is still that of the process.
 func (l look) runs() bool {
 	stat, err := procfs.StatOf(l.pid)
 	return err == nil && stat.BeganAt(l.started+clock.Suspended())
 }
 
-// seenBy opens a file as a process sees it.
 func seenBy(pid int, name string) (*os.File, error) {
 	at, err := securejoin.SecureJoin(procfs.Root(pid), name)
 	if err != nil {
@@ -86,8 +82,7 @@ func seenBy(pid int, name string) (*os.File, error) {
 	return regular(at, unix.O_NOFOLLOW)
 }
 
-// regular opens a file for reading if it is a regular one. Until that is known, nothing is opened but its name: no
-// device notices, and nobody is waited for at a pipe.
+// regular opens a regular file. O_PATH first opens only the name, so no device notices and no pipe blocks.
 func regular(name string, flags int) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {

@@ -2,25 +2,23 @@ package kernel
 
 import "github.com/cilium/ebpf"
 
-// ByteTime is BYTE_NS of bpf/maps.h: what a byte in the ring costs a root.
+// ByteTime is BYTE_NS of bpf/maps.h: a root's cost of a byte in the ring, in ns.
 const ByteTime = 238
 
-// roomMin is ROOM_MIN of bpf/maps.h: the bytes a root may send at once however small the ring
-// is, half of the smallest (64 KiB). A quarter of that was less than one plugin has to tell.
+// roomMin is ROOM_MIN of bpf/maps.h: the bytes that a root may send at once with any ring, half of the smallest (64
+// KiB). A quarter of that was too small for one plugin.
 const roomMin = 32 << 10
 
-// Quota is how far ahead of its quota a root may be, in ns: what it may send at once, if that is read
-// meanwhile, is half of the ring. Forks and execs may be as far ahead again.
+// Quota returns how far a root may be ahead of its quota, in ns: it may send half of the ring at once if that is
+// read. Forks and execs may be as far ahead again.
 func Quota(ring int) uint64 { return uint64(max(ring/2, roomMin)) * ByteTime }
 
-// share is how much of a table one root may take: a quarter, so that one that forks or
-// makes threads for ever leaves room for all others.
+// share bounds a root's part of a table: a quarter, so that endless forks or threads leave room for others.
 func share(entries int) int32 { return int32(max(entries/4, 1)) }
 
-// join counts a process that the reader put into the kernel's table, and leave one that it
-// took out. The kernel side does so with all others. Where both change one account at once one
-// of them may be miscounted, which is mended when the root is gone; an account that the kernel
-// side has made or dropped meanwhile is neither overwritten nor brought back.
+// join and leave count processes that the reader adds to the kernel's table or removes; the kernel side counts all
+// others. A concurrent change by both may miscount until the root exits, but never overwrites or restores an account
+// that the kernel side created or deleted.
 func (s *Side) join(root Key) {
 	if s.Life.Accounts.Update(root, LifeAccount{Processes: 1}, ebpf.UpdateNoExist) != nil {
 		s.account(root, func(a *LifeAccount) { a.Processes++ })
@@ -34,17 +32,17 @@ func (s *Side) leave(p *LifeProcess) {
 	})
 }
 
-// disconnect counts a connection that the reader took out of the kernel's table.
+// disconnect counts a removed connection.
 func (s *Side) disconnect(root Key) {
 	s.account(root, func(a *LifeAccount) { a.Conns = max(a.Conns-1, 0) })
 }
 
-// hangUp counts a stream that the reader took out of the kernel's table.
+// hangUp counts a removed stream.
 func (s *Side) hangUp(root Key) {
 	s.account(root, func(a *LifeAccount) { a.Streams = max(a.Streams-1, 0) })
 }
 
-// account changes that of a root, if it has one; one without a process is dropped.
+// account changes a root's account, if it has one, and deletes it with the last process.
 func (s *Side) account(root Key, change func(*LifeAccount)) {
 	var a LifeAccount
 	if s.Life.Accounts.Lookup(root, &a) != nil {
@@ -58,8 +56,8 @@ func (s *Side) account(root Key, change func(*LifeAccount)) {
 	_ = s.Life.Accounts.Update(root, a, ebpf.UpdateExist)
 }
 
-// ForgetAccounts drops those of roots that have no process, and had none at the sweep
-// before. It returns what the next one is to be given.
+// ForgetAccounts drops accounts without a process at this sweep and the previous one. Pass the result to the next
+// call.
 func (s *Side) ForgetAccounts(live map[Key]bool, before map[Key]bool) (idle map[Key]bool) {
 	idle = map[Key]bool{}
 	Each(s.Life.Accounts, func(root *Key, _ *LifeAccount) {

@@ -14,17 +14,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// lifeHooks are in the order they are attached: an exit without its fork is harmless, a
-// fork without its exit would leave a process in the table.
+// lifeHooks are in order of attachment: an exit without its fork is harmless, a fork without its exit would leave a
+// process in the table.
 var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
 
-// insideHooks are the programs that look into processes, in the order they are attached.
+// insideHooks are the tracing programs, in order of attachment.
 var insideHooks = []struct {
 	program, tracepoint string
-	// demand: it is attached only while the gate is open.
+	// demand: attached only while the gate is open.
 	demand bool
-	// feature is what a kernel without the tracepoint cannot do, since when it can;
-	// empty where nothing can be done without it.
+	// feature needs the tracepoint, which exists since a version of Linux; empty if nothing works without it.
 	feature, since string
 }{
 	{"on_return", "sys_exit", true, "", ""},
@@ -35,14 +34,13 @@ var insideHooks = []struct {
 	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
 }
 
-// Programs that tell what plugins had connected before the gate was opened, and who answers there (bpf/before.h).
+// Iterators that report connections from before the gate was opened, and their servers (bpf/before.h).
 const (
 	lookBack       = "look_back"
 	lookForServers = "look_for_servers"
 )
 
-// leaveOut takes from an object the programs whose tracepoints this kernel does not have, and
-// says what is missing then.
+// leaveOut removes programs whose tracepoints this kernel lacks, and returns the missing features.
 func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []*event.Degraded) {
 	said := map[string]bool{}
 	for _, h := range insideHooks {
@@ -59,7 +57,7 @@ func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []*event.Degr
 	return missing
 }
 
-// lacking names what this kernel does not have that everything else goes on without.
+// lacking returns missing optional features.
 func lacking(types *btf.Spec) []*event.Degraded {
 	if netCookie(types) {
 		return nil
@@ -70,8 +68,8 @@ func lacking(types *btf.Spec) []*event.Degraded {
 	}}
 }
 
-// netCookie reports whether every network namespace has its cookie from the start. Before, it
-// was an atomic64_t, zero until somebody asked for it.
+// netCookie reports whether every network namespace has a cookie from the start. Earlier it was an atomic64_t, zero
+// until requested.
 func netCookie(kernel *btf.Spec) bool {
 	var net *btf.Struct
 	return kernel.TypeByName("net", &net) == nil && slices.ContainsFunc(net.Members, func(m btf.Member) bool {
@@ -80,15 +78,15 @@ func netCookie(kernel *btf.Spec) bool {
 	})
 }
 
-// registersAt is where on its stack a task's registers are that it came into the kernel with, in bytes; 0 where the kernel
-// tells BPF programs by itself. Before Linux 5.15 it is as on 6.1 (task_pt_regs of amd64 and arm64): at the end.
+// registersAt returns the offset of a task's user registers on its stack; 0 if a helper returns them. Before Linux
+// 5.15 they are where task_pt_regs of 6.1 has them (amd64, arm64): at the end.
 func registersAt(types *btf.Spec) uint32 {
 	if hasHelper(types, "BPF_FUNC_task_pt_regs") {
 		return 0
 	}
 	stack, registers := sizeOf[*btf.Union](types, "thread_union"), sizeOf[*btf.Struct](types, "pt_regs")
 	if stack == 0 {
-		stack = 16 << 10 // THREAD_SIZE, where pages have 4 KiB
+		stack = 16 << 10 // THREAD_SIZE for pages of 4 KiB
 	}
 	return stack - registers
 }
@@ -105,9 +103,8 @@ func sizeOf[T btf.Type](types *btf.Spec, name string) uint32 {
 	return uint32(size)
 }
 
-// attachments are programs that are attached, and detached together. Where a program belongs
-// is part of it (its section in bpf/): a BTF tracepoint, or the beginning or end of one of the
-// kernel's functions, are attached in the same way.
+// attachments are attached programs, which are detached together. A program's section in bpf/ is its target: a BTF
+// tracepoint, or the beginning or end of a function.
 type attachments []link.Link
 
 func (a *attachments) attach(program *ebpf.Program) error {
@@ -128,11 +125,11 @@ func (a *attachments) close() error {
 	return errors.Join(errs...)
 }
 
-// detachWithin is how long whoever ends waits until functions are detached: for each the kernel waits for all that
-// may be in it, mostly for more than 0.1 s, and does so for one after the other.
+// detachWithin is the longest wait for detaching functions: for each in turn the kernel waits until no process is in
+// it, usually more than 0.1 s.
 const detachWithin = 500 * time.Millisecond
 
-// closeWithin is close, which goes on by itself when that time is over; when the process ends the kernel does it.
+// closeWithin is close with a timeout, after which detaching continues; the exit of the process also detaches.
 func (a *attachments) closeWithin(patience time.Duration) error {
 	if len(*a) == 0 {
 		return nil
@@ -148,30 +145,28 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 	}
 }
 
-// Gate attaches what looks into every system call, and detaches it. One goroutine opens and
-// closes it; any may ask whether it is open.
+// Gate attaches and detaches system-call tracing. One goroutine opens and closes it; any may call IsOpen.
 type Gate struct {
-	// calls look into system calls, and rest into what is rarer.
+	// calls trace system calls, and rest rarer events.
 	calls, rest []*ebpf.Program
-	// talk looks into what agents say to each other; without calls, which look into that, too.
+	// talk traces agents' streams; empty if calls does that also.
 	talk []*ebpf.Program
-	// before tells of what was connected before; nil where the kernel cannot.
+	// before reports earlier connections; nil if the kernel cannot.
 	before            *past
 	attached, talking attachments
 	tried             time.Duration
-	// ns that what agents say was looked into, until that last ended, and since when it is; 0 while it is not.
+	// ns until talk was last detached, and since when it is attached; 0 if it is not
 	talked, talkingSince atomic.Int64
 
-	closed atomic.Int64 // ns it was open, until it was last closed
-	since  atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
+	closed atomic.Int64 // ns open, until the last close
+	since  atomic.Int64 // monotonic ns of the opening; 0 while closed
 }
 
-// IsOpen reports whether what is attached on demand is: by system calls all that looks into them, by functions waits.
+// IsOpen reports whether the on-demand programs are attached.
 func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
 
-// Open attaches, if that has not been done, and reports whether it did. The kernel changes its own code for that,
-// on all CPUs: it takes 0.5 ms on an idle machine and was seen to take 48 ms in a busy virtual one. What
-// plugins connected meanwhile is looked for as soon as system calls are looked into.
+// Open attaches, if the gate is closed, and reports whether it did. The kernel patches its code on all CPUs: 0.5 ms
+// on an idle machine, up to 48 ms in a busy virtual one. Connections from before are then looked for.
 func (g *Gate) Open(now int64) (opened bool, err error) {
 	if g.IsOpen() || len(g.calls) == 0 {
 		return false, nil
@@ -201,8 +196,8 @@ func (g *Gate) attach() error {
 	return nil
 }
 
-// Try opens the gate and closes it: where that is refused it is known from the beginning, and the
-// kernel's code that is changed lies in memory when a call begins.
+// Try opens and closes the gate, so that a refusal is known at the start, and the patched code is in memory when a
+// call begins.
 func (g *Gate) Try() error {
 	began := time.Now()
 	err := errors.Join(g.attach(), g.FollowTalk(0, true))
@@ -210,8 +205,8 @@ func (g *Gate) Try() error {
 	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false))
 }
 
-// FollowTalk has what agents say to each other looked into, or not any more, where that is attached by itself: every
-// system call of the node costs more meanwhile. A kernel that refused it once is not asked again.
+// FollowTalk attaches or detaches talk, which costs every system call of the node time. After a refusal it does not
+// try again.
 func (g *Gate) FollowTalk(now int64, on bool) error {
 	if on == (len(g.talking) > 0) || len(g.talk) == 0 {
 		return nil
@@ -230,7 +225,7 @@ func (g *Gate) FollowTalk(now int64, on bool) error {
 	return nil
 }
 
-// Talked is how long that was so in all.
+// Talked returns how long talk was attached.
 func (g *Gate) Talked(now int64) time.Duration {
 	d := g.talked.Load()
 	if since := g.talkingSince.Load(); since != 0 {
@@ -239,17 +234,16 @@ func (g *Gate) Talked(now int64) time.Duration {
 	return time.Duration(d)
 }
 
-// put puts away what the gate is made of.
 func (g *Gate) put() (err error) {
 	err = errors.Join(g.attached.close(), g.talking.close(), g.before.close())
 	g.calls, g.rest, g.talk, g.before = nil, nil, nil, nil
 	return err
 }
 
-// Tried is how long it took to open when that was tried; 0 if it was not.
+// Tried returns the duration of Try; 0 without it.
 func (g *Gate) Tried() time.Duration { return g.tried }
 
-// Close detaches, if anything is attached. To attach again soon after takes 13 ms.
+// Close detaches. Attaching again soon afterwards takes 13 ms.
 func (g *Gate) Close(now int64) error {
 	if since := g.since.Swap(0); since != 0 {
 		g.closed.Add(now - since)
@@ -257,7 +251,7 @@ func (g *Gate) Close(now int64) error {
 	return g.attached.close()
 }
 
-// Attached is how long the gate was open in all.
+// Attached returns how long the gate was open.
 func (g *Gate) Attached(now int64) time.Duration {
 	d := g.closed.Load()
 	if since := g.since.Load(); since != 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// past has the kernel side tell what plugins had connected before the gate was opened.
+// past reports connections from before the gate was opened.
 type past struct{ connections, servers *link.Iter }
 
-// openPast attaches the two programs that do, and tries them: without them the gate opens, too.
+// openPast attaches and tries the iterators, which are optional.
 func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	connections, err := link.AttachIter(link.IterOptions{Program: programs[lookBack]})
 	if err != nil {
@@ -29,8 +29,7 @@ func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	return p, nil
 }
 
-// look runs them: 1 ms or so for each thousand threads, and as much for each ten thousand open files if a plugin
-// had connected by TCP.
+// look takes about 1 ms per 1,000 threads, and per 10,000 open files if a plugin connected by TCP.
 func (p *past) look() error {
 	if p == nil {
 		return nil
@@ -45,7 +44,7 @@ func (p *past) look() error {
 	return nil
 }
 
-// walk has a program called for all that it is called for, and returns how many bytes it wrote.
+// walk runs an iterator, and returns the number of bytes that it wrote.
 func walk(program *link.Iter) (wrote int64, err error) {
 	all, err := program.Open()
 	if err != nil {

@@ -12,17 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// functionHook is a function of the kernel and what of bpf/functions.c is attached to it, for as long as there is a
-// probe: to detach it the kernel waits for all that may be in it.
+// functionHook is a kernel function with its programs of bpf/functions.c. They stay attached as long as the probe,
+// because detaching waits until no process is in the function.
 type functionHook struct {
-	functions []string // its names: the first that the kernel has
-	// systemCall: the names are those of system calls, to which each architecture adds its own.
+	functions []string // its names by version: the first existing one counts
+	// systemCall: the names lack the architecture's prefix.
 	systemCall bool
-	// end and begin are the programs, in the order in which they are attached; either may be empty.
+	// end and begin are the programs in order of attachment; either may be empty.
 	end, begin string
 }
 
-// programs are those that it has.
 func (h *functionHook) programs() []string {
 	return slices.DeleteFunc([]string{h.end, h.begin}, func(name string) bool { return name == "" })
 }
@@ -48,7 +47,7 @@ var functionHooks = []functionHook{
 	{[]string{"move_mount"}, true, "on_move_mount_end", "on_move_mount"},
 }
 
-// functionTracepoints are attached beside them. The rest of bpf/functions.c is attached on demand.
+// Other programs of bpf/functions.c: functionTracepoints stay attached, the rest is attached on demand.
 var (
 	functionTracepoints = []string{"on_flock", "on_fcntl", "on_tcp_state"}
 	waitHooks           = []string{"on_switch"}
@@ -56,8 +55,7 @@ var (
 	talkHooks           = []string{"on_return", "on_enter"}
 )
 
-// openFunctions loads what looks into processes by functions, and attaches it: all of it, or nothing is left of it
-// and the error says why.
+// openFunctions loads and attaches function tracing, completely or not at all.
 func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	if err := tryFunction(); err != nil {
 		return err
@@ -87,10 +85,10 @@ func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	return s.attachFunctions()
 }
 
-// pipeMarks are those of bpf/pipes.h.
+// pipeMarks are the marks of bpf/pipes.h.
 const pipeMarks = ".data.pipes"
 
-// aim has each program attached to what its function is called in that kernel.
+// aim sets each program's target to its function's name in the kernel.
 func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	for _, h := range functionHooks {
 		for _, program := range h.programs() {
@@ -99,7 +97,7 @@ func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	}
 }
 
-// tryFunction loads a program that does nothing, for a function: some kernels do not allow that.
+// tryFunction loads an empty program for a function, which some kernels refuse.
 func tryFunction() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
@@ -125,13 +123,13 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
-// forgetPipes takes all marks of pipes away if nobody is followed. Whoever was followed meanwhile may have marked
-// some: then all are marked until the next time, which only costs.
+// forgetPipes clears the marks of pipes if no process is followed. If one was added concurrently, it sets all marks,
+// which only costs time.
 func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
 	}
-	// An end that was not met would have everybody's requests looked at for ever.
+	// A missed end would cause every process's requests to be examined from then on.
 	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())
@@ -141,7 +139,6 @@ func (s *Side) forgetPipes() {
 	}
 }
 
-// follows reports whether there is any process in the table.
 func (s *Side) follows() (any bool) {
 	Each(s.Life.Processes, func(*uint32, *LifeProcess) { any = true })
 	return any
@@ -154,7 +151,7 @@ func (s *Side) named(programs []string) (found []*ebpf.Program) {
 	return found
 }
 
-// unload takes back what was loaded beyond the first collections.
+// unload removes all but the first collections.
 func (s *Side) unload(first int) {
 	for _, c := range s.loaded[first:] {
 		for name := range c.Programs {
@@ -165,7 +162,7 @@ func (s *Side) unload(first int) {
 	s.loaded = s.loaded[:first]
 }
 
-// How a system call is told for how long to wait at most (bpf/waits.h), but for the argument's place.
+// How a system call gets its timeout (bpf/waits.h), plus the index of the argument.
 const (
 	inMilliseconds    = 0x10
 	asTimespec        = 0x20
@@ -175,7 +172,6 @@ const (
 	asBefore          = 0x60
 )
 
-// timeouts is the table of that, by number.
 func timeouts() (table [512]uint8) {
 	for number, how := range map[int]uint8{
 		unix.SYS_EPOLL_PWAIT: inMilliseconds + 3, unix.SYS_EPOLL_PWAIT2: asTimespec + 3,

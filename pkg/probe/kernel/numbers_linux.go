@@ -15,8 +15,8 @@ import (
 // numbering is the program that lists processes (bpf/probe.c).
 const numbering = "on_number"
 
-// takeNumbers takes the program that lists processes out of the object, to be loaded by itself and
-// only where it is needed: without it everything else still works.
+// takeNumbers moves that program into its own collection, so that it is loaded only on demand, and its failure is
+// harmless.
 func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
 	alone = spec.Copy()
 	delete(spec.Programs, numbering)
@@ -26,14 +26,13 @@ func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
 		}
 	}
 	for name := range alone.Maps {
-		if !strings.HasPrefix(name, ".") { // those are its variables: the namespace's number
+		if !strings.HasPrefix(name, ".") { // its variables
 			delete(alone.Maps, name)
 		}
 	}
 	return alone
 }
 
-// openNumbers loads and attaches what takeNumbers took.
 func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
 	c, err := newCollection(alone, ebpf.CollectionOptions{})
 	if err != nil {
@@ -46,8 +45,8 @@ func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// Numbers lists the processes of our PID namespace by both of their numbers. It works only where
-// that is not the initial one, and takes 1 ms or so for each thousand threads.
+// Numbers lists the processes of our PID namespace with both PIDs, in about 1 ms per 1,000 threads. It fails in the
+// initial namespace.
 func (s *Side) Numbers() ([]Key, error) {
 	if s.numbers == nil {
 		return nil, errors.New("the kernel does not list processes")

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseObjects gives back the memory of the embedded objects once they are loaded: a megabyte of the program's file that
-// lies among what the program writes to, where procfs.ReleaseProgram leaves all as it is. Nobody writes to these, so what is
-// read again is mapped again. Where it fails they stay.
+// releaseObjects returns the memory of the loaded embedded objects: 1 MB in the program's writable mapping, which
+// procfs.ReleaseProgram skips. They are never written, so the kernel can map them again. Failure is harmless.
 func releaseObjects() {
 	for _, object := range [][]byte{_LifeBytes, _InsideBytes, _FunctionsBytes} {
 		if pages := wholePages(object); len(pages) > 0 {
@@ -18,7 +17,7 @@ func releaseObjects() {
 	}
 }
 
-// wholePages are the pages of which a slice has every byte.
+// wholePages returns the whole pages of a slice.
 func wholePages(b []byte) []byte {
 	page := os.Getpagesize()
 	begin := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (page - 1)

@@ -14,28 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ring reads the records of a ring buffer of the kernel side.
+// Ring reads the records of a ring buffer.
 //
-// It does what cilium/ebpf's ringbuf.Reader does, and costs less: whoever waits is parked like any goroutine that
-// waits for a connection, where a thread that waits in a system call of its own has the runtime look after it a
-// hundred times a second; and the records are mapped once, where Linux counts a second mapping as memory, too.
+// It costs less than cilium/ebpf's ringbuf.Reader: a waiting goroutine is parked by the runtime's poller instead of
+// blocking a thread, and the records are mapped once, since Linux counts a second mapping as memory also.
 //
-// One goroutine reads. Wake and Close may be called by others.
+// One goroutine reads. Any may call Wake and Close.
 type Ring struct {
-	file *os.File // of the map: the runtime waits at it
+	file *os.File // of the map, for the poller
 	wait syscall.RawConn
 
-	mu                 sync.Mutex // of what follows: nothing is read once it is unmapped
-	consumer, producer []byte     // as mapped: the reader's page; the kernel's page and the records
+	mu                 sync.Mutex // of the fields below: no read after the unmapping
+	consumer, producer []byte     // the reader's page; the kernel's page and the records
 	data               []byte
-	record             []byte // the last one that was read
+	record             []byte // the last record
 	woken              atomic.Bool
 }
 
-// header is struct bpf_ringbuf_hdr of kernel/bpf/ringbuf.c: the length with two flags, and what only the kernel needs.
+// header is the size of struct bpf_ringbuf_hdr (kernel/bpf/ringbuf.c): the length with two flags, and a kernel-only
+// word.
 const header = 8
 
-// OpenRing maps a ring buffer. Close lets go of it.
+// OpenRing maps a ring buffer until Close.
 func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	r := &Ring{}
 	defer func() {
@@ -55,7 +55,7 @@ func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // only then the runtime waits at it
+	if err := unix.SetNonblock(fd, true); err != nil { // required by the poller
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	r.file = os.NewFile(uintptr(fd), "ring buffer")
@@ -66,21 +66,21 @@ func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	return r, err
 }
 
-// Wait returns when there is something to read, at a time (zero: never), or after Wake. What was sent without waking
-// the reader is noticed then. It fails with os.ErrClosed after Close.
+// Wait returns when a record is there, at until (zero: never), or after Wake. Records that did not wake the reader
+// are noticed then. It fails with os.ErrClosed after Close.
 func (r *Ring) Wait(until time.Time) error {
 	if r.file.SetReadDeadline(until) != nil {
 		return os.ErrClosed
 	}
 	err := r.wait.Read(func(uintptr) bool { return r.woken.Load() || r.Waiting() > 0 })
-	r.woken.Store(false) // whoever asked for that until now has it
+	r.woken.Store(false) // consumes all earlier wake-ups
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return os.ErrClosed // of a file there is nothing else
+		return os.ErrClosed // the only other error of the file
 	}
 	return nil
 }
 
-// Next returns the next record, which is valid until the next call; false if there is none.
+// Next returns the next record, valid until the next call; false if there is none.
 func (r *Ring) Next() ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *Ring) Next() ([]byte, bool) {
 	for at, end := r.positions(); at < end; {
 		length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[r.index(at)])))
 		if length&unix.BPF_RINGBUF_BUSY_BIT != 0 {
-			continue // it is being written
+			continue // the kernel is writing it
 		}
 		dropped := length&unix.BPF_RINGBUF_DISCARD_BIT != 0
 		length &^= unix.BPF_RINGBUF_BUSY_BIT | unix.BPF_RINGBUF_DISCARD_BIT
@@ -106,14 +106,14 @@ func (r *Ring) Next() ([]byte, bool) {
 	return nil, false
 }
 
-// copy takes a record out of the ring, which may begin again within it.
+// copy copies a record, which may wrap around.
 func (r *Ring) copy(at uintptr, length int) {
 	from := r.data[r.index(at):]
 	first := from[:min(length, len(from))]
 	r.record = append(append(r.record[:0], first...), r.data[:length-len(first)]...)
 }
 
-// Waiting is how many bytes are in the ring.
+// Waiting returns the number of bytes in the ring.
 func (r *Ring) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,13 +124,13 @@ func (r *Ring) Waiting() int {
 	return int(end - at)
 }
 
-// Wake has Wait return: the one under way, or else the next.
+// Wake makes the current or next Wait return.
 func (r *Ring) Wake() {
 	r.woken.Store(true)
-	_ = r.file.SetReadDeadline(time.Unix(1, 0)) // whoever sets another one looks at woken after that
+	_ = r.file.SetReadDeadline(time.Unix(1, 0)) // a concurrent Wait sets its deadline before it checks woken
 }
 
-// Close ends a reader that waits, and unmaps the ring.
+// Close ends a waiting reader, and unmaps the ring.
 func (r *Ring) Close() error {
 	var err error
 	if r.file != nil {
@@ -147,7 +147,7 @@ func (r *Ring) Close() error {
 	return err
 }
 
-// positions are up to where was read and written, in bytes since the beginning.
+// positions returns the reader's and the kernel's position, in bytes since the beginning.
 func (r *Ring) positions() (at, end uintptr) {
 	return atomic.LoadUintptr(position(r.consumer)), atomic.LoadUintptr(position(r.producer))
 }

@@ -19,58 +19,54 @@ import (
 type Options struct {
 	// Ring is the size of the ring buffer in bytes: a power of two, at least a page.
 	Ring int
-	// Processes is how many processes, system calls, and roots there is room for.
+	// Processes is the capacity for processes, system calls, and roots.
 	Processes int
 	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call.
 	Depth int
-	// Rootless: what a runtime in a user namespace runs is believed, too.
+	// Rootless trusts runtimes in user namespaces also.
 	Rootless bool
-	// MinSpan is below which questions of netlink are counted, and not told; 0 tells all.
+	// MinSpan is the duration below which netlink queries are only counted; 0 reports all.
 	MinSpan time.Duration
-	// Inside: what processes do is looked into while the gate is open.
+	// Inside traces system calls while the gate is open.
 	Inside bool
-	// PIDNamespace is the inode number of the one whose processes are seen.
+	// PIDNamespace is the inode number of the observed PID namespace.
 	PIDNamespace uint32
-	// Nested: that is not the initial one.
+	// Nested: it is not the initial one.
 	Nested bool
-	// Way is how the inside is reached; empty lets the kernel decide. For tests: where WayFunctions is asked for and
-	// refused Open fails.
+	// Way is for tests; empty lets the kernel decide. Open fails if it is WayFunctions and the kernel refuses.
 	Way Way
-	// Mounts and Net are the inode numbers of the host's namespaces; 0 where one is not known.
+	// Mounts and Net are inode numbers of the host's namespaces; 0: unknown.
 	Mounts, Net uint32
 }
 
-// Side is the kernel side, loaded and attached.
+// Side is the loaded and attached kernel side.
 type Side struct {
-	// Life are the tables of processes; Inside those of what they do, nil where that is not looked into.
-	Life   LifeMaps
-	Inside InsideTables
-	// Gate attaches what looks into every system call.
-	Gate Gate
-	// Records is where the programs send to.
+	// Life are the tables of processes; Inside those of their activities, nil without tracing.
+	Life    LifeMaps
+	Inside  InsideTables
+	Gate    Gate
 	Records *Ring
-	// Way is how the inside is reached; empty where it is not. NoFunctions is why not by functions.
+	// Way is the kind of tracing; empty without. NoFunctions is why it is not WayFunctions.
 	Way         Way
 	NoFunctions string
-	// Commands: what looks into processes was to be loaded, and is refused.
+	// Commands: the kernel refused the requested tracing.
 	Commands bool
-	// Missing is what this kernel cannot do.
+	// Missing are features that this kernel lacks.
 	Missing []*event.Degraded
-	// Programs are the BPF programs by name: on_exec, on_fork, on_enter, and those that
-	// on_return goes on to (end_file, end_lock…), which are counted with it.
+	// Programs are the BPF programs by name: on_exec, on_fork, on_enter, and those that on_return calls (end_file,
+	// end_lock…) and that are counted with it.
 	Programs map[string]*ebpf.Program
 
 	loaded              []*ebpf.Collection
 	attached, functions attachments
-	numbers             *link.Iter // nil but where Options.Nested
+	numbers             *link.Iter // nil unless Options.Nested
 	counters            *ebpf.Memory
 	left                int32 // see shareLeft
 }
 
-// Open loads the kernel side and attaches it: from then on records collect in the ring
-// buffer. anchors is called before, to put in who the container runtime is. Open returns an
-// UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_BPF and
-// CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux 5.8 or later with BTF.
+// Open loads and attaches the kernel side: from then on records collect in the ring buffer. It calls anchors before,
+// to add the container runtime. It requires CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), and Linux 5.8 with
+// BTF, and else returns an UnsupportedError.
 func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	s := &Side{Programs: map[string]*ebpf.Program{}}
 	defer func() {
@@ -78,10 +74,10 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			_ = s.Close(0)
 		}
 	}()
-	// Only kernels before 5.11 need it, and only there its failure matters: loading then says so.
+	// Only kernels before 5.11 need it; if it matters there, loading fails.
 	_ = rlimit.RemoveMemlock()
 	err = s.openLife(o, false)
-	if isWithheld(err) { // and there is no bpf_rdonly_cast: before Linux 6.2
+	if isWithheld(err) { // without bpf_rdonly_cast, before Linux 6.2
 		err = errors.Join(s.withholds(o), s.openLife(o, true))
 	}
 	if err != nil {
@@ -93,7 +89,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			return nil, unsupported(err)
 		}
 	}
-	types, err := btf.LoadKernelSpec() // there is one, or nothing would be loaded
+	types, err := btf.LoadKernelSpec() // it exists, since the programs were loaded
 	if err != nil {
 		return nil, unsupported(err)
 	}
@@ -107,7 +103,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			s.Commands = true
 		}
 	}
-	// The kernel's types, which were read for this, are megabytes and of no use any more.
+	// The kernel's types are megabytes of garbage now.
 	debug.FreeOSMemory()
 	releaseObjects()
 	if s.Records, err = OpenRing(s.Life.Events); err != nil {
@@ -116,7 +112,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// openLife loads what follows processes. withheld: helpers may not read the kernel's memory.
+// openLife loads process tracking. withheld: helpers may not read the kernel's memory.
 func (s *Side) openLife(o Options, withheld bool) error {
 	spec, err := LoadLife()
 	if err != nil {
@@ -144,7 +140,7 @@ func (s *Side) openLife(o Options, withheld bool) error {
 	return nil
 }
 
-// InsideTables are those of what processes do, of either way.
+// InsideTables are the tables of activities, for either Way.
 type InsideTables struct {
 	Conns       *ebpf.Map `ebpf:"conns"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
@@ -162,7 +158,7 @@ func (t *InsideTables) close() error {
 	return errors.Join(errs...)
 }
 
-// openSome loads what looks into processes in the best way that there is. Where it fails there are still runs and commands.
+// openSome loads the best available tracing.
 func (s *Side) openSome(o Options, types *btf.Spec) error {
 	way, why := choose(types)
 	if o.Way != "" {
@@ -184,7 +180,6 @@ func (s *Side) openSome(o Options, types *btf.Spec) error {
 	return nil
 }
 
-// openInside loads what looks into processes by every system call.
 func (s *Side) openInside(o Options, types *btf.Spec) error {
 	spec, err := LoadInside()
 	if err != nil {
@@ -214,7 +209,6 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 	return s.tryGate()
 }
 
-// tryGate completes the gate, and opens it once.
 func (s *Side) tryGate() (err error) {
 	if s.Gate.before, err = openPast(s.Programs); err != nil {
 		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
@@ -222,7 +216,7 @@ func (s *Side) tryGate() (err error) {
 	return s.Gate.Try()
 }
 
-// shared are the tables that what looks into processes has in common with what follows them.
+// shared are the tables that both objects use.
 func (s *Side) shared() map[string]*ebpf.Map {
 	l := &s.Life
 	return map[string]*ebpf.Map{
@@ -230,7 +224,7 @@ func (s *Side) shared() map[string]*ebpf.Map {
 	}
 }
 
-// shapeInside sets what an object that looks into processes is told, and sizes its tables.
+// shapeInside sets the variables of a tracing object, and sizes its tables.
 func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
 	return errors.Join(
@@ -240,7 +234,7 @@ func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	)
 }
 
-// shape sets what both objects are told, and sizes the tables that they share.
+// shape sets the common variables, and sizes the shared tables.
 func (o Options) shape(spec *ebpf.CollectionSpec) error {
 	spec.Maps["events"].MaxEntries = uint32(o.Ring)
 	for _, name := range []string{"processes", "calls", "accounts"} {
@@ -255,7 +249,6 @@ func (o Options) shape(spec *ebpf.CollectionSpec) error {
 	)
 }
 
-// load loads one object, whose tables are then in to.
 func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to any) error {
 	c, err := newCollection(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
@@ -266,7 +259,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 	return c.Assign(to)
 }
 
-// Close detaches the kernel side at that time (monotonic ns). The programs are gone when the process is, too.
+// Close detaches the kernel side; now is monotonic ns.
 func (s *Side) Close(now int64) error {
 	errs := []error{s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin)}
 	if s.numbers != nil {

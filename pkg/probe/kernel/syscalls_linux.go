@@ -11,8 +11,8 @@ import (
 // syscalls are names by number.
 type syscalls = map[int]string
 
-// brief are system calls that never wait, and are left out early for that reason: most of what a program does
-// when it starts. Those that not every architecture has are too few to matter.
+// brief are system calls that never wait, and make up most of a program's start. They are ignored early.
+// Architecture-specific ones are too few to matter.
 func brief() []int {
 	return []int{
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,
@@ -24,8 +24,8 @@ func brief() []int {
 	}
 }
 
-// calls are those that the kernel side treats in a way of their own; those of CLASS_OTHER are here for their names, and
-// told of, as every other one, only if they waited. Those that not every architecture has are in legacyCalls.
+// calls are the system calls with a class; those of CLASS_OTHER are only named here, and reported if they waited.
+// legacyCalls has architecture-specific ones.
 func calls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_NEVER: {
@@ -78,8 +78,8 @@ func calls() map[InsideClass]syscalls {
 	}
 }
 
-// texts is the table of which arguments of a system call are texts: bit 0 for the first. Those are
-// told where the call lasted or failed.
+// texts has the text arguments of system calls, bit 0 for the first. They are reported if the call was slow or
+// failed.
 func texts() (table [512]uint8) {
 	for number, which := range map[int]uint8{
 		unix.SYS_MOUNT:      0b0111, // source, target, type
@@ -91,11 +91,11 @@ func texts() (table [512]uint8) {
 	return table
 }
 
-// lasted is LASTED of bpf/call.h: a system call that waits as long is told, and a request over netlink that takes as
-// long, waiting or not.
+// lasted is LASTED of bpf/call.h: system calls that wait this long are reported, and netlink requests that last this
+// long.
 const lasted = time.Millisecond
 
-// questions are the messages of netfilter that change nothing, by its subsystem.
+// questions are netfilter's queries, by subsystem.
 func questions() (of [16]uint64) {
 	for n := range of {
 		of[n] = netlink.Questions(uint8(n))
@@ -103,7 +103,7 @@ func questions() (of [16]uint64) {
 	return of
 }
 
-// classes is the table by which the kernel side knows system calls.
+// classes is the kernel side's table of system calls.
 func classes() (table [512]uint8) {
 	for _, number := range brief() {
 		table[number] = uint8(InsideClassCLASS_NEVER)
@@ -120,7 +120,7 @@ func classes() (table [512]uint8) {
 	return table
 }
 
-// SyscallNames are those of the system calls that are treated in a way of their own, by number.
+// SyscallNames returns the names of classified system calls by number.
 func SyscallNames() map[uint16]string {
 	names := map[uint16]string{}
 	for _, all := range []map[InsideClass]syscalls{calls(), legacyCalls()} {

@@ -2,7 +2,7 @@ package kernel
 
 import "golang.org/x/sys/unix"
 
-// legacyCalls are those that newer architectures are without.
+// legacyCalls are system calls that newer architectures lack.
 func legacyCalls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_OPEN: {unix.SYS_OPEN: "open"},
@@ -18,7 +18,6 @@ func legacyCalls() map[InsideClass]syscalls {
 	}
 }
 
-// legacyTimeouts are described at timeouts.
 func legacyTimeouts() map[int]uint8 {
 	return map[int]uint8{unix.SYS_EPOLL_WAIT: inMilliseconds + 3, unix.SYS_POLL: inMilliseconds + 2, unix.SYS_SELECT: asTimeval + 4}
 }

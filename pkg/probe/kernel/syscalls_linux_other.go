@@ -2,8 +2,6 @@
 
 package kernel
 
-// legacyCalls: none.
 func legacyCalls() map[InsideClass]syscalls { return nil }
 
-// legacyTimeouts: none.
 func legacyTimeouts() map[int]uint8 { return nil }

@@ -12,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Insert has a process followed, unless it is already: then it is false. Ever after the
-// programs look for its number in the table (bpf/maps.h, slots: a high number will do).
+// Insert follows a process; false if it was followed already. From then on the programs look for its number in the
+// table (bpf/maps.h, slots: a high number will do).
 func (s *Side) Insert(p *LifeProcess) bool {
 	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
 	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
@@ -26,19 +26,18 @@ func (s *Side) Insert(p *LifeProcess) bool {
 	return true
 }
 
-// Watch has the programs remembered that a server runs while it is not followed. Of two whose numbers fall
-// into one place only the later one is watched.
+// Watch records the programs that an unfollowed server runs. Of two servers with the same slot only the later one is
+// watched.
 func (s *Side) Watch(server Key) {
 	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), LifeWatched{Server: watched(server)})
 }
 
-// watched is how the table has a server: its start to a tick, as /proc tells it.
+// watched returns the table's key of a server: its start is cut to a tick, as in /proc.
 func watched(server Key) LifeServer {
 	return LifeServer{Start: server.Start - server.Start%uint64(procfs.Tick), Tgid: server.Tgid}
 }
 
-// Habits are the programs that a watched server ran while it was not followed, by as much of their names
-// as the kernel keeps (15 bytes).
+// Habits returns the names (up to 15 bytes) of programs that a watched server ran while it was not followed.
 func (s *Side) Habits(server Key) (programs []string) {
 	Each(s.Life.Habits, func(h *LifeHabit, _ *uint8) {
 		if h.Server == watched(server) {
@@ -53,14 +52,14 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
-// Process is the entry of a process; false if it is not followed.
+// Process returns the entry of a process; false if it is not followed.
 func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
 	return p, s.Life.Processes.Lookup(tgid, &p) == nil
 }
 
-// Remove ends following a process.
+// Remove stops following a process.
 func (s *Side) Remove(p *LifeProcess) {
-	if s.Life.Processes.Delete(p.Self.Tgid) != nil { // gone by itself is as good
+	if s.Life.Processes.Delete(p.Self.Tgid) != nil { // gone already
 		return
 	}
 	s.leave(p)
@@ -69,11 +68,10 @@ func (s *Side) Remove(p *LifeProcess) {
 	}
 }
 
-// hasShare reports whether a process counts against the share of what is believed without an anchor.
+// hasShare reports whether a process counts against the share of those trusted without an anchor.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
-// shareLeft says that the reader took such a process out of the table (+1), or put one in (-1).
-// The kernel side counts for itself.
+// shareLeft counts such processes that the reader removed (+1) or added (-1); the kernel side counts the others.
 func (s *Side) shareLeft(by int32) {
 	s.left += by
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
@@ -86,8 +84,8 @@ func flag(is bool) uint32 {
 	return 0
 }
 
-// ForgetCalls empties what is kept of system calls and connections under way: nobody will
-// tell of their ends. Call it when the gate has been closed.
+// ForgetCalls drops pending system calls and connections. Call it after the gate was closed, since their ends are not
+// reported then.
 func (s *Side) ForgetCalls() {
 	clearMap[uint32, LifeCall](s.Life.Calls)
 	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
@@ -103,10 +101,9 @@ func (s *Side) ForgetCalls() {
 	s.forgetPipes()
 }
 
-// ForgetGone drops what is kept of processes and threads that are gone: files that a process leaves open are
-// closed without a system call, and of threads that end at once the last one takes their process out of the
-// table before the others are through. numbers were in the table a moment ago; follows reports whether the
-// reader still knows a process, of which records may be on their way.
+// ForgetGone drops state of exited processes and threads: a file that is open at the exit is closed without a system
+// call, and a last thread may remove its process before other threads are done. numbers were in the table recently;
+// follows reports whether records of a process may still come.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {
@@ -134,13 +131,12 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 	removeFrom(s.Inside.Awaited, func(_ uint64, since *uint64) bool { return now-int64(*since) > int64(ConnectedWithin) })
 }
 
-// ConnectedWithin is how long the first connection of a pod is waited for.
+// ConnectedWithin is the timeout for a pod's first connection.
 const ConnectedWithin = time.Minute
 
-// Counters are the kernel's counters, as they are in memory: they are read twenty times a second, and at any time,
-// also after Close.
+// Counters reads the mapped counters. It is cheap, and valid at any time, even after Close.
 func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
-	if s.counters == nil { // it was never open
+	if s.counters == nil { // never open
 		return counted
 	}
 	var all [8 * len(counted)]byte
@@ -151,14 +147,13 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// batch is how many entries of a kernel table are read by one system call. A table of 8192
-// takes some 30 instead of 16,384.
+// batch is the number of entries per system call: a table of 8192 takes about 30 instead of 16,384.
 const batch = 256
 
-// Each calls f with every entry of one of the kernel's hash tables. f may delete it. What is put in meanwhile
-// may be left out. A table that cannot be read has no entries: that must never stop the reader.
+// Each calls f with every entry of a hash table. f may delete it. Concurrent additions may be missed. An unreadable
+// table counts as empty, so that the reader never stops.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
-	if m == nil { // the inside of plugins is not looked into
+	if m == nil { // no system-call tracing
 		return
 	}
 	var cursor ebpf.MapBatchCursor
@@ -178,11 +173,10 @@ func clearMap[K, V any](m *ebpf.Map) {
 	removeFrom(m, func(K, *V) bool { return true })
 }
 
-// removeFrom deletes the entries that gone says are.
 func removeFrom[K, V any](m *ebpf.Map, gone func(K, *V) bool) {
 	Each(m, func(key *K, value *V) {
 		if gone(*key, value) {
-			_ = m.Delete(*key) // gone by itself is as good
+			_ = m.Delete(*key) // may be gone already
 		}
 	})
 }

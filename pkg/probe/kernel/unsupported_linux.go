@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// unsupported explains the errors that operators meet.
+// unsupported adds the remedy to an error.
 func unsupported(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
@@ -40,19 +40,17 @@ func unsupported(err error) error {
 	return fmt.Errorf("kernel probe: %w", err)
 }
 
-// unlock is how the kernel's memory can be read again.
 const unlock = "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)"
 
-// isWithheld reports whether programs are refused because helpers may not read the kernel's memory.
+// isWithheld reports whether the kernel refuses programs because helpers may not read its memory.
 func isWithheld(err error) bool {
 	var verifier *ebpf.VerifierError
 	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
 }
 
-// Inside is what is off where only plugins and commands are seen, as event.Degraded calls it.
+// Inside is the feature of event.Degraded without system-call tracing.
 const Inside = "inside of plugins"
 
-// insideRefused tells why what looks into processes was not loaded.
 func insideRefused(err error) string {
 	if isWithheld(err) {
 		return "the kernel keeps its memory from BPF programs (lockdown=confidentiality): plugins and commands are seen, " +
@@ -61,7 +59,6 @@ func insideRefused(err error) string {
 	return err.Error()
 }
 
-// functionsRefused tells why functions are not attached to, though the kernel has what they need.
 func functionsRefused(err error) string {
 	if errors.Is(err, os.ErrPermission) {
 		return "the kernel does not allow programs at its functions"
@@ -69,8 +66,8 @@ func functionsRefused(err error) string {
 	return err.Error()
 }
 
-// withholds names what is not seen where the life of processes is observed without helpers that read the
-// kernel's memory, and without bpf_rdonly_cast in their place. The error is an UnsupportedError where nothing is.
+// withholds returns what is missing where helpers may not read the kernel's memory and bpf_rdonly_cast does not
+// exist. The error is an UnsupportedError if nothing works.
 func (s *Side) withholds(o Options) error {
 	if o.Nested {
 		return &UnsupportedError{
@@ -85,9 +82,8 @@ func (s *Side) withholds(o Options) error {
 	return nil
 }
 
-// withheld reports whether the verifier says that there is no reading of the kernel's memory.
-// Every kernel has the function, and a locked down one keeps it back
-// (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The words differ by version.
+// withheld reports whether the verifier refuses reads of the kernel's memory. A locked kernel hides the helper
+// (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL); the wording differs by version.
 func withheld(line string) bool {
 	return strings.Contains(line, "unknown func bpf_probe_read") ||
 		strings.Contains(line, "cannot use helper bpf_probe_read")

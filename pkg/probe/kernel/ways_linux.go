@@ -9,17 +9,17 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// Way is how what processes do is reached.
+// Way is how system calls are traced.
 type Way string
 
 const (
-	// WayFunctions is by functions of the kernel that hardly anybody else calls. They cost system calls nothing.
+	// WayFunctions attaches to rarely called kernel functions, at no cost for other system calls.
 	WayFunctions Way = "functions"
-	// WaySystemCalls is by every system call of the node, while a CNI call is under way.
+	// WaySystemCalls attaches to every system call of the node during a CNI call.
 	WaySystemCalls Way = "system-calls"
 )
 
-// choose says which way a kernel is tried with, and where that is not WayFunctions, why.
+// choose returns the best Way of a kernel, and why it is not WayFunctions.
 func choose(kernel *btf.Spec) (Way, string) {
 	if kernelHas[*btf.Struct](kernel, "rcu_tasks_percpu") && !hasMember(kernel, "rcu_tasks_percpu", "rtp_exit_list") {
 		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; mended in Linux 6.9)"
@@ -38,13 +38,13 @@ func choose(kernel *btf.Spec) (Way, string) {
 	return WayFunctions, ""
 }
 
-// NoFunctions says why functions are not even tried in a kernel; empty if they are.
+// NoFunctions returns why a kernel does not allow WayFunctions; empty if it may.
 func NoFunctions(kernel *btf.Spec) string {
 	_, why := choose(kernel)
 	return why
 }
 
-// names are those of the function on this architecture, in the order in which they are tried.
+// names returns the function's names on this architecture, in order of preference.
 func (h *functionHook) names() []string {
 	if !h.systemCall {
 		return h.functions
@@ -57,7 +57,7 @@ func (h *functionHook) names() []string {
 	return named
 }
 
-// in is what a kernel calls the function; empty if it has none.
+// in returns the function's name in a kernel; empty if it has none.
 func (h *functionHook) in(kernel *btf.Spec) string {
 	names := h.names()
 	if i := slices.IndexFunc(names, func(name string) bool { return kernelHas[*btf.Func](kernel, name) }); i >= 0 {
@@ -66,7 +66,7 @@ func (h *functionHook) in(kernel *btf.Spec) string {
 	return ""
 }
 
-// kernelHas reports whether a kernel has just one type of that kind and name.
+// kernelHas reports whether a kernel has exactly one type of that kind and name.
 func kernelHas[T btf.Type](kernel *btf.Spec, name string) bool {
 	var found T
 	return kernel.TypeByName(name, &found) == nil
@@ -77,7 +77,7 @@ func hasMember(kernel *btf.Spec, name, member string) bool {
 	return kernel.TypeByName(name, &s) == nil && slices.ContainsFunc(s.Members, func(m btf.Member) bool { return m.Name == member })
 }
 
-// hasHelper reports whether a kernel has a function for BPF programs.
+// hasHelper reports whether a kernel has a BPF helper.
 func hasHelper(kernel *btf.Spec, name string) bool {
 	var all *btf.Enum
 	return kernel.TypeByName("bpf_func_id", &all) == nil && slices.ContainsFunc(all.Values, func(v btf.EnumValue) bool { return v.Name == name })

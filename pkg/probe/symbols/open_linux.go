@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open prepares to ask the kernel for names, which takes a BPF program (Linux 5.14); where that cannot be had it
-// opens the kernel's table, and where that cannot be had either, no name is known. What the table
-// shows depends on the privileges at its opening (kernel/kallsyms.c, kallsyms_open), so call
-// it before they are dropped. To read it takes 90 ms of a CPU.
+// Open prepares to ask the kernel for names by a BPF program (Linux 5.14), else opens /proc/kallsyms, else knows no
+// names. Call it before privileges are dropped: they decide at the opening what the file shows (kernel/kallsyms.c,
+// kallsyms_open). Reading it takes 90 ms of CPU.
 func Open() *Table {
 	if asked, err := openKernel(); err == nil {
 		return &Table{kernel: asked, known: map[uint64]string{}}
@@ -26,20 +25,20 @@ func Open() *Table {
 	return newTable(f)
 }
 
-// kernel asks for names by a BPF program that writes an address as the kernel prints one (%ps, printk-formats.rst).
+// kernel asks for names by a BPF program that formats an address with %ps (printk-formats.rst).
 type kernel struct {
 	program *ebpf.Program
 	format  *ebpf.Map
 	asked   question
 }
 
-// question is what the program is given, and what it leaves there.
+// question is the program's input and output.
 type question struct {
 	Address uint64
 	Name    [nameMax]byte
 }
 
-// nameMax is how long a name is at most, with the NUL: the kernel cuts what is longer, which few functions are.
+// nameMax is the longest name with the NUL; the kernel cuts longer ones, which are few.
 const nameMax = 120
 
 // openKernel loads the program and runs it once.
@@ -57,7 +56,7 @@ func openKernel() (k *kernel, err error) {
 	}); err != nil {
 		return k, fmt.Errorf("making a map for the format of names: %w", err)
 	}
-	if err = k.format.Freeze(); err != nil { // the program is checked with what is in there
+	if err = k.format.Freeze(); err != nil { // the verifier uses its content
 		return k, fmt.Errorf("freezing it: %w", err)
 	}
 	if k.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
@@ -68,7 +67,7 @@ func openKernel() (k *kernel, err error) {
 	return k, k.ask(0)
 }
 
-// instructions are those of: snprintf(question.Name, nameMax, "%ps", question.Address).
+// instructions implement snprintf(question.Name, nameMax, "%ps", question.Address).
 func instructions(format int) asm.Instructions {
 	const (
 		address = -8
@@ -81,7 +80,7 @@ func instructions(format int) asm.Instructions {
 		asm.StoreMem(asm.RFP, address, asm.R2, asm.DWord),
 		asm.Mov.Imm(asm.R1, 0),
 	}
-	for at := int16(0); at < nameMax; at += step { // what the stack held before must not be read
+	for at := int16(0); at < nameMax; at += step { // the verifier forbids reading uninitialized stack
 		all = append(all, asm.StoreMem(asm.RFP, name+at, asm.R1, asm.DWord))
 	}
 	all = append(all,
@@ -98,7 +97,6 @@ func instructions(format int) asm.Instructions {
 	return append(all, asm.Mov.Imm(asm.R0, 0), asm.Return())
 }
 
-// ask has the kernel name what lies at an address.
 func (k *kernel) ask(address uint64) error {
 	k.asked = question{Address: address}
 	if _, err := k.program.Run(&ebpf.RunOptions{Context: &k.asked, ContextOut: &k.asked}); err != nil {
@@ -108,11 +106,11 @@ func (k *kernel) ask(address uint64) error {
 }
 
 func (k *kernel) name(address uint64) string {
-	if k.ask(address) != nil || bytes.HasPrefix(k.asked.Name[:], []byte("0x")) { // there is no function
+	if k.ask(address) != nil || bytes.HasPrefix(k.asked.Name[:], []byte("0x")) { // no function
 		return ""
 	}
 	name := k.asked.Name[:]
-	if end := bytes.IndexAny(name, ". \x00"); end >= 0 { // behind it are what the compiler made of it, and its module
+	if end := bytes.IndexAny(name, ". \x00"); end >= 0 { // followed by compiler suffixes and the module
 		name = name[:end]
 	}
 	return string(name)

@@ -1,5 +1,5 @@
-// Package symbols tells which of the kernel's locks a stack waits for, by the names of the
-// functions on it. It owns what is kept of /proc/kallsyms.
+// Package symbols names the kernel lock that a stack waits for, by the functions on it. It owns the content of
+// /proc/kallsyms.
 package symbols
 
 import (
@@ -14,54 +14,47 @@ import (
 	"time"
 )
 
-// Table names the functions of the kernel. Where the kernel can be asked for the name of an address, it is; of
-// what it said a few thousand are kept.
+// Table names functions of the kernel, by asking it if possible, with a cache of a few thousand names.
 //
-// Elsewhere /proc/kallsyms is read. To keep all 100,000 functions would take megabytes, so
-// only those are kept that tell which lock is waited for. The file is read again, by
-// another goroutine, for code that was loaded since, which may hold more of these, and for
-// the name of who waits where none of them is on the stack: that takes 70 ms of a CPU, and
-// half a second where many want it. The next wait at that place has its name.
+// Else it reads /proc/kallsyms, and stores only functions that identify a lock, because all 100,000 would take
+// megabytes. Another goroutine reads the file again for code that was loaded later, and for callers' names if no
+// stored function is on the stack: 70 ms of CPU, half a second under load. The next wait at that place has its name.
 //
-// The zero Table knows no names. A Table is used by one goroutine.
+// The zero Table knows no names. A Table is for one goroutine.
 type Table struct {
-	kernel asker         // nil where it cannot be asked
-	file   io.ReadSeeker // /proc/kallsyms; nil where it cannot be had, or need not be
+	kernel asker         // nil if unavailable
+	file   io.ReadSeeker // /proc/kallsyms; nil if unavailable or not needed
 	layout
 	known map[uint64]string
-	// asked are addresses that the file is to be read for, and answer what it said; nil
-	// while nobody reads it.
+	// asked are addresses to look up, and answer is the result; nil while no read is running.
 	asked  []uint64
 	answer chan reading
-	read   int64 // when that began
-	pause  int64 // until it may begin again
-	failed bool  // it was not read to its end the last time
+	read   int64 // start of the last read
+	pause  int64 // until the next read
+	failed bool  // the last read was incomplete
 }
 
-// asker is the kernel, as far as it names the function that an address lies in; empty if it lies in none.
+// asker names the function of an address; empty if there is none.
 type asker interface {
 	name(address uint64) string
 	io.Closer
 }
 
-// layout is where functions lie.
 type layout struct {
-	// owners are the functions of the table of that name, in the order of their addresses.
+	// owners are the functions of the owners table, by address.
 	owners []function
-	// extents are where there is code, in that order: none of what lies in one and in no owner tells of a lock.
+	// extents are ranges of code by address: an address in one, but in no owner, identifies no lock.
 	extents []extent
 }
 
-// function is one of the kernel's, up to the next.
 type function struct {
 	start, end uint64
 	name       string
 }
 
-// extent is where functions follow one another.
 type extent struct{ start, end uint64 }
 
-// reading is what the file said.
+// reading is the result of a read.
 type reading struct {
 	layout
 	names map[uint64]string
@@ -69,11 +62,10 @@ type reading struct {
 }
 
 const (
-	// readEvery is how soon the table is read again, and readRarely how soon once it was read a few times: each time
-	// it is twice as long. So it is 1.5 % of a CPU at first, and 0.1 % where there is always somebody new who waits. Once
-	// nobody new waited for readAnew it is as at first.
+	// The table is read at most every readEvery, doubled after each read up to readRarely: 1.5 % of a CPU at first,
+	// 0.1 % in the long run. After readAnew without a read the interval starts again.
 	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
-	// maxSymbols is how many addresses are known, and maxAsked asked for at once.
+	// maxSymbols bounds the known addresses, maxAsked those looked up at once.
 	maxSymbols, maxAsked = 4096, 256
 )
 
@@ -81,7 +73,7 @@ func newTable(file io.ReadSeeker) *Table {
 	return &Table{file: file, known: map[uint64]string{}, layout: lookUp(file, nil).layout}
 }
 
-// Close waits until nobody reads the file, and closes it.
+// Close waits for a running read, and closes the file.
 func (t *Table) Close() (err error) {
 	t.wait()
 	if t.kernel != nil {
@@ -93,8 +85,8 @@ func (t *Table) Close() (err error) {
 	return err
 }
 
-// Lock names the lock that whoever has this stack, innermost address first, waits for; or
-// the first caller that is known; empty where neither is. now is monotonic time in ns.
+// Lock names the lock that a stack (innermost address first) waits for, or the first known caller, or nothing. now is
+// monotonic ns.
 func (t *Table) Lock(now int64, stack []uint64) string {
 	if t.kernel != nil {
 		return t.told(now, stack)
@@ -105,7 +97,7 @@ func (t *Table) Lock(now int64, stack []uint64) string {
 		if owner := t.owner(a); owner != "" {
 			return ownerOf([]byte(owner))
 		}
-		if !t.placed(a) && !t.ask(a) { // it may be the one
+		if !t.placed(a) && !t.ask(a) { // it may identify the lock
 			whole = false
 		}
 	}
@@ -115,9 +107,9 @@ func (t *Table) Lock(now int64, stack []uint64) string {
 	return t.caller(stack)
 }
 
-// told is Lock where the kernel is asked.
+// told is Lock by asking the kernel.
 func (t *Table) told(now int64, stack []uint64) (caller string) {
-	if len(t.known) >= maxSymbols || now-t.read >= int64(readAnew) { // another module may lie there
+	if len(t.known) >= maxSymbols || now-t.read >= int64(readAnew) { // another module may be there
 		clear(t.known)
 		t.read = now
 	}
@@ -137,10 +129,10 @@ func (t *Table) told(now int64, stack []uint64) (caller string) {
 	return caller
 }
 
-// caller names the innermost function of a stack that is no part of waiting itself.
+// caller names the innermost function that is not part of waiting.
 func (t *Table) caller(stack []uint64) string {
 	for i, a := range stack {
-		if !t.ask(a) { // it may be the one; if it is not, the next: they are looked for together
+		if !t.ask(a) { // look up all callers at once
 			for _, next := range stack[i+1:] {
 				t.ask(next)
 			}
@@ -153,14 +145,14 @@ func (t *Table) caller(stack []uint64) string {
 	return ""
 }
 
-// waits reports whether a function is of those that wait for a lock for whoever calls them, or of those that watch it.
+// waits reports whether a function is part of waiting for a lock, or of tracing it.
 func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
 
-// ask reports whether it is known what the table says of an address, and has it looked for where it is not.
+// ask reports whether an address was looked up, and else requests it.
 func (t *Table) ask(address uint64) bool {
-	if _, known := t.known[address]; known || len(t.extents) == 0 { // all is kept from us (kptr_restrict)
+	if _, known := t.known[address]; known || len(t.extents) == 0 { // all is hidden (kptr_restrict)
 		return true
 	}
 	if len(t.asked) < maxAsked && !slices.Contains(t.asked, address) {
@@ -169,12 +161,12 @@ func (t *Table) ask(address uint64) bool {
 	return false
 }
 
-// take begins to read the table if that is asked for, and takes what it said.
+// take processes the result of a read, and starts the next one if needed.
 func (t *Table) take(now int64) {
 	select {
 	case got := <-t.answer:
 		t.answer = nil
-		if t.failed = !got.whole; t.failed { // what is known stays
+		if t.failed = !got.whole; t.failed { // keep the known names
 			break
 		}
 		t.layout = got.layout
@@ -198,7 +190,6 @@ func (t *Table) take(now int64) {
 	t.asked = nil
 }
 
-// wait waits until nobody reads the table.
 func (t *Table) wait() {
 	if t.answer != nil {
 		<-t.answer
@@ -206,7 +197,7 @@ func (t *Table) wait() {
 	}
 }
 
-// owner names the function that an address lies in if it tells which lock is waited for.
+// owner names the function of an address if it identifies a lock.
 func (l *layout) owner(address uint64) string {
 	i := last(l.owners, address, func(f function) uint64 { return f.start })
 	if i < 0 || address >= l.owners[i].end {
@@ -215,15 +206,14 @@ func (l *layout) owner(address uint64) string {
 	return l.owners[i].name
 }
 
-// placed reports whether an address lies where code was when the table was read. What was loaded since into the place
-// of something else, as one module into another's, is taken for that until the table is read for another reason: to ask
-// for each such address would be to read it for every stack that is new.
+// placed reports whether an address was code at the last read. A module loaded into the place of another one is
+// mistaken until the next read, because looking up each such address would read the file for every new stack.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end
 }
 
-// last is the index of the last of them that begins at an address or before; -1 if none does.
+// last returns the index of the last element that starts at or before an address; -1 if there is none.
 func last[T any](of []T, address uint64, start func(T) uint64) int {
 	i, found := slices.BinarySearchFunc(of, address, func(t T, a uint64) int { return cmp.Compare(start(t), a) })
 	if !found {
@@ -232,8 +222,8 @@ func last[T any](of []T, address uint64, start func(T) uint64) int {
 	return i
 }
 
-// lookUp reads the whole file: the names of some addresses, each the last function that
-// begins at it or before, and the owners of locks.
+// lookUp reads the whole file: the names of some addresses, each the last function at or before it, and the owners of
+// locks.
 func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	got.names = map[uint64]string{}
 	nearest := make([]struct {
@@ -277,8 +267,8 @@ func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	return got
 }
 
-// extentsOf are where functions begin with less than a page from one to the next: between two modules there is
-// more, and room for another. So the end of a function that is longer lies in none, and is asked for.
+// extentsOf joins functions that start less than a page apart: modules are further apart. So the end of a long
+// function is in no extent, and is looked up.
 func extentsOf(starts []uint64) (all []extent) {
 	const page = 4096
 	for _, at := range starts {
@@ -291,11 +281,11 @@ func extentsOf(starts []uint64) (all []extent) {
 	return slices.Clip(all)
 }
 
-// functionsUsual is how many functions a kernel has with room to spare: 90,000 on a Debian.
+// functionsUsual exceeds the functions of a kernel: 90,000 on Debian.
 const functionsUsual = 1 << 17
 
-// symbol takes one line of the table apart: address, kind, name up to a dot, perhaps the module. False
-// for what is no function, and for zeros: we may not know (kptr_restrict). It is called 100,000 times.
+// symbol parses a line: address, kind, name up to a dot, optional module. It is false for data, and for hidden
+// addresses (kptr_restrict). It is called 100,000 times per read.
 func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	digits := bytes.IndexByte(line, ' ')
 	if digits < 1 || digits > 16 || len(line) < digits+3 || line[digits+2] != ' ' {
@@ -327,8 +317,7 @@ func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	return at, name, at != 0
 }
 
-// owners are the functions that tell which lock is waited for: the mutexes themselves
-// have no name that can be had.
+// owners are functions that identify a lock: the mutexes themselves have no names.
 var owners = []struct {
 	lock     string
 	prefixes []string
@@ -346,11 +335,11 @@ var owners = []struct {
 	}},
 }
 
-// ownerOf is the lock that a function tells of; empty if it tells of none.
+// ownerOf returns the lock that a function identifies; empty if none.
 func ownerOf(function []byte) string {
 	for i := range owners {
 		for _, p := range owners[i].prefixes {
-			if len(function) >= len(p) && function[0] == p[0] && string(function[:len(p)]) == p { // of each of 100,000 names: nothing is copied
+			if len(function) >= len(p) && function[0] == p[0] && string(function[:len(p)]) == p {
 				return owners[i].lock
 			}
 		}

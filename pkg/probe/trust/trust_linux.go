@@ -1,5 +1,5 @@
-// Package trust tells from /proc why a process is believed to be a CNI plugin: docs/trust.md. Where BPF
-// programs run they decide that themselves (caller_of in pkg/probe/kernel/bpf/believe.h), by the same rules.
+// Package trust decides from /proc whether and why a process is trusted as a CNI plugin (docs/trust.md). BPF programs
+// decide by the same rules (caller_of in pkg/probe/kernel/bpf/believe.h).
 package trust
 
 import (
@@ -12,18 +12,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Node is what the decision depends on: who the runtime is, and what the host's namespaces are.
+// Node is the container runtime and the host's namespaces.
 type Node struct {
 	anchors  *anchor.Set
 	rootless bool
-	// mnt and net are those of the first process of our PID namespace, by inode; 0 where one is not
-	// known, and then nobody is in it.
+	// mnt and net are inode numbers of the namespaces of PID 1; 0 if unknown, and then no process is in them.
 	mnt, net uint32
 }
 
-// NewNode reads the namespaces of the first process or, where it may not be looked into, our own: whoever
-// shares ours is in the host's, too, or part of cniscope's container. anchors may be nil; rootless:
-// what a runtime in a user namespace runs is believed, too.
+// NewNode reads the namespaces of PID 1, or else our own: another process in them is on the host, or in cniscope's
+// container. anchors may be nil; rootless trusts runtimes in user namespaces also.
 func NewNode(anchors *anchor.Set, rootless bool) Node {
 	n := Node{anchors: anchors, rootless: rootless, mnt: Namespace(1, "mnt"), net: Namespace(1, "net")}
 	if n.mnt == 0 || n.net == 0 {
@@ -33,11 +31,10 @@ func NewNode(anchors *anchor.Set, rootless bool) Node {
 	return n
 }
 
-// Namespaces are the host's, of mounts and of network, by inode number; 0 where one is not known.
+// Namespaces returns the inode numbers of the host's mount and network namespace; 0 if unknown.
 func (n Node) Namespaces() (mnt, net uint32) { return n.mnt, n.net }
 
-// Namespace is the inode number of the namespace of a kind that a process is in; 0, which is
-// nobody's, if that cannot be asked.
+// Namespace returns the inode number of a process's namespace, or 0, which no namespace has.
 func Namespace(pid uint32, kind string) uint32 {
 	inode, _ := procfs.Namespace(int(pid), kind)
 	return inode
@@ -48,14 +45,12 @@ func (n Node) Host(link string) bool {
 	return n.mnt != 0 && link == "mnt:["+strconv.FormatUint(uint64(n.mnt), 10)+"]"
 }
 
-// sameNamespace reports whether two processes are in one namespace of a kind.
 func sameNamespace(one, other uint32, kind string) bool {
 	inode := Namespace(one, kind)
 	return inode != 0 && inode == Namespace(other, kind)
 }
 
-// Caller tells why a process is believed, as far as /proc tells; empty where it is not. Agents are not
-// known to it.
+// Caller returns why a process is trusted, as far as /proc tells; empty if it is not. It does not know agents.
 func (n Node) Caller(pid uint32) event.Caller {
 	status := statusOnNode(pid)
 	has := Own(status)
@@ -94,7 +89,7 @@ func (n Node) runtime() []anchor.Anchor {
 	return n.anchors.List()
 }
 
-// forkedBy is the anchor that forked the process; nil if none did.
+// forkedBy returns the anchor that forked the process; nil if there is none.
 func (n Node) forkedBy(pid uint32) *anchor.Anchor {
 	child, err := procfs.StatOf(int(pid))
 	if err != nil {
@@ -115,8 +110,7 @@ func (n Node) forkedBy(pid uint32) *anchor.Anchor {
 
 const either = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
-// statusOnNode is what is said of the rights of a process in the initial user namespace; none of
-// any other one, or where that cannot be asked.
+// statusOnNode returns a process's rights in the initial user namespace; none if it is in another one.
 func statusOnNode(pid uint32) procfs.Status {
 	if Namespace(pid, "user") == procfs.InitialUser {
 		if status, err := procfs.StatusOf(int(pid)); err == nil {
@@ -126,10 +120,10 @@ func statusOnNode(pid uint32) procfs.Status {
 	return procfs.Status{}
 }
 
-// Rights is what bpf/task.h says, read from /proc: the Own rights of a process on the node.
+// Rights returns the Own rights of a process on the node, as bpf/task.h does.
 func Rights(pid uint32) uint64 { return Own(statusOnNode(pid)) }
 
-// Own are those rights by which a process may change a node's network, and that its caller had, too.
+// Own returns the rights to change a node's network that the caller also had.
 func Own(s procfs.Status) uint64 {
 	if s.UID != 0 {
 		s.Effective &= s.Ambient
@@ -137,7 +131,7 @@ func Own(s procfs.Status) uint64 {
 	return s.Effective & either
 }
 
-// PrivilegedHere is privileged_on_node of bpf/task.h: whether what the process does may be evidence.
+// PrivilegedHere is privileged_on_node of bpf/task.h: whether a process's actions may be evidence.
 func (n Node) PrivilegedHere(pid uint32) bool {
 	has := statusOnNode(pid).Effective
 	if has&(1<<unix.CAP_SYS_ADMIN) != 0 {
