@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// bounds are what readers may take of the process that serves them, which has better things to do.
 type bounds struct {
-	connections int           // open at once; later ones wait in the kernel
-	answer      time.Duration // to take an answer that is there
-	idle        time.Duration // without a question, or with half of one
-	patience    time.Duration // for a place, before a reader is told to come back
+	connections int           // open at once; further ones wait in the kernel
+	answer      time.Duration // to read the answer
+	idle        time.Duration // without a request, or with a partial one
+	patience    time.Duration // to wait for a place before the answer 503
 	questions   places
-	polls       places // that wait for an operation
-	whole       places // for the spans of an operation: up to 4 MiB
+	polls       places // requests that wait for an operation
+	whole       places // requests for an operation's spans, up to 4 MiB each
 	examined    places
 	recordings  places
 }
 
-// readBounds are those of a socket. A question takes its place for four times as long as it takes to answer, so
-// that all of them together take less than a CPU however fast they come.
+// readBounds are those of the read-only socket. A request holds its place for four times the duration of its answer,
+// so that any request rate uses less than one CPU.
 func readBounds() bounds {
 	return bounds{
 		connections: 32, answer: 15 * time.Second, idle: 5 * time.Second, patience: 5 * time.Second,
@@ -31,7 +30,7 @@ func readBounds() bounds {
 	}
 }
 
-// rootBounds are those of the control socket: root has no need to be slowed down.
+// rootBounds are those of the control socket: root needs no rate limit.
 func rootBounds() bounds {
 	b := readBounds()
 	for _, p := range []*places{&b.questions, &b.polls, &b.whole, &b.examined, &b.recordings} {
@@ -40,15 +39,15 @@ func rootBounds() bounds {
 	return b
 }
 
-// places are for questions that are answered at once. A place is taken for at least least, and rests for so
-// many times as long as the answer took.
+// places bound the concurrent requests of one kind. A request holds its place for least or longer, and for rest more
+// times the duration of its answer.
 type places struct {
 	free  chan struct{}
 	least time.Duration
 	rest  int
 }
 
-// take waits for a place, and returns what gives it back; nil if there is none in time.
+// take waits for a place and returns the function that frees it; nil if none is free within patience.
 func (p places) take(ctx context.Context, patience time.Duration) (leave func()) {
 	late := time.NewTimer(patience)
 	defer late.Stop()

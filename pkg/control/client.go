@@ -10,31 +10,31 @@ import (
 	"github.com/cniscope/cniscope/pkg/baseline"
 )
 
-// ErrNotRunning is returned if no cniscope answers.
+// ErrNotRunning means that no cniscope answers.
 var ErrNotRunning = errors.New("no cniscope is running on this node")
 
-// Client asks the cniscope whose state folder is Dir.
+// Client queries the cniscope whose state directory is Dir.
 type Client struct{ Dir string }
 
-// Calls returns what is under way. The error wraps ErrNotRunning, or fs.ErrPermission for who is not root.
+// Calls returns the calls in progress. The error wraps ErrNotRunning, or fs.ErrPermission if the caller is not root.
 func (c Client) Calls(ctx context.Context) (calls []Call, err error) {
 	err = c.decode(ctx, "/calls", &calls)
 	return calls, err
 }
 
-// Node returns how the running cniscope itself is doing. Errors as for Calls.
+// Node returns the state of the running cniscope. Errors as for Calls.
 func (c Client) Node(ctx context.Context) (n Node, err error) {
 	err = c.decode(ctx, "/node", &n)
 	return n, err
 }
 
-// Recent returns what is remembered of calls that are over. Errors as for Calls.
+// Recent returns the remembered facts about finished calls. Errors as for Calls.
 func (c Client) Recent(ctx context.Context) (r Recent, err error) {
 	err = c.decode(ctx, "/recent", &r)
 	return r, err
 }
 
-// Baseline returns what is usual on the node. Errors as for Calls.
+// Baseline returns the node's baselines. Errors as for Calls.
 func (c Client) Baseline(ctx context.Context) (*baseline.Document, error) {
 	body, err := c.get(ctx, "/baseline")
 	if err != nil {
@@ -60,7 +60,7 @@ func (c Client) decode(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// Record returns a recording of what happens from now on; it ends with ctx. Errors as for Calls.
+// Record starts a recording, which ends with ctx. Errors as for Calls.
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }
 
 func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {

@@ -6,18 +6,17 @@ import (
 )
 
 const (
-	// examinedFor is how long a finding is good enough: what is wrong with a node seldom changes faster.
+	// examinedFor is how long the last document is reused.
 	examinedFor = 30 * time.Second
-	// examinedWithin is how long one examination may take.
+	// examinedWithin bounds one examination.
 	examinedWithin = 20 * time.Second
 )
 
-// Examined bounds how often a node is examined, for ReadHandlers.Doctor: once at a time, and whoever asks
-// meanwhile, or in the 30 s after it, is told the same. An examination goes on when who asked for it is gone: half
-// of one would be told to the others, and whoever asks and goes could have one begin after the other.
+// Examined bounds examinations for ReadHandlers.Doctor: one at a time, whose document also serves requests during it
+// and for 30 s after it. An examination continues if its client disconnects, because others wait for it.
 func Examined(examine func(ctx context.Context) ([]byte, error)) func(ctx context.Context) ([]byte, error) {
 	var last examination
-	turn := make(chan struct{}, 1) // whose it is looks at last
+	turn := make(chan struct{}, 1) // guards last
 	return func(ctx context.Context) ([]byte, error) {
 		select {
 		case turn <- struct{}{}:
@@ -46,7 +45,6 @@ func Examined(examine func(ctx context.Context) ([]byte, error)) func(ctx contex
 	}
 }
 
-// examination is what was found, and when.
 type examination struct {
 	document []byte
 	err      error

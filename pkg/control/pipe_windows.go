@@ -15,25 +15,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// asRoot is what to do for who may not ask.
 const asRoot = "be an administrator: run it from an elevated prompt"
 
-// Address is where the cniscope whose run folder is dir answers administrators: a pipe with the folder in its
-// name, in which ":" stands for what separates folders, as no name of a pipe has "\".
+// Address returns the name of the control pipe: it contains the run directory, with ":" as separator, since pipe
+// names cannot contain "\\".
 func Address(dir string) string {
 	name := strings.ToLower(filepath.ToSlash(filepath.Clean(dir)))
 	return `\\.\pipe\cniscope.` + strings.ReplaceAll(strings.ReplaceAll(name, ":", ""), "/", ":")
 }
 
-// mayOpen is who may open the pipe, in the language of security descriptors: administrators (BA) and the system
-// (SY), and nobody by inheritance (P). It belongs to administrators, by which a client knows it (owned).
+// mayOpen allows administrators (BA) and the system (SY) only, without inheritance (P). The owner is BA, which
+// clients check (owned).
 const mayOpen = "O:BAG:SYD:P(A;;GA;;;BA)(A;;GA;;;SY)"
 
-// buffers of the pipe, in bytes each way: what one answer mostly has.
+// buffers is the size of the pipe's buffers per direction, in bytes.
 const buffers = 64 << 10
 
-// Listen makes the pipe. It fails where a pipe of this name is there already, whoever made it: its maker
-// would be told what administrators ask, and answer it.
+// Listen creates the pipe. It fails if the pipe exists, because its creator would receive the requests of
+// administrators.
 func Listen(dir string) (net.Listener, error) {
 	address := Address(dir)
 	l, err := winio.ListenPipe(address, &winio.PipeConfig{SecurityDescriptor: mayOpen, InputBufferSize: buffers, OutputBufferSize: buffers})
@@ -46,19 +45,19 @@ func Listen(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// Forget does nothing: a pipe goes with the process that made it.
+// Forget does nothing: a pipe is removed with its process.
 func Forget(string) {}
 
-// ListenRead fails: the read-only socket is for Kubernetes' containers beside cniscope's, and these are Linux'.
+// ListenRead fails: the read-only socket is for Linux containers beside cniscope's.
 func ListenRead(string, int) (net.Listener, error) {
 	return nil, errors.New("there is no read-only socket on Windows; ask over the control pipe")
 }
 
-// ForgetRead does nothing, as Forget.
+// ForgetRead does nothing.
 func ForgetRead(string) {}
 
-// connect connects to a pipe, and to none that another than an administrator or the system has made. Its maker
-// learns nothing of who asks (go-winio connects as anonymous).
+// connect connects to a pipe if its owner is administrators or the system. The pipe's creator cannot identify the
+// client, because go-winio connects anonymously.
 func connect(ctx context.Context, address string) (net.Conn, error) {
 	c, err := winio.DialPipeContext(ctx, address)
 	if err != nil {
@@ -71,7 +70,7 @@ func connect(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// owned reports as an error that a pipe is not of administrators or the system.
+// owned returns an error unless administrators or the system own the pipe.
 func owned(c net.Conn) error {
 	pipe, ok := c.(interface{ Fd() uintptr })
 	if !ok {

@@ -18,57 +18,55 @@ import (
 )
 
 var (
-	// ErrNotRemembered is returned for an operation that is not remembered whole.
+	// ErrNotRemembered means that the spans of an operation are not in the history.
 	ErrNotRemembered = errors.New("the node does not remember it")
-	// ErrBusy is returned if too many ask at once: try again in a second.
+	// ErrBusy means too many concurrent requests; retry in a second.
 	ErrBusy = errors.New("the running cniscope is busy with other questions")
 )
 
-// maxAnswer bounds what is read of one answer, in bytes. All lines that a node remembers are some 6 MiB.
+// maxAnswer bounds an answer in bytes. All lines of a node are about 6 MiB.
 const maxAnswer = 64 << 20
 
-// Reader asks a running cniscope over its read-only socket, or as root over its control socket, which
-// answers the same questions.
+// Reader queries a running cniscope over its read-only socket, or as root over its control socket.
 type Reader struct {
-	// Path is that of the socket: DefaultReadSocket unless the options say otherwise; or the control socket's Address.
+	// Path is the read-only socket (default: DefaultReadSocket), or the control socket's Address.
 	Path string
 }
 
-// DefaultReadSocket is where the read-only socket is with the default options.
+// DefaultReadSocket is the read-only socket with the default options.
 const DefaultReadSocket = "/run/cniscope/read/read.sock"
 
-// Node returns how the running cniscope itself is doing. The error wraps ErrNotRunning, ErrBusy, or
-// fs.ErrPermission for who may not open the socket.
+// Node returns the state of the running cniscope. The error wraps ErrNotRunning, ErrBusy, or fs.ErrPermission if the
+// caller may not open the socket.
 func (r Reader) Node(ctx context.Context) (n Node, err error) {
 	err = r.decode(ctx, "/v1/node", nil, &n)
 	return n, err
 }
 
-// Calls returns what is under way. Errors as for Node.
+// Calls returns the calls in progress. Errors as for Node.
 func (r Reader) Calls(ctx context.Context) (calls []Call, err error) {
 	err = r.decode(ctx, "/v1/calls", nil, &calls)
 	return calls, err
 }
 
-// Operations returns what is remembered of operations that are over, or that hang. Errors as for Node.
+// Operations returns finished and hung operations of the history. Errors as for Node.
 func (r Reader) Operations(ctx context.Context, q Query) (found Operations, err error) {
 	err = r.decode(ctx, "/v1/operations", q.values(), &found)
 	return found, err
 }
 
-// Spans returns the spans of an operation that is remembered whole, an encoded TracesData; trace is
-// Line.TraceID. The error wraps ErrNotRemembered if it is not. Other errors as for Node.
+// Spans returns the spans of an operation, an encoded TracesData; trace is Line.TraceID. The error wraps
+// ErrNotRemembered if the history does not have them. Other errors as for Node.
 func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
 	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
 }
 
-// Doctor returns what is wrong with the node, as the document that doctor --format json prints
-// (docs/schemas/doctor.json); it may be half a minute old. Errors as for Node.
+// Doctor returns the document of doctor --format json (docs/schemas/doctor.json), up to 30 s old. Errors as for Node.
 func (r Reader) Doctor(ctx context.Context) (json.RawMessage, error) {
 	return r.all(ctx, "/v1/doctor", nil)
 }
 
-// Record returns a recording of what happens from now on. Errors as for Node.
+// Record starts a recording. Errors as for Node.
 func (r Reader) Record(ctx context.Context, q RecordQuery) (io.ReadCloser, error) {
 	return r.get(ctx, "/v1/record", q.values())
 }
@@ -140,8 +138,7 @@ func (r Reader) get(ctx context.Context, path string, query url.Values) (io.Read
 	return ask(ctx, r.Path, path+"?"+query.Encode(), refused)
 }
 
-// ask sends one question to the socket, and returns the body of the answer. refused is what to do for who
-// may not ask.
+// ask sends one request and returns the body of the answer. refused is the remedy for missing permission.
 func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
@@ -169,7 +166,6 @@ func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, 
 	return nil, refusal(answer, strings.TrimSpace(string(said)))
 }
 
-// refusal is the error that an answer without a document stands for.
 func refusal(answer *http.Response, said string) error {
 	switch answer.StatusCode {
 	case http.StatusServiceUnavailable:

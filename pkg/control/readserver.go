@@ -19,38 +19,34 @@ import (
 )
 
 const (
-	// ReadSocket is the name of the read-only socket. It has a folder of its own, so that a container can be
-	// given that folder alone.
+	// ReadSocket is the name of the read-only socket. Its own directory can be mounted into a container.
 	ReadSocket = "read.sock"
-	// remembers is the header of a 404 that is about the operation; without it cniscope does not know the question.
+	// remembers is the header of a 404 about an operation; without it the request itself is unknown.
 	remembers = "Cniscope-Remembers"
 )
 
-// readHeaders is how long a question may be, in bytes.
 const readHeaders = 8 << 10
 
-// ReadHandlers answer who may look and change nothing. They are called from several goroutines.
+// ReadHandlers answer read-only requests. They are called concurrently.
 type ReadHandlers struct {
 	Node  func() Node
 	Calls func() []Call
-	// Operations returns what is remembered and wanted. It may take until ctx ends, or Query.Wait is over.
+	// Operations returns matching operations. It may block until ctx ends or Query.Wait is over.
 	Operations func(ctx context.Context, q Query) Found
-	// Spans returns the spans of an operation, an encoded TracesData, or an error that wraps ErrNotRemembered.
-	Spans func(trace string) ([]byte, error)
-	// Doctor returns the document of doctor --format json: see Examined.
+	// Spans returns an operation's spans, an encoded TracesData, or an error that wraps ErrNotRemembered.
+	Spans  func(trace string) ([]byte, error)
 	Doctor func(ctx context.Context) ([]byte, error)
-	// Record writes a recording of what happens from now on until ctx ends; as Handlers.Record.
 	Record func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
 }
 
-// reads answers questions over the read-only socket.
+// reads serves the read-only socket.
 type reads struct {
 	ReadHandlers
 	bounds
 	log *slog.Logger
 }
 
-// ServeRead answers on l until ctx ends. When it returns, everything is closed.
+// ServeRead serves l until ctx ends. When it returns, all connections are closed.
 func ServeRead(ctx context.Context, l net.Listener, h ReadHandlers, log *slog.Logger) {
 	(&reads{ReadHandlers: h, bounds: readBounds(), log: log}).serve(ctx, l)
 }
@@ -58,7 +54,7 @@ func ServeRead(ctx context.Context, l net.Listener, h ReadHandlers, log *slog.Lo
 func (s *reads) serve(ctx context.Context, l net.Listener) {
 	server := &http.Server{
 		Handler:        s.handler(),
-		ReadTimeout:    s.idle, // of the headers, and the body that no question has
+		ReadTimeout:    s.idle, // of the headers; no request has a body
 		WriteTimeout:   s.patience + s.answer,
 		IdleTimeout:    s.idle,
 		MaxHeaderBytes: readHeaders,
@@ -81,7 +77,7 @@ func (s *reads) handler() http.Handler {
 	return mux
 }
 
-// within answers when there is a place for the question, else says so.
+// within answers if a place becomes free in time, else with 503.
 func (s *reads) within(p places, answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		leave := p.take(r.Context(), s.patience)
@@ -157,7 +153,7 @@ func (s *reads) record(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeFound writes an Operations line by line: all that is remembered is some 6 MB.
+// writeFound writes Operations line by line, since all lines are about 6 MB.
 func writeFound(w http.ResponseWriter, f Found) {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriter(w)
@@ -168,7 +164,7 @@ func writeFound(w http.ResponseWriter, f Found) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	before, after, _ := bytes.Cut(head, []byte("[]")) // which are the lines, the first field
+	before, after, _ := bytes.Cut(head, []byte("[]")) // the lines, which are the first field
 	_, _ = out.Write(before)
 	separator := byte('[')
 	if lines == nil {
@@ -177,11 +173,11 @@ func writeFound(w http.ResponseWriter, f Found) {
 	for l := range lines {
 		line, err := json.Marshal(l)
 		if err != nil {
-			continue // a time that JSON has no form for
+			continue // JSON cannot express its time
 		}
 		_ = out.WriteByte(separator)
 		if _, err := out.Write(line); err != nil {
-			return // the asker is gone, or too slow
+			return // the client disconnected or is too slow
 		}
 		separator = ','
 	}
@@ -193,11 +189,10 @@ func writeFound(w http.ResponseWriter, f Found) {
 	_ = out.Flush()
 }
 
-// maxRecording bounds a recording, in bytes: what a node of 30 pods at a time has to tell in ten minutes.
+// maxRecording bounds a recording in bytes: ten minutes of a node that starts 30 pods at a time.
 const maxRecording = 256 << 20
 
-// limitedWriter calls over when an answer is long enough. Whatever writes it has to come to an end by itself, so
-// that it ends whole.
+// limitedWriter calls over once the answer is too long. It does not cut: the handler ends the recording properly.
 type limitedWriter struct {
 	http.ResponseWriter
 	left int
@@ -213,10 +208,9 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 
 func answer(w http.ResponseWriter, with any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(with) // the asker is gone: nobody to tell
+	_ = json.NewEncoder(w).Encode(with) // fails only if the client disconnected
 }
 
-// queryOf reads a question for operations.
 func queryOf(r *http.Request, now time.Time) (q Query, err error) {
 	v := r.URL.Query()
 	q.Namespace, q.Pod = v.Get("namespace"), v.Get("pod")
@@ -250,7 +244,6 @@ func queryOf(r *http.Request, now time.Time) (q Query, err error) {
 	return q, nil
 }
 
-// sinceOf is a time of day, or how long ago.
 func sinceOf(s string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
@@ -262,7 +255,6 @@ func sinceOf(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// recordQueryOf reads a question for a recording.
 func recordQueryOf(r *http.Request) (q RecordQuery, err error) {
 	v := r.URL.Query()
 	q.Namespace, q.Pod = v.Get("namespace"), v.Get("pod")

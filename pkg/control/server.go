@@ -1,6 +1,6 @@
-// Package control lets root ask a running cniscope: what is under way, and what happens
-// from now on. It is HTTP over a unix socket in the run folder, which only root can open; on Windows over a named
-// pipe, which only administrators and the system can.
+// Package control answers requests of root and administrators to a running cniscope: calls in progress, node state,
+// recordings. It is HTTP over a unix socket in the run directory, or over a named pipe on Windows. A second,
+// read-only socket serves a group.
 package control
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/serve"
 )
 
-// Call is a CNI call that is under way.
+// Call is a CNI call in progress.
 type Call struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Pod         string `json:"pod,omitempty"`
@@ -24,51 +24,51 @@ type Call struct {
 	Command     string `json:"command"`
 	IfName      string `json:"ifname,omitempty"`
 	Plugin      string `json:"plugin"`
-	// Age is how long the call has been under way, Runs what it runs innermost, in which
-	// process, and for how long.
+	// Age is the duration of the call so far. Runs is its innermost command, PID that command's process, Running
+	// its duration so far.
 	Age     time.Duration `json:"age_ns"`
 	Runs    string        `json:"runs"`
 	PID     uint32        `json:"pid"`
 	Running time.Duration `json:"running_ns"`
-	// State is the process's state as ps(1) has it ("S" sleeps), Waits the kernel
-	// function it waits in; empty where it waits for nothing or that cannot be read.
+	// State is the process state as in ps(1) ("S": sleeping), Waits the kernel function it waits in. Both are
+	// empty if unknown.
 	State string `json:"state,omitempty"`
 	Waits string `json:"waits,omitempty"`
-	// Asks is the address of the connection that the call has open, Agent who answers there, if that is
-	// known, and Asking for how long it has been open. Empty if it has none.
+	// Asks is the address of the call's open connection, Agent its process if known, Asking the connection's
+	// duration so far. Empty without a connection.
 	Asks   string        `json:"asks,omitempty"`
 	Agent  string        `json:"agent,omitempty"`
 	Asking time.Duration `json:"asking_ns,omitempty"`
 }
 
-// Recent is what a running cniscope remembers of calls that are over.
+// Recent holds facts about finished calls.
 type Recent struct {
 	Agents   []Agent   `json:"agents"`
-	Failures []Failure `json:"failures"` // the latest last
-	// Worked is when a call of a network succeeded last, by Failure.Key.
+	Failures []Failure `json:"failures"` // newest last
+	// Worked is the time of the last successful call, by Failure.Key.
 	Worked map[string]time.Time `json:"worked,omitempty"`
-	// Held are the networks that sandboxes were seen to be given and not to give back.
+	// Held are the attachments of sandboxes that were set up and not torn down.
 	Held []leak.Attachment `json:"held,omitempty"`
 }
 
-// Agent is whom plugins of a network connected to, at one address.
+// Agent is a daemon at one address that plugins of a network connected to.
 type Agent struct {
 	Network string `json:"network"`
 	Plugin  string `json:"plugin"`
 	Kind    string `json:"kind"`    // "unix" or "tcp"
 	Address string `json:"address"` // path, or address:port
-	// Name and PID are of who answered last, or made the socket.
+	// Name and PID belong to the process that answered last, or that created the socket.
 	Name string `json:"name,omitempty"`
 	PID  uint32 `json:"pid,omitempty"`
-	// Answered and Failed are the last times that a call which connected there succeeded, or did not: Error
-	// is why, and Failures how many have failed since one succeeded.
+	// Answered and Failed are the times of the last successful and failed calls that connected there. Error is
+	// that failure, Failures the number of failures since the last success.
 	Answered time.Time `json:"answered,omitzero"`
 	Failed   time.Time `json:"failed,omitzero"`
 	Error    string    `json:"error,omitempty"`
 	Failures int       `json:"failures,omitempty"`
 }
 
-// Failure is a call that failed.
+// Failure is a failed call.
 type Failure struct {
 	Time      time.Time     `json:"time"`
 	Took      time.Duration `json:"took_ns"`
@@ -78,53 +78,47 @@ type Failure struct {
 	IfName    string        `json:"ifname,omitempty"`
 	Network   string        `json:"network,omitempty"`
 	Plugin    string        `json:"plugin"`
-	Says      string        `json:"says"` // the verdict, or what failed
+	Says      string        `json:"says"` // the verdict, or the error
 	Remedy    string        `json:"remedy,omitempty"`
 }
 
-// Key is what Recent.Worked knows a failure's network and command by.
+// Key is the key of a network and command in Recent.Worked.
 func (f Failure) Key() string { return f.Network + " " + f.Command }
 
-// Node is the running cniscope itself.
+// Node describes the running cniscope itself.
 type Node struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	// Parent is the process that started it: containerd's, for a pre-installed plugin.
+	// Parent is the parent process: containerd, for a pre-installed plugin.
 	Parent int `json:"parent"`
-	// StartedBy says who started it and where its program is, in words, as "in a pod, /cniscope".
+	// StartedBy names the parent and the program's path, for example "in a pod, /cniscope".
 	StartedBy string `json:"started_by,omitempty"`
 	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`
-	// Missed is how often the kernel did not run a BPF program when it should have: while one was already under way on
-	// that CPU (it was preempted or interrupted).
+	// Missed counts probe runs that the kernel skipped, because the BPF program was already running on that CPU
+	// and was preempted or interrupted.
 	Missed uint64 `json:"missed,omitempty"`
-	// Believed is who runs CNI plugins, in words; nobody where the runtime is not known.
+	// Believed describes the trusted runtimes; empty if none is known.
 	Believed []string `json:"believed,omitempty"`
 }
 
-// Handlers answer questions. They are called from several goroutines.
+// Handlers answer requests of root. They are called concurrently.
 type Handlers struct {
-	// Calls returns what is under way.
-	Calls func() []Call
-	// Node returns how cniscope itself is doing.
-	Node func() Node
-	// Recent returns what is remembered of calls that are over.
+	Calls  func() []Call
+	Node   func() Node
 	Recent func() Recent
-	// Record writes a recording of what happens from now on until ctx ends; it calls
-	// flush when the reader should see what there is.
-	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
-	// Baseline returns what is usual on the node.
+	// Record writes a recording until ctx ends; it calls flush when the client should get the data so far.
+	Record   func(ctx context.Context, w http.ResponseWriter, flush func()) error
 	Baseline func() *baseline.Document
-	// Read answers what readers are answered over the read-only socket, too. Root has places of its own.
+	// Read answers the requests of the read-only socket, with separate bounds.
 	Read ReadHandlers
 }
 
-// farewell is how long answers under way may take when it is over: a recording has its last
-// events to write, to somebody who reads them or not.
+// farewell is the time for answers in progress at shutdown; a recording writes its last events then.
 const farewell = time.Second
 
-// Serve answers on l until ctx ends; Handlers.Record is told so. When it returns, everything is closed.
+// Serve serves l until ctx ends, which also cancels Handlers.Record. When it returns, all connections are closed.
 func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
@@ -150,8 +144,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	}
 }
 
-// Now fills in what the call's process does at this moment, where /proc says so. Waits takes
-// CAP_SYS_PTRACE.
+// Now sets State and Waits from /proc, if readable. Waits needs CAP_SYS_PTRACE.
 func (c *Call) Now() {
 	stat, err := procfs.StatOf(int(c.PID))
 	if err != nil {

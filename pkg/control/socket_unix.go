@@ -12,17 +12,15 @@ import (
 	"path/filepath"
 )
 
-// Socket is the name of the socket in the run folder.
+// Socket is the name of the socket in the run directory.
 const Socket = "control.sock"
 
-// asRoot is what to do for who may not ask.
 const asRoot = "be root"
 
-// Address is where the cniscope whose run folder is dir answers root.
+// Address returns the control socket of the cniscope with this run directory.
 func Address(dir string) string { return filepath.Join(dir, Socket) }
 
-// Listen makes the socket in the run folder. Whoever holds the node's lock may take away
-// what a predecessor left behind.
+// Listen creates the socket in the run directory. The caller holds the node's lock, so a remaining socket is stale.
 func Listen(dir string) (net.Listener, error) {
 	path := filepath.Join(dir, Socket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -32,7 +30,7 @@ func Listen(dir string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	// The next one may be listening there when this one ends.
+	// The next cniscope may listen on the same path before this one exits.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = l.Close()
@@ -41,13 +39,10 @@ func Listen(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// Forget removes the socket from the run folder. Only who has the node's lock may: the next one listens
-// there when it has it.
 func Forget(dir string) { _ = os.Remove(filepath.Join(dir, Socket)) }
 
-// ListenRead makes the read-only socket in a folder that holds nothing else, for root and the members of a
-// group. The folder is made if it is missing, not those above it. It takes CAP_CHOWN, or a process that is a
-// member of the group.
+// ListenRead creates the read-only socket for root and the members of a group, in a directory of its own. It creates
+// that directory, but no parents. The process needs CAP_CHOWN or membership in the group.
 func ListenRead(folder string, group int) (net.Listener, error) {
 	if err := os.Mkdir(folder, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("read-only socket: %w", err)
@@ -65,7 +60,7 @@ func ListenRead(folder string, group int) (net.Listener, error) {
 		path string
 		mode fs.FileMode
 	}{{folder, 0o750}, {path, 0o660}} {
-		// The mode first: until the group is set, it is root's group that may.
+		// Mode before owner: until chown the group is root's.
 		err := os.Chmod(open.path, open.mode)
 		if err == nil {
 			err = os.Chown(open.path, -1, group)
@@ -78,8 +73,8 @@ func ListenRead(folder string, group int) (net.Listener, error) {
 	return l, nil
 }
 
-// ForgetRead removes the read-only socket from its folder, which stays: containers may have a mount of it. As
-// for Forget.
+// ForgetRead removes the read-only socket. The directory stays, since containers may have mounted it. The caller
+// holds the node's lock.
 func ForgetRead(folder string) { _ = os.Remove(filepath.Join(folder, ReadSocket)) }
 
 func connect(ctx context.Context, address string) (net.Conn, error) {

@@ -1,5 +1,5 @@
-// Package disk holds the operations on files that the spool, the installer, recordings and the options are made
-// of. They go through an interface so that tests can have each of them fail in turn (pkg/disk/disktest).
+// Package disk is the file system interface of the spool, the installer, recordings and options. Tests make each call
+// fail in turn (pkg/disk/disktest).
 package disk
 
 import (
@@ -10,17 +10,16 @@ import (
 	"os"
 )
 
-// FS is a place for files. Its methods are those of os and of *os.Root: names are paths of the system, or below
-// the folder that Private has opened. It is safe for concurrent use.
+// FS is a file system. Its methods match those of os and *os.Root; names are system paths, or relative to the
+// directory that Private opened. It is safe for concurrent use.
 type FS interface {
 	OpenFile(name string, flag int, mode fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
 	Readlink(name string) (string, error)
-	// Attributes returns the extended attributes, by name, that a file's next version is to have, too; nil where
-	// there are none. Those that the kernel or a program made of its bytes are not among them: hashes, signatures,
-	// capabilities.
+	// Attributes returns the extended attributes that a file's replacement should get, by name; nil if there are
+	// none. Attributes derived from the content are left out: hashes, signatures, capabilities.
 	Attributes(name string) (map[string][]byte, error)
 	Mkdir(name string, mode fs.FileMode) error
 	Chmod(name string, mode fs.FileMode) error
@@ -29,18 +28,18 @@ type FS interface {
 	Symlink(to, name string) error
 	Remove(name string) error
 	RemoveAll(name string) error
-	// Private opens a folder in which nobody else can put anything, as private.Dir does, as a place of its own.
+	// Private opens a directory that only its owner can write to; see private.Dir.
 	Private(dir string) (Folder, error)
 }
 
-// Folder is an open folder. Nothing outside it is reached through it.
+// Folder is an open directory. Names cannot lead outside it.
 type Folder interface {
 	FS
 	io.Closer
 	Name() string
 }
 
-// File is an open file. Its methods are those of *os.File, and two more.
+// File is an open file, like *os.File.
 type File interface {
 	io.Reader
 	io.ReaderAt
@@ -53,19 +52,20 @@ type File interface {
 	Truncate(size int64) error
 	Chmod(mode fs.FileMode) error
 	Chown(uid, gid int) error
-	// Lock keeps the file to this process until it is closed. It fails with ErrLocked if another one has it.
+	// Lock locks the file exclusively until it is closed. It fails with ErrLocked if another process holds the
+	// lock.
 	Lock() error
-	// SetAttribute gives it an extended attribute.
+	// SetAttribute sets an extended attribute.
 	SetAttribute(name string, value []byte) error
 }
 
-// ErrLocked is returned if another process has a file locked.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("another process has it locked")
 
 // Open opens a file for reading.
 func Open(in FS, name string) (File, error) { return in.OpenFile(name, os.O_RDONLY, 0) }
 
-// OpenRegular opens a file for reading, and fails where it is not a regular one. It never waits, as opening a pipe does.
+// OpenRegular opens a regular file for reading and fails for other types. It does not block on a pipe.
 func OpenRegular(in FS, name string) (File, error) {
 	f, err := in.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -81,7 +81,7 @@ func OpenRegular(in FS, name string) (File, error) {
 	return f, nil
 }
 
-// Kind names what a file is, with its article.
+// Kind returns the type of a file, with its article.
 func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
@@ -98,7 +98,7 @@ func Kind(m fs.FileMode) string {
 	return "a device"
 }
 
-// ReadFile returns what is in a file.
+// ReadFile reads a whole file.
 func ReadFile(in FS, name string) ([]byte, error) {
 	f, err := Open(in, name)
 	if err != nil {
@@ -108,8 +108,7 @@ func ReadFile(in FS, name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// SyncFolder has the names in a folder written to the disk. File systems that cannot do that for a folder do it
-// unasked, or never.
+// SyncFolder syncs the names in a directory. File systems without that operation do not fail.
 func SyncFolder(in FS, name string) error {
 	f, err := Open(in, name)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// System is the file system that this process sees.
+// System is the file system of this process.
 type System struct{}
 
 var _ FS = System{}
 
-// Or returns in, or the system's where there is none.
+// Or returns in, or System if in is nil.
 func Or(in FS) FS {
 	if in == nil {
 		return System{}
@@ -37,7 +37,7 @@ func (System) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 // Readlink is os.Readlink.
 func (System) Readlink(name string) (string, error) { return os.Readlink(name) }
 
-// Attributes returns the extended attributes of a file, or of a link itself, but for those made of its bytes.
+// Attributes returns the extended attributes of a file or link, except those derived from its content.
 func (System) Attributes(name string) (map[string][]byte, error) { return attributes(name) }
 
 // Mkdir is os.Mkdir.
@@ -70,7 +70,7 @@ func (System) Private(dir string) (Folder, error) {
 	return folder{root}, nil
 }
 
-// OpenFolder opens a folder, whoever can write to it.
+// OpenFolder opens a directory, whatever its permissions.
 func OpenFolder(dir string) (Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -79,7 +79,6 @@ func OpenFolder(dir string) (Folder, error) {
 	return folder{root}, nil
 }
 
-// folder is a root that is a Folder.
 type folder struct{ *os.Root }
 
 func (d folder) OpenFile(name string, flag int, mode fs.FileMode) (File, error) {

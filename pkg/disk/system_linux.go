@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonblock has open return at once, whatever the file is.
+// nonblock prevents open from blocking on a pipe.
 const nonblock = unix.O_NONBLOCK
 
 func lock(f *os.File) error {
@@ -46,7 +46,6 @@ func attributes(file string) (map[string][]byte, error) {
 	return all, nil
 }
 
-// grown calls get with a buffer that is large enough.
 func grown(get func([]byte) (int, error)) ([]byte, error) {
 	for {
 		n, err := get(nil)

@@ -9,7 +9,7 @@ import (
 
 const nonblock = 0
 
-// lock keeps a file to this process. Windows lets go of it when the process ends.
+// lock locks a file for this process; Windows releases it when the process exits.
 func lock(f *os.File) error {
 	err := held.File(f)
 	if errors.Is(err, held.ErrTaken) {
@@ -18,7 +18,8 @@ func lock(f *os.File) error {
 	return err
 }
 
-// unsupported: the handle of a folder cannot be flushed (FlushFileBuffers wants GENERIC_WRITE); NTFS logs names.
+// unsupported is true for any error: a directory handle cannot be flushed (FlushFileBuffers needs GENERIC_WRITE), and
+// NTFS logs names.
 func unsupported(err error) bool { return err != nil }
 
 func attributes(string) (map[string][]byte, error) { return nil, nil }

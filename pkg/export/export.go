@@ -1,5 +1,5 @@
-// Package export delivers finished operations as spans: a Queue stands in front of each destination (pkg/queue), which
-// is an OTLP endpoint (pkg/otlp) or a file of OTLP JSON lines.
+// Package export delivers finished operations as spans. Each destination, an OTLP endpoint (pkg/otlp) or a file of
+// OTLP JSON lines, has a Queue (pkg/queue).
 package export
 
 import (
@@ -14,21 +14,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Queue holds finished operations until their destination has taken them, as TracesData. One
-// that arrives twice has the same ids.
+// Queue holds finished operations as TracesData until delivery. A duplicate has the same ids.
 type Queue struct{ *queue.Queue }
 
-// NewQueue starts a queue in front of a destination, which it owns from now on; nil: nothing is wanted. Close ends it.
+// NewQueue starts a queue that owns its destination; nil drops operations. Close stops it.
 func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
-// Enqueue hands over one operation and reports whether it was taken. It does not block; what is
-// not taken is counted. The spans are not kept: they may change afterwards.
+// Enqueue queues one operation and reports whether there was room. It does not block; refused operations are counted.
+// It copies the spans.
 func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	if !q.Admits() {
 		return false
 	}
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
-	if err != nil { // a text that is not UTF-8
+	if err != nil {
 		q.Drop(queue.Invalid)
 		return false
 	}
@@ -36,7 +35,7 @@ func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	return q.Add(queue.Item{Start: start, End: end, Data: data})
 }
 
-// Send sends spans to a destination in one request, past any queue. Its errors are those of queue.Sender.
+// Send sends spans to a destination in one request, without a queue. Errors as for queue.Sender.
 func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) error {
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
@@ -45,7 +44,7 @@ func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) 
 	return to.Send(ctx, [][]byte{data})
 }
 
-// Readings are the metrics of a destination, at a moment.
+// Readings returns the metrics of a destination.
 func Readings(s queue.Stats, now time.Time) []meter.Reading {
 	const destination = "destination"
 	failing := 0.0
@@ -73,7 +72,6 @@ func Readings(s queue.Stats, now time.Time) []meter.Reading {
 	return append(all, meter.ByReason("export_operations_dropped_total", "Kept operations that did not arrive.", s.Dropped, reasons, destination, s.Name)...)
 }
 
-// extent is the first and the last instant of an operation.
 func extent(spans []*tracepb.ResourceSpans) (start, end time.Time) {
 	from, to := uint64(math.MaxInt64), uint64(0)
 	for _, rs := range spans {

@@ -18,13 +18,12 @@ type file struct {
 	max  int64
 }
 
-// NewFile returns a destination that appends to a file of OTLP JSON lines (OpenTelemetry specification,
-// protocol/file-exporter), one line for each of the ResourceSpans. Only the owner may read it. When it
-// would grow beyond maxBytes it is renamed to end in ".1", in place of the one before; a single request that
-// is larger than maxBytes is written all the same.
+// NewFile returns a destination that appends OTLP JSON lines to a file (OpenTelemetry specification,
+// protocol/file-exporter), one per ResourceSpans, with mode 0600. A file that would exceed maxBytes is renamed to
+// PATH.1 first, replacing the previous one; a single larger request is written nevertheless.
 //
-// A failed Send leaves no part of a line behind. The file is opened for each
-// Send: it may be moved or removed at any time. Nothing is synced to the disk.
+// A failed Send leaves no partial line. The file is opened for each Send, so it may be moved at any time. Nothing is
+// synced.
 func NewFile(path string, maxBytes int64) queue.Sender { return &file{path, maxBytes} }
 
 func (e *file) Send(_ context.Context, operations [][]byte) error {
@@ -43,7 +42,7 @@ func (e *file) Send(_ context.Context, operations [][]byte) error {
 		return err
 	}
 	if size > 0 && size+int64(len(data)) > e.max {
-		// Closed first: Windows renames no open file.
+		// Windows cannot rename an open file.
 		if err := errors.Join(f.Close(), os.Rename(e.path, e.path+".1")); err != nil {
 			return fmt.Errorf("rotate the OTLP file: %w", err)
 		}
@@ -63,8 +62,8 @@ func (e *file) Send(_ context.Context, operations [][]byte) error {
 
 func (e *file) Shutdown(context.Context) error { return nil }
 
-// open opens a regular file for appending, nobody else's to read, and returns its size. A link is not
-// followed: who may write in its folder must not be able to aim it at a file of root's.
+// open opens a regular file for appending, mode 0600, and returns its size. It follows no link, because a user who
+// can write to the directory could point it at a file of root.
 func open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
 	if err != nil {

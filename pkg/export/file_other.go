@@ -2,7 +2,7 @@
 
 package export
 
-// openFlags are none: Go has no portable way to refuse a link.
+// openFlags is 0: Go has no portable flag against links.
 const openFlags = 0
 
 func isLink(error) bool { return false }

@@ -12,19 +12,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// chunk holds lines that follow each other as lines of JSON, deflated once it is full. Its bytes never change, so
-// that a copy can be read while lines are added.
+// chunk holds consecutive lines as JSON, compressed once full. Its bytes are append-only, so a copy can be read while
+// lines are added.
 type chunk struct {
-	first uint64 // Seq of its first line
+	first uint64
 	lines int
-	began time.Time // the earliest Time of its lines
-	ended time.Time // the latest
+	began time.Time
+	ended time.Time
 	data  []byte
 	full  bool
 }
 
-// add appends the next line. Its Seq follows from its place, and Node is the same for all. The error is that of a
-// Time which JSON cannot express.
+// add appends a line, without Seq and Node, which the chunk implies. It fails if JSON cannot express Time.
 func (c *chunk) add(l control.Line) error {
 	l.Seq, l.Node, l.Time = 0, "", l.Time.UTC()
 	data, err := json.Marshal(l)
@@ -41,11 +40,11 @@ func (c *chunk) add(l control.Line) error {
 	return nil
 }
 
-// each calls take for the lines after a Seq until take returns false, and reports whether it never did.
+// each calls take for the lines after a Seq until it returns false, and reports whether it never did.
 func (c *chunk) each(node string, after uint64, take func(control.Line) bool) bool {
 	data := c.data
 	if c.full {
-		data, _ = unpack(data) // packed by seal
+		data, _ = unpack(data) // compressed by seal, so valid
 	}
 	seq := c.first - 1
 	for one := range bytes.Lines(data) {
@@ -53,7 +52,7 @@ func (c *chunk) each(node string, after uint64, take func(control.Line) bool) bo
 			continue
 		}
 		var l control.Line
-		_ = json.Unmarshal(one, &l) // written by add
+		_ = json.Unmarshal(one, &l) // encoded by add, so valid
 		l.Seq, l.Node = seq, node
 		if !take(l) {
 			return false
@@ -62,19 +61,19 @@ func (c *chunk) each(node string, after uint64, take func(control.Line) bool) bo
 	return true
 }
 
-// packer deflates. A flate.Writer takes 1.2 MB, which the pool gives back where memory is needed.
+// packer compresses. A flate.Writer has 1.2 MB, which the pool frees under memory pressure.
 type packer struct{ writers sync.Pool }
 
 func (p *packer) pack(data []byte) []byte {
 	var out bytes.Buffer
 	w, _ := p.writers.Get().(*flate.Writer)
 	if w == nil {
-		w, _ = flate.NewWriter(nil, flate.BestSpeed) // the level is a valid one
+		w, _ = flate.NewWriter(nil, flate.BestSpeed)
 	}
 	defer p.writers.Put(w)
 	w.Reset(&out)
 	_, err := w.Write(data)
-	if errors.Join(err, w.Close()) != nil { // not into memory
+	if errors.Join(err, w.Close()) != nil { // memory writes do not fail
 		return nil
 	}
 	return bytes.Clone(out.Bytes())

@@ -1,6 +1,5 @@
-// Package history remembers what a node's pods went through: a line for each of the last operations, whatever
-// was sampled or exported, and the last slow and failed ones whole. It holds all of it in memory, bounded by
-// number and by bytes.
+// Package history is the node history: a line for each of the last operations, sampled or not, and the spans of the
+// last slow and failed ones. It is in memory, bounded by number and bytes.
 package history
 
 import (
@@ -14,19 +13,19 @@ import (
 )
 
 const (
-	// Lines is how many operations are remembered at least, if they are not too long: ten hours of a node
-	// that starts and stops a pod every seven seconds. Up to chunkLines more are.
+	// Lines is the minimum number of lines, unless LineBytes is reached: ten hours of a node with one operation
+	// every 3.5 s. Up to chunkLines more are held.
 	Lines = 10_000
-	// LineBytes bounds the bytes that they take. Lines are held compressed, to a fifth.
+	// LineBytes bounds the compressed lines, which are a fifth of their JSON.
 	LineBytes = 4<<20 - 2*chunkBytes
 
-	// chunkLines is how many lines are forgotten at once, and chunkBytes how many bytes of them are collected
-	// before they are compressed. The slice of these may have twice the room.
+	// chunkLines is the number of lines removed at once; chunkBytes of them are collected before compression. The
+	// slice may have twice that capacity.
 	chunkLines = 256
 	chunkBytes = 128 << 10
 )
 
-// History is what one node remembers. Make it with New; it may be used by several goroutines.
+// History is the history of one node. It is safe for concurrent use.
 type History struct {
 	node   string
 	packer packer
@@ -34,16 +33,15 @@ type History struct {
 	mu        sync.Mutex
 	chunks    []*chunk // the last one is open
 	lines     int
-	size      int       // bytes of the chunks that are full
-	next      uint64    // Seq of the next line
-	since     time.Time // everything that ended later is remembered
+	size      int // bytes of the full chunks
+	next      uint64
+	since     time.Time // all operations that ended later are held
 	forgotten map[string]uint64
-	changed   chan struct{} // closed when a line is added; nil while nobody waits
+	changed   chan struct{} // closed when a line is added; nil without waiters
 	whole     wholes
 }
 
-// New returns an empty memory of a node. Its lines are numbered from began on, in ms since 1970, so that the
-// numbers rise from one run of cniscope to the next.
+// New returns an empty history. Seq starts at began in ms since 1970, so that it rises over restarts.
 func New(node string, began time.Time) *History {
 	h := &History{
 		node: node, next: uint64(max(1, began.UnixMilli())), since: began.UTC(),
@@ -53,7 +51,7 @@ func New(node string, began time.Time) *History {
 	return h
 }
 
-// Add remembers a line, and gives it its number.
+// Add numbers and stores a line.
 func (h *History) Add(l control.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +84,7 @@ func (h *History) Add(l control.Line) {
 	h.wake()
 }
 
-// forget drops the earliest chunk.
+// forget removes the oldest chunk.
 func (h *History) forget(why string) {
 	first := h.chunks[0]
 	h.chunks[0] = nil
@@ -97,7 +95,7 @@ func (h *History) forget(why string) {
 	if first.ended.After(h.since) {
 		h.since = first.ended.UTC()
 	}
-	for _, c := range h.chunks { // the clock was set back after the first one: that lies in the future of the others
+	for _, c := range h.chunks { // the clock was set back after the first chunk, so its times are in the future of the others
 		if c.lines > 0 && c.began.Before(h.since) {
 			h.since = c.began.UTC()
 		}
@@ -111,13 +109,12 @@ func (h *History) wake() {
 	}
 }
 
-// view is what was remembered at one moment.
 type view struct {
 	node   string
 	chunks []chunk
 	next   uint64
 	since  time.Time
-	// changed is closed when there is more.
+	// changed is closed when a line is added.
 	changed <-chan struct{}
 }
 
@@ -134,13 +131,12 @@ func (h *History) look() view {
 	return v
 }
 
-// Operations returns what is remembered of the operations that q asks for. It waits for one up to q.Wait, if
-// there is none yet, or until ctx ends.
+// Operations returns the lines that match q. If there are none it waits up to q.Wait, or until ctx ends.
 func (h *History) Operations(ctx context.Context, q control.Query) control.Found {
 	late := time.NewTimer(min(q.Wait, control.MaxWait))
 	defer late.Stop()
 	v := h.look()
-	if q.After >= v.next { // of a run whose clock was ahead
+	if q.After >= v.next { // from an earlier process whose clock was ahead
 		q.After = 0
 	}
 	from := q
@@ -148,7 +144,7 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 		if from.After = max(from.After, v.first()-1); v.any(from) {
 			break
 		}
-		from.After = v.next - 1 // what was looked at is not looked at again
+		from.After = v.next - 1 // skip the lines already checked
 		select {
 		case <-v.changed:
 		case <-late.C:
@@ -161,10 +157,9 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 	return v.found(q)
 }
 
-// first is the earliest Seq that is remembered, or will be.
 func (v view) first() uint64 { return v.chunks[0].first }
 
-// lines yields what q asks for, apart from its limit. of counts what Problems left out, too.
+// lines yields the lines that match q, without its limit. of also counts those that Problems excludes.
 func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
 		for i := range v.chunks {
@@ -197,8 +192,7 @@ func (v view) any(q control.Query) bool {
 	return false
 }
 
-// found is the answer. Its lines are unpacked when they are gone through, and not before: who asks for all of
-// them gets some 6 MB.
+// found returns the answer. Its lines are decompressed only when iterated, since all lines are about 6 MB.
 func (v view) found(q control.Query) control.Found {
 	f := control.Found{Next: v.next - 1, Since: v.since}
 	if missing := int64(v.first()) - int64(q.After) - 1; q.After > 0 && missing > 0 {
@@ -233,7 +227,7 @@ func (v view) found(q control.Query) control.Found {
 	return f
 }
 
-// Readings are the memory's metrics.
+// Readings returns the history's metrics.
 func (h *History) Readings() []meter.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()

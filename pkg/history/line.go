@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Take remembers what the pipeline brought to an end, or found hanging. now is the pipeline's time.
+// Take stores a finished or hung operation. now is the pipeline's time.
 func (h *History) Take(r pipeline.Result, now int64) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
@@ -35,7 +35,6 @@ func (h *History) Take(r pipeline.Result, now int64) {
 	}
 }
 
-// line is what is remembered of an operation that is over.
 func line(r *pipeline.Judged) control.Line {
 	op := r.Operation
 	call := tells(r)
@@ -56,7 +55,7 @@ func line(r *pipeline.Judged) control.Line {
 	}
 	if v := c.Verdict; v != nil {
 		l.Cause, l.Verdict, l.Own, l.Remedy, l.Certain, l.Foreign = string(v.Cause), v.Says, v.Own, v.Remedy, v.Certain, v.Own != ""
-	} else if len(c.Parts) > 0 { // a part of it was slow, and it was not
+	} else if len(c.Parts) > 0 {
 		most := c.Parts[0]
 		l.Verdict = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most)
 		what := most.What()
@@ -64,13 +63,12 @@ func line(r *pipeline.Judged) control.Line {
 			what = "what an agent did, perhaps for another pod"
 		}
 		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), what)
-		l.Foreign = true // a holder of a lock may be named
+		l.Foreign = true // it may name the holder of a lock
 	}
 	return l
 }
 
-// tells is the call of an operation that tells most about it: the one that failed, else one in which something
-// was slow, else the longest.
+// tells returns the most relevant call of an operation: the failed one, else one with a slow part, else the longest.
 func tells(r *pipeline.Judged) *model.Call {
 	return slices.MaxFunc(r.Operation.Calls, func(a, b *model.Call) int {
 		x, y := r.Judgement.Calls[a], r.Judgement.Calls[b]
@@ -79,7 +77,6 @@ func tells(r *pipeline.Judged) *model.Call {
 	})
 }
 
-// slow reports whether a part of a call was slow.
 func slow(c *judge.Call) bool { return c.SlowCommands+c.SlowAgents+c.SlowLocks > 0 }
 
 func compare(a, b bool) int {
@@ -92,7 +89,7 @@ func compare(a, b bool) int {
 	return -1
 }
 
-// idOf is the trace of a call; the zero value if it has none.
+// idOf returns the trace id of a call; zero if it has none.
 func idOf(r *pipeline.Judged, call *model.Call) oteltrace.TraceID {
 	if id := r.Whole.IDs[call]; id.IsValid() {
 		return id
@@ -100,7 +97,6 @@ func idOf(r *pipeline.Judged, call *model.Call) oteltrace.TraceID {
 	return r.IDs[call]
 }
 
-// traceIDs are those of an operation's calls, each once.
 func traceIDs(r *pipeline.Judged) (all []string) {
 	for _, call := range r.Operation.Calls {
 		if id := traceID(r.Whole.IDs[call]); id != "" && !slices.Contains(all, id) {
@@ -117,7 +113,6 @@ func traceID(id oteltrace.TraceID) string {
 	return hex.EncodeToString(id[:])
 }
 
-// hung is what is remembered of a call that is under way for too long.
 func hung(f *pipeline.Hung, now int64) control.Line {
 	says := fmt.Sprintf("under way for %s, runs %s (pid %d) for %s",
 		text.Round(time.Duration(now-f.Start)), f.Name, f.PID, text.Round(time.Duration(now-f.Since)))
@@ -133,13 +128,12 @@ func hung(f *pipeline.Hung, now int64) control.Line {
 	}
 }
 
-// What a line may hold of each text, in bytes. Names are a DNS subdomain at the longest (RFC 1123).
+// Bounds of texts in a line, in bytes. A name is at most a DNS subdomain (RFC 1123).
 const (
 	nameBytes = 253
 	saidBytes = 512
 )
 
-// bounded cuts what is longer than a line may hold.
 func bounded(l control.Line) control.Line {
 	for _, name := range []*string{&l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause, &l.TraceID} {
 		*name = text.Clean(*name, nameBytes)

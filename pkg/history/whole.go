@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// WholeOperations is how many slow and failed operations are held whole at the most.
+	// WholeOperations bounds the number of operations held with spans.
 	WholeOperations = 512
-	// WholeBytes bounds what they take: some 300 of 80 KB, which are an eighth of that when compressed.
+	// WholeBytes bounds their compressed spans: about 300 operations of 80 KB, compressed to an eighth.
 	WholeBytes = 4 << 20
-	// largestWhole is the largest operation that is held whole, in bytes of its spans: to compress one takes 40 ms.
+	// largestWhole bounds an operation held with spans, in bytes before compression, which lasts 40 ms for this
+	// size.
 	largestWhole = 4 << 20
 )
 
-// wholes are the last slow and failed operations, by the traces that they are in. It is guarded by History.mu.
+// wholes holds the last slow and failed operations by trace id. History.mu guards it.
 type wholes struct {
-	held      []whole // the earliest first
+	held      []whole
 	size      int
 	forgotten map[string]uint64
 }
 
-// whole is one operation.
 type whole struct {
-	traces []string // in hex: an operation of several calls may be in several
-	data   []byte   // tracepb.TracesData, deflated
+	traces []string // in hex; several calls may have several
+	data   []byte   // compressed tracepb.TracesData
 }
 
 func newWholes() wholes { return wholes{forgotten: map[string]uint64{}} }
@@ -48,10 +48,10 @@ func (w *wholes) add(op whole) {
 	}
 }
 
-// size is what an operation takes, with its place in the list and its traces.
+// size estimates the memory of an operation, including its entry and trace ids.
 func (op whole) size() int { return cap(op.data) + 64 + 48*len(op.traces) }
 
-// Keep remembers the spans of an operation whole. traces are those that its lines name, in hex.
+// Keep stores the spans of an operation under the trace ids of its lines, in hex.
 func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	if len(traces) == 0 {
 		return
@@ -69,8 +69,8 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	h.whole.add(op)
 }
 
-// Whole returns the spans of an operation, an encoded TracesData with a ResourceSpans for each time that it was
-// remembered. The error wraps control.ErrNotRemembered.
+// Whole returns the spans of an operation, an encoded TracesData with one ResourceSpans per Keep. The error wraps
+// control.ErrNotRemembered.
 func (h *History) Whole(trace string) (all []byte, err error) {
 	var found []whole
 	h.mu.Lock()
@@ -93,7 +93,7 @@ func (h *History) Whole(trace string) (all []byte, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("read remembered spans: %w", err)
 		}
-		all = append(all, data...) // encoded messages, one after another, are one message
+		all = append(all, data...) // concatenated messages are one message
 	}
 	return all, nil
 }

@@ -1,5 +1,5 @@
-// Package logging keeps the log usable: a Limit lets nobody flood it, and a Writer keeps
-// who logs from waiting for whoever reads it.
+// Package logging bounds the log: Limit limits the rate of each message, and Writer never blocks on a slow reader of
+// the log.
 package logging
 
 import (
@@ -9,71 +9,65 @@ import (
 	"time"
 )
 
-// Of one text so many lines are written at once, and then one in each interval. A node that
-// starts has some ten of one text, a storm of 30 pods that all fail has 30; what somebody
-// outside can cause without end comes to 86,400 lines a day of some 500 bytes.
+// Each message may be written burst times at once, then once per interval. A starting node logs about ten lines of
+// one message, 30 failing pods log 30. An endless cause is limited to 86,400 lines per day, about 500 bytes each.
 const (
 	burst    = 20
 	interval = time.Second
-	// texts is how many are told apart. Ours are constants, some hundred; the others, a
-	// library's, have one place in common when there are more.
+	// texts is the number of messages with their own limit; cniscope has about a hundred. Further ones, from
+	// libraries, share one limit.
 	texts = 256
-	// silence is how long a count of what was left out may wait for the next line to come.
+	// silence is the delay after which a count of suppressed lines is logged by itself.
 	silence = 10 * time.Second
 )
 
-// Limit is a slog.Handler that bounds how often each text is written, whatever its
-// attributes and level. The next line of that text says in left_out how many there would
-// have been; if there is none for a while, a line of its own does.
-//
-// It is told apart by text, since that is what a reader filters by, and constant. Libraries
-// that sample do so too (samber/slog-sampling), but keep to themselves what they left out.
+// Limit is a slog.Handler that limits each message's rate, whatever its attributes and level. The next line of a
+// message reports suppressed lines in left_out; without a next line, a separate line does. samber/slog-sampling does
+// not report them.
 type Limit struct {
 	next  slog.Handler
 	state *state
 }
 
-// state is what all handlers made of one by With have in common.
 type state struct {
 	root slog.Handler // without With's attributes
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
-	leftOut uint64 // in all
-	others  bucket // of all texts that found no place
+	leftOut uint64 // total
+	others  bucket // shared by all further messages
 }
 
-// bucket is what one text may have. It needs no clock of its own: full is when it will be
-// as it was in the beginning.
+// bucket is the limit of one message. full is the time at which the whole burst is available again.
 type bucket struct {
 	text    string
-	level   slog.Level // of the last line that was left out
+	level   slog.Level
 	full    time.Time
 	leftOut uint64
-	due     *time.Timer // to say so; nil if there is nothing to be said
+	due     *time.Timer // reports left_out; nil if that is 0
 }
 
-// NewLimit returns a handler in front of next.
+// NewLimit returns a Limit in front of next.
 func NewLimit(next slog.Handler) *Limit {
 	return &Limit{next, &state{root: next, buckets: map[string]*bucket{}, others: bucket{text: "others"}}}
 }
 
-// Enabled is the next handler's.
+// Enabled returns the next handler's answer.
 func (l *Limit) Enabled(ctx context.Context, level slog.Level) bool {
 	return l.next.Enabled(ctx, level)
 }
 
-// WithAttrs returns a handler that has the bounds in common with this one.
+// WithAttrs returns a handler that shares the limits.
 func (l *Limit) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &Limit{l.next.WithAttrs(attrs), l.state}
 }
 
-// WithGroup is as WithAttrs.
+// WithGroup returns a handler that shares the limits.
 func (l *Limit) WithGroup(name string) slog.Handler {
 	return &Limit{l.next.WithGroup(name), l.state}
 }
 
-// Handle writes a line, or counts it.
+// Handle writes or counts a line.
 func (l *Limit) Handle(ctx context.Context, r slog.Record) error {
 	leftOut, ok := l.state.admit(r.Message, r.Level, time.Now())
 	if !ok {
@@ -86,14 +80,14 @@ func (l *Limit) Handle(ctx context.Context, r slog.Record) error {
 	return l.next.Handle(ctx, r)
 }
 
-// LeftOut is how many lines were left out so far.
+// LeftOut returns the number of suppressed lines.
 func (l *Limit) LeftOut() uint64 {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.leftOut
 }
 
-// Flush says at once what was left out and not said yet. Call it at the end.
+// Flush reports suppressed lines at once. Call it before exit.
 func (l *Limit) Flush() {
 	s := l.state
 	s.mu.Lock()
@@ -107,8 +101,7 @@ func (l *Limit) Flush() {
 	}
 }
 
-// admit reports whether a line of a text may be written now, and how many were not since
-// the last one that was.
+// admit reports whether a line may be written, and the number of lines suppressed before it.
 func (s *state) admit(text string, level slog.Level, now time.Time) (leftOut uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +122,7 @@ func (s *state) admit(text string, level slog.Level, now time.Time) (leftOut uin
 	return b.settle(), true
 }
 
-// bucket returns that of a text. Where all places are taken it forgets those that are as
-// new, and failing that the text shares one.
+// bucket returns a message's bucket. If there are too many it removes full ones, else the message shares one.
 func (s *state) bucket(text string, now time.Time) *bucket {
 	if b := s.buckets[text]; b != nil {
 		return b
@@ -150,7 +142,6 @@ func (s *state) bucket(text string, now time.Time) *bucket {
 	return b
 }
 
-// settle takes the count of what was left out.
 func (b *bucket) settle() (leftOut uint64) {
 	if b.due != nil {
 		b.due.Stop()
@@ -160,7 +151,7 @@ func (b *bucket) settle() (leftOut uint64) {
 	return leftOut
 }
 
-// say writes a line about the lines that were left out, if any were.
+// say logs the number of suppressed lines, if any.
 func (s *state) say(b *bucket) {
 	s.mu.Lock()
 	level, n := b.level, b.settle()
@@ -170,5 +161,5 @@ func (s *state) say(b *bucket) {
 	}
 	r := slog.NewRecord(time.Now(), level, "log lines were left out", 0)
 	r.AddAttrs(slog.String("text", b.text), slog.Uint64("left_out", n))
-	_ = s.root.Handle(context.Background(), r) // who logs is not told either
+	_ = s.root.Handle(context.Background(), r) // a failed write cannot be logged
 }

@@ -7,31 +7,31 @@ import (
 	"sync/atomic"
 )
 
-// lines is how many may wait for a reader that is slow: a pipe whose other end has
-// stopped, a journal on a disk that hangs. Of some 500 bytes each.
+// lines bounds the buffer in lines of about 500 bytes, for a slow reader such as a stopped pipe or a journal on a
+// hanging disk.
 const lines = 1024
 
-// Writer hands lines on to another writer and never waits for it. What finds no place is
-// dropped and counted, and said when there is place again.
+// Writer passes lines to another writer without waiting for it. It drops and counts lines that do not fit, and
+// reports them once they do.
 type Writer struct {
 	to      io.Writer
 	waiting chan []byte
-	dropped atomic.Uint64 // in all
-	said    uint64        // of them
+	dropped atomic.Uint64 // total
+	said    uint64        // of dropped
 	say     func(dropped uint64)
 	end     chan struct{}
 	ended   chan struct{}
 }
 
-// NewWriter begins to write to w. It calls say between two lines, with how many were
-// dropped: whoever says it writes to w directly.
+// NewWriter starts writing to w. Between two lines it calls say with the number of dropped lines; say writes to w
+// directly.
 func NewWriter(w io.Writer, say func(dropped uint64)) *Writer {
 	n := &Writer{to: w, waiting: make(chan []byte, lines), say: say, end: make(chan struct{}), ended: make(chan struct{})}
 	go n.run()
 	return n
 }
 
-// Write takes a copy of a line. It never fails.
+// Write queues a copy of a line. It never fails.
 func (w *Writer) Write(line []byte) (int, error) {
 	select {
 	case w.waiting <- slices.Clone(line):
@@ -41,11 +41,11 @@ func (w *Writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Dropped is how many lines were dropped so far.
+// Dropped returns the number of dropped lines.
 func (w *Writer) Dropped() uint64 { return w.dropped.Load() }
 
-// Close writes what waits until ctx is done, and reports whether that was all. It is
-// called once; what is written afterwards is dropped.
+// Close writes queued lines until ctx is done and reports whether all were written. Call it once; later lines are
+// dropped.
 func (w *Writer) Close(ctx context.Context) bool {
 	close(w.end)
 	select {
@@ -72,7 +72,7 @@ func (w *Writer) run() {
 }
 
 func (w *Writer) write(line []byte) {
-	if _, err := w.to.Write(line); err != nil { // its reader is gone: said when there is another one
+	if _, err := w.to.Write(line); err != nil { // the reader is gone: report the loss to the next one
 		w.dropped.Add(1)
 		return
 	}

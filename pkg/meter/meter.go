@@ -1,34 +1,30 @@
-// Package meter holds readings: what a part of cniscope counts about itself, so that each
-// part names and explains its own metrics and none needs a metrics library.
+// Package meter defines metric readings, so that each package names and explains its own metrics without a metrics
+// library.
 package meter
 
-// Kind says how a value changes.
+// Kind is the type of a metric.
 type Kind int
 
-// The kinds.
+// Kinds of metrics.
 const (
-	// Counter only grows while the process lives.
 	Counter Kind = iota
-	// Gauge goes up and down.
 	Gauge
 )
 
-// Reading is the value of one time series at one moment.
+// Reading is the value of one time series.
 type Reading struct {
-	// Name follows Prometheus' conventions, without the prefix "cniscope_": base units,
-	// "_total" at the end of a counter's.
+	// Name follows Prometheus' conventions, without the prefix "cniscope_".
 	Name string
-	// Help explains the metric in one sentence, the same for all of its series.
+	// Help is one sentence, equal for all series of the metric.
 	Help  string
 	Kind  Kind
 	Value float64
-	// Labels are names and values in turns. The names are the same for all series of a
-	// metric. No label holds a pod, a container or an address: the number of series must
-	// not grow with the pods of a node.
+	// Labels alternates names and values. All series of a metric have the same names. No label holds a pod,
+	// container or address, so that the number of series does not grow with pods.
 	Labels []string
 }
 
-// Number is what can be counted.
+// Number is a type that can be counted.
 type Number interface {
 	~int | ~int64 | ~uint64 | ~float64
 }
@@ -43,9 +39,8 @@ func Level[N Number](name, help string, n N, labels ...string) Reading {
 	return Reading{name, help, Gauge, float64(n), labels}
 }
 
-// ByReason returns a counter for each reason, labelled "reason" after the labels given. Reasons in
-// ever are read as 0 where nothing was counted for them: of a counter that appears with its
-// first increment, that increment is never seen (Prometheus, increase()).
+// ByReason returns one counter per reason, with the label "reason" after labels. Reasons in ever start at 0, because
+// Prometheus' increase() misses the first increment of a new series.
 func ByReason[R ~string](name, help string, counts map[R]uint64, ever []R, labels ...string) (all []Reading) {
 	add := func(reason R, n uint64) {
 		all = append(all, Count(name, help, n, append(labels[:len(labels):len(labels)], "reason", string(reason))...))

@@ -8,19 +8,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// other is what one name too many is called.
 const other = "other"
 
 func (m *Metrics) plugin(name string) string { return m.pluginNames.Limit(name, other) }
 
-// saying is one of our own fixed phrases as a label: sources, reasons, features. It is
-// limited all the same, since a recording may say anything.
+// saying returns a fixed phrase (source, reason, feature) as a label. It is limited, because a recording can contain
+// any phrase.
 func (m *Metrics) saying(phrase string) string { return m.sayings.Limit(word(phrase), other) }
 
-// word writes a phrase as people write label values: ring_full.
 func word(phrase string) string { return strings.ReplaceAll(phrase, " ", "_") }
 
-// commandOf is a CNI command; the specification has these.
+// commandOf returns a command of the CNI specification, or other.
 func commandOf(command string) string {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION":
@@ -29,15 +27,13 @@ func commandOf(command string) string {
 	return other
 }
 
-// What became of a call or a plugin.
 const (
 	resultSuccess = "success"
-	resultFailed  = "failed" // it exited with a code, or a plugin of its chain never ran
-	resultKilled  = "killed" // by a signal: the runtime's when its time is up
-	// resultUnfinished: it was still in progress after 10 minutes; the time is what had
-	// passed by then.
+	resultFailed  = "failed" // exited with a code, or a plugin of the chain did not start
+	resultKilled  = "killed" // by a signal, usually from the runtime's timeout
+	// resultUnfinished: still in progress after 10 minutes; the duration is the time so far.
 	resultUnfinished = "unfinished"
-	resultUnknown    = "unknown" // resultUnknown: its end was not seen.
+	resultUnknown    = "unknown"
 )
 
 func imageResult(im *model.Image) string {
@@ -69,7 +65,6 @@ func callResult(call *model.Call, verdict *judge.Call) string {
 	return resultSuccess
 }
 
-// Why a call is worth looking at.
 const (
 	outcomeFailed      = "failed"
 	outcomeSlow        = "slow"
@@ -79,7 +74,7 @@ const (
 	outcomeOrdinary    = "ordinary"
 )
 
-// outcome is the first that applies, in the order in which the log has them.
+// outcome returns the first that applies, in the order of the log.
 func outcome(verdict *judge.Call) string {
 	switch {
 	case verdict.Failure != "":
@@ -106,7 +101,7 @@ func decision(j *judge.Judgement) string {
 	return "kept"
 }
 
-// reason is the first of them, so that the counts sum to the operations.
+// reason returns the first reason, so that the counts sum up to the operations.
 func reason(j *judge.Judgement) string {
 	if len(j.Reasons) == 0 {
 		return "none"

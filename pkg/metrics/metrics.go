@@ -1,8 +1,8 @@
-// Package metrics counts every operation that is over, before it is sampled, and serves
-// the counts to Prometheus, with the health of cniscope beside them.
+// Package metrics counts all finished operations, before sampling, and serves the counts and cniscope's health to
+// Prometheus.
 //
-// No label ever holds a pod, a container, an interface or an argument: the number of series depends on
-// which plugins and commands a node has, never on how many pods it runs. docs/metrics.md names them all.
+// No label holds a pod, container, interface or argument, so the number of series depends on a node's plugins and
+// commands, not on its pods. docs/metrics.md lists the metrics.
 package metrics
 
 import (
@@ -26,31 +26,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// callBuckets are the upper bounds for calls and plugins, in seconds. Pods are to start
-// within 5 s (Kubernetes, slos/pod_startup_latency), and a runtime gives up on a sandbox
-// after 4 minutes (kubelet, runtimeRequestTimeout of 2 minutes, twice for RunPodSandbox).
+// callBuckets are upper bounds in seconds for calls and plugins. Pods should start within 5 s (Kubernetes,
+// slos/pod_startup_latency), and a sandbox times out after 4 minutes (kubelet: twice runtimeRequestTimeout of 2
+// minutes).
 var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 240}
 
-// commandBuckets are those for external commands: iptables takes 1 to 3 ms where nothing is in its way.
+// commandBuckets are those of external commands: an unobstructed iptables lasts 1 to 3 ms.
 var commandBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// gapBuckets are those for ticks: every 50 ms, and 5 ms from one look to the next.
+// gapBuckets are those between ticks, which come every 50 ms and are polled every 5 ms.
 var gapBuckets = []float64{.06, .08, .1, .15, .25, .5, 1, 2.5, 5, 15}
 
-// Options of Metrics.
+// Options configure Metrics.
 type Options struct {
-	// Version is cniscope's own.
 	Version string
-	// Sources name the features that are wanted here, which count as working until the
-	// contrary is said, and the losses that they may report.
+	// Sources name the enabled features, which count as available until reported otherwise, and their possible
+	// losses.
 	Sources []source.Source
-	// Look returns what is counted elsewhere. It is called at every scrape, from any goroutine. May be nil.
+	// Look returns other packages' readings at each scrape, concurrently. It may be nil.
 	Look func() Snapshot
-	Log  *slog.Logger // Log is told when a scrape fails.
+	Log  *slog.Logger // Log gets failed scrapes.
 }
 
-// Metrics is a registry of its own. Result and Event must come from one goroutine at a
-// time; scrapes may come meanwhile.
+// Metrics has its own registry. Result and Event must be called by one goroutine at a time; scrapes may be
+// concurrent.
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
@@ -131,8 +130,8 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// begin makes the series that alerts ask for: of a counter that appears with its first
-// increment, that increment is never seen (Prometheus, increase()).
+// begin creates the series that alerts use, because Prometheus' increase() misses the first increment of a new
+// series.
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
 		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock, outcomeOrdinary} {
@@ -156,7 +155,7 @@ func (m *Metrics) begin(sources []source.Source) {
 	}
 }
 
-// Result counts an operation that is over, kept or not, or a call that hangs.
+// Result counts a finished operation, sampled or not, or a hung call.
 func (m *Metrics) Result(r pipeline.Result) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
@@ -201,7 +200,7 @@ func (m *Metrics) image(im *model.Image, j *judge.Judgement, seen prometheus.Lab
 		return
 	}
 	if im.Outlived && !im.Ended {
-		return // a daemon: it was followed no further than its plugin
+		return // a daemon, which is not followed beyond its plugin
 	}
 	name := m.commandNames.Limit(im.Name, other)
 	observe(m.commands.WithLabelValues(name), took, seen)
@@ -210,7 +209,7 @@ func (m *Metrics) image(im *model.Image, j *judge.Judgement, seen prometheus.Lab
 	}
 }
 
-// Event counts what the sources say of themselves.
+// Event counts what sources report about themselves.
 func (m *Metrics) Event(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Lost:
@@ -229,10 +228,10 @@ func (m *Metrics) Event(e event.Event) {
 	}
 }
 
-// Gap counts the time from one tick to the next.
+// Gap observes the time between two ticks.
 func (m *Metrics) Gap(gap time.Duration) { m.gaps.Observe(gap.Seconds()) }
 
-// Handler serves the metrics, as OpenMetrics with exemplars to whoever asks for it.
+// Handler serves the metrics, as OpenMetrics with exemplars on request.
 func (m *Metrics) Handler() http.Handler {
 	scrape := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
@@ -240,16 +239,16 @@ func (m *Metrics) Handler() http.Handler {
 		ErrorLog:            slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
 		ErrorHandling:       promhttp.ContinueOnError,
 	})
-	// The time-out keeps the answer in memory: who is slow to take it holds up no other scrape.
+	// TimeoutHandler buffers the answer, so a slow client does not block other scrapes.
 	return http.TimeoutHandler(scrape, scrapeTimeout, "the scrape took longer than "+scrapeTimeout.String()+"\n")
 }
 
 const (
 	scrapesMax    = 4
-	scrapeTimeout = 10 * time.Second // Prometheus' own default
+	scrapeTimeout = 10 * time.Second // Prometheus' default
 )
 
-// exemplar leads from a bucket to a trace that a backend has.
+// exemplar links a bucket to an exported trace.
 func exemplar(r *pipeline.Judged, call *model.Call) prometheus.Labels {
 	id, sent := r.IDs[call]
 	if !r.Judgement.Keep || !sent || id == (oteltrace.TraceID{}) {
@@ -276,9 +275,8 @@ func add(to prometheus.Counter, n float64, seen prometheus.Labels) {
 
 const (
 	namespace = "cniscope"
-	// noCause is the cause of a call that was neither slow nor failed nor hung.
-	noCause = "none"
-	// cniCommand is the label that has CNI_COMMAND; "command" is an external one.
+	noCause   = "none"
+	// cniCommand is the label for CNI_COMMAND; "command" is an external command.
 	cniCommand = "cni_command"
 )
 
@@ -295,11 +293,11 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 }
 
 type readiness struct {
-	ready *prometheus.GaugeVec // absent while nobody knows
+	ready *prometheus.GaugeVec // absent while unknown
 	lost  *prometheus.CounterVec
 	waits *prometheus.CounterVec
 	lacks event.Lack
-	since int64 // of what is not counted yet, in monotonic ns; 0 while it is ready
+	since int64 // start of the time not counted yet, in monotonic ns; 0 while ready
 }
 
 func newReadiness() readiness {
@@ -312,7 +310,7 @@ func newReadiness() readiness {
 
 func (r *readiness) said(now int64, b *event.Readiness) {
 	if b.Lacks != "" && r.lacks == "" {
-		r.lacks = b.Lacks // what is missing is found a moment later
+		r.lacks = b.Lacks // the missing part is found shortly after
 	}
 	r.tick(now)
 	r.since, r.lacks = now, b.Lacks

@@ -11,37 +11,36 @@ import (
 )
 
 const (
-	// placesMax bounds the open connections of one address: each has buffers of some 20 KiB.
+	// placesMax bounds the connections of one address; each has buffers of about 20 KiB.
 	placesMax = 1024
-	// tenure is how long a connection keeps its place when others want it. A request that is on its way
-	// arrives earlier, also on a busy node. With placesMax it admits 10,000 connections a second, so a
-	// kubelet's probe behind a full backlog of the kernel (net.core.somaxconn, 4096) waits 0.4 s.
+	// tenure is the minimum time of a connection when others wait; a request on its way arrives earlier, also on
+	// a busy node. With placesMax it admits 10,000 connections per second, so a kubelet's probe behind a full
+	// backlog (net.core.somaxconn, 4096) waits 0.4 s.
 	tenure = 100 * time.Millisecond
 )
 
-// state says which side of a connection waits.
+// state names the side of a connection that waits.
 type state int
 
 const (
-	asking  state = iota // we wait for a request, unless the kernel has bytes that we did not read yet
-	working              // the client waits for our answer
-	leaving              // the client takes the answer, or its connection ends
+	asking  state = iota // the server waits for a request, unless the kernel holds unread bytes
+	working              // the client waits for the answer
+	leaving              // the client reads the answer or disconnects
 )
 
-// places is a listener that no client can fill up. When all places are taken, a newcomer gets the place of the
-// oldest connection that does not wait for us, and that is closed. Accept is for one goroutine.
-//
-// netutil.LimitListener does not do here: who fills it up keeps a kubelet's probe out.
+// places is a listener that clients cannot exhaust. If all places are taken, it closes the oldest connection that
+// does not wait for the server. Accept is for one goroutine. netutil.LimitListener would lock out the kubelet's
+// probes.
 type places struct {
 	*net.TCPListener
-	pace time.Duration // between two connections, at least
-	last time.Time     // when the latest one was accepted
+	pace time.Duration
+	last time.Time
 
 	mu   sync.Mutex
-	open []*place // by since
+	open []*place // sorted by since
 }
 
-// place is a connection that has one. of.mu guards its fields.
+// place is one connection. of.mu guards its fields.
 type place struct {
 	*net.TCPConn
 	of    *places
@@ -57,7 +56,7 @@ func (p *places) Accept() (net.Conn, error) {
 	}
 	p.last = time.Now()
 	for !p.room(time.Now()) {
-		time.Sleep(time.Millisecond) // whoever gets a turn by that may answer somebody
+		time.Sleep(time.Millisecond) // lets a handler finish
 	}
 	c := &place{TCPConn: tcp, of: p, since: time.Now()}
 	p.mu.Lock()
@@ -66,7 +65,7 @@ func (p *places) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// room reports whether there is a place for one more, and closes a connection for that if need be.
+// room reports whether a connection may be accepted, and closes another one for it if necessary.
 func (p *places) room(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +75,7 @@ func (p *places) room(now time.Time) bool {
 	for i, c := range p.open {
 		switch {
 		case now.Sub(c.since) < tenure:
-			return false // so are all behind it
+			return false // later ones are younger
 		case c.state == leaving || c.state == asking && !unread(c.TCPConn):
 			p.open = slices.Delete(p.open, i, i+1)
 			_ = c.TCPConn.Close()
@@ -86,7 +85,7 @@ func (p *places) room(now time.Time) bool {
 	return false
 }
 
-// becomes changes the state. An answer gets a tenure of its own, however long we took for it.
+// becomes changes the state. An answer starts a new tenure.
 func (c *place) becomes(next state) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -97,19 +96,17 @@ func (c *place) becomes(next state) {
 	c.state = next
 }
 
-// Write begins or goes on with an answer, or with a handshake.
 func (c *place) Write(b []byte) (int, error) {
 	c.becomes(leaving)
 	return c.TCPConn.Write(b)
 }
 
-// CloseWrite is what http.Server does before it gives a rude client some time to go.
+// CloseWrite is called by http.Server before it lingers for a client.
 func (c *place) CloseWrite() error {
 	c.becomes(leaving)
 	return c.TCPConn.CloseWrite()
 }
 
-// Close closes the connection and leaves its place.
 func (c *place) Close() error {
 	c.of.mu.Lock()
 	if i := slices.Index(c.of.open, c); i >= 0 {
@@ -121,7 +118,6 @@ func (c *place) Close() error {
 
 type placeKey struct{}
 
-// withPlace is http.Server's ConnContext.
 func withPlace(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -129,12 +125,11 @@ func withPlace(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, c)
 }
 
-// keeping lets a request keep its place until h begins to answer. h bounds by itself how many requests it keeps
-// waiting, and for how long.
+// keeping protects a request's place until h starts to answer. h bounds the number and duration of its requests.
 func keeping(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Context().Value(placeKey{}).(*place).becomes(working)
-		if r.ContentLength != 0 { // no request here has a body: http.Server is not to wait for it
+		if r.ContentLength != 0 { // no request has a body; http.Server must not wait for one
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		}
 		h.ServeHTTP(w, r)

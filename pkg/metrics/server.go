@@ -14,36 +14,34 @@ import (
 	"github.com/cniscope/cniscope/pkg/webconfig"
 )
 
-// Bounds of the server. What asks here are a Prometheus and a kubelet; anybody else on
-// the network must be nothing but a small nuisance. See places for how many there may be.
+// Bounds of the server, whose expected clients are Prometheus and the kubelet. places bounds connections.
 const (
 	headerBytesMax = 8 << 10
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = scrapeTimeout + 5*time.Second
-	// handshake is the time between two connections with TLS, at least: a handshake costs up to 1 ms of a CPU
-	// (RSA), so strangers take up to half of one.
+	// handshake is the minimum time between TLS connections. A handshake costs up to 1 ms of a CPU (RSA), so
+	// strangers use at most half a CPU.
 	handshake = 2 * time.Millisecond
 )
 
-// Check says how something is in a few words, for people, and whether that is good
-// enough. It must not wait for anything.
+// Check describes a state in a few words and reports whether it is good. It must not block.
 type Check func() (report string, ok bool)
 
-// Checks are what a kubelet asks: whether to restart cniscope, and whether it does what it is there for.
+// Checks answer the kubelet's liveness and readiness probes.
 type Checks struct{ Alive, Ready Check }
 
-// Where says where is served, and to whom.
+// Where describes the addresses and their access.
 type Where struct {
-	// Listen is the address of all: "127.0.0.1:9471"; ":9471" is every address of the node.
+	// Listen is the main address: "127.0.0.1:9471", or ":9471" for all addresses of the node.
 	Listen string
-	// Health is an address of the two checks alone, in plain text and for everybody; empty for none.
+	// Health is an optional address for the two checks alone, in plain text without authentication.
 	Health string
-	// WebConfig is the file that says who may connect to Listen; empty for everybody, in plain text.
+	// WebConfig is the file with the access rules of Listen; empty allows everything in plain text.
 	WebConfig string
 }
 
-// Server serves /metrics, /healthz and /readyz, and nothing else.
+// Server serves /metrics, /healthz and /readyz.
 type Server struct{ all []*listening }
 
 type listening struct {
@@ -51,8 +49,8 @@ type listening struct {
 	listener net.Listener
 }
 
-// Serve listens and serves until Close. Ports below 1024 need a capability that cniscope gives up once it
-// observes: call Serve before that. The error says what to do about it.
+// Serve listens until Close. Call it before cniscope drops the capability for ports below 1024. The error contains a
+// remedy.
 func Serve(where Where, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
 	s := new(Server)
 	if err := s.add("metrics.listen", where.Listen, where.WebConfig, checks.with(metrics), log); err != nil {
@@ -76,7 +74,6 @@ func (c Checks) mux() *http.ServeMux {
 	return mux
 }
 
-// with answers for all there is.
 func (c Checks) with(metrics http.Handler) http.Handler {
 	mux := c.mux()
 	mux.Handle("GET /metrics", metrics)
@@ -92,7 +89,6 @@ func (s *Server) add(option, address, webConfig string, h http.Handler, log *slo
 	return nil
 }
 
-// listen returns a server that does not serve yet.
 func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*listening, error) {
 	var secure *tls.Config
 	if webConfig != "" {
@@ -115,11 +111,11 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		// Whoever connects chooses what it would say.
+		// Any client can cause these messages.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	l.http.Protocols.SetHTTP1(true)
-	// A connection has one answer. Who asks on and on without reading would get every turn that a processor has.
+	// One answer per connection: a client that sends requests without reading answers could occupy all CPUs.
 	l.http.SetKeepAlivesEnabled(false)
 	if secure != nil {
 		places.pace = handshake
@@ -134,10 +130,10 @@ func (s *listening) serve(log *slog.Logger) {
 	}
 }
 
-// Address is where it listens.
+// Address returns the main address.
 func (s *Server) Address() string { return s.all[0].Address() }
 
-// Health is where it answers for health alone; empty for nowhere.
+// Health returns the address of the checks; empty if there is none.
 func (s *Server) Health() string {
 	if len(s.all) < 2 {
 		return ""
@@ -145,16 +141,15 @@ func (s *Server) Health() string {
 	return s.all[1].Address()
 }
 
-// Address is where it listens.
 func (s *listening) Address() string { return s.listener.Addr().String() }
 
-// Close ends it; answers under way get until ctx is done.
+// Close stops the server; answers in progress may continue until ctx is done.
 func (s *Server) Close(ctx context.Context) (err error) {
 	for _, l := range s.all {
 		if late := l.http.Shutdown(ctx); late != nil {
 			err = errors.Join(err, late, l.http.Close())
 		}
-		_ = l.listener.Close() // a server that has not begun does not know of it
+		_ = l.listener.Close() // a server that has not started does not close it
 	}
 	return err
 }
@@ -166,5 +161,5 @@ func (c Check) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = io.WriteString(w, report+"\n") // whoever asked may be gone
+	_, _ = io.WriteString(w, report+"\n")
 }

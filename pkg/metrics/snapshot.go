@@ -10,25 +10,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// Snapshot is what others count, at one moment.
+// Snapshot holds the readings of other packages.
 type Snapshot struct {
-	// Now is the moment on the monotonic clock, in ns.
-	Now int64
-	// InFlight are the calls under way.
+	Now      int64
 	InFlight []model.Flight
 	Timeline timeline.Stats
-	// Baselines is of how many plugins and commands it is learnt how long they take, Slower how many of these are
-	// slower than usual now.
+	// Baselines counts the plugins and commands with a baseline, Slower those that are slower than it now.
 	Baselines, Slower int
-	// Forgotten is how many of them were forgotten for others.
+	// Forgotten counts baselines that were removed for others.
 	Forgotten uint64
-	Readings  []meter.Reading // Readings are what sources, destinations and the log count.
+	Readings  []meter.Reading // of sources, destinations and the log
 }
 
-// looker takes a snapshot at each scrape.
 type looker struct{ look func() Snapshot }
 
-// Describe says nothing: what there is to read depends on the node.
+// Describe sends nothing, because the readings depend on the node.
 func (looker) Describe(chan<- *prometheus.Desc) {}
 
 func (l looker) Collect(to chan<- prometheus.Metric) {
@@ -57,7 +53,7 @@ func metric(r meter.Reading) prometheus.Metric {
 	return m
 }
 
-// calls are those under way, with a series for every command that a runtime uses.
+// calls returns the calls in progress, with a series for each CNI command.
 func (s Snapshot) calls() (all []meter.Reading) {
 	type underWay struct {
 		n      int

@@ -6,5 +6,4 @@ import (
 	"net"
 )
 
-// unread cannot be told on this platform.
 func unread(*net.TCPConn) bool { return false }

@@ -20,24 +20,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Options say where and how a Client speaks OTLP. No environment variable changes them, except the proxy's where TLS
-// is spoken: in plain text spans go to the endpoint alone.
+// Options configure a Client. Environment variables do not change them, except the proxy's with TLS; without TLS no
+// proxy is used.
 type Options struct {
-	// Endpoint is host:port.
 	Endpoint string
-	// Path is that of OTLP over HTTP with protobuf, "/v1/traces"; empty for OTLP over gRPC.
+	// Path selects OTLP/HTTP with protobuf, for example "/v1/traces"; empty selects OTLP/gRPC.
 	Path string
 	// TLS is nil for plain text.
 	TLS *tls.Config
-	// Headers are sent with every request. They are secrets.
+	// Headers are secrets that are sent with every request.
 	Headers map[string]string
 	Gzip    bool
-	Timeout time.Duration // Timeout is for one request. 10 s.
-	// Admits, unless nil, returns an error for the other end of a connection that must not be used.
+	Timeout time.Duration // of one request; default 10 s
+	// Admits, if set, returns an error for a remote address that must not be used.
 	Admits func(net.Addr) error
 }
 
-// Client is a queue.Sender of encoded TracesData, or of encoded requests: both have the same field.
+// Client is a queue.Sender of encoded TracesData or requests; both use the same field.
 type Client struct {
 	transport
 
@@ -45,14 +44,12 @@ type Client struct {
 	peer    Peer
 }
 
-// transport makes one request of encoded messages, which, one after another, are one message.
 type transport interface {
 	export(ctx context.Context, messages [][]byte) (*coltracepb.ExportTraceServiceResponse, error)
 	close() error
 }
 
-// New returns a client that has not connected yet: that the endpoint cannot be reached is an error of Send. The error
-// here means that the endpoint is none.
+// New returns a client that connects at the first Send. It fails if the endpoint is invalid.
 func New(o Options) (*Client, error) {
 	c := &Client{timeout: cmp.Or(o.Timeout, 10*time.Second), peer: NewPeer(o.Endpoint, o.Headers)}
 	if o.Path != "" {
@@ -67,7 +64,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Send makes one request, without copying what is sent. Its errors are those of queue.Sender.
+// Send sends one request without copying. Errors as for queue.Sender.
 func (c *Client) Send(ctx context.Context, messages [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -115,23 +112,20 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(admitting{creds, o.Admits}),
 		grpc.WithUserAgent("cniscope"),
 		proxy,
-		grpc.WithDisableServiceConfig(), // DNS is asked for the endpoint's addresses and for nothing else
+		grpc.WithDisableServiceConfig(), // DNS is queried only for addresses
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
-		// gRPC waits up to 2 minutes between connections by itself; the Queue
-		// asks every 30 s and should not be answered from memory.
+		// gRPC backs off up to 2 minutes by default; the queue retries every 30 s and needs a real attempt.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// A connection whose other end is gone without a word is given up after 20 s
-		// (gRPC sets TCP_USER_TIMEOUT from Timeout), not after the 15 minutes of TCP.
-		// Time is above the 5 minutes below which servers hang up on pings.
+		// A dead connection is closed after 20 s (gRPC sets TCP_USER_TIMEOUT from Timeout) instead of TCP's
+		// 15 minutes. Servers close connections that ping more often than every 5 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
 	)
 }
 
-// admitting asks about the other end before it says anything. A dialer would do that, too, but gRPC uses no proxy
-// with one.
+// admitting checks the remote address before the handshake. With a custom dialer gRPC would not use a proxy.
 type admitting struct {
 	credentials.TransportCredentials
 	admits func(net.Addr) error

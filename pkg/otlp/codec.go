@@ -8,12 +8,11 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Encoded is gRPC's codec of requests that stay encoded: a client sends [][]byte, which must not change afterwards, and a
-// server receives into a *[]byte. gRPC's own would copy them into a buffer of 1 MiB if they have more than 32 KiB, as a
-// pod's spans do.
+// Encoded is a gRPC codec of encoded messages: a client sends [][]byte, which must not change afterwards, and a
+// server receives into *[]byte. gRPC's own codec copies messages above 32 KiB into a buffer of 1 MiB.
 type Encoded struct{}
 
-// Marshal returns the parts of a message, one after another.
+// Marshal returns the concatenated parts of a message.
 func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	parts, ok := v.([][]byte)
 	if !ok {
@@ -25,7 +24,7 @@ func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	return message, nil
 }
 
-// Unmarshal copies a message into a *[]byte, and decodes any other as gRPC does by itself.
+// Unmarshal copies a message into a *[]byte and decodes any other type as protobuf.
 func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	if message, ok := v.(*[]byte); ok {
 		*message = data.Materialize()
@@ -34,5 +33,5 @@ func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 }
 
-// Name is empty, so that the content type is what it is without a codec: application/grpc.
+// Name is empty, so that the content type stays application/grpc.
 func (Encoded) Name() string { return "" }

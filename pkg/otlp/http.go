@@ -21,10 +21,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Protobuf is the content type of OTLP over HTTP.
+// Protobuf is the content type of OTLP/HTTP.
 const Protobuf = "application/x-protobuf"
 
-// maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 64 << 10
 
 type overHTTP struct {
@@ -57,7 +56,7 @@ func newHTTP(o Options) overHTTP {
 	}
 	return overHTTP{scheme + o.Endpoint + o.Path, o.Headers, o.Gzip, &http.Client{
 		Transport: transport,
-		// The headers are for the endpoint that was named.
+		// The headers are only for the configured endpoint.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -69,10 +68,10 @@ func (h overHTTP) export(ctx context.Context, messages [][]byte) (*coltracepb.Ex
 	}
 	response, err := h.client.Do(request)
 	if asked, is := errors.AsType[*url.Error](err); is {
-		err = asked.Err // without the URL, which the log names
+		err = asked.Err // without the URL, which the log has
 	}
 	if err != nil {
-		h.client.CloseIdleConnections() // the other end of one may be gone without a word
+		h.client.CloseIdleConnections() // a kept connection may be dead
 		return nil, status.Error(unreached(err), err.Error())
 	}
 	defer response.Body.Close()
@@ -84,13 +83,12 @@ func (h overHTTP) export(ctx context.Context, messages [][]byte) (*coltracepb.Ex
 		return nil, status.Errorf(unreached(err), "read the answer: %s", err)
 	}
 	answer := &coltracepb.ExportTraceServiceResponse{}
-	if proto.Unmarshal(body, answer) != nil { // the spans were taken, whatever else was said
+	if proto.Unmarshal(body, answer) != nil { // the spans were accepted nevertheless
 		answer.Reset()
 	}
 	return answer, nil
 }
 
-// unreached is the code of gRPC for what happened to a request.
 func unreached(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded
@@ -129,8 +127,8 @@ func (h overHTTP) request(ctx context.Context, messages [][]byte) (*http.Request
 	return request, nil
 }
 
-// failure returns an answer over HTTP as the status that gRPC would have for it, so that the same rules hold for
-// both. A body is a Status, too (OTLP specification, OTLP/HTTP response, "Failures").
+// failure returns an HTTP answer as a gRPC status, so that both transports share the retry rules. The body is a
+// Status (OTLP specification, OTLP/HTTP response, "Failures").
 func failure(response *http.Response, body []byte) error {
 	var said rpc.Status
 	if response.Header.Get("Content-Type") != Protobuf || proto.Unmarshal(body, &said) != nil {
@@ -149,8 +147,8 @@ func failure(response *http.Response, body []byte) error {
 	return status.FromProto(s).Err()
 }
 
-// codeOf is the code of gRPC for an HTTP status. 429, 502, 503 and 504 may be sent again; of the others those about
-// the spans are told from those about the endpoint or the credentials.
+// codeOf returns the gRPC code of an HTTP status. 429, 502, 503 and 504 may be retried; of the others, codes about
+// the spans differ from those about endpoint and credentials.
 func codeOf(http int) codes.Code {
 	switch http {
 	case 400, 413, 422:
@@ -163,13 +161,13 @@ func codeOf(http int) codes.Code {
 		return codes.Unimplemented
 	case 500:
 		return codes.Internal
-	case 508: // a relay of cniscope's
+	case 508: // from a relay of cniscope
 		return codes.FailedPrecondition
 	}
 	return codes.Unavailable
 }
 
-// retryAfter reads seconds or a date (RFC 9110, 10.2.3).
+// retryAfter parses seconds or a date (RFC 9110, 10.2.3).
 func retryAfter(s string, now time.Time) (pause time.Duration, named bool) {
 	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, true

@@ -1,5 +1,4 @@
-// Package otlp decides what the answer of an OTLP endpoint means for the sent spans, and which parts of its text
-// may leave the node.
+// Package otlp sends spans over OTLP. It classifies answers and redacts their text.
 package otlp
 
 import (
@@ -18,11 +17,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Peer is an endpoint, with the secrets that it, or a proxy on the way, is sent. It is used by one goroutine at
-// a time.
+// Peer is an endpoint with the secrets sent to it or to a proxy. It is for one goroutine at a time.
 type Peer struct{ told *redact.Call }
 
-// NewPeer returns the peer that answers at host:port and gets these headers.
+// NewPeer returns the peer at host:port that gets these headers.
 func NewPeer(hostPort string, headers map[string]string) Peer {
 	var secrets []string
 	for _, value := range headers {
@@ -34,7 +32,7 @@ func NewPeer(hostPort string, headers map[string]string) Peer {
 	return p
 }
 
-// userInformation returns user and password of a proxy's URL, as they are written and as they are sent.
+// userInformation returns user and password of a proxy URL, both raw and decoded.
 func userInformation(proxy string) []string {
 	_, rest, found := strings.Cut(proxy, "://")
 	if !found {
@@ -49,14 +47,14 @@ func userInformation(proxy string) []string {
 	return []string{written, sent, user, password}
 }
 
-// Text returns the parts of a text of the peer that may leave.
+// Text redacts a text of the peer.
 func (p Peer) Text(s string) string { return p.told.Said(s) }
 
-// Error returns the meaning of a failed request, as an error of queue.Sender whose text may leave.
+// Error returns a failed request as an error of queue.Sender with redacted text.
 //
-// The OTLP specification (OTLP/gRPC response, "Failures") names the codes that may be retried. Of the other codes
-// some are about the sent spans. The rest is about the endpoint or our credentials: an operator repairs those, and
-// then the waiting spans are wanted.
+// The OTLP specification (OTLP/gRPC response, "Failures") names the retryable codes. Of the others, some are about
+// the sent spans, which are rejected. The rest is about endpoint or credentials, which an operator can fix, so the
+// spans wait.
 func (p Peer) Error(err error) error {
 	s, is := status.FromError(err)
 	if !is {
@@ -68,7 +66,7 @@ func (p Peer) Error(err error) error {
 	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition, codes.AlreadyExists:
 		return &queue.RejectedError{Err: err}
 	case codes.ResourceExhausted:
-		if !throttled { // a message that is too large, for one
+		if !throttled { // for example, the message is too large
 			return &queue.RejectedError{Err: err}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package queue holds what waits to be sent to one place: it bounds what waits, batches, retries, counts
-// what is lost, and never blocks whoever hands it something. With a spool what waits is on disk.
+// Package queue buffers items for one destination: it bounds the buffer, batches, retries and counts lost items.
+// Adding an item never blocks. With a spool, waiting items are on disk.
 package queue
 
 import (
@@ -15,81 +15,77 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// Item is one thing that waits.
+// Item is one operation to send.
 type Item struct {
-	// Start and End are when what it tells of began and ended; a spool finds it by that.
+	// Start and End bound the operation; a spool finds it by that time range.
 	Start, End time.Time
 	Data       []byte
 }
 
-// Options bound a Queue. What is zero has the default that is named.
+// Options configure a Queue. A zero field gets the default named at the field.
 type Options struct {
-	// Name is the destination's in the log and in Stats: "otlp", "file".
+	// Name of the destination in the log and in Stats: "otlp", "file".
 	Name string
-	// Does says in the log what fails and works again. "the export".
+	// Does names the activity in log messages. Default: "the export".
 	Does string
-	// Items is how many wait at most. 512.
+	// Items bounds the number of waiting items. Default: 512.
 	Items int
-	// Bytes is how much they may hold in all. 16 MiB: 512 operations of 60 spans of half a kilobyte.
+	// Bytes bounds their size. Default: 16 MiB, which is 512 operations of 60 spans of 0.5 KiB.
 	Bytes int
-	// Overhead is what an item counts for besides its bytes, so that empty ones fill the queue, too. 0.
+	// Overhead is added to the size of each item, so that empty items also fill the queue. Default: 0.
 	Overhead int
-	// Largest is the largest item that is sent at all, in bytes. 4 MiB less 64 KiB: gRPC
-	// servers refuse messages of more than 4 MiB unless told otherwise.
+	// Largest bounds an item's size in bytes. Default: 4 MiB minus 64 KiB, since gRPC servers by default refuse
+	// messages above 4 MiB.
 	Largest int
-	// Batch is how many items are sent together at most. As many as wait.
+	// Batch bounds the items of one request. Default: Items.
 	Batch int
-	// RetryFrom and RetryTo are the pause after the first failure and the longest
-	// one, jitter included. 500 ms and 30 s.
+	// RetryFrom and RetryTo are the first and the longest pause between retries, jitter included. Default: 500 ms
+	// and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Spool, if set, is where items wait, so that they outlive the process; Items and Bytes are then for
-	// those that are on their way to it, or cannot be written. The queue does not close it.
+	// Spool, if set, stores the items, so that they outlive the process. Items and Bytes then bound only items
+	// that are not on disk yet or cannot be written. The caller closes the spool.
 	Spool *spool.Spool
-	Log   *slog.Logger // Log is told when the destination goes bad and when it is back.
+	Log   *slog.Logger // Log gets one message when sending starts to fail and one when it works again.
 }
 
 const (
-	// MaxRequest is up to where items are sent together, in bytes.
 	MaxRequest = 1 << 20
 	// MaxItem is the default of Options.Largest.
 	MaxItem = 4<<20 - 64<<10
-	grace   = 2 * time.Second // grace is how long a sender may take to notice that it is over.
+	grace   = 2 * time.Second // grace is the time that a sender gets to shut down.
 )
 
-// Queue holds items until their destination has taken them. One goroutine sends; an item
-// stays in the queue until it has arrived, was refused, or Close gave up. A request whose
-// answer was lost is sent again: then an item may arrive twice.
+// Queue holds items until the destination has accepted or refused them, or until Close gives up. One goroutine sends.
+// An item can arrive twice, because a request without an answer is sent again.
 //
-// With a spool another goroutine writes down what comes, and what is sent is read from there; only what
-// cannot be written is sent from memory. Close leaves in the spool what did not arrive. What the process
-// was killed over is sent again, by the next one, if the answer had come and was not noted yet.
+// With a spool, a second goroutine writes items to disk and the sender reads them there; only items that cannot be
+// written are sent from memory. Close leaves undelivered items in the spool for the next process.
 type Queue struct {
 	Options
-	cancel context.CancelFunc // ends the request in progress
-	wake   chan struct{}      // there is something to send
-	hurry  chan struct{}      // do not wait for the next retry
-	done   chan struct{}      // the worker has ended
-	store  chan struct{}      // there is something to write down
-	stored chan struct{}      // nothing more is written down
+	cancel context.CancelFunc
+	wake   chan struct{} // an item can be sent
+	hurry  chan struct{} // interrupts the pause before a retry
+	done   chan struct{}
+	store  chan struct{} // an item can be written to the spool
+	stored chan struct{}
 
-	mu sync.Mutex // of all below
+	mu sync.Mutex // guards all fields below
 	waiting
-	storing bool     // something may still get into the spool
-	sender  Sender   // nil: nothing is wanted
-	retired []Sender // to be shut down by the worker
+	storing bool     // the spool writer still runs
+	sender  Sender   // nil drops items
+	retired []Sender // replaced senders, which the worker shuts down
 	closed  bool
 	stats   Stats
 }
 
-// waiting is what the queue holds in memory.
 type waiting struct {
-	incoming []Item   // to be written down
-	items    [][]byte // to be sent; the first ones are on their way
-	bytes    int      // of both
+	incoming []Item   // not yet in the spool
+	items    [][]byte // to send; the first ones may be in a request
+	bytes    int      // of incoming and items
 }
 
-// New starts a queue in front of s, which it owns from now on. With a nil s nothing is sent, and
-// nothing kept without a spool, until SetSender. Close ends it.
+// New starts a queue in front of s and owns s from then on. A nil s sends nothing until SetSender. Close stops the
+// queue.
 func New(s Sender, o Options) *Queue {
 	o.Does = cmp.Or(o.Does, "the export")
 	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
@@ -121,8 +117,8 @@ func New(s Sender, o Options) *Queue {
 	return q
 }
 
-// Add hands over one item and reports whether it was taken. It does not block; what is not taken
-// is counted. The data is the queue's from now on.
+// Add queues an item, whose data then belongs to the queue, and reports whether there was room. It does not block;
+// refused items are counted.
 func (q *Queue) Add(item Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,8 +141,7 @@ func (q *Queue) Add(item Item) bool {
 	return true
 }
 
-// Admits reports whether there is a place for another item, and counts it if there is none: ask it
-// before what costs something.
+// Admits reports whether there is room for an item, and counts a dropped item if not. Callers ask before they encode.
 func (q *Queue) Admits() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,21 +162,20 @@ func (q *Queue) admits(bytes int) bool {
 	return false
 }
 
-// Drop counts an item that could not be made.
+// Drop counts an item that could not be encoded.
 func (q *Queue) Drop(r Reason) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.stats.Dropped[r]++
 }
 
-// SetSender sends what waits, and all that comes, by s from now on; the one
-// before is shut down when it is done with what it is sending. With nil, what
-// waits in memory is dropped, and what is in the spool stays there.
+// SetSender replaces the sender, which is shut down after its current request. A nil sender drops the items in memory
+// and leaves those in the spool.
 func (q *Queue) SetSender(s Sender) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		go func() { _ = shutdown(s) }() // too late for it
+		go func() { _ = shutdown(s) }()
 		return
 	}
 	if q.sender != nil {
@@ -192,9 +186,9 @@ func (q *Queue) SetSender(s Sender) {
 	signal(q.hurry)
 }
 
-// Close sends what waits until ctx is done, ends the queue and its sender, and
-// returns how many items did not arrive, as far as is known, and are in no spool.
-// Give ctx a deadline: a destination that cannot be reached is tried until then.
+// Close sends waiting items until ctx is done, then stops the queue and its sender. It returns the number of items
+// that neither arrived, as far as known, nor are in the spool. ctx needs a deadline, since an unreachable destination
+// is retried until then.
 func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -240,7 +234,6 @@ func ended(ctx context.Context, ends ...chan struct{}) bool {
 	return true
 }
 
-// shutdown ends a sender that is not in use.
 func shutdown(s Sender) error {
 	if s == nil {
 		return nil
@@ -250,7 +243,6 @@ func shutdown(s Sender) error {
 	return guard(func() error { return s.Shutdown(ctx) })
 }
 
-// signal leaves a note on a channel that holds one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -258,36 +250,35 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Sender sends to one destination. One goroutine at a time uses it.
+// Sender sends to one destination. It is used by one goroutine at a time.
 type Sender interface {
-	// Send sends the items in one request. The error is a *RejectedError where trying again is of no use, a
-	// *PartialError where the rest has arrived, a *ThrottledError where the destination says when to come
-	// back; with any other nothing has arrived, or it is not known, and the same may be tried again.
+	// Send sends the items in one request. It returns a *RejectedError if a retry is useless, a *PartialError if
+	// some spans were refused, and a *ThrottledError if the destination asks for a pause. After any other error
+	// the same items may be sent again.
 	Send(ctx context.Context, items [][]byte) error
-	// Shutdown lets go of what the sender holds. It is called once, at the end.
+	// Shutdown releases the sender's resources. It is called once.
 	Shutdown(ctx context.Context) error
 }
 
-// RejectedError says that the destination does not take these spans, now or later.
+// RejectedError means that the destination refuses these spans for good.
 type RejectedError struct{ Err error }
 
 func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 
-// Unwrap returns what the destination said.
+// Unwrap returns the destination's error.
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError says that the spans have arrived, but for some. With no span refused it is a warning.
+// PartialError means that the destination stored the spans except for Spans of them. With 0 it is a warning.
 type PartialError struct {
-	// Spans is how many were refused.
 	Spans   uint64
-	Message string // Message is the destination's; foreign text.
+	Message string // untrusted text of the destination
 }
 
 func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d spans refused: %s", e.Spans, e.Message)
 }
 
-// ThrottledError says that the destination asked for time.
+// ThrottledError means that the destination asked for a pause.
 type ThrottledError struct {
 	Err   error
 	After time.Duration
@@ -295,5 +286,4 @@ type ThrottledError struct {
 
 func (e *ThrottledError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what the destination said.
 func (e *ThrottledError) Unwrap() error { return e.Err }

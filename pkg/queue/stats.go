@@ -7,60 +7,55 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// Reason is why an item was dropped.
+// Reason names why an item was dropped.
 type Reason string
 
-// The reasons.
+// Reasons of dropped items.
 const (
-	// Full: too many items, or too many bytes, were waiting.
-	Full Reason = "queue full"
-	// Rejected: the destination refused it for good.
+	// Full means that Options.Items or Options.Bytes was reached.
+	Full     Reason = "queue full"
 	Rejected Reason = "rejected"
-	// TooLarge: it is more than a request may hold.
+	// TooLarge means larger than Options.Largest.
 	TooLarge Reason = "too large"
-	// Invalid: it cannot be encoded.
+	// Invalid means that the item cannot be encoded.
 	Invalid Reason = "invalid"
-	// Panicked: the sender panicked over it.
+	// Panicked means that the sender panicked on the item.
 	Panicked Reason = "exporter panicked"
-	// Closed: it was still waiting, or came, when the queue was closed.
+	// Closed means that the queue was closed before the item was sent.
 	Closed Reason = "closed"
-	// SwitchedOff: it was waiting when there was no sender any more.
+	// SwitchedOff means that the sender was removed while the item waited.
 	SwitchedOff Reason = "switched off"
-	// SpoolFull: the spool held all that it may.
+	// SpoolFull means that the spool reached its size limit.
 	SpoolFull Reason = "spool full"
-	// SpoolOld: it had been in the spool for too long.
+	// SpoolOld means that the spool reached its age limit.
 	SpoolOld Reason = "too old"
-	// Damaged: it could not be read from the spool. Each damaged stretch counts as one.
+	// Damaged counts damaged ranges of the spool; each held one or more items.
 	Damaged Reason = "damaged on disk"
 )
 
-// Stats counts what became of the items of a queue since it was made.
+// Stats counts a queue's items since New.
 type Stats struct {
 	Name string
-	// Waiting is how many items wait in memory now, those on their way included,
-	// and WaitingBytes what they hold.
+	// Waiting and WaitingBytes count the items in memory, including those in a request.
 	Waiting, WaitingBytes int
-	// Spool is the state of the spool; nil if there is none.
+	// Spool is nil without a spool.
 	Spool *spool.Stats
-	// Spooled is how many were written to the spool, and Unspooled how many could not
-	// be, and waited in memory.
+	// Spooled counts items written to the spool, Unspooled those that could not be written and wait in memory.
 	Spooled, Unspooled uint64
-	// Sent is how many have arrived.
-	Sent uint64
-	// Dropped is how many have not, by reason.
-	Dropped map[Reason]uint64
-	// Unwanted is how many came while there was no sender, and no spool either.
+	Sent               uint64
+	Dropped            map[Reason]uint64
+	// Unwanted counts items added while there was neither a sender nor a spool.
 	Unwanted uint64
-	// RefusedSpans is how many spans of operations sent the destination refused.
+	// RefusedSpans counts spans that the destination refused from operations it accepted.
 	RefusedSpans uint64
-	// Retries is how many requests failed and were, or will be, sent again.
+	// Retries counts failed requests that are sent again.
 	Retries uint64
-	// Panics is how often the sender panicked.
-	Panics uint64
-	// LastError is the last thing that went wrong with the destination, and SpoolError
-	// with the spool; safe to print.
+	Panics  uint64
+	// LastError and SpoolError are the latest errors of the destination and the spool, without control
+	// characters.
 	LastError, SpoolError string
-	// FailingSince is when the first request failed that nothing has arrived after; zero while all is well.
+	// FailingSince is the time of the first failed request since the last success; zero if the last one
+	// succeeded.
 	FailingSince time.Time
 }
 
@@ -70,7 +65,7 @@ func (s *Stats) drop(why Reason, n uint64) {
 	}
 }
 
-// Lost is the sum of Dropped.
+// Lost returns the sum of Dropped.
 func (s Stats) Lost() uint64 {
 	var n uint64
 	for _, d := range s.Dropped {
@@ -83,7 +78,7 @@ func (s Stats) Lost() uint64 {
 func (q *Queue) Stats() Stats {
 	var disk *spool.Stats
 	if q.Spool != nil {
-		now := q.Spool.Stats() // without the lock: it may wait for the disk
+		now := q.Spool.Stats() // before the lock, since it may wait for the disk
 		disk = &now
 	}
 	q.mu.Lock()

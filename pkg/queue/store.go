@@ -8,16 +8,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// syncEvery is how often the spool is synced, while something is written to it: what a
-// loss of power can take. It is also how often old ones are looked for.
+// syncEvery is the interval of spool syncs, thus the data that a power loss can cost, and of removing old operations.
 const syncEvery = 5 * time.Second
 
-// storer writes to the spool what comes into a queue.
+// storer writes new items to the spool.
 type storer struct {
 	*Queue
 	synced time.Time
-	// failing is true from when the log was told that the spool fails until it was told
-	// that it works; unspooled is how many items were not written when that began.
+	// failing is set while the log's last message is that the spool fails; unspooled is Stats.Unspooled before
+	// that.
 	failing   bool
 	unspooled uint64
 	failures  seldom
@@ -52,7 +51,6 @@ func (s *storer) end() {
 	signal(s.wake)
 }
 
-// first returns the item that came first. It stays where it is until it is kept.
 func (s *storer) first() (item Item, some, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,12 +60,11 @@ func (s *storer) first() (item Item, some, closed bool) {
 	return item, false, s.closed
 }
 
-// keep writes an item down, and leaves it in memory where that fails.
 func (s *storer) keep(item Item) {
 	dropped, err := s.Spool.Append(spool.Operation(item))
 	s.mu.Lock()
-	if len(s.incoming) > 0 { // Close may have given up on it
-		s.incoming[0] = Item{} // the array behind it lives on
+	if len(s.incoming) > 0 { // Close may have dropped it
+		s.incoming[0] = Item{}
 		s.incoming = s.incoming[1:]
 		if err == nil {
 			s.bytes -= len(item.Data) + s.Overhead
@@ -83,7 +80,7 @@ func (s *storer) keep(item Item) {
 	s.say(err)
 }
 
-// tend syncs the spool and forgets what is old, if it is time to.
+// tend syncs the spool and removes old operations every syncEvery.
 func (s *storer) tend(now time.Time) {
 	if now.Sub(s.synced) < syncEvery {
 		return
@@ -98,7 +95,7 @@ func (s *storer) tend(now time.Time) {
 	}
 }
 
-// forgot counts what the spool had no room for, if it was to be sent anywhere.
+// forgot counts operations that the spool removed, if there was a destination for them.
 func (q *Queue) forgot(d spool.Dropped) {
 	if q.sender == nil {
 		return
@@ -107,7 +104,7 @@ func (q *Queue) forgot(d spool.Dropped) {
 	q.stats.drop(SpoolOld, d.Old)
 }
 
-// say says that the spool fails, and that it works again: a disk may be full for days.
+// say logs that the spool fails or works again, seldom, because a disk can stay full for days.
 func (s *storer) say(err error) {
 	if err == nil && !s.failing {
 		return
@@ -129,7 +126,6 @@ func (s *storer) say(err error) {
 	}
 }
 
-// fromSpool returns what is to be sent next from the spool.
 func (w *worker) fromSpool() batch {
 	records, err := w.Spool.Peek(w.limit, MaxRequest)
 	if err != nil {
@@ -147,7 +143,7 @@ func (w *worker) fromSpool() batch {
 	return b
 }
 
-// giveBack leaves in the spool what is not settled, and counts what the spool had no room for since it was read.
+// giveBack leaves unsettled operations in the spool, and counts those that the spool removed since they were read.
 func (w *worker) giveBack() {
 	if w.Spool == nil {
 		return
@@ -158,9 +154,8 @@ func (w *worker) giveBack() {
 	w.forgot(lost)
 }
 
-// advance passes over the items of a batch, if it came from the spool and nothing
-// more is to be done for it. It returns how many damaged stretches were passed over.
-// Without the queue's lock: it may wait for the disk.
+// advance moves the spool's cursor behind a settled batch and returns the number of damaged ranges in it. It runs
+// without the queue's lock, since it may wait for the disk.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {
 		return 0

@@ -14,26 +14,26 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// worker empties a queue.
+// worker sends the items of a queue.
 type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit is how many items a request may hold: few after one was refused, to
-	// find the one that is at fault, twice as many after each that was not.
+	// limit is the size of the next batch. It shrinks after a refusal, to find the item at fault, and doubles
+	// after each success.
 	limit int
 }
 
 func newWorker(q *Queue) *worker {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = q.RetryFrom
-	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // it is before jitter
+	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // the maximum applies before jitter
 	return &worker{Queue: q, reporter: reporter{log: q.Log, does: q.Does}, backoff: b, limit: q.Batch}
 }
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
-	defer w.giveBack() // what Close cut off
+	defer w.giveBack() // for a batch that Close interrupted
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
@@ -48,8 +48,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
-			// Cut off by Close: unless it has arrived it is not known what came of it, and
-			// it counts as undelivered.
+			// Close interrupted the request: unless it succeeded, its items count as undelivered.
 			if err == nil {
 				w.take(batch, nil)
 			}
@@ -61,16 +60,15 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// batch is what goes into one request.
 type batch struct {
 	items   [][]byte
-	spooled []spool.Record // spooled are the same items where they are from the spool.
+	spooled []spool.Record // the same items, if they are from the spool
 }
 
 func (b batch) len() int { return len(b.items) }
 
-// next returns what is to be sent now; nothing where there is nothing to do but wait, and more is false
-// when the queue is closed and empty. It is also where senders that were replaced come to their end.
+// next returns the next batch, which is empty if there is nothing to send. more is false if the queue is closed and
+// empty. It also shuts down replaced senders.
 func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
@@ -100,7 +98,6 @@ func (w *worker) next() (sender Sender, b batch, more bool) {
 	return sender, b, more
 }
 
-// outcome is what an answer means for a batch.
 type outcome int
 
 const (
@@ -130,8 +127,7 @@ func meaning(err error) outcome {
 	return failed
 }
 
-// take settles a batch by the answer it got, says what people must know, and
-// returns how long to wait before the next one.
+// take settles a batch by its answer, logs, and returns the pause before the next batch.
 func (w *worker) take(b batch, err error) (pause time.Duration) {
 	now, what := time.Now(), meaning(err)
 	damaged := w.advance(b, what)
@@ -144,7 +140,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	}
 	w.mu.Unlock()
 
-	// Said without the lock: a log that blocks must not block Enqueue.
+	// Without the lock, because a blocked log must not block Add.
 	s := w.Stats()
 	switch what {
 	case arrivedInPart:
@@ -166,8 +162,8 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	return 0
 }
 
-// settle counts, and removes what is done with. It reports whether anything is:
-// of a refused batch of several nothing is yet, the next is half of it.
+// settle counts and removes the settled items and reports whether there were any. A refused batch of several items is
+// not settled, since half of it is sent next.
 func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	n := b.len()
 	if err != nil {
@@ -201,27 +197,24 @@ func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	return true
 }
 
-// leave takes a batch out of the queue.
 func (w *worker) leave(b batch) uint64 {
 	if b.spooled != nil {
-		return uint64(b.len()) // they are passed over already
+		return uint64(b.len()) // advance has removed them
 	}
 	return w.remove(b.len())
 }
 
-// remove takes the first n items out of the queue, and returns how many were
-// still there: Close may have given up on them.
+// remove drops the first n items and returns the number removed; Close may have removed some already.
 func (w *worker) remove(n int) uint64 {
 	n = min(n, len(w.items))
 	for _, data := range w.items[:n] {
 		w.bytes -= len(data) + w.Overhead
 	}
-	clear(w.items[:n]) // the array behind it lives on
+	clear(w.items[:n]) // release the memory; the backing array stays
 	w.items = w.items[n:]
 	return uint64(n)
 }
 
-// pause waits for a retry to be due, or for a reason not to wait.
 func (w *worker) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -238,7 +231,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard makes an error of a panic: a bug in a sender costs an item, not the process.
+// guard turns a panic into an error, so that a sender's bug costs one item and not the process.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -248,14 +241,14 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// reporter says what people must know of an export, and says it seldom: a destination may be gone for days.
+// reporter logs the state of an export, at most once a minute, because a destination can be unreachable for days.
 type reporter struct {
 	log  *slog.Logger
-	does string // what fails, or works again
-	// failures is how many requests failed in a row, lostBefore what was lost before the first of them.
+	does string
+	// failures counts consecutive failed requests; lostBefore is the number of lost items before them.
 	failures   int
 	lostBefore uint64
-	// lostSaid is how many lost items the log knows of.
+	// lostSaid is the number of lost items in the latest message.
 	lostSaid  uint64
 	lost      seldom
 	refusals  seldom
@@ -263,7 +256,6 @@ type reporter struct {
 	panicSaid bool
 }
 
-// seldom allows something once a minute.
 type seldom struct{ next time.Time }
 
 func (s *seldom) now(now time.Time) bool {
@@ -274,8 +266,7 @@ func (s *seldom) now(now time.Time) bool {
 	return true
 }
 
-// failed says that the destination is gone, at the second failure in a row: one
-// alone is an ordinary restart or a lost packet.
+// failed logs the second consecutive failure; a single one is usually a restart or a lost packet.
 func (r *reporter) failed(s Stats) {
 	if r.failures++; r.failures == 1 {
 		r.lostBefore = s.Lost()
@@ -285,8 +276,7 @@ func (r *reporter) failed(s Stats) {
 	}
 }
 
-// works says that the destination is back, if it was said to be gone, and else
-// what was lost while it was there.
+// works logs that the destination works again if failed has logged it, and newly lost items.
 func (r *reporter) works(now, since time.Time, s Stats) {
 	lost := s.Lost()
 	if r.failures >= 2 {
@@ -301,14 +291,13 @@ func (r *reporter) works(now, since time.Time, s Stats) {
 	}
 }
 
-// refused says that the destination took spans only in part.
 func (r *reporter) refused(now time.Time, s Stats) {
 	if r.refusals.now(now) {
 		r.log.Warn("the destination did not take all of it", "refused_spans", s.RefusedSpans, "error", s.LastError)
 	}
 }
 
-// crashed shows the first panic as a whole; the others are counted.
+// crashed logs the first panic with its stack; later ones are only counted.
 func (r *reporter) crashed(err error) {
 	if p, ok := errors.AsType[*panicError](err); ok && !r.panicSaid {
 		r.panicSaid = true

@@ -12,25 +12,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// sandboxID is the form of containerd's sandbox ids: 32 random bytes in hex
-// (internal/cri/util, GenerateID).
+// sandboxID matches containerd's sandbox ids: 32 random bytes in hex (internal/cri/util, GenerateID).
 const sandboxID = `[0-9a-f]{64}`
 
 var (
 	isSandboxID = regexp.MustCompile(`^` + sandboxID + `$`)
-	// told finds the sandbox in what containerd 1.7 says of a request: its log lines become span events at
-	// log level info and below, and its error is the span's status. Both are kept to whole phrases, because
-	// containers have ids of the same form.
+	// told finds the sandbox in messages of containerd 1.7: its log lines of level info and below become span
+	// events, its error the span's status. It matches whole phrases, because container ids have the same form.
 	told = regexp.MustCompile(`(?:returns sandbox id|^StopPodSandbox for|^RemovePodSandbox for|network for sandbox) "(` + sandboxID + `)"`)
 )
 
-// sandboxOf returns the sandbox whose network containerd may have set up or torn down
-// during a span; empty where s is not such a span.
+// sandboxOf returns the sandbox whose network containerd may have set up or torn down during a span; empty for other
+// spans.
 //
-// A sandbox has several: the request, within it `cri.sandbox.run` (2.3), within that
-// `cni.setup_pod_network` (2.3). Which one a CNI call hangs under is the narrowest that was under way all
-// the time the call was: so the ADD goes under `cni.setup_pod_network` where there is one, and the DEL
-// after a failed ADD under what is around both.
+// A sandbox has several: the request, in it `cri.sandbox.run` (2.3), in that `cni.setup_pod_network` (2.3). A CNI
+// call gets the narrowest one that contains it: an ADD `cni.setup_pod_network` if there is one, the DEL after a
+// failed ADD an outer span.
 func sandboxOf(s *span) string {
 	switch s.name {
 	case "cni.setup_pod_network", "cri.sandbox.run":
@@ -46,7 +43,7 @@ func sandboxOf(s *span) string {
 	default:
 		return ""
 	}
-	if s.sandbox != "" { // 2.x; of RunPodSandbox until 2.2
+	if s.sandbox != "" { // 2.x; for RunPodSandbox up to 2.2
 		return validID(s.sandbox)
 	}
 	for _, text := range append(s.events, s.status) {
@@ -64,8 +61,7 @@ func validID(id string) string {
 	return ""
 }
 
-// aboveOf returns what s says of a sandbox; nil where it says nothing. wall is the
-// calendar time, in ns, at which the monotonic clock shows zero.
+// aboveOf returns the event for a span of a sandbox, or nil. wall is the wall-clock time in ns at monotonic time 0.
 func aboveOf(s *span, wall int64) *event.Above {
 	id := sandboxOf(s)
 	start, end := int64(s.start), int64(s.end)
@@ -86,8 +82,7 @@ func aboveOf(s *span, wall int64) *event.Above {
 	return above
 }
 
-// narrowestFirst puts the spans of one request in the order in which the first one that
-// fits a call is the right one.
+// narrowestFirst sorts the spans of a request by duration, so that the first that contains a call is the narrowest.
 func narrowestFirst(all []*event.Above) {
 	slices.SortStableFunc(all, func(a, b *event.Above) int {
 		return cmp.Compare(a.End-a.Start, b.End-b.Start)

@@ -12,36 +12,35 @@ import (
 	"github.com/cniscope/cniscope/pkg/peer"
 )
 
-// Refusal is why a connection was closed before anything was read from it.
+// Refusal is the reason why a connection was closed before reading.
 type Refusal string
 
-// The refusals.
+// Reasons of refused connections.
 const (
-	// Stranger: its other end is not the runtime's.
+	// Stranger means that the client is not the runtime.
 	Stranger Refusal = "stranger"
-	// NoRuntime: it is not known who the runtime is.
+	// NoRuntime means that the runtime is unknown.
 	NoRuntime Refusal = "no runtime"
-	// Unseen: its other end cannot be found on this node, or not be asked for.
+	// Unseen means that the client's process was not found on this node.
 	Unseen Refusal = "unseen"
-	Busy   Refusal = "busy" // Busy: the runtime has too many already.
+	Busy   Refusal = "busy" // the runtime has too many connections
 )
 
-// refusals are all of them, in the order of their counters.
+// refusals lists all reasons in the order of their counters.
 var refusals = [...]Refusal{Stranger, NoRuntime, Unseen, Busy}
 
 const (
-	// maxArrivals is how many connections are looked at together; those that follow wait in
-	// the kernel (net.core.somaxconn, 4096).
+	// maxArrivals bounds the connections checked at once; others wait in the kernel (net.core.somaxconn, 4096).
 	maxArrivals = 1024
-	// share is how much of one CPU looking at strangers may cost: a tenth, as far as maxPause lets it.
+	// share bounds the CPU time of checking strangers to 1/share, as far as maxPause allows.
 	share = 10
-	// maxPause is how long the runtime waits at most because of that. Looking at maxArrivals takes some 10
-	// ms; where the runtime has thousands of descriptors it takes longer, and costs more than the share.
+	// maxPause bounds the runtime's wait for that. Checking maxArrivals lasts about 10 ms, longer if the runtime
+	// has thousands of descriptors.
 	maxPause = 100 * time.Millisecond
 )
 
-// door is a listener that lets in the runtime only. Who arrives is looked at before a byte is
-// read, many at once, so that strangers hold nothing: no place, no goroutine, no memory.
+// door is a listener that admits the runtime only. It checks connections in batches before reading, so strangers use
+// no place, goroutine or memory.
 type door struct {
 	*net.TCPListener
 	runtime  func() []int
@@ -51,7 +50,7 @@ type door struct {
 	admitted chan *net.TCPConn
 	closing  chan struct{}
 	close    sync.Once
-	looked   chan struct{} // closed when both goroutines are done
+	looked   chan struct{} // closed when both goroutines have exited
 }
 
 func newDoor(l *net.TCPListener, runtime func() []int, refused *[len(refusals)]atomic.Uint64, log *slog.Logger) *door {
@@ -74,7 +73,7 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends listening, and closes the connections that nobody has accepted yet.
+// Close stops listening and closes connections that were not accepted.
 func (d *door) Close() error {
 	d.close.Do(func() { close(d.closing) })
 	err := d.TCPListener.Close()
@@ -96,7 +95,7 @@ func (d *door) arrive() {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // no descriptor is left, or it was aborted meanwhile (accept(2))
+		case err != nil: // no free descriptor, or the connection was aborted (accept(2))
 			if !d.wait(maxPause) {
 				return
 			}
@@ -133,7 +132,7 @@ func (d *door) look() {
 	}
 }
 
-// answer lets in who is the runtime, and sends the others away.
+// answer admits connections of the runtime and closes the others.
 func (d *door) answer(all []*net.TCPConn) {
 	pids := d.runtime()
 	if len(pids) == 0 {
@@ -167,10 +166,10 @@ var remedies = map[Refusal]string{
 
 func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
 	d.refused[slices.Index(refusals[:], why)].Add(1)
-	// Without lingering: the kernel would remember the end of each for a minute (TIME_WAIT).
+	// Without SO_LINGER 0 each connection would stay in TIME_WAIT for a minute.
 	_ = c.SetLinger(0)
 	_ = c.Close()
-	if !errors.Is(err, peer.ErrGone) { // as often as the log's own limit lets it (pkg/logging)
+	if !errors.Is(err, peer.ErrGone) { // pkg/logging limits the rate
 		d.log.Warn("the relay closed a connection; see cniscope_relay_connections_refused_total", "from", c.RemoteAddr(), "why", string(why), "remedy", remedies[why], "error", err)
 	}
 }

@@ -22,22 +22,19 @@ import (
 )
 
 const (
-	// maxMessage is the longest request in bytes, packed or unpacked: what servers of
-	// gRPC take unless told otherwise, so a longer one would go no further.
+	// maxMessage bounds a request in bytes, before and after decompression: gRPC's default limit, so a longer one
+	// would be refused upstream.
 	maxMessage = 4 << 20
-	// maxReading is how many requests are read at one time: with maxMessage it bounds
-	// what hostile senders can make the relay hold.
+	// maxReading bounds concurrent reads, and with maxMessage the memory of the relay.
 	maxReading = 4
-	// readTime is how long a request may take to come, in all. It comes from this node.
+	// readTime bounds the arrival of a request, which comes from this node.
 	readTime = 5 * time.Second
 
-	// marker is on every request that a relay sends on. A runtime's exporter has none, and an
-	// endpoint does not care.
+	// marker is a header of every relayed request, by which a relay detects loops.
 	marker     = "x-cniscope-relayed"
-	grpcPrefix = 5 // a flag (packed) and the length, in front of each gRPC message
+	grpcPrefix = 5 // a flag (compressed) and the length precede each gRPC message
 )
 
-// fault is what is wrong with a request, and how each protocol says so.
 type fault struct {
 	text   string
 	status int
@@ -67,7 +64,6 @@ var (
 	}
 )
 
-// faultOf says how err is answered: as what could not be read unless it knows better.
 func faultOf(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
@@ -75,12 +71,12 @@ func faultOf(err error) *fault {
 	return errUnread
 }
 
-// server speaks both protocols on one port: gRPC is HTTP/2 without TLS.
+// server serves both protocols on one port: gRPC is HTTP/2 without TLS.
 func (r *Relay) server() *http.Server {
 	calls := grpc.NewServer(grpc.ForceServerCodecV2(otlp.Encoded{}), grpc.MaxRecvMsgSize(maxMessage))
 	calls.RegisterService(&grpc.ServiceDesc{
 		ServiceName: coltracepb.TraceService_ServiceDesc.ServiceName, HandlerType: (*any)(nil),
-		// As a stream of one message: of a call, gRPC alone would see a message that is too long.
+		// As a stream, because gRPC hides a message that is too long from a unary handler.
 		Streams: []grpc.StreamDesc{{StreamName: "Export", ClientStreams: true, ServerStreams: true, Handler: r.overGRPC}},
 	}, r)
 	mux := http.NewServeMux()
@@ -93,14 +89,14 @@ func (r *Relay) server() *http.Server {
 		Handler: mux, Protocols: protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 2 * maxReading},
 		ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: 2 * readTime,
-		// Above the 5 s between two exports of an SDK, so that connections are kept.
+		// Above the 5 s between two exports of an SDK, so that connections stay open.
 		IdleTimeout:    5 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       slog.NewLogLogger(r.options.Log.Handler(), slog.LevelDebug),
 	}
 }
 
-// slotted waits, for a while, until few enough others are being read. gRPC knows what a 503 means, too.
+// slotted waits up to readTime for a slot. gRPC clients also understand the 503.
 func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
 		late := time.NewTimer(readTime)
@@ -108,7 +104,7 @@ func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 		select {
 		case r.slots <- struct{}{}:
 			defer func() { <-r.slots }()
-			// One byte more than may be read, so that who reads sees that it is too long.
+			// One byte above the limit, so that the reader detects excess.
 			q.Body = http.MaxBytesReader(w, q.Body, grpcPrefix+maxMessage+1)
 			h(w, q)
 			return
@@ -120,14 +116,14 @@ func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// overHTTP takes OTLP/HTTP: the message is the body.
+// overHTTP handles OTLP/HTTP: the body is the message.
 func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 	err := r.receive(q.Header.Get(marker) != "", func() ([]byte, error) { return body(q) })
 	if err != nil {
 		http.Error(w, err.Error(), faultOf(err).status)
 		return
 	}
-	w.Header().Set("Content-Type", otlp.Protobuf) // of an empty answer: all was taken
+	w.Header().Set("Content-Type", otlp.Protobuf) // an empty answer means that all spans were accepted
 }
 
 func body(q *http.Request) ([]byte, error) {
@@ -155,7 +151,7 @@ func body(q *http.Request) ([]byte, error) {
 	return nil, errEncoding
 }
 
-// overGRPC takes OTLP/gRPC: one call with one message.
+// overGRPC handles OTLP/gRPC: one call with one message.
 func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 	sent, _ := metadata.FromIncomingContext(call.Context())
 	err := r.receive(len(sent.Get(marker)) > 0, func() (message []byte, err error) {
@@ -164,7 +160,7 @@ func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 		case codes.OK:
 		case codes.ResourceExhausted:
 			err = errTooLarge
-		case codes.Unimplemented: // a compression
+		case codes.Unimplemented:
 			err = errEncoding
 		case codes.Internal:
 			err = errMalformed
@@ -174,11 +170,11 @@ func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 	if err != nil {
 		return status.Error(faultOf(err).code, err.Error())
 	}
-	return call.SendMsg([][]byte(nil)) // an empty message: all was taken
+	return call.SendMsg([][]byte(nil)) // an empty message means that all spans were accepted
 }
 
-// receive reads a request, learns from it and sends it on its way. The error says what is
-// wrong with it; that it could not be kept is none.
+// receive reads a request, extracts sandbox spans and queues it. The error is about the request; a full queue is no
+// error.
 func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	if relayed {
 		r.counts.looped.Add(1)
@@ -192,7 +188,7 @@ func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	case err == nil:
 	case errors.Is(err, errTooLarge):
 		r.counts.tooLarge.Add(1)
-	case faultOf(err) == errUnread: // cut off, or too slow
+	case faultOf(err) == errUnread:
 		r.counts.unread.Add(1)
 	default:
 		r.counts.malformed.Add(1)

@@ -1,17 +1,14 @@
-// Package relay is an OTLP receiver for the spans of a containerd that does not pass its trace context to
-// CNI plugins (2.3 and older). Containerd exports to it; what it sends goes on unchanged to the real
-// endpoint, and on the way cniscope learns which span the CNI calls of a sandbox hang under.
+// Package relay is an OTLP receiver for a containerd that does not pass its trace context to CNI plugins (2.3 and
+// older). It forwards containerd's spans unchanged to the real endpoint, and extracts the parent spans of a sandbox's
+// CNI calls.
 //
-// Its contract: containerd never waits for what is behind it. A request is answered once
-// it is in a bounded queue, or dropped and counted because the queue is full; whether the
-// endpoint is there makes no difference to the one who sends.
+// Containerd never waits for the endpoint: a request is answered once it is in a bounded queue, or dropped and
+// counted.
 //
-// It listens on loopback, where everyone on the node can connect, and answers the runtime: a connection is
-// closed before a byte is read unless its other end is a descriptor of the runtime's own process. So what
-// it learns is the runtime's word, and nobody holds a place of the runtime's. Requests are bounded in
-// number, size and time all the same; their spans are read field by field, never decoded as a whole; and a
-// span counts only for a sandbox whose CNI call the kernel showed, and only if it was under way for as long
-// as that call (pkg/timeline).
+// The relay listens on loopback, where every process can connect. It closes a connection before reading unless the
+// client's descriptor belongs to the runtime. Requests are bounded in number, size and time, and spans are read field
+// by field. A span counts only for a sandbox whose CNI call the kernel reported, and only if it contains that call
+// (pkg/timeline).
 package relay
 
 import (
@@ -37,38 +34,35 @@ import (
 )
 
 const (
-	// maxConnections of the runtime's at one time. Containerd has one.
+	// maxConnections bounds the runtime's connections. Containerd has one.
 	maxConnections = 64
-	// maxWaiting is how many events may wait for whoever takes them: those of the spans of
-	// a burst of 250 pods.
+	// maxWaiting bounds waiting events: a burst of 250 pods.
 	maxWaiting = 1024
-	// listenAgain is how often the address is tried while somebody else has it.
+	// listenAgain is the retry interval while another process uses the address.
 	listenAgain = 5 * time.Second
-	overhead    = 256 // overhead is what a request that waits counts for besides its bytes.
+	overhead    = 256 // added to the size of each queued request
 )
 
-// Options are what a Relay is made of.
+// Options configure a Relay.
 type Options struct {
-	// Listen is the address, an IP of loopback and a port: "127.0.0.1:4319". Both
-	// OTLP/gRPC and OTLP/HTTP with protobuf are spoken there.
+	// Listen is a loopback address and port, such as "127.0.0.1:4319", for OTLP/gRPC and OTLP/HTTP with protobuf.
 	Listen string
-	// Bytes is how much may wait for the upstream. 16 MiB.
+	// Bytes bounds the queue. Default: 16 MiB.
 	Bytes int
-	// RetryFrom and RetryTo are the pause after the first request that failed and the
-	// longest one. 500 ms and 30 s.
+	// RetryFrom and RetryTo are the first and the longest retry pause. Default: 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Runtime returns the processes that are the runtime, and answered; nobody else is. It is
-	// called whenever somebody connects.
+	// Runtime returns the runtime's processes, the only admitted clients. It is called for each batch of
+	// connections.
 	Runtime func() []int
 	Log     *slog.Logger
 }
 
-// Relay is the receiver and the way on. Make it with New, run it once, close it.
+// Relay receives and forwards. Call New, then Run once, then Close.
 type Relay struct {
 	options Options
 	queue   *queue.Queue
 	events  chan event.Event
-	slots   chan struct{} // one for each request being read
+	slots   chan struct{}
 	counts  counts
 }
 
@@ -77,8 +71,7 @@ type counts struct {
 	received, spans, told, unheard, unreported, malformed, tooLarge, unread, looped atomic.Uint64
 }
 
-// New returns a relay that does not listen yet; what it receives is dropped until
-// SetUpstream. The error says that the address is not one of loopback.
+// New returns a relay that drops requests until SetUpstream. It fails if the address is not loopback.
 func New(o Options) (*Relay, error) {
 	address, err := netip.ParseAddrPort(o.Listen)
 	if err != nil || !address.Addr().IsLoopback() {
@@ -100,8 +93,8 @@ func New(o Options) (*Relay, error) {
 	}, nil
 }
 
-// SetUpstream sends what waits, and all that comes, to an endpoint from now on. Nil: what waits and
-// what comes is dropped and counted. The error means that the endpoint is none.
+// SetUpstream forwards queued and later requests to an endpoint. Nil drops and counts them. It fails if the endpoint
+// is invalid.
 func (r *Relay) SetUpstream(o *otlp.Options) error {
 	if o == nil {
 		r.queue.SetSender(nil)
@@ -122,9 +115,9 @@ func (r *Relay) SetUpstream(o *otlp.Options) error {
 	return nil
 }
 
-// notTo refuses a server by the address that was dialed, however the endpoint was written and resolved.
+// notTo refuses the relay's own address after resolution.
 func notTo(listen string) func(net.Addr) error {
-	self, _ := netip.ParseAddrPort(listen) // New has checked it
+	self, _ := netip.ParseAddrPort(listen)
 	return func(a net.Addr) error {
 		to := a.(*net.TCPAddr).AddrPort()
 		if to.Port() == self.Port() && to.Addr().Unmap() == self.Addr().Unmap() {
@@ -134,9 +127,8 @@ func notTo(listen string) func(net.Addr) error {
 	}
 }
 
-// Run receives until ctx ends, and delivers what was learned to sink. While the address
-// is taken it tries again, and says so once as event.Degraded. It returns no error. What
-// waits for the upstream is still sent until Close.
+// Run receives until ctx ends and sends extracted spans to sink. If the address is in use, it retries and sends
+// event.Degraded once. It returns nil; the queue keeps sending until Close.
 func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	serving := make(chan struct{})
 	go func() {
@@ -159,8 +151,8 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// Close ends the relay after Run has returned: it sends what waits until ctx is done, and
-// returns how many requests were not delivered.
+// Close sends queued requests until ctx is done and returns the number of undelivered ones. Call it after Run has
+// returned.
 func (r *Relay) Close(ctx context.Context) (undelivered int) {
 	undelivered, err := r.queue.Close(ctx)
 	level := slog.LevelInfo
@@ -201,11 +193,11 @@ func (r *Relay) listen(ctx context.Context, listening func()) error {
 	}
 	listening()
 	door := newDoor(l.(*net.TCPListener), r.options.Runtime, &r.counts.refused, r.options.Log)
-	// What is being received takes milliseconds; gRPC connections stay open for ever.
+	// Requests last milliseconds; gRPC connections stay open.
 	return serve.Until(ctx, r.server(), netutil.LimitListener(door, maxConnections), 200*time.Millisecond)
 }
 
-// learn hands on what the spans of a request say of sandboxes. It never waits.
+// learn sends the sandbox spans of a request to Run. It never blocks.
 func (r *Relay) learn(request []byte) error {
 	mono, wall := clock.Anchor()
 	var all []*event.Above

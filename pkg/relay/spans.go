@@ -6,8 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The fields of OTLP's messages that are read here, by their numbers in opentelemetry/proto
-// (collector/trace/v1, trace/v1, common/v1). They are part of the protocol and never change.
+// Field numbers of opentelemetry/proto (collector/trace/v1, trace/v1, common/v1).
 const (
 	requestResourceSpans = 1
 	resourceScopeSpans   = 2
@@ -31,34 +30,33 @@ const (
 )
 
 const (
-	// maxSpans is how many spans of a request are looked at: twice what the SDK puts into
-	// one (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, 512 unless set).
+	// maxSpans bounds the parsed spans of a request: twice the SDK's default (OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
+	// 512).
 	maxSpans = 1024
-	// maxEvents is how many events a span has at most (OTEL_SPAN_EVENT_COUNT_LIMIT).
+	// maxEvents bounds a span's events (OTEL_SPAN_EVENT_COUNT_LIMIT).
 	maxEvents = 128
-	maxState  = 512 // maxState is what a tracestate must be able to hold (W3C Trace Context, 3.3.1.5).
+	maxState  = 512 // the minimum that a tracestate must support (W3C Trace Context, 3.3.1.5)
 )
 
-// span is what is read of a span. It points into the request.
+// span holds the needed fields of a span. It points into the request.
 type span struct {
 	trace, id   []byte
 	state, name string
 	start, end  uint64
-	sandbox     string   // the attribute sandbox.id
-	status      string   // the status message
-	events      []string // the names of its events
+	sandbox     string // attribute sandbox.id
+	status      string // message of the status
+	events      []string
 }
 
-// field is one field of an encoded message: bytes or a number.
 type field struct {
 	number protowire.Number
-	kind   protowire.Type // of another kind than the protocol says, a field is an unknown one
+	kind   protowire.Type // a field of unexpected kind is ignored
 	bytes  []byte
 	value  uint64
 }
 
-// fields calls f for each field of a message. The messages are not decoded as such: an encoded span may be
-// two bytes and a decoded one has hundreds, so a request of 4 MiB could be made to need half a gigabyte.
+// fields calls f for each field of a message. Complete decoding would cost too much: a span of two bytes decodes to
+// hundreds, a request of 4 MiB to 500 MB.
 func fields(message []byte, f func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -74,7 +72,7 @@ func fields(message []byte, f func(field) error) error {
 			one.value, n = protowire.ConsumeVarint(message)
 		case protowire.Fixed64Type:
 			one.value, n = protowire.ConsumeFixed64(message)
-		default: // nothing that is read here
+		default: // not needed here
 			n = protowire.ConsumeFieldValue(number, kind, message)
 		}
 		if n < 0 {
@@ -88,7 +86,6 @@ func fields(message []byte, f func(field) error) error {
 	return nil
 }
 
-// within calls f for the content of each field of that number.
 func within(message []byte, number protowire.Number, f func([]byte) error) error {
 	return fields(message, func(one field) error {
 		if one.number != number || one.kind != protowire.BytesType {
@@ -98,8 +95,8 @@ func within(message []byte, number protowire.Number, f func([]byte) error) error
 	})
 }
 
-// spansOf calls f for the spans of an encoded ExportTraceServiceRequest, up to maxSpans of them, and
-// returns how many there are. The error says that it is none; f may have been called before that was found.
+// spansOf calls f for up to maxSpans spans of an encoded ExportTraceServiceRequest and returns their total number. If
+// it fails, f may have been called already.
 func spansOf(request []byte, f func(*span)) (int, error) {
 	count := 0
 	err := within(request, requestResourceSpans, func(resource []byte) error {
@@ -164,7 +161,6 @@ func readSpan(message []byte) (*span, error) {
 	})
 }
 
-// attribute keeps sandbox.id.
 func (s *span) attribute(pair []byte) error {
 	var key, value []byte
 	err := fields(pair, func(one field) error {
@@ -186,6 +182,5 @@ func (s *span) attribute(pair []byte) error {
 	return err
 }
 
-// bounded is text as far as it is looked at: the phrases that matter come early, and pod
-// names in front of them have 253 bytes at most.
+// bounded cuts a text to its relevant part: pod names before the phrases have up to 253 bytes.
 func bounded(text []byte) string { return string(text[:min(len(text), 2048)]) }

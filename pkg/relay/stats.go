@@ -9,32 +9,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// What this source may have to do without, and why it may lose events.
+// The feature that can be degraded, and the reason of lost events.
 const (
 	feature   = "relay"
 	queueFull = "queue full"
 )
 
-// Counts is what a relay saw since it was made.
+// Counts counts since New.
 type Counts struct {
-	// Received is how many requests came, and Spans how many spans were in them.
+	// Received counts requests, Spans their spans.
 	Received, Spans uint64
-	// Told is how many of the spans were of a sandbox, and Unheard how many of those found
-	// nobody who took them in time.
+	// Told counts spans of a sandbox, Unheard those dropped because the queue of events was full.
 	Told, Unheard uint64
-	// Malformed, TooLarge and Unread requests were answered with an error: they are not
-	// OTLP, are longer than is read, or were cut off, too slow, or too many at a time.
+	// Malformed, TooLarge and Unread requests got an error: not OTLP, too long, or incomplete, too slow or too
+	// many at once.
 	Malformed, TooLarge, Unread uint64
-	// Looped requests had been through a relay before.
+	// Looped requests had passed a relay before.
 	Looped uint64
-	// Refused is how many connections were closed before anything was read, by reason; there
-	// is one for each.
+	// Refused counts connections closed before reading, for every reason.
 	Refused map[Refusal]uint64
-	// Stats is what became of those that were to be passed on.
+	// Stats counts the forwarded requests.
 	queue.Stats
 }
 
-// Readings are the metrics that c is.
+// Readings returns the metrics.
 func (c Counts) Readings() []meter.Reading {
 	dropped := map[queue.Reason]uint64{"no upstream": c.Unwanted}
 	maps.Copy(dropped, c.Dropped)
@@ -56,7 +54,7 @@ func (c Counts) Readings() []meter.Reading {
 // Name is "relay".
 func (*Relay) Name() string { return "relay" }
 
-// Stats says what was counted.
+// Stats returns the counters.
 func (r *Relay) Stats() source.Stats {
 	return source.Stats{Features: []string{feature}, Losses: []string{queueFull}, Readings: r.Counts().Readings()}
 }

@@ -1,4 +1,4 @@
-// Package serve ends HTTP servers with a context.
+// Package serve stops HTTP servers with a context.
 package serve
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Until serves on l until ctx ends, and returns when everything is closed; an error if it ended before. Answers in
-// progress then get the farewell.
+// Until serves l until ctx ends and returns when all connections are closed; answers in progress then have the
+// farewell. It returns an error if serving failed.
 func Until(ctx context.Context, server *http.Server, l net.Listener, farewell time.Duration) error {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

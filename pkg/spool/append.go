@@ -10,14 +10,12 @@ import (
 
 // Dropped counts operations that were removed before they were exported.
 type Dropped struct {
-	Full, Old uint64 // Full: the spool held MaxBytes. Old: they were older than MaxAge.
+	Full, Old uint64 // Full: MaxBytes was reached. Old: MaxAge was reached.
 }
 
-// Append writes an operation down, and forgets old ones where it must. It does not wait
-// for the disk. Where it fails nothing has been written, and it may be called again.
-// Removed operations that Peek returned count when Return settles them.
-//
-// On a full disk it makes room by forgetting what was exported already.
+// Append writes an operation, and removes old ones to make room. It does not wait for the disk. After an error
+// nothing is written and Append may be called again. On a full disk it removes exported segments. Removed operations
+// that Peek had returned are counted by Return.
 func (s *Spool) Append(op Operation) (Dropped, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +37,7 @@ func (s *Spool) Append(op Operation) (Dropped, error) {
 	return dropped, nil
 }
 
-// Trim forgets what is older than MaxAge.
+// Trim removes operations older than MaxAge.
 func (s *Spool) Trim() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +47,7 @@ func (s *Spool) Trim() Dropped {
 	return s.trim(0)
 }
 
-// write appends a record to the newest segment, or to a new one if that is full or old.
+// write appends a record to the newest segment; it begins a new one if that is full or old.
 func (s *Spool) write(record []byte) error {
 	if s.active == nil || s.ripe(int64(len(record))) {
 		if err := s.rotate(); err != nil {
@@ -69,7 +67,7 @@ func (s *Spool) write(record []byte) error {
 	return nil
 }
 
-// ripe reports whether the newest segment is to be followed by another one before bytes are added to it.
+// ripe reports whether a new segment must begin before bytes are added.
 func (s *Spool) ripe(bytes int64) bool {
 	g := s.segments[len(s.segments)-1]
 	return g.size > 0 &&
@@ -93,17 +91,16 @@ func (s *Spool) rotate() error {
 	return nil
 }
 
-// trim removes the oldest segments until there is room for bytes, and those that are too old.
+// trim removes the oldest segments until bytes fit, and segments older than MaxAge.
 func (s *Spool) trim(bytes int64) (dropped Dropped) {
 	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
 		waiting, taken := s.remove(0)
 		dropped.Full += waiting
 		s.taken.removed.Full += taken
 	}
-	// The newest one is written to, so it is not removed; but when it is the one that is
-	// too old, nobody writes to it any more.
+	// The newest segment is written to, so it is replaced before it is removed.
 	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(s.segments[n-1]) {
-		_ = s.rotate() // if not now, then later
+		_ = s.rotate() // a later call tries again
 	}
 	for len(s.segments) > 1 && s.old(s.segments[0]) {
 		waiting, taken := s.remove(0)
@@ -115,7 +112,7 @@ func (s *Spool) trim(bytes int64) (dropped Dropped) {
 
 func (s *Spool) old(g segment) bool { return s.now()-g.last > s.options.MaxAge }
 
-// removeExported removes the oldest segment if all of it was exported, and it is not the newest one.
+// removeExported removes the oldest segment if it was exported completely and is not the newest.
 func (s *Spool) removeExported() bool {
 	if len(s.segments) < 2 || s.segments[0].settled(s.cursor.at) < s.segments[0].size {
 		return false
@@ -124,39 +121,38 @@ func (s *Spool) removeExported() bool {
 	return true
 }
 
-// remove forgets a segment, and returns how many of its operations were waiting to be exported, and how many
-// of them Peek had returned.
+// remove deletes a segment and returns the unexported operations in it: those that Peek has not returned and those
+// that it has.
 func (s *Spool) remove(i int) (waiting, taken uint64) {
 	g := s.segments[i]
 	settled := g.settled(s.cursor.at)
 	behind := max(settled, g.settled(s.taken.to))
 	taken, waiting = s.count(g, settled, behind), s.count(g, behind, g.end())
-	// A file that cannot be removed is not ours any more; the next Open finds it.
+	// If the file cannot be removed, the next Open finds it again.
 	_ = s.root.Remove(g.name())
 	s.segments = slices.Delete(s.segments, i, i+1)
-	// The disk has room again when nobody has it open.
+	// The file system frees the blocks only after the last close.
 	s.sealed = slices.DeleteFunc(s.sealed, func(o opened) bool { return o.closed(g) })
 	if s.reading.closed(g) {
 		s.reading = opened{}
 	}
 	if taken+waiting > 0 {
-		// Where the cursor cannot be written, the segment it stands in is gone all the same.
+		// If the cursor cannot be written, the segment is removed nevertheless.
 		_ = s.cursor.set(Position{Segment: g.sequence + 1})
 	}
 	return waiting, taken
 }
 
-// count returns how many records a segment has between two offsets.
 func (s *Spool) count(g segment, from, to int64) (n uint64) {
 	if from >= to {
 		return 0
 	}
 	f, err := s.open(g)
 	if err != nil {
-		f, err = s.open(g) // a disk that fails is asked once more
+		f, err = s.open(g) // one retry for a failing disk
 	}
 	if err != nil {
-		return 1 // at least
+		return 1 // one or more
 	}
 	scan := scanner{r: f, at: from, end: to}
 	for {

@@ -11,12 +11,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// cursor is the place up to where everything was exported, and its file.
+// cursor is the position before which everything was exported, and its file.
 //
-// The file has two slots, in sectors of their own, which are overwritten in turn; the valid one with the
-// higher serial counts. A write that was cut short leaves the other one. Renaming a new file over the old
-// one would do too, but needs room on the disk: on a full one the cursor would stand still, and what was
-// exported meanwhile would be sent again after a restart.
+// The file has two slots in separate sectors, written in turn; the valid slot with the higher serial counts, so a
+// torn write leaves the other slot. Renaming a new file would need free space: on a full disk the cursor could not
+// move, and exported operations would be sent again after a restart.
 type cursor struct {
 	at     Position
 	serial uint64
@@ -25,13 +24,13 @@ type cursor struct {
 
 const (
 	cursorName = "cursor"
-	// slotSize is what a slot holds: serial, segment, offset, checksum.
+	// slotSize is the size of serial, segment, offset and checksum.
 	slotSize = 28
-	sector   = 512 // sector is what a disk writes as a whole.
+	sector   = 512 // the unit that a disk writes atomically
 )
 
-// open reads the cursor, and locks its file until it is closed. Where there is none that
-// can be understood, known is false, and it stands at the beginning.
+// open reads the cursor and locks its file until close. known is false if there is no valid cursor; it then is at the
+// start.
 func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, err
@@ -56,7 +55,7 @@ func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.serial > 0 {
 		return true, nil
 	}
-	for range 2 { // room for both slots is taken now, while there is some
+	for range 2 { // allocates both slots while there is free space
 		if err := c.set(Position{}); err != nil {
 			return false, err
 		}
@@ -64,7 +63,7 @@ func (c *cursor) open(root disk.FS) (known bool, err error) {
 	return false, nil
 }
 
-// set moves the cursor and writes it down.
+// set moves the cursor and writes it.
 func (c *cursor) set(to Position) error {
 	c.at = to
 	c.serial++

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// DamagedError says that a stretch of a segment holds no whole record. What comes behind it can be read.
+// DamagedError means that a byte range of a segment contains no valid record. Records behind it are readable.
 type DamagedError struct {
 	File     string
 	From, To int64
@@ -24,14 +24,14 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s is damaged from byte %d to %d: at least one operation is lost", e.File, e.From, e.To)
 }
 
-// scanner reads the records of a segment. What cannot be read is damaged, whatever the reason is.
+// scanner reads the records of a segment. Unreadable bytes count as damaged.
 type scanner struct {
 	r       io.ReaderAt
-	at, end int64 // at is where the next record begins, and end where the segment does.
-	failed  error // failed is why something could not be read.
+	at, end int64 // at is the offset of the next record, end the segment's size
+	failed  error
 }
 
-// read reads what is at an offset, as much as there is. A disk that fails is asked once more.
+// read reads up to len(b) bytes at an offset, with one retry for a failing disk.
 func (s *scanner) read(b []byte, at int64) (n int) {
 	var err error
 	for range 2 {
@@ -43,8 +43,8 @@ func (s *scanner) read(b []byte, at int64) (n int) {
 	return n
 }
 
-// header moves behind the next record and returns its header; the data need not be
-// whole. The error is io.EOF at the end, or a *DamagedError: call it again then.
+// header moves behind the next record and returns its header without checking the data. The error is io.EOF at the
+// end or a *DamagedError, after which the caller may continue.
 func (s *scanner) header() (header, error) {
 	if s.at >= s.end {
 		return header{}, io.EOF
@@ -67,7 +67,7 @@ func (s *scanner) data(h header) ([]byte, error) {
 	return data, nil
 }
 
-// headerAt returns the header at an offset if there is one whose record ends in time.
+// headerAt returns a valid header at an offset whose record lies within the segment.
 func (s *scanner) headerAt(at int64) (header, bool) {
 	if s.end-at < headerSize {
 		return header{}, false
@@ -80,7 +80,7 @@ func (s *scanner) headerAt(at int64) (header, bool) {
 	return h, ok && h.next() <= s.end
 }
 
-// seek returns where the next record begins, from an offset on; the end if nowhere.
+// seek returns the offset of the next valid record, or the end.
 func (s *scanner) seek(from int64) int64 {
 	chunk := make([]byte, 64<<10)
 	for from < s.end {
@@ -98,12 +98,11 @@ func (s *scanner) seek(from int64) int64 {
 		if n < len(marker) {
 			break
 		}
-		from += int64(n - len(marker) + 1) // a marker may lie across two chunks
+		from += int64(n - len(marker) + 1) // a marker may span two chunks
 	}
 	return s.end
 }
 
-// next moves behind the next record and returns it as a whole.
 func (s *scanner) next() (header, []byte, error) {
 	h, err := s.header()
 	if err != nil {
@@ -113,7 +112,7 @@ func (s *scanner) next() (header, []byte, error) {
 	return h, data, err
 }
 
-// ends returns where the last whole record of a segment ends. It fails where a part of it cannot be read.
+// ends returns the end of the last valid record. It fails if a part of the segment cannot be read.
 func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 	s := scanner{r: r, end: size}
 	for {
@@ -127,8 +126,7 @@ func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 	}
 }
 
-// A record is a header of 32 bytes and the operation's data. All numbers are little
-// endian.
+// A record is a header of 32 bytes and the operation's data. Numbers are little endian.
 //
 //	 0  marker    4 bytes
 //	 4  length    of the data
@@ -137,21 +135,21 @@ func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 //	24  checksum  of the data
 //	28  checksum  of the header up to here
 //
-// The header has a checksum of its own, so that the length of a record whose data is
-// damaged can be believed. Where the header is damaged, the next marker is looked for.
+// The header's own checksum makes the length reliable even if the data is damaged. After a damaged header, reading
+// continues at the next marker.
 const headerSize = 32
 
-// marker begins a record, and ends in the version of the format. 0xff and 0xfe are in no
-// UTF-8 text, so that no text somebody chose can look like a record.
+// marker begins each record; its last byte is the format version. UTF-8 contains neither 0xff nor 0xfe, so text in an
+// operation cannot imitate a record.
 var marker = [4]byte{0xff, 0xfe, 'c', 1}
 
-// maxData is the largest data of a record, 4 MiB: no larger operation is exported.
+// maxData bounds a record's data: larger operations are not exported.
 const maxData = 4 << 20
 
-// castagnoli is CRC-32C, which processors compute themselves.
+// castagnoli selects CRC-32C, which CPUs implement in hardware.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is the header of a record, and where it lies.
+// header is the decoded header of a record at an offset.
 type header struct {
 	at         int64
 	length     int64
@@ -172,7 +170,6 @@ func encode(b []byte, op Operation) []byte {
 	return append(b, op.Data...)
 }
 
-// decode reads the header in b, of headerSize bytes, that lies at an offset.
 func decode(b []byte, at int64) (header, bool) {
 	h := header{
 		at:     at,
@@ -190,9 +187,9 @@ func (h header) operation(data []byte) Operation {
 	return Operation{Start: time.Unix(0, h.start), End: time.Unix(0, h.end), Data: data}
 }
 
-// Read yields the operations in a spool that ended at since or later, in the order they were appended, exported or not.
-// Another process may write to it during that. After a *DamagedError or an *UnreadableError come the operations that
-// can be read; any other error is the last. It reads at most maxSegment bytes of a segment.
+// Read yields the operations in a spool that ended at since or later, exported or not, in the order of Append.
+// Another process may append at the same time. Reading continues after a *DamagedError or an *UnreadableError; any
+// other error is the last. It reads up to maxSegment bytes of each segment.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
 		root, err := disk.OpenFolder(dir)
@@ -219,19 +216,18 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	}
 }
 
-// read yields what is in one segment. The newest may end in the middle of a record that
-// is just being written.
+// read yields the operations of one segment. The newest may end in an incomplete record.
 func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
 	f, err := disk.OpenRegular(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {
-		return true // it was the oldest
+		return true // removed since it was listed
 	}
 	if err != nil {
 		return yield(Operation{}, &UnreadableError{File: g.name(), Why: err})
 	}
 	defer f.Close()
 	scan := scanner{r: f, end: g.end()}
-	var damaged *DamagedError // said when something whole comes behind it
+	var damaged *DamagedError // reported if a valid record follows
 	for {
 		op, wanted, err := scan.since(since)
 		var here *DamagedError
@@ -245,7 +241,7 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 		case err != nil && scan.end < g.size:
 			why := fmt.Errorf("it has %d bytes, and a segment has up to %d", g.size, maxSegment)
 			return yield(Operation{}, &UnreadableError{File: g.name(), From: scan.end, Why: why})
-		case err != nil: // the end
+		case err != nil: // io.EOF
 			return damaged == nil || newest && scan.unfinished(damaged.From) || yield(Operation{}, damaged)
 		}
 		if damaged != nil && !yield(Operation{}, damaged) {
@@ -258,8 +254,8 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	}
 }
 
-// unfinished reports whether what begins there is the beginning of one record and nothing else: it is just being written,
-// or the power failed, which may leave zeros behind it.
+// unfinished reports whether the bytes from an offset are one incomplete record: it is being written, or the power
+// failed, which may leave zeros behind it.
 func (s *scanner) unfinished(at int64) bool {
 	b := make([]byte, s.end-at)
 	b = b[:s.read(b, at)]
@@ -272,7 +268,6 @@ func (s *scanner) unfinished(at int64) bool {
 	return len(written) < headerSize && bytes.HasPrefix(written, marker[:min(len(written), len(marker))])
 }
 
-// since moves behind the next record, and returns it if it ended at that time or later.
 func (s *scanner) since(t time.Time) (op Operation, wanted bool, err error) {
 	h, err := s.header()
 	if err != nil || time.Unix(0, h.end).Before(t) {

@@ -14,18 +14,16 @@ import (
 )
 
 type segment struct {
-	// sequence numbers segments in the order they were made. It is the file's name, and
-	// is never used again.
+	// sequence numbers segments in order of creation; it is the file name and is never reused.
 	sequence uint64
 	size     int64
-	// modified is when its last record was appended, by the clock on the wall.
+	// modified is the wall-clock time of the last append.
 	modified time.Time
-	// born is when its first record was appended, and last when the last one was, as
-	// Spool.now tells it: 0 for what Open found.
+	// born and last are the times of the first and last append, by Spool.now; 0 for segments that Open found.
 	born, last time.Duration
 }
 
-// Position is a place in a spool: between two records.
+// Position is a place between two records.
 type Position struct {
 	Segment uint64
 	Offset  int64
@@ -39,7 +37,7 @@ var segmentName = regexp.MustCompile(`^[0-9a-f]{16}\.segment$`)
 
 func (g segment) name() string { return fmt.Sprintf("%016x.segment", g.sequence) }
 
-// settled is how many of its bytes lie before a position.
+// settled returns the number of bytes before p.
 func (g segment) settled(p Position) int64 {
 	switch {
 	case g.sequence < p.Segment:
@@ -50,10 +48,10 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-// end is where reading it ends: a larger one was not written by this package.
+// end bounds reading: this package writes no larger segment.
 func (g segment) end() int64 { return min(g.size, maxSegment) }
 
-// UnreadableError says that a segment, or its part behind a byte, is not read. Other segments can be.
+// UnreadableError means that a segment cannot be read from byte From on. Other segments can.
 type UnreadableError struct {
 	File string
 	From int64
@@ -69,7 +67,7 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Why }
 
-// list returns the segments, oldest first, and what has a segment's name but is no regular file.
+// list returns the segments, oldest first, and segment names that are not regular files.
 func list(root disk.FS) (all []segment, strange []*UnreadableError, err error) {
 	entries, err := root.ReadDir(".")
 	if err != nil {
@@ -89,7 +87,7 @@ func list(root disk.FS) (all []segment, strange []*UnreadableError, err error) {
 		}
 		info, err := root.Lstat(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went meanwhile
+			continue // removed since it was listed
 		}
 		if err != nil {
 			return nil, nil, err
@@ -105,7 +103,6 @@ type opened struct {
 	sequence uint64
 }
 
-// closed closes it if it is that segment, and reports whether it is.
 func (o opened) closed(g segment) bool {
 	if o.File == nil || o.sequence != g.sequence {
 		return false
@@ -114,7 +111,7 @@ func (o opened) closed(g segment) bool {
 	return true
 }
 
-// open returns a segment for reading. It stays open until another one is wanted.
+// open returns a segment for reading and keeps it open until another one is needed.
 func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil

@@ -1,16 +1,13 @@
-// Package spool keeps finished operations on disk until they are exported, and some
-// time longer, so that the node can be asked what happened.
+// Package spool keeps finished operations on disk until they are exported, and longer, so that they can be queried.
 //
-// A spool is a folder of segments, files of records that are only ever appended to, and a cursor:
-// everything before it has been exported, or given up. The ring is bounded by bytes and by age; the oldest
-// segment goes first. Every record and the cursor carry a checksum.
+// A spool is a directory of append-only segment files and a cursor, before which everything was exported or dropped.
+// Bytes and age bound it; the oldest segment is removed first. Records and the cursor carry checksums.
 //
-// What is written survives the process, however it ends: it is in the kernel's page
-// cache when Append returns. Whoever uses a spool calls Sync now and then, which bounds
-// what a loss of power can take. Not at each record: containerd itself syncs its database
-// several times for every pod, and the disk is not cniscope's.
+// Appended data is in the page cache when Append returns, so it survives any exit of the process. Sync bounds the
+// loss at a power failure. The caller does not sync each record, because that would compete with containerd for the
+// disk.
 //
-// One process at a time writes to a spool; any number may Read it meanwhile.
+// One process writes to a spool; others may Read it at the same time.
 package spool
 
 import (
@@ -25,71 +22,70 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// Operation is one operation as it is kept.
+// Operation is one stored operation.
 type Operation struct {
-	// Start and End are the first and the last instant of its spans.
+	// Start and End are the first and last instant of its spans.
 	Start, End time.Time
-	Data       []byte // Data is its spans, as OTLP's TracesData.
+	Data       []byte // OTLP TracesData
 }
 
-// Options say where a spool is and how much it holds.
+// Options configure a spool.
 type Options struct {
-	// Dir is made if it is missing.
+	// Dir is created if it is missing.
 	Dir string
-	// MaxBytes is how large all segments may be together.
+	// MaxBytes bounds the sum of all segments.
 	MaxBytes int64
-	// MaxAge is how long after its end an operation is kept, exported or not; up to a sixteenth longer,
-	// since segments go as a whole. What Open finds is kept for as long from then on: the clock may have
-	// been set meanwhile, and nothing tells that from a node that was off for as long.
+	// MaxAge is the time after which an operation is removed, exported or not; up to 1/16 later, since segments
+	// are removed as a whole. The age of operations that Open found counts from Open, since the wall clock may
+	// have been set.
 	MaxAge time.Duration
-	// Disk is where it lies; nil is the system's.
+	// Disk defaults to the system's file system.
 	Disk disk.FS
 }
 
 const (
-	// maxSegment is the largest segment; a small spool has eight smaller ones.
+	// maxSegment bounds a segment in bytes.
 	maxSegment = 8 << 20
-	// segments is how many a spool is cut into at least: an eighth is forgotten at a time.
+	// segments is the minimum number of segments of a full spool.
 	segments    = 8
-	generations = 16 // generations is how many segments, at least, MaxAge is cut into.
+	generations = 16 // minimum number of segments that MaxAge is divided into
 )
 
-// Spool is a spool that this process writes to. It is safe for concurrent use.
+// Spool is a spool open for writing. It is safe for concurrent use.
 type Spool struct {
 	options Options
 	root    disk.Folder
-	// now is how long ago the spool was opened, by a clock that nobody can set.
+	// now returns the monotonic time since Open.
 	now func() time.Duration
 
 	mu       sync.Mutex
-	segments []segment // oldest first; the last one is written to
-	active   disk.File // the last segment; nil until something is appended
-	reading  opened    // the segment that was read last
+	segments []segment
+	active   disk.File // the last segment; nil until the first append
+	reading  opened    // the segment read last
 	cursor   cursor
 	taken    taken
-	sealed   []opened // segments that are finished, but not synced
-	made     bool     // a segment was begun, and its name is not synced
-	dirty    bool     // something was written that is not synced
+	sealed   []opened // complete, not yet synced
+	made     bool     // a new file name is not synced
+	dirty    bool     // written data is not synced
 	scratch  []byte
 	found    Found
 }
 
-// Found is what Open found in the folder.
+// Found is the state that Open found on disk.
 type Found struct {
-	// Waiting is how many bytes were not exported yet.
+	// Waiting is the number of bytes not exported yet.
 	Waiting int64
-	// Cut is how many bytes at the end were no whole record: the process before was
-	// killed, or the power failed, in the middle of one.
+	// Cut is the number of bytes of an incomplete last record, left by a kill or a power failure.
 	Cut int64
-	// CursorLost says that it is not known what was exported: all there is will be sent again.
+	// CursorLost means that the cursor was invalid, so all operations are sent again.
 	CursorLost bool
 }
 
-// ErrHeld is returned if another process has the spool open.
+// ErrHeld means that another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
-// Open opens a spool, or makes a new one. It fails where the folder cannot be written, where others may
-// write in it or choose where it is, and, with ErrHeld, where another process has it.
+// Open opens or creates a spool. It fails if the directory is not writable, if other users can write to it or replace
+// it, and with ErrHeld if another process has it open.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
 	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}
@@ -120,11 +116,11 @@ func (s *Spool) start() (err error) {
 	return nil
 }
 
-// resume makes the newest segment ready to be written to: behind its last whole record. One that cannot be read,
-// that is too large, or that the cursor has passed, is left as it is: the next one is begun then.
+// resume continues the newest segment behind its last valid record. It leaves a segment that is unreadable, too large
+// or before the cursor; the next append begins a new one.
 func (s *Spool) resume() error {
 	if len(s.segments) == 0 {
-		s.cursor.at.Offset = 0 // where the segments are gone, so is what it spoke of
+		s.cursor.at.Offset = 0 // no segments, no offset
 		return nil
 	}
 	last := &s.segments[len(s.segments)-1]
@@ -146,24 +142,24 @@ func (s *Spool) resume() error {
 		}
 		s.found.Cut, last.size = cut, whole
 	}
-	// A cursor behind the end would pass over what is appended next.
+	// A cursor beyond the end would skip the next appends.
 	if at := s.cursor.at; at.Segment == last.sequence {
 		s.cursor.at.Offset = min(at.Offset, last.size)
 	}
 	return nil
 }
 
-// Found returns what Open found in the folder.
+// Found returns the state that Open found.
 func (s *Spool) Found() Found { return s.found }
 
 // Stats is the state of a spool.
 type Stats struct {
-	// Bytes is what it holds, and Waiting how much of that is not exported.
+	// Bytes is the size of all segments, Waiting the part that is not exported.
 	Bytes, Waiting int64
 	Segments       int
 }
 
-// Stats returns the state of the spool now.
+// Stats returns the current state.
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +173,7 @@ func (s *Spool) size() (n int64) {
 	return n
 }
 
-// waiting is how many bytes lie behind the cursor.
+// waiting returns the number of bytes behind the cursor.
 func (s *Spool) waiting() (n int64) {
 	for _, g := range s.segments {
 		n += g.size - g.settled(s.cursor.at)
@@ -185,7 +181,7 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync writes what was appended before to the disk. What it could not write it tries again the next time.
+// Sync writes appended data to the disk. It retries failed files at the next call.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
 	sealed, made := s.sealed, s.made
@@ -196,7 +192,7 @@ func (s *Spool) Sync() error {
 	s.sealed, s.made, s.dirty = nil, false, false
 	s.mu.Unlock()
 
-	// Without the lock: a disk may take its time.
+	// Without the lock, since a disk can be slow.
 	var failed error
 	if made {
 		failed = disk.SyncFolder(s.root, ".")
@@ -224,13 +220,13 @@ func (s *Spool) Sync() error {
 		if slices.ContainsFunc(s.segments, func(h segment) bool { return h.sequence == g.sequence }) {
 			s.sealed = append(s.sealed, g)
 		} else {
-			_ = g.Close() // it was forgotten meanwhile
+			_ = g.Close() // removed during the sync
 		}
 	}
 	return fmt.Errorf("sync the spool: %w", failed)
 }
 
-// synced syncs a file, unless it was forgotten meanwhile.
+// synced syncs a file; a file closed by a removal is no error.
 func synced(f disk.File) error {
 	if err := f.Sync(); !errors.Is(err, fs.ErrClosed) {
 		return err
@@ -244,7 +240,7 @@ func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	files := []disk.File{s.active, s.reading.File, s.cursor.file}
-	for _, g := range s.sealed { // those that could not be synced
+	for _, g := range s.sealed {
 		files = append(files, g.File)
 	}
 	for _, f := range files {

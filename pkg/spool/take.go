@@ -8,26 +8,25 @@ import (
 	"os"
 )
 
-// Record is an operation that waits to be exported.
+// Record is an operation to export.
 type Record struct {
 	Operation
 	// Next is the position behind it.
 	Next Position
-	// Damaged is how many damaged stretches lie before it, since the record before. Each
-	// was an operation or more.
+	// Damaged counts the damaged ranges between the previous record and this one; each held one or more
+	// operations.
 	Damaged uint64
 }
 
-// taken is the records that Peek returned and that neither Advance nor Return has settled. The spool may remove
-// them, but only their reader knows whether they are lost.
+// taken describes the records that Peek returned and that neither Advance nor Return has settled. If the spool
+// removes some, only the reader knows whether they were lost.
 type taken struct {
-	to      Position // to is the position behind them.
-	removed Dropped  // removed is how many of them the spool removed.
+	to      Position
+	removed Dropped // those that the spool removed
 }
 
-// Peek returns the operations behind the cursor, oldest first: n at most, and no more than hold bytes
-// together, but one in any case if there is one. They stay where they are until Advance, or Return. It fails where
-// a segment cannot be opened; what is damaged is passed over.
+// Peek returns the oldest operations behind the cursor: up to n, up to bytes in total, but one or more if there are
+// any. They stay until Advance or Return. Damaged records are skipped. It fails if a segment cannot be opened.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 		}
 		f, err := s.open(g)
 		if errors.Is(err, fs.ErrNotExist) {
-			damaged++ // somebody removed it
+			damaged++ // the file was removed by another process
 			continue
 		}
 		if err != nil {
@@ -78,8 +77,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 	return found, nil
 }
 
-// Advance marks everything before a position as done, durably by the time it returns. A cursor
-// that is already further stays where it is.
+// Advance marks everything before a position as exported, durably. It never moves the cursor back.
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +92,8 @@ func (s *Spool) Advance(to Position) error {
 	return s.cursor.set(to)
 }
 
-// Return settles the operations that Peek returned and that did not arrive. Those that the spool removed since then
-// are lost: Return counts them, and Append and Trim did not.
+// Return settles the operations that Peek returned and that did not arrive. It counts those that the spool removed
+// since, which Append and Trim did not.
 func (s *Spool) Return() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// readEvery is how often the files are read again, at most: a handshake costs no reading then.
+	// readEvery bounds how often the files are reread, so that handshakes do not read them.
 	readEvery = time.Second
-	// rest is how many times as long as the latest check no password is checked: bcrypt has half of a CPU at most.
+	// rest is the pause after a password check, in multiples of its duration: bcrypt uses at most half a CPU.
 	rest = 1
-	// remembered bounds the credentials that were right, for which nobody waits.
+	// remembered bounds the cache of valid credentials, which pass without a check.
 	remembered = 64
 )
 
 var errTLSChanged = errors.New("TLS was added or taken out: restart cniscope")
 
-// Site is who may read, as the file says at the moment.
+// Site restricts access as the file says.
 type Site struct {
 	path    string
 	log     *slog.Logger
-	toolkit http.Handler // says whether a request may pass: it calls pass then
+	toolkit http.Handler // calls pass if the request is allowed
 	handler http.Handler
 	tls     bool
 
@@ -37,12 +37,12 @@ type Site struct {
 	read   time.Time
 
 	secret [32]byte
-	known  map[[32]byte]bool // guarded by mu
-	turns  turns             // of those whose credentials are not known
+	known  map[[32]byte]bool
+	turns  turns // for unknown credentials
 }
 
-// New reads the file. What it says later holds for later requests and connections; only TLS itself is neither
-// added nor taken out while it runs: everybody is refused then. log is told what is wrong with it.
+// New reads the file. Later changes apply to later requests and connections; if TLS is added or removed, all requests
+// are refused. Mistakes in the file are logged to log.
 func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
 	toolkit, config, _, err := load(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
 	return s, err
 }
 
-// TLS is how connections are taken, nil in plain text.
+// TLS returns the configuration for connections, nil for plain text.
 func (s *Site) TLS() *tls.Config {
 	if !s.tls {
 		return nil
@@ -64,7 +64,7 @@ func (s *Site) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now() }}
 }
 
-// now is the configuration as the files have it, or had it less than readEvery ago.
+// now returns the configuration, at most readEvery old.
 func (s *Site) now() (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Site) now() (*tls.Config, error) {
 	return config, err
 }
 
-// ServeHTTP lets those through who may. Credentials that were not right before wait for their turn to be checked.
+// ServeHTTP passes allowed requests to next. Unknown credentials wait for their turn.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := s.now(); err != nil {
 		http.Error(w, "the web configuration is wrong: see cniscope's log", http.StatusServiceUnavailable)
@@ -93,7 +93,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// passes reports whether a request may pass, and answers it if not.
 func (s *Site) passes(w http.ResponseWriter, r *http.Request) bool {
 	answer := &verdict{ResponseWriter: w}
 	shown := r.Header.Get("Authorization")
@@ -115,7 +114,7 @@ func (s *Site) passes(w http.ResponseWriter, r *http.Request) bool {
 	return answer.passed
 }
 
-// key stands for credentials: what is kept of them tells nobody anything.
+// key returns a hash of credentials for the cache.
 func (s *Site) key(credentials string) (key [32]byte) {
 	h := hmac.New(sha256.New, s.secret[:])
 	h.Write([]byte(credentials))
@@ -140,11 +139,10 @@ func (s *Site) learn(key [32]byte, right bool) {
 	}
 }
 
-// verdict notes that a request passed the toolkit.
 type verdict struct {
 	http.ResponseWriter
 	passed bool
 }
 
-// pass is what is behind the toolkit.
+// pass is the handler behind the toolkit.
 func pass(w http.ResponseWriter, _ *http.Request) { w.(*verdict).passed = true }

@@ -8,17 +8,16 @@ import (
 	"sync"
 )
 
-// waitingMax bounds the requests that wait until their password is checked.
+// waitingMax bounds requests that wait for a password check.
 const waitingMax = 256
 
-// turns admits one request at a time. Turns alternate between the request that has waited longest, so that each
-// has one at last, and the oldest one of a source that is drawn at random: a scraper has a turn soon, however
-// many requests strangers let wait.
+// turns admits one request at a time. Turns alternate between the longest waiting request and the oldest request of a
+// random source, so that a scraper is served soon even if strangers queue many requests.
 type turns struct {
 	mu      sync.Mutex
-	waiting []*waiter // in the order in which they came
+	waiting []*waiter // in order of arrival
 	taken   bool
-	drawn   bool // the latest turn was drawn
+	drawn   bool // the latest turn was random
 }
 
 type waiter struct {
@@ -26,7 +25,7 @@ type waiter struct {
 	admits chan bool
 }
 
-// take waits for a turn. It is false where a source has too many requests, or the client is gone.
+// take waits for a turn. It returns false if the source has too many requests or the client disconnected.
 func (t *turns) take(r *http.Request) bool {
 	w := t.wait(source(r.RemoteAddr))
 	select {
@@ -38,7 +37,7 @@ func (t *turns) take(r *http.Request) bool {
 	}
 }
 
-// wait makes one more request wait, in place of one of the largest crowd if they are too many.
+// wait queues a request. If there are too many, it drops one of the largest source.
 func (t *turns) wait(from netip.Prefix) *waiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +50,7 @@ func (t *turns) wait(from netip.Prefix) *waiter {
 	return w
 }
 
-// give has a request wait no more, whose turn may have come.
+// give removes a waiting request and passes its turn on if it had one.
 func (t *turns) give(w *waiter) {
 	t.mu.Lock()
 	if i := slices.Index(t.waiting, w); i >= 0 {
@@ -63,7 +62,6 @@ func (t *turns) give(w *waiter) {
 	}
 }
 
-// pass gives the turn to another request.
 func (t *turns) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +69,6 @@ func (t *turns) pass() {
 	t.next()
 }
 
-// next begins a turn, if there is none and a request waits.
 func (t *turns) next() {
 	if t.taken || len(t.waiting) == 0 {
 		return
@@ -89,7 +86,7 @@ func (t *turns) leave(i int, admitted bool) {
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 }
 
-// draw returns the oldest request of a source that random draws.
+// draw returns the index of the oldest request of a random source.
 func draw(waiting []*waiter, random func(n int) int) int {
 	var oldest []int
 	for i, w := range waiting {
@@ -100,7 +97,7 @@ func draw(waiting []*waiter, random func(n int) int) int {
 	return oldest[random(len(oldest))]
 }
 
-// crowd returns the newest request of the source that has most.
+// crowd returns the index of the newest request of the largest source.
 func crowd(waiting []*waiter) (last int) {
 	count, most := map[netip.Prefix]int{}, 0
 	for _, w := range waiting {
@@ -115,7 +112,7 @@ func crowd(waiting []*waiter) (last int) {
 	return last
 }
 
-// source is an address, or the network that one stranger has whole: loopback, or an IPv6 host's 64 bits.
+// source returns the address, or the network that one host controls: loopback, or an IPv6 /64.
 func source(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

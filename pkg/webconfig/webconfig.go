@@ -1,9 +1,8 @@
-// Package webconfig reads the file that says who may read the metrics: TLS, client certificates and users with
-// passwords, in the format of Prometheus' own exporters (prometheus/exporter-toolkit, docs/web-configuration.md).
+// Package webconfig reads the access rules of the metrics: TLS, client certificates and users, in the format of
+// Prometheus' exporters (prometheus/exporter-toolkit, docs/web-configuration.md).
 //
-// What the toolkit does is not repeated here. Around it are the bounds that a program needs that runs as root
-// beside every pod: files are looked at before they are read, certificates are read once a second at most (the
-// toolkit itself reads who the users are with each request), and whoever guesses passwords is made to wait.
+// It bounds the toolkit for a program that runs as root beside every pod: it checks files before reading, rereads
+// certificates at most once a second, and slows down password guessing.
 package webconfig
 
 import (
@@ -27,20 +26,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxFile bounds each file, in bytes: what a Secret holds at most (1 MiB, Kubernetes documentation).
+// maxFile bounds each file in bytes: the maximum of a Secret (1 MiB, Kubernetes documentation).
 const maxFile = 1 << 20
 
-// Summary says what a file asks of whoever connects.
+// Summary describes the requirements for clients.
 type Summary struct {
 	TLS, ClientCertificates, Users bool
-	// Expires is when the server's certificate does; zero without one.
+	// Expires is the expiry of the server's certificate; zero without one.
 	Expires time.Time
-	// Exposed is the file of the private key, where users other than its owner and group can read it.
+	// Exposed is the private key's file, if all users can read it.
 	Exposed string
 }
 
-// Check reads the file and those that it names. The error is one line that says what is wrong and, of
-// mistakes in the file itself, where. It holds no values.
+// Check reads the file and the files it names. The error is one line without values; it has a position if the file
+// itself is wrong.
 func Check(path string) (Summary, error) {
 	handler, config, named, err := load(path)
 	if err != nil {
@@ -62,14 +61,13 @@ func Check(path string) (Summary, error) {
 	return s, nil
 }
 
-// load has the toolkit make its handler, with pass behind it, and its TLS configuration, nil where the file asks
-// for none.
+// load returns the toolkit's handler in front of pass, and its TLS configuration, nil without TLS.
 func load(path string) (http.Handler, *tls.Config, files, error) {
 	named, err := look(path)
 	if err != nil {
 		return nil, nil, named, err
 	}
-	// The toolkit keeps its handler to itself: it is had from a server that ends before it has served anybody.
+	// The toolkit does not export its handler, so a server that stops at once provides it.
 	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)} //nolint:gosec // it serves nobody
 	server.Protocols.SetHTTP1(true)
 	err = web.Serve(closed{}, server, &web.FlagConfig{WebConfigFile: &path}, slog.New(slog.DiscardHandler))
@@ -97,36 +95,34 @@ func load(path string) (http.Handler, *tls.Config, files, error) {
 	return server.Handler, config, named, nil
 }
 
-// closed is a listener that has been closed.
 type closed struct{}
 
 func (closed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (closed) Close() error              { return nil }
 func (closed) Addr() net.Addr            { return new(net.TCPAddr) }
 
-// asksForPassword reports whether somebody without one is refused.
+// asksForPassword reports whether a request without credentials is refused.
 func asksForPassword(h http.Handler) bool {
 	answer := &verdict{ResponseWriter: nobody{}}
 	h.ServeHTTP(answer, &http.Request{Method: http.MethodGet, Header: http.Header{}})
 	return !answer.passed
 }
 
-// nobody takes an answer that nobody reads.
+// nobody discards an answer.
 type nobody struct{}
 
 func (nobody) Header() http.Header         { return http.Header{} }
 func (nobody) WriteHeader(int)             {}
 func (nobody) Write(b []byte) (int, error) { return len(b), nil }
 
-// files are those that a web configuration names.
 type files struct {
 	Cert string `yaml:"cert_file"`
 	Key  string `yaml:"key_file"`
 	CA   string `yaml:"client_ca_file"`
 }
 
-// look finds what is named, and refuses what must not be read: pipes and devices, which would block, and
-// what is too long. Of everything else the toolkit says what is wrong.
+// look returns the named files and refuses pipes, devices and files that are too long. The toolkit reports other
+// mistakes.
 func look(path string) (files, error) {
 	var named struct {
 		TLS files `yaml:"tls_server_config"`
@@ -136,7 +132,7 @@ func look(path string) (files, error) {
 		return named.TLS, err
 	}
 	if yaml.Unmarshal(text, &named) != nil {
-		named.TLS = files{} // what could be read may be half of it
+		named.TLS = files{} // may be incomplete
 	}
 	for _, file := range []*string{&named.TLS.Cert, &named.TLS.Key, &named.TLS.CA} {
 		if *file == "" {
@@ -167,13 +163,13 @@ func readable(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// quotedValue is how the YAML parser shows the value that it could not read.
+// quotedValue matches a value in an error of the YAML parser.
 var quotedValue = regexp.MustCompile("`[^`]*`")
 
-// goType is how it names what it expected.
+// goType matches the expected type in such an error.
 var goType = regexp.MustCompile(` (in type|into) (map\[\S+\])?\w+\.\w+`)
 
-// told is the toolkit's error in one line, without values: one of them may be a password in the wrong place.
+// told returns the toolkit's error in one line without values, since one may be a misplaced password.
 func told(path string, err error) error {
 	lines := strings.Fields(quotedValue.ReplaceAllString(err.Error(), "…"))
 	said := strings.Join(lines, " ")

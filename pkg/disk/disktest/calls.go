@@ -128,11 +128,10 @@ func (f folder) Close() error {
 	return failed
 }
 
-// file is an open file.
 type file struct {
 	disk.File
 	disk *Disk
-	node *node // nil where nothing is noted of it
+	node *node // nil if not journaled
 	path string
 }
 
@@ -166,7 +165,6 @@ func (f *file) WriteAt(b []byte, at int64) (int, error) {
 	return f.write(b, at, func(b []byte) (int, error) { return f.File.WriteAt(b, at) })
 }
 
-// write writes b, or half of it.
 func (f *file) write(b []byte, at int64, write func([]byte) (int, error)) (int, error) {
 	fault := f.disk.call("write", f.path)
 	switch {

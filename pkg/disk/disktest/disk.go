@@ -1,5 +1,5 @@
-// Package disktest fails the operations on files, for tests: each call in turn (Sweep), or all power at once
-// (Disk.PowerCut).
+// Package disktest injects faults into file operations, for tests: a fault at each call in turn (Sweep), or a power
+// failure (Disk.PowerCut).
 package disktest
 
 import (
@@ -12,35 +12,32 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// Fault is what happens to one call.
 type Fault int
 
-// The faults. Killed is what a killed process does to its files: from that call on nothing happens any more, and
-// every call fails.
+// Faults of a call. Killed acts like a killed process: that call and all later ones fail without effect.
 const (
 	None    Fault = iota
-	EIO           // EIO: nothing happens, the call fails; a file is closed all the same.
-	ENOSPC        // ENOSPC: so, but only of what needs room.
-	Short         // Short: half of what is written arrives, then there is no room.
-	Forever       // Forever: EIO, of this call and all that follow.
+	EIO           // EIO fails without effect; a close still closes.
+	ENOSPC        // ENOSPC fails like EIO, but only calls that need space.
+	Short         // Short writes half of the data, then fails for lack of space.
+	Forever       // Forever is EIO for this call and all later ones.
 	Killed
-	Unreadable // Unreadable: EIO, of this read and all that follow.
+	Unreadable // Unreadable is EIO for this read and all later ones.
 )
 
 func (f Fault) String() string {
 	return [...]string{"no fault", "EIO", "ENOSPC", "a short write", "EIO from then on", "killed", "EIO of all reads from then on"}[f]
 }
 
-// needsRoom are the calls that a full disk fails.
+// needsRoom lists the calls that a full disk fails.
 var needsRoom = map[string]bool{"create": true, "write": true, "mkdir": true, "link": true, "symlink": true, "rename": true, "attribute": true, "sync": true}
 
-// changes are the calls that change something: a process that is killed at another one leaves the same.
+// changes lists the calls with an effect; a kill before any other call leaves the same state.
 var changes = map[string]bool{
 	"create": true, "write": true, "mkdir": true, "link": true, "symlink": true, "rename": true,
 	"attribute": true, "sync": true, "remove": true, "removeall": true, "chmod": true, "chown": true, "truncate": true,
 }
 
-// touches reports whether a call can meet a fault.
 func (f Fault) touches(op string) bool {
 	switch f {
 	case ENOSPC:
@@ -55,50 +52,49 @@ func (f Fault) touches(op string) bool {
 	return true
 }
 
-// Disk is the system's disk, one call of which fails. Nothing is ever synced really: that would only take time.
+// Disk is the system's file system with one failing call. Syncs are skipped, since they only cost time.
 type Disk struct {
 	*faults
 	real disk.FS
-	dir  string // what names are below, of a Folder
+	dir  string
 }
 
-// faults is what a disk and the folders in it have in common.
+// faults is the state that a Disk shares with its Folders.
 type faults struct {
 	mu      sync.Mutex
-	calls   []string // "open /x"
-	ops     []string // "open"
-	at      int      // the call that fails, from 0
+	calls   []string
+	ops     []string
+	at      int // index of the failing call
 	fault   Fault
 	journal journal
 }
 
-// Sound is a disk of which no call fails.
+// Sound returns a Disk without faults.
 func Sound() *Disk {
-	d, _ := New("", 0, None) // without a folder it cannot fail
+	d, _ := New("", 0, None) // cannot fail without a directory
 	return d
 }
 
-// New makes a disk whose at-th call, from 0, meets a fault. PowerCut knows what lies below the folder.
+// New returns a Disk whose call number at, from 0, meets a fault. PowerCut covers the given directory.
 func New(folder string, at int, fault Fault) (*Disk, error) {
 	d := &Disk{faults: &faults{at: at, fault: fault}, real: disk.System{}}
 	return d, d.journal.begin(folder)
 }
 
-// Calls are the calls so far, in their order.
+// Calls returns the calls so far, in order.
 func (d *Disk) Calls() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls
 }
 
-// Failed reports whether the fault was met.
+// Failed reports whether the fault occurred.
 func (d *Disk) Failed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.fault != None && len(d.calls) > d.at
 }
 
-// call counts a call, and returns what it meets.
 func (d *faults) call(op, name string) Fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,10 +118,9 @@ func (f Fault) err(op, name string) error {
 	return &fs.PathError{Op: op, Path: name, Err: syscall.EIO}
 }
 
-// fails counts a call, and returns the error that it meets.
 func (d *Disk) fails(op, name string) error { return d.call(op, name).err(op, name) }
 
-// does counts a call, does it unless it fails, and notes what it has changed.
+// does counts a call, performs it unless it fails, and journals its effect.
 func (d *Disk) does(c change, do func() error) error {
 	c.name = d.path(c.name)
 	if err := d.fails(c.op, c.name); err != nil {

@@ -9,23 +9,20 @@ import (
 	"strings"
 )
 
-// journal is what was done to the files below a folder, for PowerCut.
 type journal struct {
 	folder string
-	before map[string]*node // what was there, by path
+	before map[string]*node // initial state, by path
 	now    map[string]*node
 	done   []change
 }
 
-// node is a file, a folder or a link, whatever its names are.
 type node struct {
 	mode    fs.FileMode
-	data    []byte // what it held at the beginning
+	data    []byte // initial content
 	to      string
-	written int64 // up to where Write has come
+	written int64 // offset of Write
 }
 
-// change is one call that changed something, or that wrote changes to the disk ("sync").
 type change struct {
 	op         string
 	name, from string
@@ -63,7 +60,6 @@ func (j *journal) begin(folder string) error {
 	return err
 }
 
-// opened returns the file that was opened, which may be a new one.
 func (j *journal) opened(path string, flag int, mode fs.FileMode) *node {
 	if n := j.now[path]; n != nil || flag&os.O_CREATE == 0 {
 		return n
@@ -73,7 +69,7 @@ func (j *journal) opened(path string, flag int, mode fs.FileMode) *node {
 	return c.node
 }
 
-// note notes what has changed, and what has come to the disk.
+// note records a change and marks earlier ones as synced.
 func (j *journal) note(c change) {
 	switch c.op {
 	case "mkdir":
@@ -91,7 +87,6 @@ func (j *journal) note(c change) {
 	c.apply(j.now)
 }
 
-// apply changes names, where the folder that it changes is there.
 func (c change) apply(names map[string]*node) {
 	parent := names[filepath.Dir(c.name)]
 	switch c.op {
@@ -100,7 +95,7 @@ func (c change) apply(names map[string]*node) {
 			names[c.name] = c.node
 		}
 	case "rename":
-		// The new name may be on the disk though the old one never was.
+		// The new name can be on disk even if the old one never was.
 		if parent == nil || c.node == nil {
 			return
 		}
@@ -121,19 +116,19 @@ func (c change) ofNames() bool {
 	return slices.Contains([]string{"create", "mkdir", "symlink", "link", "rename", "remove", "removeall"}, c.op)
 }
 
-// Fate is what becomes of a change that was not synced when the power failed.
+// Fate is the effect of a power failure on an unsynced change.
 type Fate int
 
-// Lost changes never happened. Of Zeroed data only the length arrived; names are kept then.
+// Lost changes did not happen. Zeroed data has only its length; Zeroed names are kept.
 const (
 	Kept Fate = iota
 	Lost
 	Zeroed
 )
 
-// PowerCut writes to the folder to what a disk may hold of the journal's folder after the power has failed now.
-// What was synced is there: a file's bytes with the file, names with the folder they are in. Of everything else
-// each change has a fate of its own, in the order they were made: that is as little as POSIX promises.
+// PowerCut writes to the directory to a state that a disk may have after a power failure. Synced changes are there:
+// data synced with its file, names with their directory. Each other change gets its own fate, in order; POSIX
+// guarantees no more.
 func (d *Disk) PowerCut(to string, fate func() Fate) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,7 +152,7 @@ func (d *Disk) PowerCut(to string, fate func() Fate) error {
 	for _, path := range slices.Sorted(maps.Keys(names)) {
 		n := names[path]
 		if path != j.folder && names[filepath.Dir(path)] == nil {
-			continue // its folder is not there
+			continue
 		}
 		if err := n.put(filepath.Join(to, strings.TrimPrefix(path, j.folder)), held(data, n)); err != nil {
 			return err
@@ -166,7 +161,7 @@ func (d *Disk) PowerCut(to string, fate func() Fate) error {
 	return nil
 }
 
-// durable reports whether a change is on the disk for certain, by what came after it.
+// durable reports whether a later sync covers the change.
 func (c change) durable(later []change) bool {
 	return slices.ContainsFunc(later, func(s change) bool {
 		switch {

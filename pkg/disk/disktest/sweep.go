@@ -7,16 +7,14 @@ import (
 	"testing"
 )
 
-// Faults are those that a call meets once.
+// Faults returns the faults that hit a single call.
 func Faults() []Fault { return []Fault{EIO, ENOSPC, Short} }
 
-// Whole reports whether the long form was asked for (IO=whole).
+// Whole reports whether IO=whole asks for the complete sweep.
 func Whole() bool { return os.Getenv("IO") == "whole" }
 
-// Sweep runs a scenario once to count its calls, and then once for each call and each fault that the call can meet.
-// Of more than a hundred calls the short form takes every fifth of those that change nothing.
-//
-// The scenario makes its own disk with what it is given, and fails the test where a promise is broken.
+// Sweep runs a scenario once to count its calls, then once per call and applicable fault. Without IO=whole and with
+// more than 100 calls it takes every fifth call without effect. The scenario creates its own Disk from the arguments.
 func Sweep(t *testing.T, faults []Fault, scenario func(t *testing.T, at int, fault Fault) *Disk) {
 	t.Helper()
 	count := scenario(t, 0, None)
@@ -41,8 +39,7 @@ func Sweep(t *testing.T, faults []Fault, scenario func(t *testing.T, at int, fau
 	t.Logf("%d calls, %d runs with one fault: %v", len(calls), runs, faults)
 }
 
-// Folder returns a folder that is removed with the test, in memory where there is such a place: a sweep makes
-// thousands of files.
+// Folder returns a temporary directory in /dev/shm if that exists, because a sweep creates thousands of files.
 func Folder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "cniscope-test-")
@@ -53,8 +50,8 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
-// PowerCuts has the power fail in several ways after what was done to a disk, and calls check with what the disk
-// holds then: nothing that was not synced, its length alone, all of it, and random parts of it.
+// PowerCuts calls check with several states of the disk after a power failure: unsynced changes lost, zeroed, kept,
+// and random.
 func PowerCuts(t *testing.T, d *Disk, check func(folder, how string)) {
 	t.Helper()
 	random := 1

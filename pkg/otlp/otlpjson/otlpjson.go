@@ -1,4 +1,4 @@
-// Package otlpjson writes spans as OTLP JSON, for people and for the file exporter. Between programs spans stay protobuf.
+// Package otlpjson encodes spans as OTLP JSON for users and the file exporter.
 package otlpjson
 
 import (
@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Lines writes each of the ResourceSpans as one line.
+// Lines encodes each ResourceSpans as one line.
 func Lines(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	var (
 		lines bytes.Buffer
