@@ -1,12 +1,10 @@
-// Package cniconf is the source of what CNI networks a node has: it reads the runtime's CNI configuration
-// folder as the runtime does, and again when it changes.
+// Package cniconf is an event source: it reads the runtime's CNI configuration directory as the runtime does, and
+// again after changes.
 //
-// A network configuration may hold secrets. What goes on is only the networks' names and versions, the
-// types of their plugins and IPAM delegates, and 16 bits of a digest with a secret key, by which a change is noticed, of
-// all but the secrets; of a file that is broken, where, but nothing of its text.
+// A configuration can hold secrets. Events carry only names, versions, plugin and IPAM types, and 16 bits of a keyed
+// digest without the secrets, which shows changes. For a broken file they carry the position, not the text.
 //
-// containerd adds a network of its own for the interface lo ("cni-loopback"),
-// which is in no file and so is not told here.
+// containerd's internal network for lo ("cni-loopback") is in no file, so it is not reported.
 package cniconf
 
 import (
@@ -26,13 +24,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// feature is what is done without where the folder, or some of it, cannot be read.
+// feature is degraded if the directory or a file in it cannot be read.
 const feature = "CNI configuration"
 
-// Options are what a Source is made of. All may be left empty.
+// Options configure a Source. All fields are optional.
 type Options struct {
-	Dir    string // the runtime's conf_dir, by default DefaultDir
-	Digest Digest // of the networks; the zero value makes none
+	Dir    string // the runtime's conf_dir; default: DefaultDir
+	Digest Digest
 	Log    *slog.Logger
 }
 
@@ -44,7 +42,7 @@ func DefaultDir() string {
 	return "/etc/cni/net.d"
 }
 
-// Source is the source. Make it with New, run it once.
+// Source reads the CNI configuration. Call New, then Run once.
 type Source struct {
 	dir    string
 	digest Digest
@@ -52,11 +50,10 @@ type Source struct {
 	pace   pace
 }
 
-// pace is how long changes are let come to rest, and how often is looked without
-// any: for folders whose changes are not reported, and for what is not watched.
+// pace is the delay after a change, and the polling interval for directories that are not watched.
 type pace struct{ settle, look time.Duration }
 
-// New makes a source; it reads nothing yet.
+// New returns a source that has read nothing yet.
 func New(o Options) *Source {
 	return &Source{
 		dir: cmp.Or(o.Dir, DefaultDir()), digest: o.Digest, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
@@ -67,19 +64,18 @@ func New(o Options) *Source {
 // Name is "cniconf".
 func (*Source) Name() string { return "cniconf" }
 
-// Stats names the features that may be missing; nothing is counted.
+// Stats names the feature that can be degraded.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run reads the folder until ctx is done, and returns nil then. The sink is told all networks at first (none,
-// perhaps) and whenever they have changed, and what is wrong with the folder whenever that has changed. The
-// folder may come later, go, or be another one.
+// Run reads the directory until ctx is done, then returns nil. It sends all networks at first, possibly none, and
+// after changes, and problems when they change. The directory may be missing, appear, or be replaced.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	w := watch(s.dir, s.log)
 	defer w.close()
 	var known []event.Network
 	var trouble string
 	for first := true; ; first = false {
-		w.renew() // before reading: what changes after that is reported
+		w.renew() // before reading, so that no change is missed
 		networks, problems := Load(s.dir, s.digest)
 		if first || !reflect.DeepEqual(networks, known) {
 			known = networks
@@ -104,7 +100,7 @@ func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
 	sink(source.Now(&event.Degraded{Feature: feature, Restored: restored, Reason: cmp.Or(trouble, "all files can be read now")}))
 }
 
-// sum says the first of the problems, and how many there are.
+// sum returns the first problem and the number of problems.
 func sum(problems []error) string {
 	switch len(problems) {
 	case 0:

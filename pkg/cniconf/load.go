@@ -20,17 +20,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// What is read at most: folders have a handful of files of a few KiB.
+// Bounds; a usual directory has a few files of a few KiB.
 const (
 	maxFiles   = 64
 	maxPlugins = 64
 	maxBytes   = 1 << 20
 )
 
-// Load reads a CNI configuration folder once: the networks, in the order in which
-// the runtime considers their files, and what is wrong, each error naming file,
-// position and remedy. A broken file is passed over, and does not hide others. Networks have digests as d
-// says.
+// Load reads a CNI configuration directory once. It returns the networks in the order in which the runtime considers
+// their files, and problems with file, position and remedy. It skips broken files.
 func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, []error{missing(dir, err)}
@@ -62,8 +60,8 @@ func missing(dir string, err error) error {
 	return fmt.Errorf("read the CNI configuration folder: %w", err)
 }
 
-// broken says what a bad file means: the runtime reads the files in order, and one
-// that it cannot read fails all (go-cni opts.go: loadFromConfDir).
+// broken explains a broken file: the runtime reads files in order, and one broken file fails all (go-cni opts.go:
+// loadFromConfDir).
 func broken(file string, err error, first bool) error {
 	remedy := "correct or remove it"
 	if first {
@@ -72,7 +70,7 @@ func broken(file string, err error, first bool) error {
 	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
 }
 
-// load reads one network. A .conflist is a list of plugins, anything else one plugin.
+// load reads one network. A .conflist is a list of plugins, any other file one plugin.
 func load(file string, d Digest) (event.Network, error) {
 	raw, err := read(file)
 	if err != nil {
@@ -100,11 +98,11 @@ func load(file string, d Digest) (event.Network, error) {
 	return network(file, list.Name, list.CNIVersion, plugins, d)
 }
 
-// beside reads the plugins of a network that are in files of their own, in a
-// folder named after it (since libcni 1.3, unless loadOnlyInlinedPlugins is set).
+// beside reads a network's plugins from the directory named after it (libcni 1.3, unless loadOnlyInlinedPlugins is
+// set).
 func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
-		return nil, nil // no such folder can be meant
+		return nil, nil // not a directory name
 	}
 	dir := filepath.Join(filepath.Dir(file), name)
 	files, err := libcni.ConfFiles(dir, []string{".conf"})
@@ -126,7 +124,7 @@ func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 	return plugins, nil
 }
 
-// network keeps what may be kept.
+// network copies the fields that carry no secrets.
 func network(file, name, version string, plugins []*libcni.PluginConfig, d Digest) (event.Network, error) {
 	if len(plugins) == 0 {
 		return event.Network{}, errors.New("it has no plugins")
@@ -143,15 +141,15 @@ func network(file, name, version string, plugins []*libcni.PluginConfig, d Diges
 	return n, nil
 }
 
-// Digest is how digests of networks' configurations are made. The zero value makes none.
+// Digest computes digests of network configurations. The zero value computes none.
 type Digest struct {
 	Key []byte
-	// Secret reports whether a field's name says that its value is a secret.
+	// Secret reports whether a field's name marks a secret.
 	Secret func(field string) bool
 }
 
-// of tells one configuration of a network from another, however it is written. Secrets are no part of it: one that
-// is renewed changes nothing, and whoever learns the key, too, cannot try them.
+// of distinguishes configurations, regardless of formatting. Secrets are left out, so renewing one is no change, and
+// a leaked key does not allow guessing them.
 func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	if len(d.Key) == 0 || d.Secret == nil {
 		return ""
@@ -160,15 +158,15 @@ func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	_, _ = io.WriteString(sum, version)
 	for _, p := range plugins {
 		var decoded any
-		if json.Unmarshal(p.Bytes, &decoded) != nil { // libcni has read it
+		if json.Unmarshal(p.Bytes, &decoded) != nil { // libcni has parsed it
 			continue
 		}
-		_ = json.NewEncoder(sum).Encode(d.public(decoded)) // with its keys sorted, and without its blanks
+		_ = json.NewEncoder(sum).Encode(d.public(decoded)) // sorts keys and drops blanks
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:2])
 }
 
-// public leaves out what is below a field that names a secret.
+// public removes the values of secret fields.
 func (d Digest) public(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -189,7 +187,7 @@ func (d Digest) public(v any) any {
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// read reads a file, but nothing that could block or never end.
+// read reads a regular file, since others may block.
 func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -213,15 +211,15 @@ func read(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// position adds line and column to an error that knows where it is in raw. Of the text it is given, no more
-// comes out than the errors of encoding/json and libcni say: a character, the name of a field, a version.
+// position adds line and column to an error. The result contains no more of the text than errors of encoding/json and
+// libcni do: a character, a field name, a version.
 func position(raw []byte, err error) error {
 	said := text.Clean(err.Error(), text.Bound)
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return errors.New(said)
 	}
-	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is behind the byte that is wrong
+	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is behind the wrong byte
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
 	return fmt.Errorf("line %d, column %d: %s", line, column, said)

@@ -11,12 +11,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher waits until the folder may have changed: its files, the folder itself,
-// or what is above it while it does not exist.
+// watcher waits for changes of the directory: its files, itself, or its parents while it does not exist.
 type watcher struct {
 	dir     string
 	log     *slog.Logger
-	notify  *fsnotify.Watcher // nil where changes are not reported
+	notify  *fsnotify.Watcher // nil if watching is unavailable
 	watched []string
 }
 
@@ -38,8 +37,8 @@ func (w *watcher) close() {
 	}
 }
 
-// renew watches what is there now under the folder's name: after it was swapped a watch would stay with what
-// it was. Its parent is watched too, or what there is of the way to it.
+// renew watches the directory that has the name now, because a watch on a replaced directory stays with the old one.
+// It also watches the nearest existing parent.
 func (w *watcher) renew() {
 	if w.notify == nil {
 		return
@@ -49,7 +48,7 @@ func (w *watcher) renew() {
 		defer close(done)
 		w.rewatch()
 	}()
-	for { // whoever watches on Windows changes nothing before what it tells is taken; what it tells now is read next
+	for { // on Windows, fsnotify blocks until its events are read; the reading that follows covers them
 		select {
 		case <-w.notify.Events:
 		case <-w.notify.Errors: //nolint:errcheck // what was missed is read next
@@ -61,7 +60,7 @@ func (w *watcher) renew() {
 
 func (w *watcher) rewatch() {
 	for _, path := range w.watched {
-		_ = w.notify.Remove(path) // it may be gone by itself
+		_ = w.notify.Remove(path) // fails if the path is gone
 	}
 	w.watched = w.watched[:0]
 	w.add(w.dir)
@@ -85,7 +84,7 @@ func (w *watcher) add(path string) bool {
 	return true
 }
 
-// wait returns true when it is time to look, false when ctx is done.
+// wait returns true when the directory should be read, false when ctx is done.
 func (w *watcher) wait(ctx context.Context, p pace) bool {
 	look := time.NewTimer(p.look)
 	defer look.Stop()
@@ -103,9 +102,9 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 				events = nil
 			case !changed && w.concerns(e):
 				changed = true
-				look.Reset(p.settle) // files are written bit by bit
+				look.Reset(p.settle) // files are written in several steps
 			}
-		case err, ok := <-failures: // an overflow: anything may have changed
+		case err, ok := <-failures: // on overflow anything may have changed
 			switch {
 			case !ok:
 				failures = nil
@@ -122,7 +121,7 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 	}
 }
 
-// concerns tells the folder, what is in it and what is above it from its neighbours.
+// concerns reports whether an event is about the directory, its content or its parents.
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod {
 		return false

@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// crossed finds options that are right alone and wrong together. It speaks only
-// of what the text itself sets: what comes from elsewhere gives way silently.
+// crossed finds options that contradict each other. It reports only options that the text itself sets.
 func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 	faults := map[string]*fault{}
 	has := func(key string) bool { _, ok := set[key]; return ok }
@@ -33,7 +32,7 @@ func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 			}
 		}
 	}
-	here := o.system == Here() // another system's files are not to be had
+	here := o.system == Here() // files of another system are not available
 	maps.Copy(faults, o.Metrics.crossed(has, here))
 	if here && len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
 		for key, f := range o.Export.OTLP.files(on) {
@@ -45,7 +44,6 @@ func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 
 const otlp = "export.otlp."
 
-// crossed finds what the endpoint's scheme contradicts.
 func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
 	faults := map[string]*fault{}
 	if !has(otlp + "endpoint") {
@@ -66,9 +64,9 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
 
 const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
 
-// relayLoop finds a relay that would send to itself, and the option to blame.
+// relayLoop finds a relay that would send to itself, and the option to report.
 func (o Options) relayLoop(has func(string) bool) (string, *fault) {
-	// Nobody is asked for names here: Warnings does, and the relay when it dials.
+	// Without DNS lookups: Warnings does them, and the relay when it dials.
 	known, cancel := context.WithCancel(context.Background())
 	cancel()
 	if !o.RelayUpstream().leadsTo(known, o.Relay.Listen) {
@@ -82,7 +80,7 @@ func (o Options) relayLoop(has func(string) bool) (string, *fault) {
 	return "", nil
 }
 
-// unwise returns what is valid and still unwise, by option. It looks up names, until ctx is done.
+// unwise returns valid options with a warning. It resolves names until ctx is done.
 func (o Options) unwise(ctx context.Context) map[string]*fault {
 	found := map[string]*fault{}
 	endpoints := map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream}
@@ -110,14 +108,14 @@ func (o Options) unwise(ctx context.Context) map[string]*fault {
 	return found
 }
 
-// plainHeaders says what tellsOthers found.
+// plainHeaders is the warning for tellsOthers.
 func plainHeaders(o OTLP) *fault {
 	names := strings.Join(slices.Sorted(maps.Keys(o.Headers)), ", ")
 	return wrong("write https:// in the endpoint, or send to a collector on this node, which adds them",
 		"anybody on the way to %s can read %s: they are sent in plain text", quoted(o.Endpoint), quoted(names))
 }
 
-// tellsOthers reports whether headers are sent in plain text to another machine, or to one that is not known.
+// tellsOthers reports whether headers are sent in plain text to another or an unknown machine.
 func (o OTLP) tellsOthers(ctx context.Context) bool {
 	target, plain := o.Target()
 	if !plain || len(o.Headers) == 0 || target == "" {
@@ -129,7 +127,7 @@ func (o OTLP) tellsOthers(ctx context.Context) bool {
 	return len(addresses) == 0 || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !ours(a) })
 }
 
-// leadsTo reports whether whoever is at an address is the target, however it is written.
+// leadsTo reports whether the endpoint resolves to the listen address.
 func (o OTLP) leadsTo(ctx context.Context, listen string) bool {
 	target, _ := o.Target()
 	host, port, err := net.SplitHostPort(target)
@@ -137,20 +135,18 @@ func (o OTLP) leadsTo(ctx context.Context, listen string) bool {
 	if err != nil || bad != nil {
 		return false
 	}
-	n, err := strconv.ParseUint(port, 10, 16) // as it is dialled: 04319 is 4319
+	n, err := strconv.ParseUint(port, 10, 16) // as it is dialed: 04319 is 4319
 	return err == nil && uint16(n) == self.Port() && slices.ContainsFunc(lookUp(ctx, host), func(a netip.Addr) bool {
-		// No address at all is this machine (connect(2) on Linux), by either protocol.
 		return a == self.Addr().Unmap() || a.IsUnspecified()
 	})
 }
 
-// lookUp returns the addresses of a host. What is known without a question nobody is asked:
-// where ctx is done, nothing else is found.
+// lookUp returns a host's addresses. If ctx is done it returns only those known without DNS.
 func lookUp(ctx context.Context, host string) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap().WithZone("")}
 	}
-	// RFC 6761, 6.3: it is never anybody else.
+	// RFC 6761, 6.3: localhost is always this machine.
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
@@ -162,10 +158,10 @@ func lookUp(ctx context.Context, host string) []netip.Addr {
 	return found
 }
 
-// here returns what reports whether an address is this machine's.
+// here returns a function that reports whether an address is this machine's.
 func here() func(netip.Addr) bool {
 	own := map[netip.Addr]bool{}
-	addresses, _ := net.InterfaceAddrs() // without, none is ours: one warning too many
+	addresses, _ := net.InterfaceAddrs() // an error only causes a needless warning
 	for _, a := range addresses {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
 			own[p.Addr().Unmap()] = true

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the defaults as the environment changes them, for what the file is silent about:
-// NODE_NAME, else hostname, is the node; the OTLP destination is what the OpenTelemetry specification's
-// variables say (OTEL_EXPORTER_OTLP_ENDPOINT and its like, each stronger with TRACES_ in it).
+// FromEnvironment returns the defaults, changed by the environment: NODE_NAME, else hostname, is the node; the
+// OpenTelemetry specification's OTEL_EXPORTER_OTLP_ variables set the OTLP destination, with precedence for those
+// with TRACES_.
 //
-// No other OTEL_ variable is read: containerd hands its own OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES to whatever it starts.
+// Other OTEL_ variables are ignored, because containerd passes its own OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+// to plugins.
 //
 // The error is Problems, with the variables as keys.
 func FromEnvironment(getenv func(string) string, hostname string) (Options, error) {
@@ -36,8 +36,8 @@ type environment struct {
 	problems Problems
 }
 
-// first returns the first variable that is set, and its name. An empty one counts
-// as unset (OpenTelemetry specification, configuration/sdk-environment-variables).
+// first returns the first variable with a value. An empty one counts as unset (OpenTelemetry specification,
+// configuration/sdk-environment-variables).
 func (e *environment) first(names ...string) (value, name string) {
 	for _, name := range names {
 		if value := strings.TrimSpace(e.getenv(name)); value != "" {
@@ -47,7 +47,6 @@ func (e *environment) first(names ...string) (value, name string) {
 	return "", ""
 }
 
-// set gives an option the value of the first variable that is set.
 func (e *environment) set(key string, decode func(string) any, names ...string) {
 	value, name := e.first(names...)
 	if value == "" {
@@ -56,7 +55,6 @@ func (e *environment) set(key string, decode func(string) any, names ...string) 
 	e.assign(key, decode(value), name)
 }
 
-// assign gives an option the value of a variable.
 func (e *environment) assign(key string, value any, variable string) {
 	for _, opt := range e.into.system.settable() {
 		if opt.key != key {
@@ -68,14 +66,14 @@ func (e *environment) assign(key string, value any, variable string) {
 	}
 }
 
-// otlp sets an OTLP option from its variable, the one for traces first.
+// otlp sets an OTLP option from its variable; the one for traces has precedence.
 func (e *environment) otlp(variable, key string, decode func(string) any) {
 	const prefix = "OTEL_EXPORTER_OTLP_"
 	e.set("export.otlp."+key, decode, prefix+"TRACES_"+variable, prefix+variable)
 }
 
-// endpoint takes the endpoint as its protocol has it: without a path for gRPC, which is the default, and with one for
-// HTTP. To the endpoint of all signals, HTTP adds that of traces (OpenTelemetry specification, protocol/exporter).
+// endpoint sets the endpoint: without a path for gRPC, the default, and with one for HTTP, which appends the traces
+// path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
 func (e *environment) endpoint() {
 	const name = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)
@@ -93,7 +91,7 @@ func (e *environment) endpoint() {
 			"set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
 		return
 	case protocol == "grpc" && path != "":
-		value = strings.TrimSuffix(value, path) // gRPC knows no path (specification, the same)
+		value = strings.TrimSuffix(value, path) // gRPC ignores the path (same specification)
 	case protocol == "http/protobuf" && (from == name || path == ""):
 		value = strings.TrimSuffix(value, "/") + "/v1/traces"
 	}
@@ -113,7 +111,7 @@ func milliseconds(s string) any {
 	return s
 }
 
-// pairs reads "name=value,name=value", the values percent-encoded (W3C Baggage, without its properties).
+// pairs parses "name=value,name=value" with percent-encoded values (W3C Baggage without properties).
 func pairs(s string) any {
 	table := map[string]any{}
 	for pair := range strings.SplitSeq(s, ",") {

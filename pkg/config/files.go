@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// TLS returns how the endpoint is spoken to, nil where Target says plain text. The client certificate is read
-// anew for every connection, so that one that is renewed in place is used; the CA is read once.
+// TLS returns the endpoint's TLS configuration, nil for plain text. It reads the client certificate for every
+// connection, so that renewal works, and the CA once.
 func (o OTLP) TLS() (*tls.Config, error) {
 	if _, plain := o.Target(); plain {
 		return nil, nil
@@ -36,7 +36,7 @@ func (o OTLP) TLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// files finds what is wrong with the PEM files, by option.
+// files checks the PEM files.
 func (o OTLP) files(on disk.FS) map[string]*fault {
 	faults := map[string]*fault{}
 	if o.CA != "" {
@@ -78,20 +78,18 @@ func readPair(on disk.FS, cert, key string) (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		// crypto/tls says what is wrong without showing what is in the files.
+		// crypto/tls errors do not contain file content.
 		return nil, fmt.Errorf("%s and %s: %w", quoted(cert), quoted(key), err)
 	}
 	return &pair, nil
 }
 
-// maxFile bounds the text of the options, in bytes: what NRI's Configure and a
-// ConfigMap (1 MiB, Kubernetes documentation) hold at most.
+// maxFile bounds the options' text in bytes: the maximum of NRI's Configure and of a ConfigMap (1 MiB, Kubernetes
+// documentation).
 const maxFile = 1 << 20
 
-// readFile reads a regular file of at most maxFile bytes. One byte more is
-// returned of a longer one, for the caller to refuse it.
 func readFile(on disk.FS, path string) ([]byte, error) {
-	// A pipe would block the opening for ever.
+	// Opening a pipe would block.
 	info, err := on.Stat(path)
 	if err != nil {
 		return nil, err

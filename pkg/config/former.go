@@ -2,18 +2,18 @@ package config
 
 import "strings"
 
-// former is a name that options had once. A file that uses it is read, with a warning, for two minor versions.
+// former is a former option name. A file that uses it is accepted with a warning for two minor versions.
 type former struct {
-	since string // the first version without the name
-	now   string // the option's present name; empty if there is none
-	same  bool   // the present option takes what was written for the former one
-	// what and remedy are what a warning says.
+	since string // first version without the name
+	now   string // present name, if any
+	same  bool   // the present option accepts the former value
+	// text of the warning
 	what, remedy string
 }
 
 func (f former) warning() *fault { return wrong(f.remedy, "%s", f.what) }
 
-// former returns the former names by key: those of the tags was and fixed.
+// former returns the former names by key, from the tags was and fixed.
 func (s System) former() map[string]former {
 	all := map[string]former{}
 	for _, opt := range s.options() {

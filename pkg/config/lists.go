@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// listOf is a list of up to most items, in the order they are written. remedy says how to write one.
+// listOf accepts an ordered list of up to most items.
 func listOf(t reflect.Type, item value, most int64, remedy string) value {
 	return value{
 		parse: func(v any) (any, []*fault) {
@@ -44,7 +44,7 @@ func listOf(t reflect.Type, item value, most int64, remedy string) value {
 	}
 }
 
-// someOf is any number of words of a set, in the set's order.
+// someOf accepts any words of a set and keeps the set's order.
 func someOf(t reflect.Type, set []string) value {
 	remedy := "write any of " + quotedList(set) + " between [ and ]"
 	all := listOf(t, oneOf(remedy, set), 16, remedy)
@@ -67,7 +67,7 @@ func someOf(t reflect.Type, set []string) value {
 	return all
 }
 
-// rules is a list of tables, [[section]]. Each has a key for each field of the list's type.
+// rules accepts a list of tables, [[section]], with one key per field of the list's element type.
 func rules(list reflect.Type, s spec, most int64) value {
 	t := list.Elem()
 	var keys, properties, assignments, possible []string
@@ -124,8 +124,8 @@ func rules(list reflect.Type, s spec, most int64) value {
 	return listOf(list, rule, most, remedy)
 }
 
-// entries reads a table of strings. Tables in it are dotted keys that were written without quotes:
-// service.name = "x" is TOML for a table service. Values never get into an error.
+// entries accepts a table of strings. Nested tables are unquoted dotted keys: service.name = "x" is TOML for a table
+// service. Errors contain no values.
 func entries(v any, most int, check func(key, value string) *fault) (map[string]string, []*fault) {
 	table, ok := v.(map[string]any)
 	if !ok {
@@ -164,7 +164,7 @@ func entries(v any, most int, check func(key, value string) *fault) (map[string]
 	return found, faults
 }
 
-// tables is a table of texts as TOML: { a = "b" }. read never returns an empty one.
+// tables accepts a table of strings, written as { a = "b" }. read returns no empty table.
 func tables[T any](read func(any) (map[string]T, []*fault), text func(T) string, possible string) value {
 	return value{
 		parse: func(v any) (any, []*fault) {
@@ -189,14 +189,14 @@ func tables[T any](read func(any) (map[string]T, []*fault), text func(T) string,
 	}
 }
 
-// Bounds of what every span or request carries.
+// Bounds of attributes and headers.
 const (
 	maxAttributes  = 64
 	maxHeaders     = 32
-	maxHeaderBytes = 8 << 10 // what gRPC servers take by default
+	maxHeaderBytes = 8 << 10 // gRPC servers' default
 )
 
-// own are the attributes that have an option of their own, or none.
+// own lists reserved attributes with their remedy.
 var own = map[string]string{
 	"k8s.node.name":       "set node, in [resource]",
 	"k8s.cluster.name":    "set cluster, in [resource]",
@@ -205,7 +205,7 @@ var own = map[string]string{
 	"service.instance.id": "remove it: cniscope sets it",
 }
 
-// attributes is a table of resource attributes.
+// attributes accepts a table of resource attributes.
 func attributes() value {
 	return tables(func(v any) (map[string]string, []*fault) {
 		return entries(v, maxAttributes, func(key, value string) *fault {
@@ -220,7 +220,7 @@ func attributes() value {
 	}, func(s string) string { return s }, fmt.Sprintf("up to %d names with their text", maxAttributes))
 }
 
-// headers is a table of gRPC metadata.
+// headers accepts a table of gRPC metadata.
 func headers() value {
 	return tables(func(v any) (map[string]Secret, []*fault) {
 		table, faults := entries(v, maxHeaders, checkHeader)
@@ -235,7 +235,7 @@ func headers() value {
 	}, Secret.String, fmt.Sprintf("up to %d names with their text", maxHeaders))
 }
 
-// checkHeader refuses what gRPC would refuse at every single request (PROTOCOL-HTTP2, "Custom-Metadata").
+// checkHeader rejects headers that gRPC would reject at every request (PROTOCOL-HTTP2, "Custom-Metadata").
 func checkHeader(key, value string) *fault {
 	lower := strings.ToLower(key)
 	if lower == "" || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {

@@ -13,27 +13,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Live keeps options up to date while cniscope runs. What can change at once is
-// handed out; what cannot is named in the log. A file that is wrong or gone
-// changes nothing: the options stay as they are, the log says why, and it is
-// read again every few seconds.
+// Live reloads options while cniscope runs. It applies those that can change and logs those that need a restart. If
+// the file is wrong or missing, it keeps the options, logs the reason and retries.
 type Live struct {
-	log   *slog.Logger // of Run
+	log   *slog.Logger // set by Run
 	again chan struct{}
-	// retry is how long after a failure the file is read again: a disk or a mount may be back by then, or a
-	// certificate that the options name.
+	// retry is the interval after a failure; a disk, mount or certificate may have recovered.
 	retry time.Duration
 
 	mu     sync.Mutex
 	source Source
-	// running: Run was called, and what needs a restart has been used.
+	// running is set once Run was called.
 	running bool
-	// loaded is what was read last, now what is in force: they differ in options that need a restart.
+	// loaded are the latest options, now those in force; they differ in options that need a restart.
 	loaded, now Options
-	failed      string // error of the last load, so that it is said once
+	failed      string // latest error, to log it once
 }
 
-// Open loads options for the first time. The error is Source.Load's.
+// Open loads options for the first time. Errors as for Source.Load.
 func Open(source Source) (*Live, error) {
 	o, err := source.Load()
 	if err != nil {
@@ -50,18 +47,16 @@ func (l *Live) Options() Options {
 	return l.now
 }
 
-// Reload asks for the options to be read again (SIGHUP). It does not block and
-// does not wait for it to happen.
+// Reload requests a reload (SIGHUP) and returns at once.
 func (l *Live) Reload() {
 	select {
 	case l.again <- struct{}{}:
-	default: // one is asked for already
+	default: // already requested
 	}
 }
 
-// Configure puts the text of NRI's Configure on top of the file, in place of the one before. Before Run all
-// of it is in force when Configure returns; with an error, which is Source.Load's, nothing has changed. Later
-// it does not block: what it changes is handed out as if the file had changed.
+// Configure replaces the text of NRI's Configure, which has precedence over the file. Before Run it takes effect at
+// once; on an error, as for Source.Load, nothing changes. During Run it requests a reload and returns at once.
 func (l *Live) Configure(text string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,15 +78,14 @@ func (l *Live) Configure(text string) error {
 
 const retry = 5 * time.Second
 
-// settle is how long changes in the folder are gathered before the file is read:
-// an editor writes, renames and removes in one go.
+// settle is the delay after a change, because editors write, rename and remove in one go.
 const settle = 200 * time.Millisecond
 
-// Run watches until ctx is done and calls apply with the options in force after every change of a live one.
-// Calls of apply never overlap. Call Run once. What has changed is logged.
+// Run watches the file until ctx is done, logs changes and calls apply, never concurrently, with the options in force
+// after live changes. Call Run once.
 //
-// The file's folder is watched, not the file: editors rename a new file over the
-// old one, and in a Kubernetes ConfigMap it is a link ("..data") that moves.
+// It watches the directory, because editors rename a new file over the old one, and a Kubernetes ConfigMap moves a
+// link ("..data").
 func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 	l.log = log
 	l.mu.Lock()
@@ -105,9 +99,9 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 		events, lost = w.Events, w.Errors
 	}
 	var due <-chan time.Time
-	var retrying bool // due is the next try of what failed
+	var retrying bool // due is a retry
 	soon := func() {
-		if due == nil || retrying { // what is due soon already is not put off: there may be no end of events
+		if due == nil || retrying { // an earlier due time stays, since events may never end
 			due, retrying = time.After(settle), false
 		}
 	}
@@ -117,7 +111,7 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 			return
 		case <-l.again:
 			if w != nil {
-				_ = w.Add(l.folder()) // it may have been made anew since
+				_ = w.Add(l.folder()) // the directory may have been recreated
 			}
 			if !l.load(apply) {
 				l.log.Info("options read again, nothing changed", "file", l.source.Path)
@@ -129,7 +123,7 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 		case <-events:
 			soon()
 		case err := <-lost:
-			// The kernel's queue overflowed: something may have changed.
+			// The kernel's queue overflowed, so the file may have changed.
 			l.log.Debug("an event of the options' folder was lost", "error", err)
 			soon()
 		}
@@ -138,8 +132,7 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 
 func (l *Live) folder() string { return filepath.Dir(l.source.Path) }
 
-// watch returns nil where there is no file or nothing can be watched, as on a node
-// whose inotify instances are used up.
+// watch returns nil without a file, or if watching fails, for example because inotify instances are used up.
 func (l *Live) watch() *fsnotify.Watcher {
 	if l.source.Path == "" {
 		return nil
@@ -154,7 +147,7 @@ func (l *Live) watch() *fsnotify.Watcher {
 	return w
 }
 
-// load reads the options again, hands out what changed, and reports whether there was anything to say.
+// load reloads the options, applies changes, and reports whether it logged something.
 func (l *Live) load(apply func(Options)) bool {
 	l.mu.Lock()
 	source, before, now := l.source, l.loaded, l.now
@@ -182,7 +175,7 @@ func (l *Live) load(apply func(Options)) bool {
 	return len(changes) > 0
 }
 
-// later is when the file is to be read again of itself: where that failed.
+// later returns the time of the retry after a failure.
 func (l *Live) later() (due <-chan time.Time, retrying bool) {
 	if l.failed == "" {
 		return nil, false

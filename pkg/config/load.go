@@ -18,25 +18,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// Source says where options come from.
+// Source describes where options come from.
 type Source struct {
-	// Base is what the file stands on: Default, or FromEnvironment.
+	// Base holds the options without the file: Default or FromEnvironment.
 	Base Options
-	// Path is the file; empty where there is none.
+	// Path is the file; empty without one.
 	Path string
-	// Optional says that a file that does not exist is the same as an empty one.
+	// Optional makes a missing file equal to an empty one.
 	Optional bool
-	// Text is set on top of the file: what NRI's Configure handed over.
+	// Text is that of NRI's Configure; it overrides the file.
 	Text string
-	// Disk is what the files are on; nil is the system's.
+	// Disk defaults to the system's file system.
 	Disk disk.FS
 }
 
-// textName is what errors call the text of NRI's Configure.
+// textName names NRI's text in errors.
 const textName = "NRI configuration"
 
-// Load reads the file and puts the text on top. The error is Problems where the
-// options are wrong, and wraps the system's where the file cannot be read.
+// Load reads the file and applies the text. The error is Problems if options are wrong, and wraps the system's error
+// if the file cannot be read.
 func (s Source) Load() (Options, error) {
 	o := s.Base
 	if s.Path != "" {
@@ -61,28 +61,28 @@ func (s Source) Load() (Options, error) {
 	return o, nil
 }
 
-// stillOptional reports whether the file may go on missing. One that was there may not vanish: an editor or a
-// mount that is half done would switch everything back to the defaults.
+// stillOptional reports whether the file may stay missing. A file that existed may not vanish, because a
+// half-finished edit or mount would reset all options.
 func (s Source) stillOptional() bool {
 	_, err := disk.Or(s.Disk).Stat(s.Path)
 	return s.Optional && err != nil
 }
 
-// Load returns the options of a file on top of the defaults.
+// Load returns the options of a file, with defaults.
 func Load(path string) (Options, error) {
 	return Source{Base: Default(), Path: path}.Load()
 }
 
-// lookupTime bounds the lookup of names for a warning.
+// lookupTime bounds name lookups.
 const lookupTime = 2 * time.Second
 
-// Warnings returns which options are valid and still unwise, or of a former version, each with its place in the file.
-// It looks up names, for lookupTime at most; ctx ends that.
+// Warnings returns valid options that are unwise or have a former name, with their position. It resolves names within
+// lookupTime.
 func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	on := disk.Or(s.Disk)
-	data, _ := readFile(on, s.Path) // what cannot be read has no place in it
+	data, _ := readFile(on, s.Path) // an unreadable file has no positions
 	_, all, _ := s.Base.overlay(on, s.Path, data)
 	_, ofText, _ := s.Base.overlay(on, textName, []byte(s.Text))
 	at := locate(data)
@@ -92,20 +92,19 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	return append(all, ofText...).sorted()
 }
 
-// Parse returns the options of a text on top of the defaults. name is what errors call the text. The error is
-// Problems: everything that is wrong, not only the first.
+// Parse returns the options of a text, with defaults. name is the text's name in errors. The error is Problems with
+// all mistakes.
 func Parse(name string, data []byte) (Options, error) {
 	return Default().Overlay(name, data)
 }
 
-// Overlay returns o with what the text sets on top; what the text is silent about
-// stays as it is in o. The error is Problems, and then the options are o.
+// Overlay returns o with the options that the text sets. After an error, which is Problems, it returns o.
 func (o Options) Overlay(name string, data []byte) (Options, error) {
 	next, _, err := o.overlay(disk.System{}, name, data)
 	return next, err
 }
 
-// overlay is Overlay, where the files that options name are on a disk. It also returns a warning for each former name.
+// overlay implements Overlay for files on any disk. It also returns a warning for each former name.
 func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problems, error) {
 	if len(data) > maxFile {
 		return o, nil, Problems{{
@@ -114,7 +113,7 @@ func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problem
 			Remedy: fmt.Sprintf("shorten it to %s", binarySize(maxFile)),
 		}}
 	}
-	// Some editors begin every file with a byte order mark; TOML has none.
+	// Some editors write a byte order mark, which TOML does not allow.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var tree map[string]any
 	if err := toml.Unmarshal(data, &tree); err != nil {
@@ -136,13 +135,13 @@ func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problem
 	return next, r.warnings, nil
 }
 
-// reader puts a decoded tree into the options, and collects what does not fit.
+// reader sets options from a decoded tree and collects faults.
 type reader struct {
 	name     string
 	at       positions
 	into     *Options
 	options  map[string]option
-	known    []string // their keys, in order
+	known    []string // sorted keys
 	former   map[string]former
 	problems Problems
 	warnings Problems
@@ -173,7 +172,7 @@ func (r *reader) table(path string, tree map[string]any) {
 	}
 }
 
-// isSection reports whether any option, former ones included, is in a section or in one below it.
+// isSection reports whether section contains an option, directly or nested, former names included.
 func (r *reader) isSection(section string) bool {
 	all := slices.Concat(r.known, slices.Collect(maps.Keys(r.former)))
 	return slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, section+".") })
@@ -185,23 +184,22 @@ func (r *reader) report(key string, faults ...*fault) {
 	}
 }
 
-// option is one option of Options.
+// option describes one option.
 type option struct {
 	spec
 	value
-	index  []int  // of its field
-	live   bool   // takes effect while cniscope runs
-	record string // its key in a recording's header; empty if it is in none
-	chart  bool   // users of the chart set it
-	usual  any    // its default
+	index  []int  // of the field in Options
+	live   bool   // a change needs no restart
+	record string // key in a recording's header, if any
+	chart  bool   // settable in the chart
+	usual  any    // default
 }
 
-// of returns the option's field of o.
 func (opt option) of(o *Options) reflect.Value {
 	return reflect.ValueOf(o).Elem().FieldByIndex(opt.index)
 }
 
-// set gives the option of o what TOML decoded, or returns what is wrong with it.
+// set parses a decoded value into the option's field.
 func (opt option) set(o *Options, decoded any) []*fault {
 	v, faults := opt.parse(decoded)
 	if len(faults) == 0 {
@@ -210,26 +208,26 @@ func (opt option) set(o *Options, decoded any) []*fault {
 	return faults
 }
 
-// fixed returns the version since which an option has no effect; empty if it has one.
+// fixed returns the version since which the option has no effect, if any.
 func (opt option) fixed() string { return opt.tag.Get("fixed") }
 
-// options returns every option as the tags of Options describe it, in the order of the file.
+// options returns all options, in the order of the file.
 func (s System) options() []option {
 	root := option{spec: spec{system: s}, chart: true}
 	return root.below(reflect.TypeFor[Options]())
 }
 
-// settable returns the options that a file may set.
+// settable returns the options that have an effect.
 func (s System) settable() []option {
 	return slices.DeleteFunc(s.options(), func(opt option) bool { return opt.fixed() != "" })
 }
 
-// below returns the options of a section, which is itself described as an option.
+// below returns the options of a section.
 func (opt option) below(section reflect.Type) (all []option) {
 	for i := range section.NumField() {
 		f := section.Field(i)
 		if !f.IsExported() {
-			continue // the system
+			continue
 		}
 		next := opt
 		next.tag, next.index = f.Tag, append(slices.Clone(opt.index), i)
@@ -262,10 +260,10 @@ func (opt option) below(section reflect.Type) (all []option) {
 	return all
 }
 
-// Default returns the options of an empty file in an empty environment, on this system.
+// Default returns the default options of this system.
 func Default() Options { return DefaultFor(Here()) }
 
-// DefaultFor is Default on another system.
+// DefaultFor returns the default options of another system.
 func DefaultFor(on System) Options {
 	o := Options{system: on}
 	for _, opt := range on.options() {
@@ -274,7 +272,7 @@ func DefaultFor(on System) Options {
 	return o
 }
 
-// decoded is a default as TOML would decode it for a field of a kind.
+// decoded converts a default to the type that TOML would decode for a field's kind.
 func decoded(text string, kind reflect.Kind) any {
 	switch kind {
 	case reflect.Bool:

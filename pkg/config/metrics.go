@@ -11,8 +11,7 @@ import (
 
 const metricsKey = "metrics."
 
-// crossed finds what does nothing without another option, and what is wrong with the web configuration, if
-// that can be read.
+// crossed finds options that depend on another one, and mistakes in a readable web configuration.
 func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*fault {
 	faults := map[string]*fault{}
 	for key, value := range map[string]string{"web_config": m.WebConfig, "health_listen": m.HealthListen} {
@@ -41,7 +40,7 @@ func anyPort(address string) bool {
 	return strings.Trim(port, "0") == ""
 }
 
-// unwise finds who may read what they need not. A web configuration that cannot be read is said elsewhere.
+// unwise finds too wide access. Load reports an unreadable web configuration.
 func (m Metrics) unwise(now time.Time) map[string]*fault {
 	found := map[string]*fault{}
 	if m.Listen == "" {
@@ -82,7 +81,7 @@ func (m Metrics) unwise(now time.Time) map[string]*fault {
 	return found
 }
 
-// reachable reports whether others than this machine can connect to an address. A name may be anybody's.
+// reachable reports whether other machines can connect to an address. An unresolved name counts as reachable.
 func reachable(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {

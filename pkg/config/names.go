@@ -10,9 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// nearest returns the known name that wrong is most likely a slip of; empty if none is near.
-//
-// A slip is a letter or two of a name, or a name in a section that there is not, or that is around its own.
+// nearest returns the known name closest to a misspelled one, if any: a typo of one or two letters, or a wrong
+// section.
 func nearest(wrong string, known []string) string {
 	section, name := splitKey(wrong)
 	best, least := "", max(min(2, len(name)/2), len(name)/3)+1
@@ -38,7 +37,7 @@ func nearest(wrong string, known []string) string {
 	return best
 }
 
-// nearestWord is the word of a set that somebody meant: in other letters, longer, or with a slip.
+// nearestWord returns the word of a set that s probably means: other case, longer, or a typo.
 func nearestWord(s string, set []string) string {
 	s = strings.ToLower(s)
 	for _, w := range set {
@@ -54,7 +53,7 @@ func nearestWord(s string, set []string) string {
 	return ""
 }
 
-// suggest returns a remedy: the known name that wrong is most likely a slip of, or else.
+// suggest returns a remedy: the nearest known name, or otherwise.
 func suggest(wrong string, known []string, otherwise string) string {
 	if best := nearest(wrong, known); best != "" {
 		return "did you mean " + best + "?"
@@ -62,8 +61,7 @@ func suggest(wrong string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// distance is the number of letters to put in, take out or change to make b of a
-// (Levenshtein), for names of at most 64 bytes; of longer ones it is their length.
+// distance is the Levenshtein distance of names up to 64 bytes; for longer names their length.
 func distance(a, b string) int {
 	if max(len(a), len(b)) > 64 {
 		return max(len(a), len(b))
@@ -87,8 +85,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// foreign are names that other programs have for what is called otherwise here, or is not there, with
-// what to do.
+// foreign lists option names of other programs, with a remedy.
 var foreign = map[string]string{
 	"export.otlp.protocol":  "remove it: OTLP over gRPC is the only one, mostly on port 4317",
 	"export.otlp.tls":       "remove it: an endpoint with https:// is TLS, with ca, cert and key beside it",
@@ -114,8 +111,8 @@ var foreign = map[string]string{
 	"slow.threshold":        "write command, call, agent or lock, each with a time of its own",
 }
 
-// unknown describes a key that is neither an option nor a section: it suggests the known name
-// that it is most likely a slip of, or lists those that could stand in its place.
+// unknown reports a key that is neither an option nor a section. It suggests the nearest name, or lists the possible
+// ones.
 func unknown(key string, isTable bool, known []string) *fault {
 	section, _ := splitKey(key)
 	var sections, inSection []string
@@ -140,13 +137,13 @@ func unknown(key string, isTable bool, known []string) *fault {
 	return wrong(suggest(key, append(sections, known...), others), "%s", what)
 }
 
-// splitKey splits an option's name into its section and the name within it.
+// splitKey splits a key into section and name.
 func splitKey(key string) (section, name string) {
 	dot := strings.LastIndexByte(key, '.')
 	return key[:max(0, dot)], key[dot+1:]
 }
 
-// join adds one part to a path, in quotes where TOML needs them.
+// join appends a part to a path, quoted if TOML requires it.
 func join(path, part string) string {
 	if path == "" {
 		return bare(part)
@@ -154,7 +151,7 @@ func join(path, part string) string {
 	return path + "." + bare(part)
 }
 
-// bare writes one part of a key, in quotes where TOML needs them.
+// bare returns a part of a key, quoted if TOML requires it.
 func bare(part string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	if part != "" && strings.Trim(part, plain) == "" {
@@ -173,7 +170,7 @@ func quotedList(words []string) string {
 	return strings.Join(quotedWords, ", ")
 }
 
-// quoted shows in an error what somebody wrote.
+// quoted returns user input for an error.
 func quoted(s string) string { return `"` + text.Clean(s, text.Bound) + `"` }
 
 func quote(s string) string {
@@ -194,7 +191,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// typeName says what TOML took a value for, in the words of its users.
+// typeName names a TOML type in plain words.
 func typeName(v any) string {
 	switch v.(type) {
 	case string:

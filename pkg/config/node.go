@@ -78,28 +78,28 @@ type Probe struct {
 	Rootless bool `key:"rootless" linux:"only"`
 }
 
-// What Probe.Source may be.
+// Values of Probe.Source.
 const (
-	SourceAuto      = "auto"      // BPF programs, and where these are refused the process connector
-	SourceBPF       = "bpf"       // BPF programs or nothing
-	SourceConnector = "connector" // the process connector: plugins and commands, not their inside
-	// Of Windows: its event tracing, and snapshots of the table of processes where that is refused.
+	SourceAuto      = "auto"      // BPF programs, or the process connector if the kernel refuses them
+	SourceBPF       = "bpf"       // BPF programs only
+	SourceConnector = "connector" // process connector: plugins and commands without system calls
+	// Windows: event tracing, or snapshots of the process table if it is refused.
 	SourceETW       = "etw"
 	SourceSnapshots = "snapshots"
 )
 
-// What Probe.Arguments may be.
+// Values of Probe.Arguments.
 const (
-	ArgumentsKnown = "known" // what the allow-list of a known tool lets through
-	ArgumentsNone  = "none"  // no argument
-	ArgumentsAll   = "all"   // every argument, secrets among them
+	ArgumentsKnown = "known" // arguments on a known tool's allow-list
+	ArgumentsNone  = "none"  // no arguments
+	ArgumentsAll   = "all"   // all arguments, including secrets
 )
 
-// What Probe.Detail may be.
+// Values of Probe.Detail.
 const (
-	DetailAuto     = "auto"     // while a call is in progress, and for Linger after it
-	DetailAlways   = "always"   // all the time
-	DetailCommands = "commands" // never: only runs and commands are seen
+	DetailAuto     = "auto"     // during a call, and for Linger after it
+	DetailAlways   = "always"   // always
+	DetailCommands = "commands" // never: plugins and commands only
 )
 
 // Limits bound what is held in memory.

@@ -7,18 +7,16 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// position is where something stands in the text, counted from 1; zero if not known.
+// position is a place in the text, counted from 1; zero if unknown.
 type position struct{ line, column int }
 
-// positions says where the keys and the items of lists stand: "slow.command",
-// "slow.rule[0].threshold", "sampling.keep[1]".
+// positions maps keys and list items to places: "slow.command", "slow.rule[0].threshold", "sampling.keep[1]".
 type positions map[string]position
 
-// maxParts bounds the parts of a key that is looked at. The longest option has
-// three; a file can spell keys of a hundred thousand.
+// maxParts bounds the parts of a key. The longest option has three; a hostile file can have 100,000.
 const maxParts = 16
 
-// locate finds the positions in a text that was parsed without an error before.
+// locate finds the positions in a valid text.
 func locate(data []byte) positions {
 	l := locator{lines: lines(data), found: positions{}, length: map[string]int{}}
 	l.parser.Reset(data)
@@ -38,14 +36,14 @@ type locator struct {
 	parser unstable.Parser
 	lines  []int
 	found  positions
-	length map[string]int // items that each [[list]] has so far
+	length map[string]int // items of each [[list]] so far
 }
 
 func (l *locator) keyValue(e *unstable.Node, table string) {
 	l.value(e.Value(), l.keys(e, table, false))
 }
 
-// keys notes every part of a key below a table and returns the whole path.
+// keys notes each part of a key below a table and returns the whole path.
 func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
 	it := e.Key()
 	for n := 0; it.Next(); n++ {
@@ -61,13 +59,13 @@ func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
 			path += index(l.length[path] - 1)
 			l.note(path, it.Node())
 		case l.length[path] > 0 && !last:
-			path += index(l.length[path] - 1) // [list.table] is in the last item
+			path += index(l.length[path] - 1) // [list.table] belongs to the last item
 		}
 	}
 	return path
 }
 
-// value notes what is inside a value.
+// value notes positions inside a value.
 func (l *locator) value(v *unstable.Node, path string) {
 	if strings.Count(path, ".") > maxParts {
 		return
@@ -87,7 +85,7 @@ func (l *locator) value(v *unstable.Node, path string) {
 	}
 }
 
-// note keeps the first place of a path. Lists in lists have no place of their own.
+// note keeps the first position of a path. Nested lists have none.
 func (l *locator) note(path string, n *unstable.Node) {
 	if _, ok := l.found[path]; ok || n.Raw.Length == 0 {
 		return
@@ -100,7 +98,7 @@ func (l *locator) note(path string, n *unstable.Node) {
 	l.found[path] = position{line + 1, offset - l.lines[line] + 1}
 }
 
-// of returns where path stands, or else the nearest thing around it.
+// of returns the position of path or of its nearest parent.
 func (ps positions) of(path string) position {
 	for path != "" {
 		if p, ok := ps[path]; ok {

@@ -11,15 +11,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Change is one option that is not what it was.
+// Change is one changed option.
 type Change struct {
 	Key string
-	// Old and New are the values as people write them. They are the same where only a secret changed.
+	// Old and New are display values. They are equal if only a secret changed.
 	Old, New string
-	Live     bool // takes effect while cniscope runs, without a restart
+	Live     bool // takes effect without a restart
 }
 
-// String returns "slow.command: 250ms -> 100ms", and says so where that needs a restart.
+// String returns "slow.command: 250ms -> 100ms", with a note if a restart is needed.
 func (c Change) String() string {
 	s := c.Key + ": " + c.Old + " -> " + c.New
 	if c.Old == c.New {
@@ -31,7 +31,7 @@ func (c Change) String() string {
 	return s
 }
 
-// Changes returns how o differs from old, in the order of the file.
+// Changes returns the options that differ from old, in the order of the file.
 func (o Options) Changes(old Options) []Change {
 	var changes []Change
 	for _, opt := range o.system.settable() {
@@ -49,8 +49,7 @@ func unquoted(s string) string {
 	return s
 }
 
-// running returns what is in force after next was loaded while o was: the live
-// options of next, the others of o.
+// running returns the options in force after loading next: live options of next, others of o.
 func (o Options) running(next Options) Options {
 	for _, opt := range o.system.options() {
 		if opt.live {
@@ -60,8 +59,8 @@ func (o Options) running(next Options) Options {
 	return o
 }
 
-// TOML returns all options as a file that Parse reads; secrets are redacted, and
-// what is not the default says in a comment what the default is.
+// TOML returns all options as a file that Parse accepts. Secrets are redacted; other values than the default have it
+// in a comment.
 func (o Options) TOML() string {
 	var b strings.Builder
 	section := ""
@@ -84,13 +83,12 @@ func (o Options) TOML() string {
 	return b.String()
 }
 
-// written is the option's default as TOML.
 func (opt option) written() string { return opt.toml(opt.usual) }
 
-// Recorded returns the options that a recording's header carries, by section and key.
+// Recorded returns the options for a recording's header, by section and key.
 func (o Options) Recorded() map[string]any {
 	if o.Relay.Listen == "" {
-		o.Relay.Wait = 0 // no spans will come
+		o.Relay.Wait = 0 // no spans arrive
 	}
 	all := map[string]any{}
 	for _, opt := range o.system.options() {
@@ -110,8 +108,8 @@ func (o Options) Recorded() map[string]any {
 	return all
 }
 
-// FromRecording returns the options in a recording's header. What the header leaves out, and what no file could say, is
-// the default; said describes the latter. So the author of a recording does not decide what reading it costs.
+// FromRecording returns the options of a recording's header. Missing or invalid values become defaults, described in
+// said, so a recording's author cannot choose the cost of reading it.
 func FromRecording(header []byte) (o Options, said []string, err error) {
 	o = Default()
 	o.Relay.Wait = 0
@@ -138,12 +136,12 @@ func FromRecording(header []byte) (o Options, said []string, err error) {
 	}
 	said = o.repair()
 	if relayed {
-		o.Relay.Listen = "127.0.0.1:4319" // wherever it was
+		o.Relay.Listen = "127.0.0.1:4319" // the address does not matter
 	}
 	return o, said, nil
 }
 
-// member returns a member of a JSON object by its path; nil if there is none.
+// member returns a JSON object's member by path; nil if absent.
 func member(object json.RawMessage, path []string) (json.RawMessage, error) {
 	for _, name := range path {
 		var members map[string]json.RawMessage
@@ -158,8 +156,7 @@ func member(object json.RawMessage, path []string) (json.RawMessage, error) {
 	return object, nil
 }
 
-// repair replaces by its default each option of o that no options file could hold, and describes
-// what it replaced.
+// repair resets each option that no file could set to its default, and describes the change.
 func (o *Options) repair() (said []string) {
 	for _, opt := range o.system.options() {
 		field := opt.of(o)
@@ -180,20 +177,20 @@ func (o *Options) repair() (said []string) {
 	return said
 }
 
-// Entry describes one option for the files that are generated from Options.
+// Entry describes one option for generated files.
 type Entry struct {
-	Key     string   // as "slow.call"
-	Fields  []string // of Options, as "Slow", "Call"
-	Default string   // of Linux, as TOML
-	// Possible says in words which values are, Schema says it as JSON Schema.
+	Key     string   // "slow.call"
+	Fields  []string // path in Options: "Slow", "Call"
+	Default string   // on Linux, as TOML
+	// Possible describes the values in words, Schema as JSON Schema.
 	Possible, Schema string
-	// Live says that a change takes effect without a restart, Chart that users of the chart set the option.
+	// Live means without restart, Chart that the chart allows setting the option.
 	Live, Chart bool
-	// Fixed is the version since which the option has no effect; empty if it has one.
+	// Fixed is the version since which the option has no effect, if any.
 	Fixed string
 }
 
-// Entries returns every option, in the order of the file.
+// Entries returns all options, in the order of the file.
 func Entries() (all []Entry) {
 	for _, opt := range Linux.options() {
 		e := Entry{

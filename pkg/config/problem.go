@@ -9,13 +9,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Problem is one thing that is wrong with the options, and what to do about it.
+// Problem is one mistake in the options, with a remedy.
 type Problem struct {
-	Source       string // the file, "NRI configuration" or "environment"
-	Line, Column int    // count from 1; 0 where not known
-	Key          string // as "slow.command"; empty where the whole text is meant
-	What         string // never holds the value of a secret
-	Remedy       string // what would be right
+	Source       string // file, "NRI configuration" or "environment"
+	Line, Column int    // from 1; 0 if unknown
+	Key          string // "slow.command"; empty for the whole text
+	What         string // contains no secret
+	Remedy       string // imperative
 }
 
 // Error returns "file:line:column: key: what: remedy".
@@ -33,14 +33,13 @@ func (p Problem) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Problems is all that is wrong, in the order of the text: people mend a file in
-// one go, not by one start for each mistake.
+// Problems holds all mistakes in the order of the text, so that one edit can fix all.
 type Problems []Problem
 
-// problemsShown bounds an error's length: a file that is not ours at all has a mistake on every line.
+// problemsShown bounds an error's length: an unrelated file has a mistake on each line.
 const problemsShown = 20
 
-// Error returns the problems, one a line.
+// Error returns one line per problem.
 func (ps Problems) Error() string {
 	var lines []string
 	for _, p := range ps[:min(len(ps), problemsShown)] {
@@ -52,7 +51,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the single problems, for errors.As.
+// Unwrap returns the problems, for errors.As.
 func (ps Problems) Unwrap() []error {
 	errs := make([]error, len(ps))
 	for i, p := range ps {
@@ -61,7 +60,7 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// err returns the problems in the order of the text, nil if there are none.
+// err returns the sorted problems, nil if there are none.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -76,7 +75,7 @@ func (ps Problems) sorted() Problems {
 	return ps
 }
 
-// fault is what is wrong with the value of an option, before its place is known.
+// fault is a mistake in an option's value without its position.
 type fault struct {
 	// under is the path below the option: "", "[1]", "[0].threshold", ".x-token".
 	under        string
@@ -87,7 +86,7 @@ func wrong(remedy, what string, args ...any) *fault {
 	return &fault{what: fmt.Sprintf(what, args...), remedy: remedy}
 }
 
-// below moves faults found in a part of a value under that part's path.
+// below prefixes faults in a part of a value with its path.
 func below(path string, faults []*fault) []*fault {
 	for _, f := range faults {
 		f.under = path + f.under
@@ -95,7 +94,7 @@ func below(path string, faults []*fault) []*fault {
 	return faults
 }
 
-// at is the problem that f is with the option key of a source.
+// at returns the fault as a Problem of an option.
 func (f *fault) at(source string, where positions, key string) Problem {
 	key += f.under
 	p := where.of(key)

@@ -8,8 +8,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// syntax is what go-toml could not read. Of its error only the message is kept:
-// the rest shows the lines around, and a secret may be among them.
+// syntax converts an error of go-toml. It keeps the message only, because the rest quotes lines that may hold a
+// secret.
 func syntax(name string, data []byte, err error) Problem {
 	const remedy = "see https://toml.io, and configs/cniscope.toml for an example"
 	p := Problem{Source: name, What: "is not TOML", Remedy: remedy}
@@ -31,15 +31,15 @@ func syntax(name string, data []byte, err error) Problem {
 }
 
 var (
-	// yamlLine is a mapping of YAML's.
+	// yamlLine matches a YAML mapping.
 	yamlLine = regexp.MustCompile(`^-? ?[\w.-]+:( |$)`)
-	// decimalComma is a number as much of Europe writes it.
+	// decimalComma matches a number with a comma.
 	decimalComma = regexp.MustCompile(`= *\d+,\d+`)
-	// bareWord is a value without quotes.
+	// bareWord matches an unquoted value.
 	bareWord = regexp.MustCompile(`= *[A-Za-z/~$*.:]`)
 )
 
-// mend says what to do about a mistake, by what go-toml says and the line. It shows nothing of a value.
+// mend returns a remedy for a syntax error, without showing a value.
 func mend(said, line string) string {
 	key, _, _ := strings.Cut(line, "=")
 	key = strings.TrimSpace(key)
@@ -68,7 +68,7 @@ func mend(said, line string) string {
 
 var yesOrNo = regexp.MustCompile(`(?i)= *(yes|no|on|off|true|false)\b`)
 
-// bareKey is a key to show: one that is none may be anything.
+// bareKey returns a valid key, or "key", since an invalid one could be anything.
 func bareKey(key string) string {
 	if key == "" || len(key) > 64 || bare(strings.ReplaceAll(key, ".", "")) != strings.ReplaceAll(key, ".", "") {
 		return "key"

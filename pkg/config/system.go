@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// System is the operating system that options are for: it decides the defaults, and how paths are written.
+// System is the operating system of the options; defaults and path syntax depend on it.
 type System string
 
-// The systems. What has no system is for Linux.
+// Supported systems. Linux is the default.
 const (
 	Linux   System = "linux"
 	Windows System = "windows"
 )
 
-// Systems are all of them, as people name them.
+// Systems returns the names of all systems.
 func Systems() []string { return []string{string(Linux), string(Windows)} }
 
-// Here returns the system that this program runs on. Where nothing is observed, as on macOS, it is Linux.
+// Here returns the current system; Linux on platforms without observation, such as macOS.
 func Here() System {
 	if runtime.GOOS == string(Windows) {
 		return Windows
@@ -29,8 +29,7 @@ func Here() System {
 	return Linux
 }
 
-// defaultOf returns the default of an option, and wordsOf its words, where the tags name those of Linux. Those of
-// Windows are of containerd's documentation and defaults (containerd defaults/defaults_windows.go,
+// defaultOf returns the system's default for a key. Those of Windows are containerd's (defaults/defaults_windows.go,
 // scripts/setup/install-cni-windows).
 func (s System) defaultOf(key, linux string) string {
 	if s != Windows {
@@ -56,7 +55,7 @@ func (s System) wordsOf(key, linux string) []string {
 	return strings.Fields(linux)
 }
 
-// folder is one of the folders that Windows may have elsewhere, which it says itself.
+// folder returns a Windows directory from its environment variable.
 func (s System) folder(variable, usual string) string {
 	if s != Here() {
 		return usual
@@ -64,7 +63,7 @@ func (s System) folder(variable, usual string) string {
 	return cmp.Or(os.Getenv(variable), usual)
 }
 
-// File is where the options are read from if nobody names another file.
+// File returns the default configuration file.
 func (s System) File() string {
 	if s == Windows {
 		return s.folder("ProgramData", `C:\ProgramData`) + `\cniscope\cniscope.toml`
@@ -72,7 +71,7 @@ func (s System) File() string {
 	return "/etc/cniscope/cniscope.toml"
 }
 
-// path finds what is wrong with the absolute path of a file or folder.
+// path checks an absolute path.
 func (s System) path(path string) *fault {
 	if s == Windows {
 		return windowsPath(path)
@@ -90,16 +89,15 @@ func (s System) path(path string) *fault {
 	return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(path))
 }
 
-// drive begins a path of Windows: a relative one if no separator follows.
+// drive matches a drive letter.
 var drive = regexp.MustCompile(`^[A-Za-z]:`)
 
-// pipePrefix begins the name of a pipe of this machine.
+// pipePrefix begins the name of a local pipe.
 const pipePrefix = `\\.\pipe\`
 
 const windowsRemedy = `write it with its drive and in single quotes, as 'C:\ProgramData\cniscope\…'`
 
-// windowsPath: the rules are those of
-// https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+// windowsPath checks a path: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
 func windowsPath(path string) *fault {
 	slashed := strings.ReplaceAll(path, `\`, "/")
 	var rest string
@@ -128,10 +126,10 @@ func windowsPath(path string) *fault {
 	return nil
 }
 
-// devices are names that Windows has for itself, in any folder and with any ending.
+// devices matches reserved names, in any directory and with any extension.
 var devices = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?$`)
 
-// unfitName says why no file of Windows can be called so; empty if one can.
+// unfitName explains why a file name is invalid on Windows; empty if it is valid.
 func unfitName(name string) string {
 	if i := strings.IndexAny(name, `<>:"|?*`); i >= 0 {
 		return fmt.Sprintf("no file name of Windows has %q", name[i:i+1])
@@ -145,7 +143,7 @@ func unfitName(name string) string {
 	return ""
 }
 
-// endpoint finds what is wrong with where the runtime listens: a unix socket, or a pipe of Windows.
+// endpoint checks a unix socket, or a pipe on Windows.
 func (s System) endpoint(path string) *fault {
 	if s != Windows {
 		return s.path(path)
@@ -162,8 +160,7 @@ func (s System) endpoint(path string) *fault {
 	return nil
 }
 
-// program checks a pattern on the path of an executable, which has "/" on every system: "\" is what makes a
-// character of a pattern an ordinary one.
+// program checks a pattern for an executable's path, with "/" on every system, because "\\" escapes in patterns.
 func (s System) program(pattern string) *fault {
 	if f := checkPattern(pattern); f != nil {
 		return f

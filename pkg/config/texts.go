@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// textOf returns how a text is read: its tag is names the check.
+// textOf returns the value type of a text; the tag is names the check.
 func textOf(s spec) value {
 	if len(s.words) > 0 {
 		return oneOf("write one of "+quotedList(s.words), s.words)
@@ -41,7 +41,7 @@ func textOf(s spec) value {
 	return str("text", anyText, func(string) *fault { return nil })
 }
 
-// orEmpty is text that check accepts, and empty text if the default is empty.
+// orEmpty accepts an empty text if the default is empty.
 func (s spec) orEmpty(possible, schema string, check func(string) *fault) value {
 	if s.defaultValue != "" {
 		return str(possible, schema, check)
@@ -54,7 +54,6 @@ func (s spec) orEmpty(possible, schema string, check func(string) *fault) value 
 	})
 }
 
-// checkPattern checks a pattern of path.Match.
 func checkPattern(s string) *fault {
 	if s == "" {
 		return wrong(`write a pattern, as "kube-*"`, "is empty")
@@ -67,7 +66,6 @@ func checkPattern(s string) *fault {
 
 const endpointRemedy = `write "http://host:4317", or "http://host:4318/v1/traces" for OTLP over HTTP; https:// for TLS`
 
-// checkEndpoint checks what Target takes apart.
 func checkEndpoint(s string) *fault {
 	if strings.ContainsAny(s, "${}") {
 		return wrong("write the address itself; without endpoint here, the variable OTEL_EXPORTER_OTLP_ENDPOINT says it",
@@ -99,7 +97,7 @@ func checkEndpoint(s string) *fault {
 	return checkHostPort(s, rest)
 }
 
-// checkHostPort: rest is s without its scheme.
+// checkHostPort checks rest, which is s without scheme.
 func checkHostPort(s, rest string) *fault {
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil || host == "" || strings.ContainsAny(host, "/?#%\\ ") {
@@ -111,14 +109,13 @@ func checkHostPort(s, rest string) *fault {
 	return nil
 }
 
-// isHostPort reports whether an address is right as it is.
 func isHostPort(s string) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	return err == nil && bad == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/?#%\\@ ")
 }
 
-// likely is the remedy for an address whose port or scheme was forgotten.
+// likely returns a remedy for an address without port or scheme.
 func likely(address string) string {
 	scheme, rest := "http://", address
 	if after, ok := strings.CutPrefix(address, "https://"); ok {
@@ -133,8 +130,8 @@ func likely(address string) string {
 	return endpointRemedy
 }
 
-// otherPorts are those on which by their usual configuration something else is spoken than OTLP as an endpoint has it:
-// https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and the documentation of each.
+// otherPorts lists ports whose default protocol is not OTLP over gRPC:
+// https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and each program's documentation.
 var otherPorts = map[string]string{
 	"4318":  "OTLP over HTTP",
 	"14268": "Jaeger's own protocol",
@@ -148,8 +145,7 @@ var otherPorts = map[string]string{
 	"8888":  "the Collector's own metrics",
 }
 
-// WrongPort says which protocol an endpoint's port is for, and what to write instead; empty where nothing speaks
-// against it.
+// WrongPort describes the protocol of an endpoint's port if it is a wrong one, with a remedy.
 func WrongPort(endpoint string) (what, remedy string) {
 	o := OTLP{Endpoint: endpoint}
 	target, _ := o.Target()
@@ -188,7 +184,6 @@ func WrongPort(endpoint string) (what, remedy string) {
 
 const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`
 
-// checkListen checks an address to listen on.
 func checkListen(s string) *fault {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
@@ -206,7 +201,7 @@ func checkListen(s string) *fault {
 	return nil
 }
 
-// portAlone returns text that says what is wrong with a port without quotes.
+// portAlone reports a port without quotes.
 func portAlone(text value) value {
 	parse := text.parse
 	text.parse = func(v any) (any, []*fault) {
@@ -218,13 +213,13 @@ func portAlone(text value) value {
 	return text
 }
 
-// listenPort is what is wrong with a port alone.
+// listenPort reports a port without an address.
 func listenPort(n uint64) *fault {
 	remedy := fmt.Sprintf(`write "127.0.0.1:%d", or ":%d" for every address of the node`, n, n)
 	return wrong(remedy, "is a port without an address")
 }
 
-// checkLoopback checks a port of this node that no other machine reaches.
+// checkLoopback checks an address that only this machine reaches.
 func checkLoopback(s string) *fault {
 	const remedy = `write "127.0.0.1:4319"`
 	a, err := netip.ParseAddrPort(s)
@@ -240,9 +235,8 @@ func checkLoopback(s string) *fault {
 	return nil
 }
 
-// checkGroup checks the name or the number of a group, as groupadd(8) takes them.
 func checkGroup(s string) *fault {
-	if n, err := strconv.ParseUint(s, 10, 32); err == nil && n < 1<<32-1 { // the highest means "leave it"
+	if n, err := strconv.ParseUint(s, 10, 32); err == nil && n < 1<<32-1 { // the highest means "no change"
 		return nil
 	}
 	if len(s) <= 32 && groupName.MatchString(s) {

@@ -12,17 +12,17 @@ import (
 	"unicode"
 )
 
-// value is how an option is read from what TOML decoded, and written.
+// value parses and prints an option.
 type value struct {
-	// parse returns a value of the field's type, or what is wrong.
+	// parse returns a value of the field's type, or faults.
 	parse func(any) (any, []*fault)
-	// toml writes the field's value as TOML would have it; secrets redacted.
+	// toml returns the field's value as TOML, with secrets redacted.
 	toml func(any) string
-	// possible says in words which values are, for documents; schema says it as JSON Schema.
+	// possible describes the values in words, schema as JSON Schema.
 	possible, schema string
 }
 
-// simple makes a value of a parser that finds at most one fault.
+// simple returns a value whose parser finds at most one fault.
 func simple[T any](parse func(any) (T, *fault), toml func(T) string, possible, schema string) value {
 	return value{
 		parse: func(v any) (any, []*fault) {
@@ -37,17 +37,17 @@ func simple[T any](parse func(any) (T, *fault), toml func(T) string, possible, s
 	}
 }
 
-// spec is what the tags say of an option, or of a key of its rules, on one system.
+// spec holds the tags of an option, or of a key of its rules.
 type spec struct {
-	key          string // as "export.otlp.endpoint"; of a rule that of its list
+	key          string // "export.otlp.endpoint"; for a rule, its list's key
 	tag          reflect.StructTag
 	system       System
-	check        string // of a text, see textOf
+	check        string // see textOf
 	defaultValue string
-	words        []string // that are possible, if any
+	words        []string // allowed values, if limited
 }
 
-// valueOf returns how fields of a type are read and written.
+// valueOf returns the value for a field's type.
 func valueOf(t reflect.Type, s spec) value {
 	least, most, _ := strings.Cut(s.tag.Get("range"), "..")
 	switch reflect.Zero(t).Interface().(type) {
@@ -80,7 +80,7 @@ func valueOf(t reflect.Type, s spec) value {
 	return listOf(t, textOf(s), number(most), fmt.Sprintf(`write up to %s of them, as ["one", "another"]`, most))
 }
 
-// number and span read the tag range. They panic for one that is wrong: each test of this package would find it.
+// number and span parse the tag range. They panic on a mistake, which each test of this package would find.
 func number(s string) int64 {
 	n, ok := parseBytes(s)
 	if plain, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -100,7 +100,6 @@ func span(s string) time.Duration {
 	return d
 }
 
-// ratio is a number from 0 to 1.
 func ratio() value {
 	const remedy = "write a number from 0 to 1, as 0.1"
 	return simple(func(v any) (float64, *fault) {
@@ -111,7 +110,7 @@ func ratio() value {
 		if !ok {
 			return 0, wrong(remedy, "is %s", typeName(v))
 		}
-		if !(n >= 0 && n <= 1) { // NaN too
+		if !(n >= 0 && n <= 1) { // includes NaN
 			return 0, wrong(remedy, "%v is out of range", n)
 		}
 		return n, nil
@@ -131,7 +130,6 @@ func readBool(v any) (bool, *fault) {
 	return b, nil
 }
 
-// count is a whole number.
 func count(least, most int64, unit string) value {
 	remedy := fmt.Sprintf("write a whole number from %d to %d", least, most)
 	return simple(func(v any) (int, *fault) {
@@ -147,7 +145,7 @@ func count(least, most int64, unit string) value {
 		fmt.Sprintf(`{"type": "integer", "minimum": %d, "maximum": %d}`, least, most))
 }
 
-// duration is a length of time with its unit.
+// duration accepts a number with a unit.
 func duration(least, most time.Duration) value {
 	possible := short(least) + " to " + short(most)
 	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s`, possible)
@@ -170,7 +168,7 @@ func duration(least, most time.Duration) value {
 	}, func(d time.Duration) string { return quote(short(d)) }, possible, `{"$ref": "#/definitions/duration"}`)
 }
 
-// short writes a duration as people do: 10m, not 10m0s.
+// short formats a duration as 10m, not 10m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -181,7 +179,6 @@ func short(d time.Duration) string {
 	return s
 }
 
-// size is a number of bytes.
 func size(least, most int64, powerOfTwo bool) value {
 	possible := binarySize(least) + " to " + binarySize(most)
 	if powerOfTwo {
@@ -211,7 +208,7 @@ func size(least, most int64, powerOfTwo bool) value {
 	}, func(n int64) string { return quote(binarySize(n)) }, possible, `{"$ref": "#/definitions/size"}`)
 }
 
-// sizeRemedy names the size that a number with a decimal unit, or half a unit, was meant for.
+// sizeRemedy names the size that a decimal or incomplete unit probably means.
 func sizeRemedy(s, otherwise string) string {
 	digits := strings.TrimRight(s, "GMKkBi")
 	if _, err := strconv.ParseUint(digits, 10, 32); err != nil {
@@ -227,7 +224,7 @@ func sizeRemedy(s, otherwise string) string {
 	return otherwise
 }
 
-// binary holds the units of sizes, the largest first.
+// binary lists size units, largest first.
 var binary = []struct {
 	suffix string
 	bytes  int64
@@ -257,7 +254,7 @@ func binarySize(n int64) string {
 	return "0B"
 }
 
-// str is text that check accepts; check returns nil for what is right.
+// str accepts a text that passes check.
 func str(possible, schema string, check func(string) *fault) value {
 	return simple(func(v any) (string, *fault) {
 		s, ok := v.(string)
@@ -275,11 +272,10 @@ func str(possible, schema string, check func(string) *fault) value {
 	}, quote, possible, schema)
 }
 
-// textLength bounds, in bytes, every text that an option holds. PATH_MAX of
-// Linux, the longest that any of them has a use for.
+// textLength bounds every text in bytes: PATH_MAX of Linux.
 const textLength = 4096
 
-// printable finds what would not come through a terminal, a header or a backend as it was written.
+// printable rejects characters that a terminal, a header or a backend would change.
 func printable(s string, limit int) *fault {
 	if len(s) > limit {
 		return wrong(fmt.Sprintf("shorten it to %d bytes", limit), "has %d bytes", len(s))
@@ -290,7 +286,7 @@ func printable(s string, limit int) *fault {
 	return nil
 }
 
-// oneOf is one word of a set.
+// oneOf accepts one word of a set.
 func oneOf(remedy string, set []string) value {
 	possible := strings.Join(set, ", ")
 	return str(possible, `{"enum": [`+quotedList(set)+`]}`, func(s string) *fault {

@@ -1,55 +1,53 @@
-// Package fleet is what the programs that ask many nodes agree on: kubectl-cniscope runs
-// `cniscope-reader ask` in the container beside each cniscope, and writes a token to its standard input.
-// docs/fleet.md describes it.
+// Package fleet holds the protocol between kubectl-cniscope and the query sidecars: it runs `cniscope-reader ask` in
+// the container beside each cniscope and writes a token to its standard input (docs/fleet.md).
 package fleet
 
 const (
-	// Audience is what a token has to be for. The API server itself does not take such a token, so it opens
-	// nothing but this.
+	// Audience is the required audience of tokens. The API server rejects such tokens, so they give no other
+	// access.
 	Audience = "cniscope"
-	// Container is the name of the reader's container, as Kubernetes' exec wants it.
+	// Container is the sidecar's container name.
 	Container = "reader"
-	// Program is what exec runs in it.
+	// Program is the command that exec runs.
 	Program = "/cniscope-reader"
-	// OperatorAnnotation of a pod of cniscope names the ServiceAccount in the pod's namespace whose tokens
-	// see everything.
+	// OperatorAnnotation on cniscope's pod names the ServiceAccount, in its namespace, that sees everything.
 	OperatorAnnotation = "cniscope.dev/operator"
-	// MaxToken bounds a token, in bytes. Those of API servers are some 1 KB.
+	// MaxToken bounds a token in bytes; usual ones have about 1 KB.
 	MaxToken = 16 << 10
 )
 
-// What ask can be asked.
+// Questions of ask.
 const (
-	Calls      = "calls"      // under way, as `cniscope ps --format json`
-	Operations = "operations" // remembered, one line each
+	Calls      = "calls"      // in progress, as `cniscope ps --format json`
+	Operations = "operations" // of the node history, one line each
 	Spans      = "spans"      // of one operation, OTLP
 	Node       = "node"       // as `cniscope status --format json`
 	Doctor     = "doctor"     // as `cniscope doctor --format json`
-	Record     = "record"     // a recording of what happens from now on
+	Record     = "record"     // a recording that starts now
 )
 
-// The formats of ask.
+// Formats of ask.
 const (
 	JSON = "json"
-	// Protobuf is for spans: an encoded TracesData.
+	// Protobuf is an encoded TracesData.
 	Protobuf = "protobuf"
 )
 
-// The exit codes of ask. The reason is one line on standard error.
+// Exit codes of ask. Standard error has one line with the reason.
 const (
 	Answered = 0
-	// NoAnswer: no cniscope answers on the node, or it is of another version.
+	// NoAnswer means that cniscope does not run, or has another version.
 	NoAnswer = 1
-	// Misused: the arguments are wrong.
+	// Misused means wrong arguments.
 	Misused = 2
-	// NoToken: there was no token, or it is not one that counts: expired, for another audience, of no ServiceAccount.
+	// NoToken means no token, or an invalid one: expired, another audience, no ServiceAccount.
 	NoToken = 3
-	// NotAllowed: the token counts, and its owner may not see this.
+	// NotAllowed means that the token's owner may not see this.
 	NotAllowed = 4
-	// Unchecked: the API server could not be asked whose the token is.
+	// Unchecked means that the API server could not check the token.
 	Unchecked = 5
-	// NotRemembered: the node does not remember the spans that were asked for.
+	// NotRemembered means that the node history does not have the spans.
 	NotRemembered = 6
-	// Busy: too many ask this node at once; try again in a second.
+	// Busy means too many concurrent questions; retry in a second.
 	Busy = 7
 )

@@ -12,8 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Where containerd has its things when nobody says otherwise (containerd
-// defaults/defaults_unix.go, nri pkg/api/defaults.go).
+// Defaults of containerd (defaults/defaults_unix.go, nri pkg/api/defaults.go).
 const (
 	defaultConfig   = "/etc/containerd/config.toml"
 	defaultDropIns  = "/etc/containerd/conf.d"
@@ -23,27 +22,26 @@ const (
 	defaultNetworks = "/etc/cni/net.d"
 )
 
-// nriPlugin is the section of containerd's configuration that matters here.
+// nriPlugin is NRI's section in containerd's configuration.
 const nriPlugin = "io.containerd.nri.v1.nri"
 
-// overlay is what files would hold, by path; nil is a file that would not be there.
+// overlay maps paths to planned content; nil is a removed file.
 type overlay map[string]*content
 
-// configuration is containerd's configuration as containerd reads it: the main file and
-// what it imports, in that order.
+// configuration is containerd's configuration: the main file and its imports, in order.
 type configuration struct {
 	files []configFile
-	major int // containerd's major version, which decides how files are put together
+	major int // containerd's major version, which decides how files are merged
 }
 
 type configFile struct {
 	path    string
-	version int // of its format; 1 if it does not say
+	version int // of the format; default 1
 	imports []string
 	values  map[string]any
 }
 
-// load reads a configuration. A main file that does not exist is an empty configuration.
+// load reads a configuration. A missing main file is an empty configuration.
 func (t tree) load(main string, major int, over overlay) (*configuration, error) {
 	c := &configuration{major: major}
 	seen := map[string]bool{}
@@ -96,7 +94,7 @@ func parse(path string, text []byte) (configFile, error) {
 	list, _ := f.values["imports"].([]any)
 	for _, x := range list {
 		if pattern, ok := x.(string); ok {
-			// containerd takes it relative to the file that names it.
+			// containerd resolves it relative to the importing file.
 			if pattern = filepath.Clean(pattern); !filepath.IsAbs(pattern) {
 				pattern = filepath.Join(filepath.Dir(path), pattern)
 			}
@@ -106,7 +104,7 @@ func parse(path string, text []byte) (configFile, error) {
 	return f, nil
 }
 
-// imported are the files that one imports.
+// imported returns the files that one imports.
 func (t tree) imported(f configFile, over overlay) (files []string, err error) {
 	for _, pattern := range f.imports {
 		if !strings.Contains(pattern, "*") {
@@ -129,8 +127,8 @@ func (t tree) imported(f configFile, over overlay) (files []string, err error) {
 	return files, nil
 }
 
-// version is that of the main file, which no import may be ahead of. Version 2 is
-// understood by every containerd since 1.5.
+// version returns the main file's version, which imports may not exceed. Every containerd since 1.5 understands
+// version 2.
 func (c *configuration) version() int {
 	if len(c.files) == 0 {
 		return 2
@@ -138,8 +136,8 @@ func (c *configuration) version() int {
 	return c.files[0].version
 }
 
-// plugin is the section of a plugin in force, and the file that has the last word on it. containerd 1 takes
-// the section of the last file that has one; later ones put them together.
+// plugin returns a plugin's section and the last file that sets it. containerd 1 uses the last file's section; later
+// versions merge all.
 func (c *configuration) plugin(name string) (section map[string]any, from string) {
 	section = map[string]any{}
 	for _, f := range c.files {
@@ -157,7 +155,7 @@ func (c *configuration) plugin(name string) (section map[string]any, from string
 	return section, from
 }
 
-// merge puts what from says into to, tables key by key.
+// merge copies from into to, merging tables.
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		table, ok := v.(map[string]any)
@@ -170,7 +168,7 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// disabled names the file that keeps a plugin from being loaded at all.
+// disabled returns the file that disables one of the plugins.
 func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	for _, f := range c.files {
 		list, _ := f.values["disabled_plugins"].([]any)
@@ -183,7 +181,7 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	return "", false
 }
 
-// text finds a string along a way of keys in any of the ways given, the last file first.
+// text returns a string at one of several key paths, from the last file that has it.
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {
@@ -213,13 +211,13 @@ func (c *configuration) networks() string {
 
 type nri struct {
 	enabled bool
-	closed  bool // to plugins that connect
+	closed  bool // to connecting plugins
 	socket  string
 	plugins string
-	from    string // the file that has the last word, if any
+	from    string // last file that sets it
 }
 
-// nri says how NRI is configured. It is on by default since containerd 2.0.
+// nri returns NRI's configuration. It is on by default since containerd 2.0.
 func (c *configuration) nri() nri {
 	section, from := c.plugin(nriPlugin)
 	n := nri{enabled: c.major >= 2, from: from}

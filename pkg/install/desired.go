@@ -11,22 +11,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// A desired file is what should be at a path.
+// A desired file is a path with the content it should have.
 type desired struct {
 	path string
 	*content
-	// insertion is set where the file is somebody else's, and this is all that is added.
+	// insertion is the only addition to a file that cniscope did not create.
 	insertion *insertion
-	// replace: another file that is there is in the way, unless it was installed. Otherwise it stays as it is.
+	// replace makes an existing file that was not installed an error; otherwise it stays.
 	replace    bool
-	containerd bool // containerd reads it when it starts
+	containerd bool
 }
 
-// wish is what an installation comes to.
+// wish is the intended result of an installation.
 type wish struct {
 	files   []desired
 	notes   []string
-	program string // where cniscope's own goes
+	program string // path of cniscope's program
 	config  string // containerd's main file
 	version Version
 	nri     nri
@@ -84,12 +84,11 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 func (w *wish) add(d desired)                { w.files = append(w.files, d) }
 func (w *wish) note(format string, a ...any) { w.notes = append(w.notes, fmt.Sprintf(format, a...)) }
 
-// unitFor is the unit that starts a program.
 func unitFor(program string) string {
 	return strings.ReplaceAll(configs.Unit, programs()[0], program)
 }
 
-// options is cniscope.toml, with what this node has elsewhere than usual.
+// options returns cniscope.toml with this node's paths where they differ from the defaults.
 func options(socket, address, networks string) string {
 	text := configs.Options
 	for _, o := range []struct{ key, usual, is string }{
@@ -102,8 +101,8 @@ func options(socket, address, networks string) string {
 	return text
 }
 
-// containerd reads containerd's configuration as it is without us, and adds what it lacks
-// to the wish. What it returns is the configuration as it will be.
+// containerd reads containerd's configuration without cniscope's parts, adds missing parts to the wish, and returns
+// the resulting configuration.
 func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p *platform) (*configuration, error) {
 	main := o.config()
 	over, err := t.without(m, main)
@@ -124,7 +123,7 @@ func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p
 	return t.complete(o, c, w, p, over)
 }
 
-// without are our own additions to containerd's configuration, taken out.
+// without returns the files with cniscope's additions removed.
 func (t tree) without(m *manifest, main string) (overlay, error) {
 	over := overlay{}
 	for _, e := range m.Files {
@@ -142,7 +141,7 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 	return over, nil
 }
 
-// complete adds to the wish what the configuration c lacks, and looks at the result as containerd would.
+// complete adds what the configuration lacks to the wish and checks the result as containerd reads it.
 func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
 	if err := w.possible(o, c); err != nil {
 		return nil, err
@@ -161,7 +160,7 @@ func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over o
 	return t.extend(o, c, w, over, text)
 }
 
-// possible finds what no drop-in can change.
+// possible finds settings that no drop-in can change.
 func (w *wish) possible(o Options, c *configuration) error {
 	if file, is := c.disabled(nriPlugin); is {
 		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: remove it there, or leave containerd as it is with --no-containerd", file, nriPlugin)
@@ -181,7 +180,7 @@ func (w *wish) possible(o Options, c *configuration) error {
 	return nil
 }
 
-// extend adds a drop-in, and where it is not imported the import.
+// extend adds a drop-in, and its import if necessary.
 func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text string) (*configuration, error) {
 	main := o.config()
 	if v := c.version(); v < 2 {
@@ -209,7 +208,7 @@ func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text st
 	return after, nil
 }
 
-// edit has the main file import the drop-in; where there is none, it is made.
+// edit adds the import to the main file, or creates it.
 func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error) {
 	old, ok := over[main]
 	if !ok {
@@ -229,8 +228,7 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil
 }
 
-// found fills in where containerd's configuration is, if nobody said: where its platform
-// has it, or the containerd that runs.
+// found sets the path of containerd's configuration, if not given: that of the platform or of the running containerd.
 func (o Options) found(ctx context.Context, t tree, p *platform) Options {
 	switch {
 	case o.ContainerdConfig != "":

@@ -12,9 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lacking are the sections that have to be added to a configuration so that NRI is on; empty if it is.
-//
-// containerd 1 takes a section from one file only: there all that is configured already is in it again.
+// lacking returns the sections needed to enable NRI, if any. containerd 1 uses one file's section only, so the result
+// repeats existing settings.
 func (c *configuration) lacking(v Version) map[string]any {
 	if !v.hasNRI() || c.nri().enabled {
 		return nil
@@ -34,7 +33,7 @@ func lines(sections map[string]any) (string, error) {
 	var b bytes.Buffer
 	e := toml.NewEncoder(&b)
 	err := e.Encode(map[string]any{"plugins": sections})
-	// The empty table above the others says nothing. Names are quoted as they usually are.
+	// Drops the empty parent table, and quotes names as is usual.
 	text := bytes.TrimPrefix(b.Bytes(), []byte("[plugins]\n"))
 	return string(regexp.MustCompile(`(?m)^\[plugins\.'([^']*)'`).ReplaceAll(text, []byte(`[plugins."$1"`))), err
 }
@@ -50,8 +49,8 @@ func dropInText(version int, v Version, text string) string {
 
 const dropInName = "90-cniscope.toml"
 
-// dropIn is where our part of containerd's configuration goes: into the usual folder, or
-// another one whose files are imported. The name has it read after what others put there.
+// dropIn returns the path of cniscope's part: in the default directory, or in another imported one. Its name sorts it
+// last.
 func (c *configuration) dropIn() (path string, imported bool) {
 	const name = dropInName
 	usual := filepath.Join(defaultDropIns, name)
@@ -70,7 +69,7 @@ func (c *configuration) dropIn() (path string, imported bool) {
 	return folders[0], true
 }
 
-// An insertion is text that was put into a file of somebody else's.
+// An insertion is text added to a file that cniscope did not create.
 type insertion struct {
 	Text   string `json:"text"`
 	Offset int    `json:"offset"`
@@ -82,8 +81,7 @@ func importsLine(dropIn string) string {
 
 func pattern(dropIn string) string { return filepath.Join(filepath.Dir(dropIn), "*.toml") }
 
-// insertImport has a configuration import the drop-in, with one insertion. Removing that
-// gives the text as it was, byte for byte.
+// insertImport adds the import with one insertion. Removing that restores the text byte for byte.
 func insertImport(text []byte, dropIn string) ([]byte, insertion) {
 	if at, empty, ok := importsArray(text); ok {
 		in := insertion{`"` + pattern(dropIn) + `"`, at}
@@ -92,13 +90,12 @@ func insertImport(text []byte, dropIn string) ([]byte, insertion) {
 		}
 		return slices.Concat(text[:at], []byte(in.Text), text[at:]), in
 	}
-	// A key of the file must come before its first table, so it goes to the top.
+	// A top-level key must precede the first table.
 	in := insertion{"# The next line was added by cniscope install; cniscope uninstall takes it out.\n" + importsLine(dropIn) + "\n", 0}
 	return append([]byte(in.Text), text...), in
 }
 
-// remove takes an insertion out again, also where the file was changed around it. It is
-// false if the text is not there any more.
+// remove removes an insertion, also if the text around it changed. It returns false if the insertion is gone.
 func (in insertion) remove(text []byte) ([]byte, bool) {
 	at := in.Offset
 	if at > len(text) || !bytes.HasPrefix(text[at:], []byte(in.Text)) {
@@ -114,8 +111,7 @@ func (in insertion) remove(text []byte) ([]byte, bool) {
 	return slices.Concat(text[:at], text[at+len(in.Text):]), true
 }
 
-// importsArray finds the array of imports at the top of a file: the offset behind its
-// bracket, and whether nothing is in it.
+// importsArray finds a file's imports array: the offset behind its bracket, and whether it is empty.
 func importsArray(text []byte) (at int, empty, ok bool) {
 	p := unstable.Parser{}
 	p.Reset(text)
@@ -128,7 +124,7 @@ func importsArray(text []byte) (at int, empty, ok bool) {
 		if !keys.Next() || string(keys.Node().Data) != "imports" || !keys.IsLast() || e.Value().Kind != unstable.Array {
 			continue
 		}
-		// The array's own place is not told; behind the key only "=" and blanks precede it.
+		// The parser does not report the array's offset; only "=" and blanks follow the key.
 		r := keys.Node().Raw
 		open := int(r.Offset+r.Length) + bytes.IndexByte(text[r.Offset+r.Length:], '[')
 		elements := e.Value().Children()

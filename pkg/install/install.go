@@ -1,9 +1,8 @@
-// Package install puts cniscope on a node and takes it away again: the program, its
-// options, its systemd unit or NRI plugin, and what containerd's configuration lacks.
+// Package install installs and removes cniscope on a node: program, options, systemd unit or NRI plugin, and missing
+// parts of containerd's configuration.
 //
-// A Plan says first what would be done. Applying it does all of it or nothing. What somebody else made or
-// changed stays as it is; what was written is recorded with its digest, so that the next installation and the
-// removal know. containerd is never restarted.
+// A Plan describes the changes. Apply makes all of them or none. Files that others made or changed stay; a manifest
+// records written files with their digests for updates and removal. containerd is never restarted.
 package install
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// New plans an installation. Its errors say what is in the way and what to do; nothing has changed then.
+// New plans an installation without changing anything. Errors name the obstacle and a remedy.
 func New(ctx context.Context, o Options) (*Plan, error) {
 	t := newTree(o.Root, o.Disk)
 	if o.As != Service && o.As != Plugin {
@@ -64,7 +63,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if before.Choice.Tracing != "" {
 		p.Notes = append(p.Notes, "containerd no longer exports its own spans by cniscope install: docs/traces.md lists the lines to add by hand")
 	}
-	if len(p.manifest.Files) == 0 { // of a package, where containerd has all it needs
+	if len(p.manifest.Files) == 0 { // a package, and containerd needs nothing
 		if err := p.drop(before); err != nil {
 			return nil, err
 		}
@@ -74,8 +73,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	return p, errors.Join(p.record(), t.sound())
 }
 
-// NewRemoval plans to take away everything that was installed below root. With purge also
-// what was changed since, as options usually are.
+// NewRemoval plans the removal of all installed files below root. purge includes files changed since.
 func NewRemoval(root string, purge bool) (*Plan, error) {
 	return newRemoval(Options{Root: root}, purge)
 }
@@ -119,8 +117,8 @@ func (p *Plan) drop(m *manifest) error {
 	return nil
 }
 
-// Apply does what was planned, or nothing: what was done is undone if anything fails, up to
-// and including the start of the services. It returns what the operator should know and do.
+// Apply makes the planned changes including the start of services, and undoes all of them if one fails. It returns
+// notes for the operator.
 func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	release, err := lockTree(p.tree.root, p.tree.live())
 	if err != nil {
@@ -153,7 +151,7 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	return append(notes, p.leftovers()...), nil
 }
 
-// undone tells of a failure, and of what could not be brought back.
+// undone combines a failure with errors of undoing.
 func undone(err error, so string, more ...error) error {
 	if again := errors.Join(more...); again != nil {
 		return fmt.Errorf("%w; undoing it failed, too: %w", err, again)
@@ -161,16 +159,16 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
-// stateMode is the mode of the folders that are nobody else's to look into.
+// stateMode is the mode of private directories.
 const stateMode fs.FileMode = 0o700
 
-// modes are those of these folders.
+// modes returns the modes of private directories.
 func (t tree) modes() (map[string]fs.FileMode, error) {
 	file, err := t.file(stateFolder)
 	return map[string]fs.FileMode{file: stateMode}, err
 }
 
-// leftovers are folders that were made, and hold something of others now.
+// leftovers lists created directories that contain other files now.
 func (p *Plan) leftovers() (notes []string) {
 	if p.manifest != nil {
 		return nil

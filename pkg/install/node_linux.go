@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// installLock is a file that nobody else can open, and so nobody else can take.
+// installLock is in a directory that only root can write to, so no other user can hold it.
 const installLock = "cniscope-install.lock"
 
 func ownerOf(info fs.FileInfo) (uid, gid int) {
@@ -32,9 +32,8 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return 0, 0
 }
 
-// lockTree lets one installation at a time work on the tree at path. The kernel releases the
-// lock with the process. That of a live node lies in /run, since / may be read-only; that of an
-// image in the image, where whoever can write can do anything anyway.
+// lockTree allows one installation at a time on a tree; the kernel releases the lock at exit. A live node's lock is
+// in /run, since / may be read-only; an image's is in the image.
 func lockTree(path string, live bool) (release func(), err error) {
 	open, dir := os.OpenRoot, path
 	if live {
@@ -55,8 +54,8 @@ func lockTree(path string, live bool) (release func(), err error) {
 	return release, nil
 }
 
-// unfit says why nothing can be put into a folder, or, where it is of the node that runs, no program
-// be run from there. What else is wrong is said to whoever writes there.
+// unfit explains why a directory is not writable, or, on a live node, does not allow execution. Other problems appear
+// when writing.
 func unfit(dir string, live bool) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
@@ -69,7 +68,7 @@ func unfit(dir string, live bool) error {
 	return nil
 }
 
-// running returns who listens on a socket, and when it was started.
+// running returns the process that listens on a socket, and its start time.
 func running(ctx context.Context, address string) (pid int, started time.Time, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
 	if err != nil {
@@ -81,7 +80,7 @@ func running(ctx context.Context, address string) (pid int, started time.Time, e
 	return pid, started, err
 }
 
-// configOf is the configuration that a containerd was started with; empty if nobody said.
+// configOf returns the configuration path in containerd's command line, if any.
 func configOf(pid int) string {
 	line, err := procfs.NewMemory().Arguments(pid)
 	if err != nil {
@@ -102,7 +101,7 @@ func configOf(pid int) string {
 	return ""
 }
 
-// newer reports whether containerd, at address, was started before the file was written.
+// newer reports whether containerd started before the file was written.
 func (t tree) newer(ctx context.Context, path, address string) bool {
 	file, err := t.file(path)
 	if err != nil {
@@ -116,7 +115,7 @@ func (t tree) newer(ctx context.Context, path, address string) bool {
 	return err == nil && info.ModTime().After(started.Add(procfs.Tick))
 }
 
-// systemdRuns reports whether this system was booted with systemd (sd_booted(3)).
+// systemdRuns reports whether systemd booted this system (sd_booted(3)).
 func systemdRuns() bool { return util.IsRunningSystemd() }
 
 type systemd struct{ conn *dbus.Conn }
@@ -146,7 +145,7 @@ func (s *systemd) stop(ctx context.Context, unit string) error {
 	return s.job(ctx, "stop", unit, s.conn.StopUnitContext)
 }
 
-// job waits until what was asked for is done.
+// job waits for a systemd job.
 func (s *systemd) job(ctx context.Context, verb, unit string, do func(context.Context, string, string, chan<- string) (int, error)) error {
 	done := make(chan string, 1)
 	if _, err := do(ctx, unit, "replace", done); err != nil {
@@ -163,7 +162,7 @@ func (s *systemd) job(ctx context.Context, verb, unit string, do func(context.Co
 	}
 }
 
-// process is the main one of a unit, 0 while there is none, and what it says of itself.
+// process returns a unit's main process, 0 without one, and its status text.
 func (s *systemd) process(ctx context.Context, unit string) (pid int, says string) {
 	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "MainPID"); err == nil {
 		n, _ := p.Value.Value().(uint32)
@@ -175,8 +174,7 @@ func (s *systemd) process(ctx context.Context, unit string) (pid int, says strin
 	return pid, says
 }
 
-// state is that of a unit as systemctl shows it, "active" or "failed", and whether it is
-// "loaded", "masked" or "not-found".
+// state returns a unit's state ("active", "failed") and load state ("loaded", "masked", "not-found").
 func (s *systemd) state(ctx context.Context, unit string) (active, load string, err error) {
 	p, err := s.conn.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {

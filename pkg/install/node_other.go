@@ -11,7 +11,7 @@ import (
 
 func ownerOf(fs.FileInfo) (uid, gid int) { return 0, 0 }
 
-// lockTree fails: nothing is installed on this platform.
+// lockTree fails: installation needs Linux.
 func lockTree(string, bool) (release func(), err error) {
 	return nil, errors.New("cniscope is installed on Linux only")
 }

@@ -9,44 +9,44 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// As is how containerd and cniscope come together.
+// As is how cniscope is started.
 type As string
 
-// Service is a systemd unit that connects to containerd: it survives containerd, and its
-// log goes to the journal. Plugin is started by containerd.
+// Service is a systemd unit that connects to containerd: it survives containerd's restart and logs to the journal.
+// containerd starts Plugin.
 const (
 	Service As = "service"
 	Plugin  As = "plugin"
 )
 
-// Choice is what can be chosen, and is remembered from one installation to the next.
+// Choice holds the settings that the next installation reuses.
 type Choice struct {
 	As As `json:"as"`
-	// ContainerdConfig is the main file of containerd's configuration; empty: where it usually is.
+	// ContainerdConfig is containerd's main file; empty for the default.
 	ContainerdConfig string `json:"containerd_config,omitempty"`
-	// ContainerdVersion is set if it cannot be found out. The next installation uses it if containerd does not answer.
+	// ContainerdVersion is used if containerd does not answer.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
-	// Tracing is the endpoint to which cniscope up to 0.2.0 had containerd export its own spans.
+	// Tracing is the endpoint that cniscope up to 0.2.0 set for containerd's spans.
 	Tracing string `json:"containerd_tracing,omitempty"`
-	// EditConfig allows a line to be added to containerd's main file, if it does not import drop-ins.
+	// EditConfig allows adding a line to containerd's main file if it does not import drop-ins.
 	EditConfig bool `json:"edit_config,omitempty"`
-	// NoContainerd leaves containerd's configuration alone.
+	// NoContainerd leaves containerd's configuration unchanged.
 	NoContainerd bool `json:"no_containerd,omitempty"`
 }
 
-// Options are what an installation is made with.
+// Options configure an installation.
 type Options struct {
 	Choice
-	Root    string  // the node's tree: / or the folder of an image
-	Program string  // the file that is installed: cniscope itself
-	Disk    disk.FS // what all of it is on; nil is the system's
+	Root    string  // the node's tree: / or an image's directory
+	Program string  // the file to install
+	Disk    disk.FS // default: the system's
 }
 
 func (o Options) config() string {
 	return cmp.Or(o.ContainerdConfig, defaultConfig)
 }
 
-// Where cniscope's files go.
+// Paths of cniscope's files.
 const (
 	optionsFile  = "/etc/cniscope/cniscope.toml"
 	unitFile     = "/etc/systemd/system/cniscope.service"
@@ -54,19 +54,18 @@ const (
 	pluginName   = "90-cniscope"
 	stateFolder  = "/var/lib/cniscope"
 	manifestFile = stateFolder + "/install.json"
-	// beforeFolder keeps files of others that cniscope up to 0.2.0 replaced, named by their digest.
+	// beforeFolder holds files that cniscope up to 0.2.0 replaced, named by digest.
 	beforeFolder = stateFolder + "/before"
 )
 
-// manifest is what was installed: so that what somebody changed since is known, and all of
-// it can be taken away again.
+// manifest records installed files, to detect changes and to remove them.
 type manifest struct {
-	Version int      `json:"version"` // of the manifest's form
+	Version int      `json:"version"` // format version
 	Choice  Choice   `json:"choice"`
 	Files   []entry  `json:"files"`
-	Folders []string `json:"folders,omitempty"` // those that were made, from the top
-	// Unfinished is set while files are changed, for whoever comes after a crash: what may be there of a file
-	// besides what Files says, by path, as a digest; "" is nothing.
+	Folders []string `json:"folders,omitempty"` // created directories, from the top
+	// Unfinished is set during changes, for recovery after a crash: a file's other possible digest by path; ""
+	// means no file.
 	Unfinished map[string]string `json:"unfinished,omitempty"`
 }
 
@@ -74,13 +73,13 @@ const manifestVersion = 1
 
 type entry struct {
 	Path   string `json:"path"`
-	Digest string `json:"digest,omitempty"` // of what was written
-	Before string `json:"before,omitempty"` // digest of what cniscope up to 0.2.0 replaced, and kept
-	// Insertion is set instead of Digest where a file of somebody else's was added to.
+	Digest string `json:"digest,omitempty"` // of the written content
+	Before string `json:"before,omitempty"` // digest of the replaced file that cniscope up to 0.2.0 stored
+	// Insertion replaces Digest for a file that cniscope did not create.
 	Insertion *insertion `json:"insertion,omitempty"`
 }
 
-// manifest reads what is installed; one without files if nothing is.
+// manifest reads the manifest; it is empty if nothing is installed.
 func (t tree) manifest() (*manifest, error) {
 	m := &manifest{Version: manifestVersion}
 	c, err := t.read(manifestFile)
@@ -107,18 +106,18 @@ func (m *manifest) entry(path string) (entry, bool) {
 	return m.Files[i], true
 }
 
-// halfDone reports whether what is at path is there since a change of it has not come about, or has.
+// halfDone reports whether an interrupted change may have left the current content.
 func (m *manifest) halfDone(path string, now *content) bool {
 	was, unfinished := m.Unfinished[path]
 	return unfinished && now.digest() == was
 }
 
 func (m *manifest) content() *content {
-	text, _ := json.MarshalIndent(m, "", "  ") // strings and numbers: it cannot fail
+	text, _ := json.MarshalIndent(m, "", "  ") // strings and numbers cannot fail
 	return &content{data: append(text, '\n'), mode: 0o600}
 }
 
-// Remembered returns what was chosen at the last installation below root, and whether there was one.
+// Remembered returns the choice of the last installation below root, and whether there is one.
 func Remembered(root string) (Choice, bool, error) {
 	m, err := newTree(root, nil).manifest()
 	if err != nil {

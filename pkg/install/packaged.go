@@ -10,19 +10,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// Where the deb and rpm packages (configs/release) have what cniscope install puts elsewhere. Their
-// options lie in the same place.
+// Paths of the deb and rpm packages (configs/release). Options have the same path.
 const (
 	packagedProgram = "/usr/bin/cniscope"
 	packagedUnit    = "/usr/lib/systemd/system/cniscope.service"
-	packageKind     = "/usr/share/cniscope/package" // one word
+	packageKind     = "/usr/share/cniscope/package" // contains one word
 )
 
-// packaged reports whether a package has brought the program and its unit. Then they are the package's
-// to change and to remove, and an installation does what is left: containerd's part.
+// packaged reports whether a package installed program and unit. The package then owns them; an installation
+// configures containerd only.
 func (t tree) packaged() bool { return t.exists(packagedProgram) && t.exists(packagedUnit) }
 
-// packager is the kind of that package, "deb" or "rpm", which it says itself; empty where there is none.
+// packager returns the kind of package, "deb" or "rpm", if there is one.
 func (t tree) packager() string {
 	if !t.packaged() {
 		return ""
@@ -33,9 +32,8 @@ func (t tree) packager() string {
 	return "package"
 }
 
-// NewTakeOver plans that what cniscope install had put below root makes way for a package: its program,
-// unit or NRI plugin. Options stay as they are, and so does what it added to containerd's configuration.
-// It is nil where there is nothing to take over.
+// NewTakeOver plans that installed files below root give way to a package: program, unit or NRI plugin. Options and
+// additions to containerd's configuration stay. It is nil if nothing is installed.
 func NewTakeOver(root string) (*Plan, error) {
 	t := newTree(root, nil)
 	m, err := t.manifest()
@@ -64,13 +62,13 @@ func NewTakeOver(root string) (*Plan, error) {
 	return p, nil
 }
 
-// ofPackage reports whether a package brings its own of what was installed.
+// ofPackage reports whether a package brings its own version of a file.
 func ofPackage(e entry) bool {
 	return !forContainerd(e.Path) || filepath.Base(e.Path) == pluginName
 }
 
-// makeWay plans that one file goes since a package has its own. A unit that somebody has changed stays,
-// with the program that it starts: systemd prefers it to the package's.
+// makeWay plans to remove a file that a package replaces. A changed unit stays with its program, because systemd
+// prefers it to the package's.
 func (p *Plan) makeWay(e entry) error {
 	if e.Path == optionsFile {
 		return nil
@@ -90,7 +88,7 @@ func (p *Plan) makeWay(e entry) error {
 	return p.remove(e, true)
 }
 
-// unitChanged reports whether the unit that was installed is another one by now.
+// unitChanged reports whether the installed unit was changed.
 func (t tree) unitChanged(m *manifest) (bool, error) {
 	e, ours := m.entry(unitFile)
 	if !ours {
@@ -100,7 +98,7 @@ func (t tree) unitChanged(m *manifest) (bool, error) {
 	return now != nil && now.digest() != e.Digest, err
 }
 
-// AdvisePackaged says what a package leaves to the operator, and whether another cniscope is in its way.
+// AdvisePackaged returns the package's notes for the operator, and another running cniscope.
 func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 	s, err := Look(ctx, root)
 	if err != nil {
@@ -121,7 +119,7 @@ func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 	return notes
 }
 
-// by says who started it.
+// by names the starter of a running cniscope.
 func (r *Running) by() string {
 	if r.StartedBy != "" {
 		return r.StartedBy
@@ -129,7 +127,7 @@ func (r *Running) by() string {
 	return "of version " + r.Version
 }
 
-// ending says how to end the one that containerd has started, which no unit does.
+// ending explains how to stop a cniscope that containerd started.
 func (r *Running) ending() string {
 	if !r.Plugin {
 		return ""
@@ -137,7 +135,7 @@ func (r *Running) ending() string {
 	return fmt.Sprintf(" It goes with the next restart of containerd, or at once by: kill %d", r.PID)
 }
 
-// wishPackaged is what is left to an installation where a package has brought everything else.
+// wishPackaged restricts an installation beside a package.
 func (t tree) wishPackaged(w *wish, o Options) error {
 	if o.As == Plugin {
 		return fmt.Errorf("a %s package has installed cniscope here as a service: for --as %s remove that first", t.packager(), Plugin)
@@ -146,7 +144,7 @@ func (t tree) wishPackaged(w *wish, o Options) error {
 	return nil
 }
 
-// optionsNow are the options below the tree's root; the defaults where there are none.
+// optionsNow returns the options below the tree's root, or the defaults.
 func (t tree) optionsNow() (config.Options, error) {
 	return config.Source{Base: config.Default(), Path: filepath.Join(t.root, optionsFile), Optional: true}.Load()
 }

@@ -11,33 +11,33 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// A Plan is what an installation or a removal would do. Making one changes nothing.
+// A Plan describes an installation or a removal. Creating one changes nothing.
 type Plan struct {
-	Steps []Step   // all files, also those that stay as they are
-	Notes []string // what the operator should know
+	Steps []Step   // all files, including unchanged ones
+	Notes []string // for the operator
 
 	tree     tree
 	options  Options
-	manifest *manifest // afterwards; nil: none
+	manifest *manifest // the new one; nil for none
 	before   *manifest
 	changes  []change
-	unwanted []string // folders that were made for what goes, on disk
+	unwanted []string // created directories that become unused
 	wish     *wish    // nil for a removal
-	recorded *content // the manifest before
+	recorded *content // the previous manifest
 }
 
-// Step is what happens to one file.
+// Step is the change of one file.
 type Step struct {
 	Path       string
 	Does       Does
 	Why        string
-	containerd bool // containerd reads it when it starts
+	containerd bool
 }
 
-// Does is what a step does.
+// Does is the action of a step.
 type Does string
 
-// What steps do. Kept are files that somebody else made or changed.
+// Actions of steps. Kept files were made or changed by others.
 const (
 	Creates  Does = "new"
 	Replaces Does = "changed"
@@ -47,10 +47,10 @@ const (
 	Same     Does = "as it is"
 )
 
-// Changes reports whether the plan does anything.
+// Changes reports whether the plan changes anything.
 func (p *Plan) Changes() bool { return len(p.changes) > 0 }
 
-// step adds a change, and says what it is.
+// step adds a step and its change.
 func (p *Plan) step(path string, before, after *content, does Does, why string, containerd bool) error {
 	p.Steps = append(p.Steps, Step{path, does, why, containerd})
 	if does == Same || does == Keeps {
@@ -66,14 +66,14 @@ func (p *Plan) change(path string, before, after *content) error {
 	return err
 }
 
-// install compares what should be there with what is.
+// install plans a desired file.
 func (p *Plan) install(d desired) error {
 	now, err := p.tree.at(d.path, d.to != "")
 	if err != nil {
 		return err
 	}
 	e, ours := p.before.entry(d.path)
-	if p.before.halfDone(d.path, now) { // it is as we had left it, or as it was before we came
+	if p.before.halfDone(d.path, now) { // an interrupted change left the old or the new content
 		e.Digest, ours = now.digest(), ours && now != nil
 	}
 	if d.replace && now != nil && !ours && now.digest() != d.digest() {
@@ -95,7 +95,7 @@ func (p *Plan) install(d desired) error {
 	return p.step(d.path, now, d.content, does, why, d.containerd)
 }
 
-// decide says what is to be done where d should be and now is.
+// decide returns the action for a desired file and its current content.
 func decide(d desired, now *content, e entry, ours bool) (Does, string) {
 	switch {
 	case now == nil && ours && d.path == enabledLink:
@@ -115,7 +115,7 @@ func decide(d desired, now *content, e entry, ours bool) (Does, string) {
 	}
 }
 
-// folders notes which folders will have been made for a file.
+// folders notes the directories that a file needs.
 func (p *Plan) folders(path string) {
 	for _, dir := range p.tree.missing(filepath.Dir(path)) {
 		if !slices.Contains(p.manifest.Folders, dir) {
@@ -124,7 +124,7 @@ func (p *Plan) folders(path string) {
 	}
 }
 
-// remove takes away what was installed. With purge also what was changed since.
+// remove plans the removal of an installed file. purge includes changed files.
 func (p *Plan) remove(e entry, purge bool) error {
 	now, err := p.tree.at(e.Path, e.Path == enabledLink)
 	if err != nil || now == nil {
@@ -148,14 +148,13 @@ func (p *Plan) remove(e entry, purge bool) error {
 	}
 }
 
-// forContainerd reports whether containerd reads an installed file when it starts.
+// forContainerd reports whether containerd reads the file at start.
 func forContainerd(path string) bool {
 	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }
 
-// record plans the manifest's own changes. It comes first, and then names what goes beside what comes, and what
-// each may be meanwhile: wherever a crash strikes, the next run knows whose everything is. It comes last, as it
-// stays.
+// record plans two changes of the manifest. The first, before all others, lists old and new files with their possible
+// contents, so that a crash at any time is recoverable. The second is the final one.
 func (p *Plan) record() error {
 	now, err := p.tree.read(manifestFile)
 	if err != nil {
@@ -181,7 +180,7 @@ func (p *Plan) record() error {
 	return nil
 }
 
-// meanwhile is the manifest while the changes are made.
+// meanwhile returns the first manifest.
 func (p *Plan) meanwhile() *manifest {
 	m := *p.before
 	if p.manifest != nil {
@@ -207,8 +206,7 @@ func (p *Plan) meanwhile() *manifest {
 	return &m
 }
 
-// advise notes what is left to the operator: files that stay as they are may say something
-// else than cniscope would.
+// advise adds notes about files that stay and may differ from what cniscope needs.
 func (p *Plan) advise() error {
 	if err := p.adviseOptions(); err != nil {
 		return err
@@ -230,7 +228,7 @@ func (p *Plan) advise() error {
 	return nil
 }
 
-// adviseOptions looks at the options that will be there.
+// adviseOptions adds notes about the options.
 func (p *Plan) adviseOptions() error {
 	const endpoint = "say where the spans go: endpoint in [export.otlp] of " + optionsFile
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == optionsFile && s.Does == Creates }) {
@@ -238,7 +236,7 @@ func (p *Plan) adviseOptions() error {
 		return nil
 	}
 	now, err := p.tree.read(optionsFile)
-	if err != nil || now == nil { // a package's options are gone if somebody took them away
+	if err != nil || now == nil { // a package's options may have been removed
 		return err
 	}
 	o, err := config.Default().Overlay(optionsFile, now.data)
@@ -255,7 +253,7 @@ func (p *Plan) adviseOptions() error {
 	return nil
 }
 
-// Diff shows what the plan would change, as a unified diff. Of programs it says the size and the digest.
+// Diff returns the changes as a unified diff; for programs, size and digest.
 func (p *Plan) Diff() string {
 	var b strings.Builder
 	for _, c := range p.changes {
@@ -272,7 +270,7 @@ func (p *Plan) Diff() string {
 		if c.after == nil {
 			to = "/dev/null"
 		}
-		// Options may hold secrets of the operator's.
+		// Options may contain secrets.
 		secret := c.path == optionsFile && c.after == nil
 		if c.before.isText() && c.after.isText() && !secret {
 			fmt.Fprint(&b, udiff.Unified(from, to, c.before.text(), c.after.text()))

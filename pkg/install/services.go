@@ -11,11 +11,10 @@ import (
 // unit is cniscope's systemd unit.
 const unit = "cniscope.service"
 
-// services are what runs while a plan is applied: systemd's units, and containerd.
 type services struct {
 	plan      *Plan
-	systemd   *systemd // nil where there is none
-	wasActive bool     // cniscope ran as a service before
+	systemd   *systemd // nil without systemd
+	wasActive bool     // cniscope ran as a service
 	disturbed bool     // it was stopped or started
 }
 
@@ -42,17 +41,17 @@ func (p *Plan) services(ctx context.Context) (*services, error) {
 // service reports whether the plan makes cniscope a service.
 func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
 
-// ofPackage reports whether the service is a package's, before and after.
+// ofPackage reports whether a package owns the service, before and after.
 func (p *Plan) ofPackage() bool {
 	return p.tree.packaged() && !p.touches(func(s Step) bool { return s.Path == unitFile })
 }
 
-// disabled reports whether somebody has disabled the service since it was installed.
+// disabled reports whether the service was disabled since its installation.
 func (p *Plan) disabled() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
 }
 
-// touches reports whether the plan changes a file that matches.
+// touches reports whether the plan changes a matching file.
 func (p *Plan) touches(match func(Step) bool) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Does != Keeps && s.Does != Same && match(s) })
 }
@@ -65,7 +64,7 @@ func (s *services) close() {
 	}
 }
 
-// before stops the service, if it is not to be one any more. A package's goes on.
+// before stops the service if it will not be one. A package's continues.
 func (s *services) before(ctx context.Context) error {
 	if s.systemd == nil || !s.wasActive || s.plan.service() || s.plan.ofPackage() {
 		return nil
@@ -74,7 +73,7 @@ func (s *services) before(ctx context.Context) error {
 	return s.systemd.stop(ctx, unit)
 }
 
-// after starts what should run, once the files are there, and says what is left to do.
+// after starts services once the files are in place, and returns notes.
 func (s *services) after(ctx context.Context) (notes []string, err error) {
 	p := s.plan
 	if !p.tree.live() {
@@ -93,7 +92,7 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 	return append(notes, s.containerd(ctx)...), nil
 }
 
-// start starts the service, again if it is another one now.
+// start starts or restarts the service.
 func (s *services) start(ctx context.Context) error {
 	p := s.plan
 	if p.touches(ofSystemd) {
@@ -101,7 +100,7 @@ func (s *services) start(ctx context.Context) error {
 			return err
 		}
 	}
-	// Options are read again while it runs; everything else is not.
+	// Options are reloaded; other changes need a restart.
 	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
 	if !p.service() || p.ofPackage() || s.wasActive && !again || !s.wasActive && p.disabled() {
 		return nil
@@ -110,7 +109,7 @@ func (s *services) start(ctx context.Context) error {
 	return s.systemd.restart(ctx, unit)
 }
 
-// containerd returns the note that containerd has to be restarted, if it has to.
+// containerd returns a note if containerd must be restarted.
 func (s *services) containerd(ctx context.Context) (notes []string) {
 	todo := s.plan.containerdReads(ctx)
 	if len(todo) == 0 {
@@ -123,7 +122,7 @@ func (s *services) containerd(ctx context.Context) (notes []string) {
 	return []string{what}
 }
 
-// back has everything run as it did, once the files are as they were.
+// back restores the services after the files were restored.
 func (s *services) back(ctx context.Context) error {
 	if s.systemd == nil {
 		return nil
@@ -143,7 +142,7 @@ func (s *services) back(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// containerdUnit is the unit that starts containerd.
+// containerdUnit returns containerd's systemd unit.
 func (p *Plan) containerdUnit() string {
 	if w := p.tree.platform(); w != nil && w.service != "" {
 		return w.service + ".service"
@@ -151,7 +150,7 @@ func (p *Plan) containerdUnit() string {
 	return "containerd.service"
 }
 
-// containerdReads are the files that containerd has not read yet as they are now.
+// containerdReads lists files that containerd has not read since they changed.
 func (p *Plan) containerdReads(ctx context.Context) (files []string) {
 	for _, s := range p.Steps {
 		switch {

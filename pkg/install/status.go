@@ -8,59 +8,57 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// Status is what is installed where, and whether it is at work.
+// Status describes installed files and the running cniscope.
 type Status struct {
 	Installed bool `json:"installed"`
-	// Package is the kind of package that brought it: "deb", "rpm", or "package" where that is not known;
-	// empty if none did.
+	// Package is "deb", "rpm", or "package" if unknown; empty without a package.
 	Package string `json:"package,omitempty"`
 	Choice  Choice `json:"choice"`
-	// Files are those that were installed: "as installed", "changed since" or "missing".
+	// Files are the installed files: "as installed", "changed since" or "missing".
 	Files []File `json:"files,omitempty"`
-	// Unit is the state of the systemd unit, as "active"; empty where there is none.
+	// Unit is the systemd unit's state, such as "active"; empty without one.
 	Unit string `json:"unit,omitempty"`
-	// UnitSays is what the service itself says of its state, as that it waits for another one.
+	// UnitSays is the service's status text, for example that it waits for another instance.
 	UnitSays   string     `json:"unit_says,omitempty"`
 	Containerd Containerd `json:"containerd"`
-	// Running is the cniscope that observes this node; nil if none does.
+	// Running is the cniscope that observes this node, or nil.
 	Running *Running `json:"running,omitempty"`
-	// Unknown is what could not be found out, and why.
+	// Unknown lists failed checks with their reason.
 	Unknown []string `json:"unknown,omitempty"`
 
-	unitPID int    // 0 while the unit does not run
-	crio    bool   // there is no containerd to be looked at
-	edits   string // what `cniscope install` needs to be told
+	unitPID int    // 0 if the unit does not run
+	crio    bool   // no containerd to examine
+	edits   string // flags that `cniscope install` needs
 }
 
-// File is one that was installed.
+// File is one installed file.
 type File struct {
 	Path  string `json:"path"`
 	State string `json:"state"`
 }
 
-// Containerd is what is known of containerd.
+// Containerd describes containerd.
 type Containerd struct {
 	Version string `json:"version,omitempty"`
 	From    string `json:"version_from,omitempty"`
-	// PID is 0 while it does not run; Since is when it was started.
+	// PID is 0 if it does not run; Since is its start.
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// NRI reports whether its configuration has NRI on, and Socket where that listens.
+	// NRI reports whether its configuration enables NRI.
 	NRI    bool   `json:"nri"`
 	Socket string `json:"nri_socket,omitempty"`
-	// Unread are installed files that it has not read yet: it was not restarted since.
+	// Unread lists installed files that it has not read since its start.
 	Unread []string `json:"unread,omitempty"`
 }
 
-// Running is a cniscope at work.
+// Running is a running cniscope.
 type Running struct {
 	control.Node
-	// Plugin says that containerd started it.
+	// Plugin means that containerd started it.
 	Plugin bool `json:"plugin"`
 }
 
-// Look finds out what is installed below root, and whether it is at work. It changes
-// nothing, and goes on past what it cannot find out.
+// Look examines the installation below root without changing anything. It continues after failed checks.
 func Look(ctx context.Context, root string) (*Status, error) {
 	t := newTree(root, nil)
 	m, err := t.manifest()
@@ -133,7 +131,7 @@ func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 	}
 }
 
-// lookAlive asks systemd, and the cniscope that runs.
+// lookAlive queries systemd and the running cniscope.
 func (s *Status) lookAlive(ctx context.Context, t tree) {
 	if systemdRuns() {
 		m, err := connectSystemd(ctx)

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// programs are where cniscope's own program may go, the first that can be: /opt/bin is in PATH where /usr is
-// read-only as a whole (Flatcar).
+// programs lists possible paths of the program, best first: /opt/bin is in PATH if /usr is read-only (Flatcar).
 func programs() []string { return []string{"/usr/local/bin/cniscope", "/opt/bin/cniscope"} }
 
-// program is where cniscope's own program goes.
+// program returns the path of the program.
 func (t tree) program() (string, error) {
 	all := programs()
 	if t.is("flatcar") {
@@ -25,7 +24,7 @@ func (t tree) program() (string, error) {
 			return "", err
 		}
 		if i > 0 && t.existing(dir) != dir {
-			break // where it is not there, nobody looks for programs in it
+			break // without the directory, nobody has it in PATH
 		}
 		err = unfit(t.existing(dir), t.live())
 		if err == nil {
@@ -36,7 +35,7 @@ func (t tree) program() (string, error) {
 	return "", fmt.Errorf("no folder for programs: %w; nothing was changed; run %s", why, daemonSet)
 }
 
-// existing is dir, or the first folder above it that exists.
+// existing returns dir or its nearest existing parent.
 func (t tree) existing(dir string) string {
 	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		if _, err := t.disk.Stat(dir); err == nil {
@@ -46,8 +45,7 @@ func (t tree) existing(dir string) string {
 	return dir
 }
 
-// release are the names that a system goes by, its own first: ID and ID_LIKE of os-release(5), of
-// the first file that can be read.
+// release returns the system's names, its own first: ID and ID_LIKE of os-release(5).
 func (t tree) release() (names []string) {
 	for _, path := range []string{"/etc/os-release", "/usr/lib/os-release"} {
 		c, err := t.read(path)
@@ -60,11 +58,10 @@ func (t tree) release() (names []string) {
 	return nil
 }
 
-// is reports whether the system is of that name, or made from one.
+// is reports whether the system is or derives from name.
 func (t tree) is(name string) bool { return slices.Contains(t.release(), name) }
 
-// osRelease reads lines as NAME=value, NAME='value' and NAME="value", in which \ stands before
-// what the shell would take for something else.
+// osRelease parses NAME=value, NAME='value' and NAME="value" with backslash escapes.
 func osRelease(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {

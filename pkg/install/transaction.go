@@ -12,32 +12,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// A change is what one file is to become. A nil after removes it.
+// A change is one file's new content. A nil after removes it.
 type change struct {
 	path          string // for messages
 	file          string // on disk
 	before, after *content
-	interim       bool // it is replaced by another change of the same file
+	interim       bool // replaced by a later change of the same file
 }
 
-// staging is the folder in which a file is prepared, beside its place so that it is put
-// there by a rename. It is a folder because NRI and containerd's imports look at files
-// only: nothing half done is ever found by them.
+// staging is the directory, beside its destination, in which a file is prepared for a rename. NRI and containerd's
+// imports ignore directories, so they never find a partial file.
 const staging = ".cniscope-install"
 
-// A transaction makes changes, all or none. First everything is written beside its place:
-// a full disk or a folder that cannot be written to is found before anything has changed.
-// Then names are changed, which needs no room, and can be changed back. Only the manifest is there before: for whoever
-// comes after a crash.
+// A transaction makes all changes or none. It first writes all files beside their destination, which finds full disks
+// and unwritable directories. Then it renames, which needs no space and is reversible. Only the manifest is in place
+// before, for recovery after a crash.
 type transaction struct {
 	disk    disk.FS
 	changes []change
-	done    int      // how many changes are in place
-	folders []string // made here, from the top
-	stages  []string // one for each change
+	done    int      // number of changes in place
+	folders []string // created, from the top
+	stages  []string // one per change
 }
 
-// begin makes the changes. If it fails, nothing is changed; otherwise the caller ends with undo or keep.
+// begin makes the changes, or none if it fails. The caller ends it with undo or keep.
 func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
 	t = &transaction{disk: on, changes: changes}
 	defer func() {
@@ -47,7 +45,7 @@ func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *trans
 	}()
 	known := 0
 	if len(changes) > 0 && changes[0].interim {
-		known = 1 // whatever is made from here on, the manifest names it
+		known = 1 // from here on the manifest names everything
 	}
 	if err := t.make(0, known, modes); err != nil {
 		return t, err
@@ -55,7 +53,7 @@ func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *trans
 	return t, t.make(known, len(changes), modes)
 }
 
-// make makes the changes with these indexes.
+// make makes a range of changes.
 func (t *transaction) make(from, to int, modes map[string]fs.FileMode) error {
 	for i := from; i < to; i++ {
 		if err := t.prepare(i, t.changes[i], modes); err != nil {
@@ -77,7 +75,7 @@ func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) err
 	}
 	stage := filepath.Join(dir, staging)
 	if !slices.Contains(t.stages, stage) {
-		// One that is there already was left by a crash.
+		// An existing one is from a crash.
 		if err := t.disk.RemoveAll(stage); err != nil {
 			return err
 		}
@@ -114,13 +112,13 @@ func (t *transaction) makeFolders(dir string, modes map[string]fs.FileMode) erro
 		return err
 	}
 	t.folders = append(t.folders, dir)
-	if err := t.disk.Chmod(dir, mode); err != nil { // whatever the umask is
+	if err := t.disk.Chmod(dir, mode); err != nil { // regardless of the umask
 		return err
 	}
 	return disk.SyncFolder(t.disk, filepath.Dir(dir))
 }
 
-// write makes a file whole: its bytes are on the disk when it returns.
+// write creates a file and syncs it.
 func write(on disk.FS, file string, c *content) (err error) {
 	f, err := on.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -138,9 +136,9 @@ func write(on disk.FS, file string, c *content) (err error) {
 	if err := f.Chmod(c.mode); err != nil {
 		return err
 	}
-	// After the mode, which would cut an access control list.
+	// After chmod, which would restrict an access control list.
 	for name, value := range c.attributes {
-		// SELinux' label is the policy's to refuse: then the folder's stays.
+		// SELinux' policy may refuse the label; the directory's applies then.
 		if err := f.SetAttribute(name, value); err != nil && name != "security.selinux" {
 			return err
 		}
@@ -148,8 +146,7 @@ func write(on disk.FS, file string, c *content) (err error) {
 	return f.Sync()
 }
 
-// place puts a file where it belongs, and keeps what was there. It has it written to the disk: what follows may
-// depend on it.
+// place renames a file into place and stores the old one. It syncs, because later changes depend on it.
 func (t *transaction) place(i int, c change) error {
 	now, err := readContent(t.disk, c.file)
 	if err != nil {
@@ -172,7 +169,7 @@ func (t *transaction) place(i int, c change) error {
 	return t.move(i, t.fresh(i), c.file)
 }
 
-// move makes change i.
+// move renames a file for change i.
 func (t *transaction) move(i int, from, to string) error {
 	if err := t.disk.Rename(from, to); err != nil {
 		return err
@@ -181,7 +178,7 @@ func (t *transaction) move(i int, from, to string) error {
 	return disk.SyncFolder(t.disk, filepath.Dir(t.changes[i].file))
 }
 
-// undo brings everything back.
+// undo restores everything.
 func (t *transaction) undo() error {
 	var errs []error
 	for i := t.done - 1; i >= 0; i-- {
@@ -201,19 +198,16 @@ func (t *transaction) undo() error {
 	}
 	t.done = 0
 	if errs != nil {
-		// What could not be brought back is still in there.
+		// The staging directory still has the old content.
 		return errors.Join(append(errs, fmt.Errorf("what was there before is kept in folders named %s", staging))...)
 	}
 	return errors.Join(t.clean(), t.removeFolders(t.folders))
 }
 
-// keep ends the transaction: there is no way back from here. Folders that are no longer
-// wanted are removed as far as they are empty.
 func (t *transaction) keep(unwanted []string) error {
 	return errors.Join(t.clean(), t.removeFolders(unwanted))
 }
 
-// clean removes the staging folders.
 func (t *transaction) clean() error {
 	var errs []error
 	for _, stage := range t.stages {
@@ -222,10 +216,10 @@ func (t *transaction) clean() error {
 	return errors.Join(errs...)
 }
 
-// removeFolders removes what is empty of them, from the bottom.
+// removeFolders removes empty directories, from the bottom.
 func (t *transaction) removeFolders(dirs []string) error {
 	for _, dir := range slices.Backward(dirs) {
-		// One that is in use (what somebody mounts is, too), or gone, is left as it is.
+		// A directory that is in use (or a mount point) or gone is no error.
 		err := t.disk.Remove(dir)
 		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -16,21 +16,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// tree is where the paths of a node lie: below /, or below the folder of an image that is being built.
+// tree resolves a node's paths below / or below an image's directory.
 type tree struct {
 	root string
 	disk disk.FS
-	// failed is why something could not be looked at, the first of it.
+	// failed is the first error of a lookup.
 	failed *error
 }
 
 func newTree(root string, on disk.FS) tree { return tree{root, disk.Or(on), new(error)} }
 
-// live reports whether this is the tree that runs, with its containerd and its systemd.
+// live reports whether this is the running system's tree.
 func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
 
-// file is where path is to be found on disk, links followed. Links of an image lead to
-// places inside it, never out of it.
+// file returns the path on disk with links resolved. Links of an image stay inside it.
 func (t tree) file(path string) (string, error) {
 	file, err := securejoin.SecureJoinVFS(t.root, path, t.disk)
 	if err != nil {
@@ -39,7 +38,7 @@ func (t tree) file(path string) (string, error) {
 	return file, nil
 }
 
-// locate is file, but of a path that is a link itself only the folder is followed.
+// locate is file, except that a path that is a link itself is not followed.
 func (t tree) locate(path string, isLink bool) (string, error) {
 	if !isLink {
 		return t.file(path)
@@ -48,7 +47,7 @@ func (t tree) locate(path string, isLink bool) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// at returns what is at path, which is a link itself if isLink; nil if nothing is.
+// at returns the content at path, not following it if isLink; nil if there is none.
 func (t tree) at(path string, isLink bool) (*content, error) {
 	file, err := t.locate(path, isLink)
 	if err != nil {
@@ -57,7 +56,7 @@ func (t tree) at(path string, isLink bool) (*content, error) {
 	return readContent(t.disk, file)
 }
 
-// exists reports whether there is anything at path. What cannot be looked at is not there, and sound says so.
+// exists reports whether path exists. Lookup errors count as missing, and sound returns them.
 func (t tree) exists(path string) bool {
 	file, err := t.file(path)
 	if err == nil {
@@ -69,7 +68,7 @@ func (t tree) exists(path string) bool {
 	return err == nil
 }
 
-// sound returns an error if something could not be looked at: a plan would be made of guesses.
+// sound returns the first lookup error, because a plan would rest on guesses.
 func (t tree) sound() error {
 	if *t.failed != nil {
 		return fmt.Errorf("looking at what is there: %w", *t.failed)
@@ -77,10 +76,10 @@ func (t tree) sound() error {
 	return nil
 }
 
-// read returns what is at path; nil if nothing is.
+// read returns the content at path, or nil.
 func (t tree) read(path string) (*content, error) { return t.at(path, false) }
 
-// glob lists the files that a pattern with * matches, as paths of the tree.
+// glob returns the matches of a pattern with *, as paths of the tree.
 func (t tree) glob(pattern string) ([]string, error) {
 	dir, err := t.file(filepath.Dir(pattern))
 	if err != nil {
@@ -106,7 +105,7 @@ func (t tree) glob(pattern string) ([]string, error) {
 	return found, nil
 }
 
-// missing are dir and the folders above it, as far as they do not exist, from the top.
+// missing returns dir and its parents that do not exist, from the top.
 func (t tree) missing(dir string) (dirs []string) {
 	for ; dir != "/" && dir != "." && (!t.exists(dir) || dir == stateFolder && t.abandoned(dir)); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
@@ -115,8 +114,8 @@ func (t tree) missing(dir string) (dirs []string) {
 	return dirs
 }
 
-// abandoned reports whether a folder was made by an installation that a crash ended: it is as one makes it, readable
-// by nobody else, and holds nothing but what a crash leaves. One that somebody made before is not.
+// abandoned reports whether a crashed installation made a directory: it has the private mode and holds only what a
+// crash leaves.
 func (t tree) abandoned(dir string) bool {
 	file, err := t.file(dir)
 	if err != nil {
@@ -130,19 +129,18 @@ func (t tree) abandoned(dir string) bool {
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != staging })
 }
 
-// content is a file, or a link.
 type content struct {
 	data []byte
 	mode fs.FileMode
-	to   string // where a link leads
-	// uid and gid are who it belongs to.
+	to   string // target of a link
+	// owner
 	uid, gid int
-	// attributes are the extended ones that belong to a file rather than to its bytes: access
-	// control lists, SELinux' label, the operator's own.
+	// attributes are the extended attributes that are independent of the content: access control lists, SELinux
+	// label, user attributes.
 	attributes map[string][]byte
 }
 
-// with returns other bytes in place of a file's own; everything else stays.
+// with returns a copy with other data.
 func (c content) with(data []byte) *content {
 	c.data = data
 	return &c
@@ -171,8 +169,7 @@ func readContent(on disk.FS, file string) (*content, error) {
 	return c, err
 }
 
-// digest reports whether two are the same. The mode plays no part: who may read a file is
-// the operator's to change.
+// digest identifies data, not the mode, which the operator may change.
 func (c *content) digest() string {
 	if c == nil {
 		return ""
@@ -184,7 +181,7 @@ func (c *content) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isText reports whether a diff of it can be read.
+// isText reports whether a diff is readable.
 func (c *content) isText() bool {
 	return c == nil || c.to != "" || !strings.ContainsRune(string(c.data[:min(len(c.data), 8000)]), 0)
 }

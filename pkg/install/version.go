@@ -10,17 +10,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// Version is a version of containerd, and who says so.
+// Version is a containerd version and its source.
 type Version struct {
 	Text  string
 	Major int
-	minor int // -1 if it is not known
+	minor int // -1 if unknown
 	From  string
 }
 
 func (v Version) String() string { return fmt.Sprintf("containerd %s (%s)", v.Text, v.From) }
 
-// hasNRI reports whether it has the NRI that cniscope speaks.
+// hasNRI reports whether this version has a supported NRI.
 func (v Version) hasNRI() bool { return v.Major > 1 || v.minor < 0 || v.minor >= 7 }
 
 var versionForm = regexp.MustCompile(`^v?([0-9]+)(?:\.([0-9]+)\S*)?$`)
@@ -38,11 +38,11 @@ func parseVersion(text, from string) (Version, error) {
 	return v, err
 }
 
-// remembered is the source of a version that was named at an earlier installation.
+// remembered is the source of a version given at an earlier installation.
 const remembered = "as it was told before"
 
-// version asks containerd itself, if it runs here; then takes the version that was named before; then infers it
-// from its configuration.
+// version returns the version of the running containerd, else the one given earlier, else the one implied by the
+// configuration.
 func (t tree) version(ctx context.Context, o Options, m *manifest, c *configuration) (Version, error) {
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
@@ -59,7 +59,7 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 	case v > 2:
 		return Version{Text: "2", Major: 2, minor: -1, From: fmt.Sprintf("its configuration has version %d", v)}, nil
 	case len(c.files) > 0:
-		// Both understand it. What is right for the older one is right for the newer, too.
+		// Both versions understand it, and the older one's settings also suit the newer.
 		return Version{Text: "1.7", Major: 1, minor: 7, From: fmt.Sprintf("its configuration has version %d", v)}, nil
 	}
 	return Version{}, fmt.Errorf("containerd's version is not known: it does not answer at %s, and there is no %s; name it: --containerd-version 2.4",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// comments are the comments of a package's fields, by struct and field, with the name of the field's type.
+// comments holds the comments of struct fields, by struct and field.
 type comments map[string]map[string]field
 
 type field struct {
@@ -16,7 +16,7 @@ type field struct {
 	lines    []string
 }
 
-// of returns the lines of the comment of a field that is reached from Options. Lines of examples begin with a tab.
+// of returns a field's comment lines, starting from Options. Lines of examples begin with a tab.
 func (c comments) of(path []string) []string {
 	f := field{typeName: "Options"}
 	for _, name := range path {
@@ -25,7 +25,7 @@ func (c comments) of(path []string) []string {
 	return f.lines
 }
 
-// readComments reads the files of a package that declare structs.
+// readComments parses the files of a package.
 func readComments(folder string) (comments, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {

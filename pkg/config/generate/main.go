@@ -1,6 +1,5 @@
-// Command generate writes what is made from the tags and comments of config.Options: configs/cniscope.toml,
-// docs/options.md, and of the chart the options in values.schema.json and the list in templates/_live.tpl. Its argument
-// is the folder of the repository.
+// Command generate writes the files derived from config.Options: configs/cniscope.toml, docs/options.md, the chart's
+// values.schema.json and templates/_live.tpl. Its argument is the repository's root.
 package main
 
 import (
@@ -34,7 +33,7 @@ func main() {
 
 const schemaFile = "configs/helm/cniscope/values.schema.json"
 
-// generated returns the texts of the files below root, by path.
+// generated returns the content of the files by path below root.
 func generated(root string) (map[string]string, error) {
 	explained, err := readComments(filepath.Join(root, "pkg/config"))
 	if err != nil {
@@ -58,7 +57,7 @@ func generated(root string) (map[string]string, error) {
 	return files, err
 }
 
-// sections calls section where a section begins, and option for each option in it that has an effect.
+// sections calls section at the start of each section, and option for each option that has an effect.
 func sections(options []config.Entry, section func(name string, fields []string), option func(config.Entry)) {
 	begun := map[string]bool{}
 	for _, e := range options {
@@ -76,10 +75,9 @@ func sections(options []config.Entry, section func(name string, fields []string)
 	}
 }
 
-// name is the last part of a key.
 func name(e config.Entry) string { return e.Key[strings.LastIndexByte(e.Key, '.')+1:] }
 
-// effect says when a changed value takes effect.
+// effect describes when a change takes effect.
 func effect(e config.Entry) string {
 	if e.Live {
 		return "at once"
@@ -87,7 +85,7 @@ func effect(e config.Entry) string {
 	return "after a restart"
 }
 
-// example is cniscope.toml: every option with its description, and its default behind a "#".
+// example returns cniscope.toml: every option with its description and its commented default.
 func example(options []config.Entry, explained comments) string {
 	var b strings.Builder
 	b.WriteString(beginning)
@@ -121,7 +119,7 @@ const beginning = `# Options of cniscope, generated from pkg/config. Lines that 
 # TOML too, and is stronger than this file.
 `
 
-// document is docs/options.md.
+// document returns docs/options.md.
 func document(options []config.Entry, explained comments) string {
 	var b strings.Builder
 	b.WriteString("# Options\n\nGenerated from `pkg/config` (`make options`). " +
@@ -137,7 +135,7 @@ func document(options []config.Entry, explained comments) string {
 	return b.String()
 }
 
-// prose is a comment as one line of Markdown.
+// prose joins a comment to one line of Markdown.
 func prose(lines []string) string {
 	var parts []string
 	for _, line := range lines {
@@ -150,7 +148,7 @@ func prose(lines []string) string {
 	return strings.Join(parts, " ")
 }
 
-// withOptions returns the schema of the chart's values with the options in it made again.
+// withOptions regenerates the options in the schema of the chart's values.
 func withOptions(schema string, options []config.Entry) (string, error) {
 	const begin, end = "\n    \"options\": ", "\n    },\n"
 	before, rest, found := strings.Cut(schema, begin)
@@ -169,10 +167,10 @@ func withOptions(schema string, options []config.Entry) (string, error) {
 const described = "the sections and options of cniscope.toml, but for those that are made from other values: " +
 	"metrics, nri, runtime, cni, state, control and export.spool.dir"
 
-// object is the schema of a section, and of the sections in it. section ends in a dot, or is empty for the whole file.
+// object returns the schema of a section and its subsections. section ends in a dot, or is empty for the whole file.
 func object(section string, options []config.Entry) string {
 	var properties []string
-	in := "" // the last section below this one
+	in := "" // the latest subsection
 	for _, e := range options {
 		rest, ok := strings.CutPrefix(e.Key, section)
 		name, _, isSection := strings.Cut(rest, ".")
@@ -190,7 +188,7 @@ func object(section string, options []config.Entry) string {
 	return `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") + "}}"
 }
 
-// liveOptions is the list of the options whose change restarts no pod.
+// liveOptions returns the template of the options whose change restarts no pod.
 func liveOptions(options []config.Entry) string {
 	var keys []string
 	for _, e := range options {

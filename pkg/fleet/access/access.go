@@ -1,5 +1,5 @@
-// Package access decides what somebody may see of a node: an operator everything, everybody else the pods of
-// one namespace, without anything that tells of another's. It is pure: who asks is found out elsewhere.
+// Package access decides what a user may see of a node: an operator everything, other users the pods of one
+// namespace, without facts about others. It is pure; the caller authenticates users.
 package access
 
 import (
@@ -11,26 +11,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 )
 
-// Identity is what the API server says of a token (TokenReviewStatus).
+// Identity is the API server's answer about a token (TokenReviewStatus).
 type Identity struct {
 	Authenticated bool
-	// User is whose token it is: system:serviceaccount:NAMESPACE:NAME.
+	// User is system:serviceaccount:NAMESPACE:NAME.
 	User string
-	// Audiences are the audiences asked about that the token is for; empty from a server that does not know of
-	// audiences, and then Authenticated counts for nothing.
+	// Audiences are the requested audiences that the token is valid for. A server without audience support
+	// returns none; Authenticated is then ignored.
 	Audiences []string
-	// Error is why it was refused.
-	Error string
+	Error     string
 }
 
-// Viewer is who asks.
+// Viewer is an authenticated user.
 type Viewer struct {
-	// Operator sees everything, others the pods of Namespace.
+	// Operator sees everything, others see Namespace only.
 	Operator  bool
 	Namespace string
 }
 
-// Refusal is a no, with what is missing.
+// Refusal is an access error with the missing right.
 type Refusal struct {
 	// Code is the exit code: fleet.NoToken or fleet.NotAllowed.
 	Code int
@@ -39,24 +38,24 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Says }
 
-// ExitCode is what a program that was refused ends with.
+// ExitCode returns the exit code of the refused program.
 func (r *Refusal) ExitCode() int { return r.Code }
 
 func refused(code int, format string, values ...any) error {
 	return &Refusal{Code: code, Says: fmt.Sprintf(format, values...)}
 }
 
-// serviceAccount is what the API server's names of ServiceAccounts begin with.
+// serviceAccount is the prefix of ServiceAccount user names.
 const serviceAccount = "system:serviceaccount:"
 
-// Missing is the refusal of an asker without a token.
+// Missing returns the refusal without a token.
 func Missing() error {
 	return refused(fleet.NoToken, "no token on the first line of standard input: kubectl cniscope brings one; without it, "+
 		"kubectl create token default -n NAMESPACE --audience %s (the right to create serviceaccounts/token in NAMESPACE)", fleet.Audience)
 }
 
-// Of decides who asks. operator is the ServiceAccount whose tokens see everything, as NAMESPACE:NAME; empty: there
-// is none. The error is a *Refusal.
+// Of returns the viewer. operator is the ServiceAccount that sees everything, as NAMESPACE:NAME, if any. The error is
+// a *Refusal.
 func Of(id Identity, operator string) (Viewer, error) {
 	switch {
 	case !id.Authenticated:
@@ -77,8 +76,8 @@ func Of(id Identity, operator string) (Viewer, error) {
 	return Viewer{Operator: operator != "" && account == operator, Namespace: namespace}, nil
 }
 
-// Node returns a *Refusal if the viewer may not see what concerns the whole node; nil otherwise. what is the question:
-// fleet.Node, fleet.Doctor or fleet.Record.
+// Node returns a *Refusal if the viewer may not see facts about the whole node. what is fleet.Node, fleet.Doctor or
+// fleet.Record.
 func (v Viewer) Node(what string) error {
 	if v.Operator {
 		return nil
@@ -87,8 +86,8 @@ func (v Viewer) Node(what string) error {
 		"it takes the right to create serviceaccounts/token of cniscope's operator (its Role ends in -operator)", what, v.Namespace)
 }
 
-// In returns the namespace that a question is limited to: the one asked for, or the only one that may be seen. Empty
-// is every namespace. The error is a *Refusal.
+// In returns the namespace that a request is limited to: the requested one, or the viewer's only one. Empty means
+// all. The error is a *Refusal.
 func (v Viewer) In(asked string) (string, error) {
 	if v.Operator || asked == v.Namespace {
 		return asked, nil
@@ -100,12 +99,11 @@ func (v Viewer) In(asked string) (string, error) {
 		"it takes the right to create serviceaccounts/token in %s, as the role edit has it there", v.Namespace, asked, asked)
 }
 
-// Sees reports whether a pod of a namespace may be seen.
 func (v Viewer) Sees(namespace string) bool {
 	return v.Operator || namespace != "" && namespace == v.Namespace
 }
 
-// Calls returns the calls that may be seen.
+// Calls returns the visible calls.
 func (v Viewer) Calls(all []control.Call) []control.Call {
 	seen := make([]control.Call, 0, len(all))
 	for _, c := range all {

@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// others are the attributes that say who was in the way, who may be anybody on the node, or what, which an agent may
-// have done for anybody.
+// others lists attributes that may name another pod's process, or work that an agent may have done for another pod.
 func others() []string {
 	return []string{
 		string(attr.LockHolderNameKey), string(attr.LockHolderPIDKey), string(attr.LockHolderParentKey),
@@ -22,10 +21,9 @@ func others() []string {
 	}
 }
 
-// Spans returns the spans of operations as the viewer may see them: those of pods of the viewer's namespace, without
-// who had a lock that they waited for, without what an agent did perhaps for them and perhaps for another pod, and
-// without links to other traces. Sentences stay if they are those of a line, as far as that one is the pod's own.
-// lines are the operations' that the viewer may see. The given spans are changed.
+// Spans returns the visible spans: those of the viewer's namespace, without lock holders, unconfirmed agent work and
+// links to other traces. Sentences stay if lines, the visible ones, contain them, as far as they are about the pod
+// itself. It modifies the given spans.
 func (v Viewer) Spans(all []*tracepb.ResourceSpans, lines []control.Line) []*tracepb.ResourceSpans {
 	if v.Operator {
 		return all
@@ -43,8 +41,8 @@ func (v Viewer) Spans(all []*tracepb.ResourceSpans, lines []control.Line) []*tra
 	})
 }
 
-// own takes away what is not a pod's own. Parents come before children. known says that the spans are of the viewer's
-// namespace unless they say otherwise; if it is not, they have to say so.
+// own removes facts about other pods. Parents precede children. known means that spans without a namespace belong to
+// the viewer's.
 func (v Viewer) own(spans []*tracepb.Span, known bool, lines []control.Line) []*tracepb.Span {
 	foreign := slices.ContainsFunc(lines, func(l control.Line) bool { return l.Foreign })
 	gone := map[string]bool{}
@@ -76,7 +74,6 @@ func (v Viewer) own(spans []*tracepb.Span, known bool, lines []control.Line) []*
 	return spans
 }
 
-// valueOf returns the value of the first attribute of a key; nil if there is none.
 func valueOf(attributes []*commonpb.KeyValue, key string) *commonpb.AnyValue {
 	i := slices.IndexFunc(attributes, func(kv *commonpb.KeyValue) bool { return kv.GetKey() == key })
 	if i < 0 {
@@ -85,20 +82,19 @@ func valueOf(attributes []*commonpb.KeyValue, key string) *commonpb.AnyValue {
 	return cmp.Or(attributes[i].GetValue(), &commonpb.AnyValue{})
 }
 
-// candidate reports whether something is what an agent did for one of several calls, nobody knows which.
+// candidate reports whether a span is unconfirmed work of an agent.
 func candidate(attributes []*commonpb.KeyValue) bool {
 	v := valueOf(attributes, string(attr.AttributionKey))
 	return v != nil && v.GetStringValue() != "certain"
 }
 
-// namespace is that of the pod whose a span, or a resource, is; ok is false if it does not say.
+// namespace returns the namespace of the pod that a span or resource belongs to.
 func namespace(attributes []*commonpb.KeyValue) (whose string, ok bool) {
 	v := valueOf(attributes, string(semconv.K8SNamespaceNameKey))
 	return v.GetStringValue(), v != nil
 }
 
-// sentences keeps a call's verdict and remedy if a line has them. For another call of the operation nobody said
-// whom they name.
+// sentences keeps a call's verdict and remedy only if a line contains them, since others may name another pod.
 func sentences(attributes []*commonpb.KeyValue, lines []control.Line) []*commonpb.KeyValue {
 	verdict := valueOf(attributes, string(attr.VerdictKey))
 	var line control.Line

@@ -6,15 +6,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// Document is the answer to "operations": docs/fleet.md.
+// Document is the answer to "operations" (docs/fleet.md).
 type Document struct {
 	Schema string `json:"schema"`
-	// Namespace is the only one whose operations the asker may see; absent for an operator.
+	// Namespace is the only visible one; empty for an operator.
 	Namespace string `json:"namespace,omitempty"`
 	control.Operations
 }
 
-// Operations returns what may be seen of what a node remembers.
+// Operations returns the visible operations.
 func (v Viewer) Operations(all control.Operations) Document {
 	d := Document{Schema: "cniscope.dev/operations/v1", Operations: all}
 	if v.Operator {
@@ -30,7 +30,7 @@ func (v Viewer) Operations(all control.Operations) Document {
 	return d
 }
 
-// Own returns a line without what it tells of others than its pod: the cause stays, who it was goes.
+// Own returns a line without facts about other pods: the cause stays, names go.
 func Own(line control.Line) control.Line {
 	if !line.Foreign {
 		return line

@@ -1,6 +1,5 @@
-// Package cluster asks a Kubernetes cluster with the rights of whoever runs it: where cniscope's readers are,
-// for a token to show them, and through the API server's exec what a reader has to say. docs/fleet.md
-// describes the other side.
+// Package cluster queries a Kubernetes cluster with the user's rights: it finds cniscope's query sidecars, requests a
+// token, and runs queries through the API server's exec (docs/fleet.md).
 package cluster
 
 import (
@@ -27,15 +26,15 @@ import (
 )
 
 const (
-	// Selector finds cniscope's pods; that they have a reader is seen by its container.
+	// Selector selects cniscope's pods; those with a query sidecar have its container.
 	Selector = "app.kubernetes.io/name=cniscope"
-	// DefaultNamespace is where cniscope is unless somebody says otherwise.
+	// DefaultNamespace is cniscope's default namespace.
 	DefaultNamespace = "cniscope"
-	// pageSize is how many objects one answer of the API server may hold.
+	// pageSize is the number of objects per list request.
 	pageSize = 500
 )
 
-// Cluster is one cluster, as one user sees it.
+// Cluster is a cluster with a user's rights.
 type Cluster struct {
 	config         *rest.Config
 	core           *coreclient.CoreV1Client
@@ -43,10 +42,10 @@ type Cluster struct {
 	authentication *authenticationclient.AuthenticationV1Client
 }
 
-// New returns the cluster that a kubeconfig names. Nothing is asked yet.
+// New returns the cluster of a kubeconfig. It sends no request.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 100 // as kubectl's; execs are no requests of this client
+	config.QPS, config.Burst = 50, 100 // as kubectl's; execs do not count
 	if config.ContentType == "" {
 		config.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
 		config.ContentType = runtime.ContentTypeProtobuf
@@ -66,25 +65,25 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{config, core, authorization, authentication}, nil
 }
 
-// Reader is the pod through which a node answers.
+// Reader is the query sidecar of a node.
 type Reader struct {
 	Node, Namespace, Pod string
-	// Operator is the ServiceAccount, in Namespace, whose tokens see everything; empty if there is none.
+	// Operator is the ServiceAccount, in Namespace, that sees everything, if any.
 	Operator string
-	// Unready says why it need not be asked; empty if it may be.
+	// Unready explains why it cannot answer; empty if it can.
 	Unready string
-	// Doubtful says that its pod is not ready: its node may be dead, or its network not ready, which is when its
-	// answer is wanted most. It is asked before the others, so that waiting for it in vain costs no time of its own.
+	// Doubtful means that its pod is not ready: the node may be dead, or its network broken, when its answer
+	// matters most. It is queried first, so that a timeout overlaps with other queries.
 	Doubtful bool
 }
 
-// ErrNoReaders is returned where no cniscope with a reader is found.
+// ErrNoReaders means that no query sidecar was found.
 var ErrNoReaders = errors.New("no cniscope that can be asked")
 
-// Readers finds the readers in a namespace, one for each node: first the doubtful ones, then by the nodes' names. Where namespace
-// is empty they are looked for in DefaultNamespace, and if there are none, in all namespaces, if the user may. The error is a
-// *Refusal if the user may not list pods there, and wraps ErrNoReaders if there are none. Anybody can call a pod of their
-// own a reader, and would be shown the asker's token: so readers of several namespaces are none.
+// Readers returns the query sidecars of a namespace, one per node: doubtful ones first, then by node name. An empty
+// namespace means DefaultNamespace, then, if permitted, all namespaces. The error is a *Refusal if the user may not
+// list pods, and wraps ErrNoReaders if there are none. Sidecars in several namespaces are an error, because any user
+// can run a fake one that collects tokens.
 func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, error) {
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)
@@ -117,7 +116,7 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 	return found, nil
 }
 
-// namespaces are those of the readers, each once.
+// namespaces returns the distinct namespaces.
 func namespaces(all []Reader) (names []string) {
 	for _, r := range all {
 		names = append(names, r.Namespace)
@@ -159,7 +158,7 @@ func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, er
 	return all, nil
 }
 
-// readerOf is a pod as a reader; not ok if it is none, or on no node.
+// readerOf returns a pod's query sidecar; ok is false without one or without a node.
 func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	has := slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == fleet.Container })
 	if !has || p.Spec.NodeName == "" {
@@ -174,8 +173,8 @@ func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	}, true
 }
 
-// unready says why a reader cannot answer, as far as the API server knows: so nobody waits for a node that is
-// known to be dead. cniscope itself need not be ready.
+// unready returns the reason why a sidecar cannot answer, so that nobody waits for a dead node. cniscope itself need
+// not be ready.
 func unready(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "its pod is being removed"
@@ -197,7 +196,7 @@ func unready(p *corev1.Pod) string {
 	return ""
 }
 
-// Pod returns a pod. The error wraps the API server's; it is a *Refusal if the user may not read pods there.
+// Pod returns a pod. The error wraps the API server's; it is a *Refusal if the user may not read pods.
 func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	p, err := c.core.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -206,7 +205,7 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod,
 	return p, nil
 }
 
-// PodNames returns the names of a namespace's pods that begin with prefix.
+// PodNames returns the pods of a namespace with a prefix, for completion.
 func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names []string, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -225,8 +224,8 @@ func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names
 	}
 }
 
-// Token returns a token of a ServiceAccount, for cniscope's audience, that lives ten minutes, the shortest there
-// is. The error is a *Refusal if the user may not have one.
+// Token returns a ServiceAccount token for cniscope's audience, valid for ten minutes, the API's minimum. The error
+// is a *Refusal if the user may not create it.
 func (c *Cluster) Token(ctx context.Context, namespace, account string, role Role) (string, error) {
 	const tenMinutes = int64(600)
 	seconds := tenMinutes
@@ -241,8 +240,8 @@ func (c *Cluster) Token(ctx context.Context, namespace, account string, role Rol
 	return answer.Status.Token, nil
 }
 
-// MayBeOperator reports whether the user may have a token of the operator's ServiceAccount. It asks instead of trying, so
-// that no audit log has a refusal.
+// MayBeOperator reports whether the user may create a token of the operator's ServiceAccount. An access review avoids
+// a refusal in the audit log.
 func (c *Cluster) MayBeOperator(ctx context.Context, r Reader) bool {
 	if r.Operator == "" {
 		return false
@@ -255,7 +254,7 @@ func (c *Cluster) MayBeOperator(ctx context.Context, r Reader) bool {
 	return err == nil && review.Status.Allowed
 }
 
-// who is what the API server calls the user; empty if it does not say.
+// who returns the API server's name of the user, if known.
 func (c *Cluster) who(ctx context.Context) string {
 	review, err := c.authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
@@ -264,5 +263,5 @@ func (c *Cluster) who(ctx context.Context) string {
 	return text.Clean(review.Status.UserInfo.Username, text.Bound)
 }
 
-// NotFound reports whether the API server knows no such object.
+// NotFound reports whether the object does not exist.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }

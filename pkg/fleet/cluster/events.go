@@ -13,25 +13,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Event is one of a pod's Events, its texts safe to print.
+// Event is one Event of a pod, with printable texts.
 type Event struct {
-	// Time is when it happened last, Count how often.
-	Time   time.Time `json:"time"`
-	Count  int       `json:"count"`
-	Type   string    `json:"type"`
-	Reason string    `json:"reason"`
-	// Message is what `kubectl describe` shows.
-	Message string `json:"message"`
-	// From is who said so, Node where; empty if that is not said.
+	// Time is that of the last occurrence, Count the number of occurrences.
+	Time    time.Time `json:"time"`
+	Count   int       `json:"count"`
+	Type    string    `json:"type"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	// From is the reporting component, Node its node, if known.
 	From string `json:"from,omitempty"`
 	Node string `json:"node,omitempty"`
 }
 
-// eventsMost is how many Events of one pod are read: the API server forgets them after an hour.
+// eventsMost bounds the Events of a pod; the API server deletes them after an hour.
 const eventsMost = 500
 
-// Events returns a pod's, the earliest first; also those of a pod that is gone. uid leaves out other pods of the
-// name; empty: it does not. The error is a *Refusal if the user may not read Events there.
+// Events returns a pod's Events, oldest first, also of a deleted pod. uid, if set, excludes other pods of that name.
+// The error is a *Refusal if the user may not read Events.
 func (c *Cluster) Events(ctx context.Context, namespace, pod, uid string) ([]Event, error) {
 	of := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod}
 	if uid != "" {

@@ -21,24 +21,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// saidMost is how much of what a reader says on standard error is kept, in bytes: it is one line.
+// saidMost bounds a sidecar's standard error in bytes; it is one line.
 const saidMost = 4 << 10
 
-// AskError is what a reader says in place of an answer.
+// AskError is a sidecar's error.
 type AskError struct {
-	// Code is one of package fleet.
+	// Code is an exit code of package fleet.
 	Code int
 	says string
 }
 
 func (e *AskError) Error() string { return e.says }
 
-// ErrTooLarge is returned for an answer that is longer than it may be.
+// ErrTooLarge means that an answer exceeds its bound.
 var ErrTooLarge = errors.New("its answer is too large")
 
-// Ask has a reader answer a question, with the token that says who asks; what it answers is written to out, which
-// nobody writes to any more when Ask has returned. A reader that is busy is asked again, until ctx ends. The error is an
-// *AskError if the reader refused, and a *Refusal if the API server did.
+// Ask sends a question and a token to a sidecar and writes the answer to out, until it returns. It retries a busy
+// sidecar until ctx ends. The error is an *AskError from the sidecar or a *Refusal from the API server.
 func (c *Cluster) Ask(ctx context.Context, r Reader, token string, question []string, out io.Writer) error {
 	if r.Unready != "" {
 		return errors.New(r.Unready)
@@ -52,12 +51,12 @@ func (c *Cluster) Ask(ctx context.Context, r Reader, token string, question []st
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(time.Second): // as docs/fleet.md says
+		case <-time.After(time.Second): // see docs/fleet.md
 		}
 	}
 }
 
-// Answer is Ask with the answer in memory, of at most so many bytes.
+// Answer is Ask into memory, bounded to most bytes.
 func (c *Cluster) Answer(ctx context.Context, r Reader, token string, question []string, most int) ([]byte, error) {
 	var answer bytes.Buffer
 	err := c.Ask(ctx, r, token, question, Limited(&answer, most))
@@ -79,7 +78,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, token string, question []s
 			Stdin: strings.NewReader(token + "\n"), Stdout: answer, Stderr: errs,
 		})
 	}()
-	// The fallback to SPDY ends with its connection rather than with its context, so it is left behind.
+	// The SPDY fallback ignores ctx until its connection ends, so it is abandoned.
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -93,7 +92,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, token string, question []s
 	return c.failure(ctx, r, err, said.String())
 }
 
-// executor is kubectl's: a websocket, or SPDY where a server or a proxy knows no websockets.
+// executor matches kubectl's: a websocket, or SPDY if a server or proxy does not support it.
 func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
 	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
 		Param("container", fleet.Container).Param("stdin", "true").Param("stdout", "true").Param("stderr", "true")
@@ -114,7 +113,7 @@ func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor,
 	})
 }
 
-// failure says what an exec's error means.
+// failure converts an exec's error.
 func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string) error {
 	var exit execerrors.CodeExitError
 	switch {
@@ -132,11 +131,11 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	return &cleaned{err}
 }
 
-// gate lets writes through until it is closed: an exec that was left behind writes nowhere.
+// gate passes writes until it is closed, so that an abandoned exec writes nowhere.
 type gate struct {
 	mu   sync.Mutex
 	w    io.Writer
-	stop context.CancelFunc // ends the exec when a write fails; nil: it goes on
+	stop context.CancelFunc // stops the exec after a failed write; may be nil
 	err  error
 	done bool
 }
@@ -156,7 +155,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close returns the first error of a write.
+// close returns the first write error.
 func (g *gate) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,10 +163,10 @@ func (g *gate) close() error {
 	return g.err
 }
 
-// Limited returns a writer that passes on so many bytes, and then fails with ErrTooLarge.
+// Limited returns a writer that fails with ErrTooLarge after most bytes.
 func Limited(w io.Writer, most int) io.Writer { return &limited{w: w, left: most} }
 
-// limited lets so many bytes through, then fails with ErrTooLarge, or leaves out the rest.
+// limited passes a number of bytes, then fails with ErrTooLarge or drops the rest.
 type limited struct {
 	w    io.Writer
 	left int

@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Role is what gives a right.
+// Role is a role that grants a right.
 type Role string
 
-// The roles: two of cniscope's chart, bound in cniscope's namespace, and two of Kubernetes itself.
+// Roles: two of cniscope's chart, bound in cniscope's namespace, and two of Kubernetes.
 const (
 	Developer Role = "cniscope-developer"
 	Operator  Role = "cniscope-operator"
@@ -21,16 +21,16 @@ const (
 	View      Role = "view"
 )
 
-// builtIn reports whether a role is one of Kubernetes itself.
+// builtIn reports whether Kubernetes defines the role.
 func (r Role) builtIn() bool { return r == Edit || r == View }
 
-// right is what a request takes.
+// right is the right that a request needs.
 type right struct {
 	verb, resource, name, namespace string
 	role                            Role
 }
 
-// Refusal is the API server's no, with the right that is missing and who can give it.
+// Refusal is an API server's refusal, with the missing right and its remedy.
 type Refusal struct {
 	says string
 	err  error
@@ -40,7 +40,7 @@ func (r *Refusal) Error() string { return r.says }
 
 func (r *Refusal) Unwrap() error { return r.err }
 
-// explain makes a *Refusal of a no, and leaves every other error as it is, but for its text.
+// explain returns a *Refusal for a refusal, and other errors with printable text.
 func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -51,7 +51,7 @@ func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	return &cleaned{err}
 }
 
-// says names what is missing, and the command that gives it.
+// says names the missing right and the command that grants it.
 func (m right) says(user string) string {
 	you, subject := "you", "--user YOU"
 	if user != "" {
@@ -75,7 +75,7 @@ func (m right) says(user string) string {
 		"  kubectl create rolebinding NAME -n %s --%s %s %s", you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
 }
 
-// cleaned is an error whose text, some of it from afar, is safe to print.
+// cleaned is an error with printable text.
 type cleaned struct{ error }
 
 func (c *cleaned) Error() string { return text.Clean(c.error.Error(), 1024) }

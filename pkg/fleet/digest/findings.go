@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// findingsMost is how many kinds of findings are told apart, and linesMost how many lines of evidence and
-	// remedy each has: a doctor has some 40 checks.
+	// findingsMost bounds kinds of findings, linesMost the lines of evidence and of remedy of each; doctor has
+	// about 40 checks.
 	findingsMost = 500
 	linesMost    = 20
 	lineLength   = 1024
 )
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
-// The levels.
+// Severities of findings.
 const (
 	Problem Level = "problem"
 	Warning Level = "warning"
 	Note    Level = "note"
 )
 
-// Report is what of docs/schemas/doctor.json is read here. pkg/doctor makes it, which needs a node.
+// Report is the needed part of docs/schemas/doctor.json. pkg/doctor has the full type, but only builds for a node.
 type Report struct {
 	Findings List[Found] `json:"findings"`
 	Checks   List[Check] `json:"checks"`
@@ -51,40 +51,40 @@ type Found struct {
 	Remedy   []string `json:"remedy"`
 }
 
-// uncheckedState is the state of a check that could not be made.
+// uncheckedState is the state of a check that failed to run.
 const uncheckedState = "could not check"
 
-// Findings are those of many nodes, those that are alike together.
+// Findings groups similar findings of many nodes.
 type Findings struct {
 	kinds map[string]*Finding
-	// unchecked are the nodes that could not make a check, by the check.
+	// unchecked holds failed checks by name.
 	unchecked map[string]*Unchecked
 	examined  int
-	// Left is how many findings were one kind too many.
+	// Left counts findings beyond findingsMost.
 	Left int
 }
 
-// Finding is what one or more nodes have found.
+// Finding is a finding of one or more nodes.
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
-	// Summary, Evidence and Remedy are the first node's, by name; those of others may differ in numbers.
+	// Summary, Evidence and Remedy are those of the first node by name.
 	Summary  string   `json:"summary"`
 	Evidence []string `json:"evidence"`
 	Remedy   []string `json:"remedy"`
 	Nodes    []string `json:"nodes"`
-	// Differs says that the nodes' sentences are not the same to the letter.
+	// Differs means that the nodes' texts differ, for example in numbers.
 	Differs bool `json:"differs,omitempty"`
 }
 
-// Unchecked is a check that some nodes could not make.
+// Unchecked is a check that some nodes could not run.
 type Unchecked struct {
 	Check  string   `json:"check"`
 	Reason string   `json:"reason"`
 	Nodes  []string `json:"nodes"`
 }
 
-// UnmarshalReport reads the document that doctor --format json prints.
+// UnmarshalReport decodes the output of doctor --format json.
 func UnmarshalReport(document []byte) (r Report, err error) {
 	if err := json.Unmarshal(document, &r); err != nil {
 		return r, fmt.Errorf("its report cannot be read: %w", err)
@@ -92,7 +92,7 @@ func UnmarshalReport(document []byte) (r Report, err error) {
 	return r, nil
 }
 
-// Add takes one node's report.
+// Add adds one node's report.
 func (f *Findings) Add(node string, r Report) {
 	if f.kinds == nil {
 		f.kinds, f.unchecked = map[string]*Finding{}, map[string]*Unchecked{}
@@ -119,7 +119,7 @@ func (f *Findings) Add(node string, r Report) {
 		if len(u.Nodes) == 0 || node < slices.Min(u.Nodes) {
 			u.Reason = text.Clean(check.Reason, lineLength)
 		}
-		if n := len(u.Nodes); n == 0 || u.Nodes[n-1] != node { // a node's checks come together
+		if n := len(u.Nodes); n == 0 || u.Nodes[n-1] != node { // a node's checks are consecutive
 			u.Nodes = append(u.Nodes, node)
 		}
 	}
@@ -129,7 +129,7 @@ func (f *Findings) add(node string, found Found) {
 	switch found.Level {
 	case Problem, Warning, Note:
 	default:
-		found.Level = Warning // of a newer version: say it rather than not
+		found.Level = Warning // an unknown level of a newer version
 	}
 	key := string(found.Level) + "\n" + found.Check + "\n" + shape(found.Summary, node)
 	kind := f.kinds[key]
@@ -151,7 +151,7 @@ func (f *Findings) add(node string, found Found) {
 	}
 }
 
-// Sorted returns the findings, problems first, then those of most nodes.
+// Sorted returns the findings, problems first, then by number of nodes.
 func (f *Findings) Sorted() (all []Finding) {
 	all = []Finding{}
 	for _, kind := range f.kinds {
@@ -166,7 +166,7 @@ func (f *Findings) Sorted() (all []Finding) {
 	return all
 }
 
-// Unmade returns the checks that could not be made, those of most nodes first.
+// Unmade returns the checks that failed to run, by number of nodes.
 func (f *Findings) Unmade() (all []Unchecked) {
 	all = []Unchecked{}
 	for _, u := range f.unchecked {
@@ -179,7 +179,7 @@ func (f *Findings) Unmade() (all []Unchecked) {
 	return all
 }
 
-// Count is how many kinds there are, notes left out.
+// Count returns the number of findings without notes.
 func (f *Findings) Count() (n int) {
 	for _, kind := range f.kinds {
 		if kind.Level != Note {
@@ -191,10 +191,10 @@ func (f *Findings) Count() (n int) {
 
 func levels() []Level { return []Level{Problem, Warning, Note} }
 
-// own are the parts of a sentence that are one node's: addresses, ids, times, sizes, process numbers.
+// own matches values of one node: addresses, ids, times, sizes, process numbers.
 var own = regexp.MustCompile(`(?i)\b[0-9a-f]*[0-9][0-9a-f]*([.:][0-9a-f]+)*`)
 
-// shape is what sentences of several nodes have in common: their name and their numbers apart.
+// shape returns a sentence without the node's name and values.
 func shape(sentence, node string) string {
 	if node != "" {
 		sentence = name.ReplaceAllStringFunc(sentence, func(word string) string {
@@ -207,7 +207,7 @@ func shape(sentence, node string) string {
 	return own.ReplaceAllString(sentence, "#")
 }
 
-// name is what may be a node's name.
+// name matches a possible node name.
 var name = regexp.MustCompile(`[0-9A-Za-z.-]+`)
 
 func cleanLines(lines []string) []string {

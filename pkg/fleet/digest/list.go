@@ -6,14 +6,13 @@ import (
 	"fmt"
 )
 
-// listMost is how long a list of a node's answer may be: it remembers some 10,000 operations, which is its longest.
+// listMost bounds a list in an answer; a node holds about 10,000 operations.
 const listMost = 12_000
 
-// List is a list of a node's answer. A node may have been taken over, and a million times {} is a small answer
-// and a long list.
+// List bounds a list in an answer, because a hostile node can send a million {} in a small answer.
 type List[T any] []T
 
-// UnmarshalJSON refuses a list that is too long, before there is memory for it.
+// UnmarshalJSON rejects a list that is too long before it allocates.
 func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	switch begin, err := d.Token(); {

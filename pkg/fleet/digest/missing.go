@@ -1,6 +1,5 @@
-// Package digest makes one answer of what many nodes said: findings that are alike are one, with the nodes
-// that have it; verdicts are counted by cause, node and plugin. It is pure, bounded by what it keeps rather
-// than by what nodes send, and cleans what they send: a node may have been taken over.
+// Package digest aggregates answers of many nodes: it groups similar findings and counts verdicts by cause, node and
+// plugin. It is pure and bounded, and cleans texts, because a node may be hostile.
 package digest
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Nodes says who was asked, and who has not answered.
+// Nodes counts queried and answering nodes.
 type Nodes struct {
 	Asked    int       `json:"asked"`
 	Answered int       `json:"answered"`
@@ -25,7 +24,7 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Answer counts one node's answer, or why there is none.
+// Answer counts one node's answer or error.
 func (n *Nodes) Answer(node string, err error) {
 	n.Asked++
 	if err == nil {
@@ -35,7 +34,7 @@ func (n *Nodes) Answer(node string, err error) {
 	n.Missing = append(n.Missing, Missing{text.Clean(node, text.Bound), text.Clean(err.Error(), 2*text.Bound)})
 }
 
-// Sorted is the same with those who are missing in the order of their names, and never nil.
+// Sorted returns Missing by name, never nil.
 func (n Nodes) Sorted() Nodes {
 	n.Missing = slices.SortedFunc(slices.Values(n.Missing), func(a, b Missing) int { return cmp.Compare(a.Node, b.Node) })
 	if n.Missing == nil {
@@ -44,7 +43,7 @@ func (n Nodes) Sorted() Nodes {
 	return n
 }
 
-// Lines says who has not answered, a line for each reason, most nodes first; all of them are named.
+// Lines returns one line per reason with all its nodes, most nodes first.
 func (n Nodes) Lines() (lines []string) {
 	nodes := map[string][]string{}
 	for _, m := range n.Sorted().Missing {
@@ -64,7 +63,7 @@ func (n Nodes) Lines() (lines []string) {
 	return lines
 }
 
-// Count is a number with what it counts.
+// Count returns a number with its noun.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -72,7 +71,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%s %ss", Number(n), what)
 }
 
-// Number writes thousands apart, as 5,200.
+// Number formats thousands as 5,200.
 func Number(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -80,7 +79,7 @@ func Number(n int) string {
 	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
 }
 
-// Some joins the first of many names, and says how many more there are.
+// Some joins the first most names and counts the rest.
 func Some(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

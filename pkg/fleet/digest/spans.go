@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// spanText is how long one text of a span may be: arguments and messages.
+// spanText bounds one text of a span: arguments and messages.
 const spanText = 4096
 
-// Spans decodes a TracesData, and makes every text in it safe to print.
+// Spans decodes TracesData and makes its texts printable.
 func Spans(encoded []byte) ([]*tracepb.ResourceSpans, error) {
 	var data tracepb.TracesData
 	if err := proto.Unmarshal(encoded, &data); err != nil {

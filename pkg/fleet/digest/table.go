@@ -9,11 +9,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// tableMost is how many rows a table has; JSON has all.
+// tableMost bounds the rows of a table; JSON has all.
 const tableMost = 10
 
-// Table writes a line for each row below a head, ten rows at most. Where worst is given, it says below a row what
-// its worst operation was, and what to do.
+// Table writes up to ten rows below a head. worst, if set, adds the worst operation and its remedy below each row.
 func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) []string, worst func(R) control.Line) {
 	shown := rows[:min(len(rows), tableMost)]
 	var lines strings.Builder
@@ -22,7 +21,7 @@ func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) [
 	for _, r := range shown {
 		fmt.Fprintln(w, strings.Join(cells(r), "\t"))
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // memory writes do not fail
 	out.WriteByte('\n')
 	for i, line := range strings.SplitAfter(lines.String(), "\n") {
 		out.WriteString(line)

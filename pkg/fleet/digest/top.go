@@ -11,42 +11,40 @@ import (
 )
 
 const (
-	// namesMost is how many causes, and how many plugins, are told apart: a node chooses its plugins' names.
-	// What comes after is counted as other.
+	// namesMost bounds causes and plugins, whose names a node chooses. Further ones count as other.
 	namesMost = 200
-	// nodesMost is how many nodes are told apart: twice as many as Kubernetes is made for (5,000).
+	// nodesMost bounds nodes: twice Kubernetes' limit of 5,000.
 	nodesMost = 10_000
 	other     = "other"
-	// unexplained stands for the cause of what has none.
+	// unexplained is the cause of an operation without one.
 	unexplained = "unexplained"
 )
 
-// Top counts what was slow, failed or hung, by cause, node and plugin.
+// Top counts slow, failed and hung operations by cause, node and plugin.
 type Top struct {
 	causes, nodes, plugins map[string]*Row
-	// Problems are the operations counted, Of all that there were in the time.
+	// Problems counts these operations, Of all operations.
 	Problems, Of int
 }
 
-// Row is what one cause, node or plugin has cost.
+// Row is the total of one cause, node or plugin.
 type Row struct {
 	Name       string `json:"name"`
 	Operations int    `json:"operations"`
 	Slow       int    `json:"slow"`
 	Failed     int    `json:"failed"`
 	Hung       int    `json:"hung"`
-	// Nodes is on how many nodes; 0 where no node was named.
+	// Nodes is the number of nodes; 0 if unknown.
 	Nodes int `json:"nodes,omitempty"`
-	// Time is that of these operations, all together.
+	// Time is the sum of durations.
 	Time time.Duration `json:"time_ns"`
-	// Worst is the one that took longest.
+	// Worst is the longest.
 	Worst control.Line `json:"worst"`
 
-	seen string // the node counted last: a node's lines come together
+	seen string // latest node; a node's lines are consecutive
 }
 
-// Add takes one node's lines, of what was not ordinary; of is how many operations there were in all. Each node
-// is added once.
+// Add adds one node's lines without ordinary ones; of is the number of all its operations. Add each node once.
 func (t *Top) Add(node string, lines []control.Line, of int) {
 	if t.causes == nil {
 		t.causes, t.nodes, t.plugins = map[string]*Row{}, map[string]*Row{}, map[string]*Row{}
@@ -58,7 +56,7 @@ func (t *Top) Add(node string, lines []control.Line, of int) {
 			continue
 		}
 		line = Line(line)
-		line.Node = node // whatever the node says it is called
+		line.Node = node // whatever name the node reports
 		t.Problems++
 		row(t.causes, namesMost, cmp.Or(line.Cause, unexplained)).add(line)
 		row(t.nodes, nodesMost, node).add(line)
@@ -67,7 +65,7 @@ func (t *Top) Add(node string, lines []control.Line, of int) {
 	t.Of = max(t.Of, t.Problems)
 }
 
-// last leaves out the lines of operations that hung and have come to an end: they have another line.
+// last drops lines of hung operations that have a final line.
 func last(lines []control.Line) []control.Line {
 	type operation struct{ trace, sandbox, command, ifname string }
 	over := map[operation]bool{}
@@ -112,13 +110,13 @@ func (r *Row) add(line control.Line) {
 	}
 }
 
-// Causes are the rows of causes, those of most operations first; Nodes and Plugins likewise.
+// Causes returns the causes by number of operations.
 func (t *Top) Causes() []Row { return sorted(t.causes) }
 
-// Nodes are the nodes that had any.
+// Nodes returns the nodes by number of operations.
 func (t *Top) Nodes() []Row { return sorted(t.nodes) }
 
-// Plugins are the plugins that had any.
+// Plugins returns the plugins by number of operations.
 func (t *Top) Plugins() []Row { return sorted(t.plugins) }
 
 func sorted(rows map[string]*Row) []Row {
@@ -132,7 +130,7 @@ func sorted(rows map[string]*Row) []Row {
 	return all
 }
 
-// Line is a line whose texts are safe to print.
+// Line returns a line with printable texts.
 func Line(l control.Line) control.Line {
 	for _, s := range []*string{
 		&l.Node, &l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause, &l.TraceID, (*string)(&l.Result),
@@ -145,7 +143,7 @@ func Line(l control.Line) control.Line {
 	return l
 }
 
-// Call is a call under way whose texts are safe to print.
+// Call returns a call with printable texts.
 func Call(c control.Call) control.Call {
 	for _, s := range []*string{&c.Namespace, &c.Pod, &c.ContainerID, &c.Command, &c.IfName, &c.Plugin, &c.Runs, &c.State, &c.Waits, &c.Asks, &c.Agent} {
 		*s = text.Clean(*s, text.Bound)

@@ -9,54 +9,53 @@ import (
 )
 
 const (
-	// PerMinute is how many writes a node makes in any minute, failed ones and updates of series counted.
+	// PerMinute bounds a node's writes per minute, including failed ones and updates.
 	PerMinute = 10
-	// PerCause is how many of them may be for one cause: that leaves room for others.
+	// PerCause bounds writes for one cause, to leave room for others.
 	PerCause = 6
 	minute   = time.Minute
 
-	// maxWaiting is how many notices wait to be written; more are left out. It is what two minutes can write.
+	// maxWaiting bounds waiting notices: two minutes of writes.
 	maxWaiting = 2 * PerMinute
-	// maxSeries bounds what is remembered of Events written, in series: a few hundred KB.
+	// maxSeries bounds remembered Events: a few hundred KB.
 	maxSeries = 256
-	// idle is after how long without another operation a series is over: the next one is an Event of its own.
-	// client-go takes six minutes, too.
+	// idle ends a series without new operations; the next one is a new Event. client-go also uses six minutes.
 	idle = 6 * time.Minute
-	// stale is how long a notice may wait; it is left out then.
+	// stale bounds a notice's wait; it is dropped then.
 	stale = 5 * time.Minute
-	// between is the least time between two writes of one series.
+	// between is the minimum time between writes of one series.
 	between = 30 * time.Second
-	// share divides PerMinute and PerCause: updates of series may take that part, and leave the rest to new Events.
+	// share divides PerMinute and PerCause: updates may use one part, new Events all.
 	share = 2
-	// The pause after a failed write doubles from one to the other.
+	// The pause after failed writes doubles up to longestPause.
 	firstPause, longestPause = time.Second, time.Minute
 )
 
-// Outcome is how a write went.
+// Outcome is the result of a write.
 type Outcome int
 
-// The outcomes.
+// Results of a write.
 const (
 	Written Outcome = iota
-	// Gone: the Event, or where it belongs, is not there any more, or is never going to be taken.
+	// Gone means that the Event or its namespace does not exist, or the Event is invalid.
 	Gone
-	// Again: the API server cannot take it now.
+	// Again means that the API server is unavailable.
 	Again
 )
 
-// key tells series apart.
+// key identifies a series.
 type key struct{ uid, reason, action, ifName, cause string }
 
-// series are equal notices of one pod: one Event.
+// series is one Event for equal notices of one pod.
 type series struct {
 	Notice
 	key         key
 	count       int       // operations
-	written     int       // of them, those that the Event counts; 0: there is no Event yet
+	written     int       // operations in the Event; 0 without an Event
 	first, last time.Time // of the operations
-	offered     time.Time // when it began to wait
-	wrote       time.Time // when it was written last
-	order       uint64    // rises from one to the next
+	offered     time.Time // start of the wait
+	wrote       time.Time // latest write
+	order       uint64    // rises with each series
 	name        string    // of the Event
 	suffix      string
 }
@@ -64,7 +63,7 @@ type series struct {
 // Write is one write to the API.
 type Write struct {
 	Notice
-	// Name is the Event's, unique. Create reports whether it is new; otherwise its series is set to Count and Last.
+	// Name is the Event's unique name. Create means a new Event; otherwise Count and Last update its series.
 	Name   string
 	Create bool
 	Count  int
@@ -73,14 +72,13 @@ type Write struct {
 	series *series
 }
 
-// Ledger remembers what was written, what waits to be, and what was left out. It is bounded, and reads no clock.
-// Not safe for concurrent use.
+// Ledger decides what is written when. It is bounded, reads no clock, and is not safe for concurrent use.
 type Ledger struct {
 	all     map[key]*series
 	writes  []written
-	left    map[string]int // by cause, not said yet in an Event
-	leftOut int            // in all
-	named   uint64         // Events that were given a name
+	left    map[string]int // by cause, not reported in an Event yet
+	leftOut int            // total
+	named   uint64         // number of named Events
 	until   time.Time      // no write before
 	pause   time.Duration
 }
@@ -90,10 +88,10 @@ type written struct {
 	cause string
 }
 
-// NewLedger returns an empty one.
+// NewLedger returns an empty Ledger.
 func NewLedger() *Ledger { return &Ledger{all: map[key]*series{}, left: map[string]int{}} }
 
-// Offer takes a notice, to be written as soon as that is allowed.
+// Offer queues a notice.
 func (l *Ledger) Offer(n Notice, now time.Time) {
 	l.tidy(now)
 	k := key{n.UID, n.Reason, n.Action, n.IfName, n.Cause}
@@ -111,13 +109,13 @@ func (l *Ledger) Offer(n Notice, now time.Time) {
 	}
 }
 
-// name is that of an Event: it ends in the time, as client-go's do. Of long names of pods the beginning has to do.
+// name returns an Event's name, which ends in the time like client-go's. Long pod names are cut.
 func name(pod string, now time.Time, n uint64) string {
-	const room = 200 // of the 253 letters of a name
+	const room = 200 // of 253 characters
 	return fmt.Sprintf("%s.%x.%x", strings.TrimRight(pod[:min(len(pod), room)], "-."), now.UnixNano(), n)
 }
 
-// Forgot counts operations of which nothing but their number is known.
+// Forgot counts operations whose details are lost.
 func (l *Ledger) Forgot(n int) {
 	if n > 0 {
 		l.left[""] += n
@@ -125,7 +123,7 @@ func (l *Ledger) Forgot(n int) {
 	}
 }
 
-// Next returns a write that may be made now, or after how long to ask again.
+// Next returns a write that is due, or the time until the next one.
 func (l *Ledger) Next(now time.Time) (w *Write, wait time.Duration) {
 	l.tidy(now)
 	if now.Before(l.until) {
@@ -157,7 +155,7 @@ func (l *Ledger) write(s *series, now time.Time) *Write {
 	return w
 }
 
-// Done tells how a write went.
+// Done reports the result of a write.
 func (l *Ledger) Done(w *Write, how Outcome, now time.Time) {
 	switch how {
 	case Written:
@@ -171,10 +169,10 @@ func (l *Ledger) Done(w *Write, how Outcome, now time.Time) {
 	}
 }
 
-// LeftOut returns how many operations got no Event, in all.
+// LeftOut returns the number of operations without an Event.
 func (l *Ledger) LeftOut() int { return l.leftOut }
 
-// waiting are the notices without an Event: what failed or hangs first, then the earliest.
+// waiting returns notices without an Event: failed and hung first, then oldest first.
 func (l *Ledger) waiting() (all []*series) {
 	for _, s := range l.all {
 		if s.written == 0 {
@@ -187,8 +185,7 @@ func (l *Ledger) waiting() (all []*series) {
 	return all
 }
 
-// least returns which of the waiting ones is missed least: of those of the lesser type the latest of the cause that
-// has most.
+// least returns the least important waiting notice: of the lesser type, the newest of the most frequent cause.
 func least(waiting []*series) *series {
 	kind, of := waiting[len(waiting)-1].Type, map[string]int{}
 	for _, s := range waiting {
@@ -203,7 +200,7 @@ func least(waiting []*series) *series {
 	return found
 }
 
-// grown are the series whose Event counts less than there are, the one that was written longest ago first.
+// grown returns series whose Event is outdated, least recently written first.
 func (l *Ledger) grown() (all []*series) {
 	for _, s := range l.all {
 		if s.written > 0 && s.count > s.written {
@@ -214,7 +211,7 @@ func (l *Ledger) grown() (all []*series) {
 	return all
 }
 
-// allowed is when a series may be written.
+// allowed returns the time at which a series may be written.
 func (l *Ledger) allowed(s *series, now time.Time) time.Time {
 	at, most, mostOfCause := now, PerMinute, PerCause
 	if s.written > 0 {
@@ -242,7 +239,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// tidy forgets what is over.
+// tidy removes expired entries.
 func (l *Ledger) tidy(now time.Time) {
 	l.writes = slices.DeleteFunc(l.writes, func(w written) bool { return now.Sub(w.at) >= minute })
 	written := 0
@@ -273,7 +270,7 @@ func (l *Ledger) forgetOldest() {
 	}
 }
 
-// leave leaves a notice out, and counts what it stood for.
+// leave drops a notice and counts its operations.
 func (l *Ledger) leave(s *series) {
 	delete(l.all, s.key)
 	l.left[s.Cause] += s.count

@@ -1,5 +1,5 @@
-// Package events decides which operations become Kubernetes Events, what these say, and how many are written: a
-// node writes ten times a minute at most, whatever happens to its pods. It is pure; who calls it talks to the API.
+// Package events decides which operations become Kubernetes Events, their text and their rate: up to ten writes per
+// minute and node. It is pure; the caller uses the API.
 package events
 
 import (
@@ -13,37 +13,36 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The types of Events. They are Kubernetes' own.
+// Kubernetes' types of Events.
 const (
 	Normal  = "Normal"
 	Warning = "Warning"
 )
 
-// The reasons of Events.
+// Reasons of Events.
 const (
 	Slow   = "CNISlow"
 	Failed = "CNIFailed"
 	Hung   = "CNIHung"
 )
 
-// maxNote is how long the note of an Event may be, in bytes (validation of events.k8s.io/v1).
+// maxNote bounds an Event's note in bytes (validation of events.k8s.io/v1).
 const maxNote = 1024
 
-// Notice is what a pod is told about one of its operations.
+// Notice is the content of an Event about one operation.
 type Notice struct {
 	Namespace, Pod, UID string
 	Type, Reason        string
 	// Action is the CNI command.
 	Action string
-	// IfName and Cause tell operations of one pod apart; Cause also groups those of a node.
+	// IfName and Cause distinguish operations of one pod; Cause also groups those of a node.
 	IfName, Cause string
-	// Note says what happened: no more than is certain, and nothing of other pods.
+	// Note contains only certain facts, none about other pods.
 	Note string
 	Time time.Time
 }
 
-// Of returns what a pod is to be told of an operation; ok is false if that is nothing: the operation was
-// ordinary, or whose it was is not known.
+// Of returns the notice for an operation; ok is false for an ordinary operation or an unknown pod.
 func Of(line control.Line) (n Notice, ok bool) {
 	if line.Namespace == "" || line.Pod == "" || line.PodUID == "" {
 		return Notice{}, false
@@ -70,7 +69,7 @@ func Of(line control.Line) (n Notice, ok bool) {
 	return n, true
 }
 
-// why is the verdict, behind what happened.
+// why returns the verdict as a suffix.
 func why(line control.Line) string {
 	own := access.Own(line)
 	says := own.Verdict
@@ -83,11 +82,11 @@ func why(line control.Line) string {
 	if says == "" {
 		return ""
 	}
-	// "4.9s of 5.1s waiting": how long the call took is said already.
+	// "4.9s of 5.1s waiting": the total is already in the note.
 	return ": " + strings.Replace(says, " of "+text.Round(line.Duration).String()+" ", " ", 1)
 }
 
-// cut shortens s to n bytes, of whole letters.
+// cut shortens s to n bytes at a rune boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -1,5 +1,5 @@
-// Package fanout asks many nodes one question: so many at a time, each for so long, and with what came so far
-// in hand while the rest is awaited.
+// Package fanout sends one question to many nodes, with bounds on concurrency and time, and yields answers as they
+// arrive.
 package fanout
 
 import (
@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Limits bound what asking costs.
+// Limits bound the queries.
 type Limits struct {
-	// AtOnce is how many nodes are asked at the same time; at least 1.
+	// AtOnce is the number of concurrent queries, 1 or more.
 	AtOnce int
-	// Patience is how long one node may take to answer.
+	// Patience is the timeout of one node.
 	Patience time.Duration
 }
 
-// ErrNoAnswer is the error of a node that did not answer in time.
+// ErrNoAnswer means that a node timed out.
 var ErrNoAnswer = errors.New("no answer")
 
-// Answer is what became of one node's question.
+// Answer is one node's answer or error.
 type Answer[T any] struct {
 	Value T
 	Err   error
 }
 
-// Ask asks every node and yields the answers as they come, one at a time, until all are there, ctx ends, or
-// the caller wants no more. It holds AtOnce answers at the most. A node that takes longer than Patience has
-// ErrNoAnswer; ask has to return when its context ends. When Ask returns, no call of ask is under way.
+// Ask queries every node and yields answers as they arrive, until all are there, ctx ends, or the caller stops. It
+// buffers up to AtOnce answers. A node that exceeds Patience gets ErrNoAnswer; ask must return when its context ends.
+// No ask runs after Ask returns.
 func Ask[N, T any](ctx context.Context, nodes []N, l Limits, ask func(context.Context, N) (T, error)) iter.Seq2[N, Answer[T]] {
 	type result struct {
 		node   N
@@ -76,7 +76,7 @@ func Ask[N, T any](ctx context.Context, nodes []N, l Limits, ask func(context.Co
 	}
 }
 
-// one asks one node, and says so if it took too long.
+// one queries one node with a timeout.
 func one[N, T any](ctx context.Context, node N, patience time.Duration, ask func(context.Context, N) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
