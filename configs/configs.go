@@ -1,8 +1,7 @@
-// Package configs holds the files that a node gets, so that the program can install them
-// itself.
+// Package configs embeds the files that a node gets, so that the program can install them.
 package configs
 
-import _ "embed" // the files below
+import _ "embed"
 
 // Options is cniscope.toml, with every option explained and none set.
 //

@@ -14,21 +14,19 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// recipe is what a Dockerfile says.
 type recipe struct {
 	config  ocispec.ImageConfig
 	copies  []copied
 	created *time.Time // not from the Dockerfile
 }
 
-// copied is one file of the image.
 type copied struct {
 	from, to string
 	mode     int64
 }
 
-// readRecipe reads the instructions that our Dockerfile needs. Any other is an error,
-// so that what is built here can never be something else than what Docker builds.
+// readRecipe reads the instructions that the Dockerfile uses. Others are an error, so that the result always equals
+// Docker's.
 func readRecipe(r io.Reader, arch string) (recipe, error) {
 	out := recipe{config: ocispec.ImageConfig{Labels: map[string]string{}}}
 	args := map[string]string{}

@@ -1,11 +1,10 @@
-// Package image builds the container image of cniscope without Docker, as the Dockerfile
-// beside it says: an OCI image layout as a tar archive, which `ctr images import`,
-// `podman load` and `skopeo copy oci-archive:FILE` take.
+// Package image builds cniscope's container image from its Dockerfile without Docker, as a tar archive of an OCI
+// image layout for `ctr images import`, `podman load` and `skopeo copy oci-archive:FILE`.
 package image
 
 import (
 	"bytes"
-	_ "embed" // the Dockerfile
+	_ "embed"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,15 +17,15 @@ import (
 //go:embed Dockerfile
 var dockerfile []byte
 
-// Spec says what the image is of.
+// Spec describes an image.
 type Spec struct {
-	Name            string // with its tag, as registries have it
-	Version, Commit string // labels of the image, if they are known
+	Name            string // with registry and tag
+	Version, Commit string // image labels, if known
 	Time            time.Time
-	Architectures   []string // as Go calls them
+	Architectures   []string // as GOARCH
 }
 
-// labels are those that the Dockerfile cannot know.
+// labels are those that the Dockerfile cannot contain.
 func (s Spec) labels() map[string]string {
 	labels := map[string]string{}
 	if s.Version != "" {
@@ -38,9 +37,8 @@ func (s Spec) labels() map[string]string {
 	return labels
 }
 
-// Build writes the archive of the image, and returns the digest by which it is pulled for any of
-// its architectures. Context holds what the Dockerfile copies: bin/linux-ARCH/cniscope and cniscope-reader. The same
-// input gives the same bytes.
+// Build writes the image archive and returns the digest of its index. context holds the files that the Dockerfile
+// copies: bin/linux-ARCH/cniscope and cniscope-reader. The output is reproducible.
 func Build(w io.Writer, context fs.FS, s Spec) (digest string, err error) {
 	l, err := newLayout(w)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	_ "crypto/sha256" // for go-digest, which looks hashes up by name
+	_ "crypto/sha256" // go-digest looks hashes up by name
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,8 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// layout is an OCI image layout in the making, as a tar archive: the same input gives
-// the same bytes.
+// layout is an OCI image layout as a reproducible tar archive.
 type layout struct {
 	tar  *tar.Writer
 	have map[digest.Digest]bool
@@ -44,7 +43,6 @@ func write(w *tar.Writer, name string, mode int64, data []byte) error {
 	return err
 }
 
-// blob adds what a descriptor stands for.
 func (l *layout) blob(mediaType string, data []byte) (ocispec.Descriptor, error) {
 	d := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 	if l.have[d.Digest] {
@@ -62,7 +60,7 @@ func (l *layout) object(mediaType string, v any) (ocispec.Descriptor, error) {
 	return l.blob(mediaType, data)
 }
 
-// image adds the image of one architecture; files of the recipe are in context.
+// image adds the image of one architecture, with files from context.
 func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor, error) {
 	var plain bytes.Buffer
 	files := tar.NewWriter(&plain)
@@ -110,7 +108,7 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 	return manifest, err
 }
 
-// close adds the index of all architectures, under the name of the image, and returns its digest.
+// close adds the index of all architectures under the image's name and returns its digest.
 func (l *layout) close(name string, images []ocispec.Descriptor) (string, error) {
 	all, err := l.object(ocispec.MediaTypeImageIndex, ocispec.Index{
 		Versioned: specs.Versioned{SchemaVersion: 2},
@@ -120,7 +118,7 @@ func (l *layout) close(name string, images []ocispec.Descriptor) (string, error)
 	if err != nil {
 		return "", err
 	}
-	// The first is what containerd calls the image by, the second what others do.
+	// containerd reads the first annotation, other tools the second.
 	all.Annotations = map[string]string{"io.containerd.image.name": name, ocispec.AnnotationRefName: name}
 	index, err := json.Marshal(ocispec.Index{
 		Versioned: specs.Versioned{SchemaVersion: 2},

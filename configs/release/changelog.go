@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// notes writes what CHANGELOG.md says of the version, and how to check what was downloaded.
+// notes writes the release notes: the version's part of CHANGELOG.md and how to verify downloads.
 func notes(_ context.Context, r *release) error {
 	return r.create("release-notes.md", func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s\n\n---\n\nContainer image: `%s@%s`\n\nHow to check what you downloaded: [SECURITY.md](https://github.com/cniscope/cniscope/blob/%s/SECURITY.md).\n",
@@ -21,7 +21,7 @@ func notes(_ context.Context, r *release) error {
 	})
 }
 
-// readChangelog refuses a version that the changelog does not have.
+// readChangelog fails if the changelog lacks the version.
 func (r *release) readChangelog(draft bool) error {
 	text, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
 	if err == nil {
@@ -35,10 +35,10 @@ func (r *release) readChangelog(draft bool) error {
 	return err
 }
 
-// heading is that of a version in the form of Keep a Changelog: `## [1.2.3] - 2026-11-22`.
+// heading matches a version in Keep a Changelog's format: `## [1.2.3] - 2026-11-22`.
 var heading = regexp.MustCompile(`(?m)^##[ \t]+\[([^\]\n]+)\](.*)$`)
 
-// section returns what a changelog says of a version, without its heading.
+// section returns a version's part of the changelog without heading.
 func section(changelog, number string) (string, error) {
 	changelog = strings.ReplaceAll(changelog, "\r\n", "\n")
 	found := heading.FindAllStringSubmatchIndex(changelog, -1)

@@ -11,10 +11,10 @@ import (
 	"github.com/cniscope/cniscope/configs/image"
 )
 
-// imageName is what the image is called, without its tag.
+// imageName is the image without tag.
 const imageName = "ghcr.io/cniscope/cniscope"
 
-// containerImage packs the image for all architectures as one OCI layout.
+// containerImage packs all architectures as one OCI layout.
 func containerImage(_ context.Context, r *release) error {
 	err := r.create("cniscope_"+r.Number+"_image.tar.gz", func(w io.Writer) error {
 		zip := gzip.NewWriter(w)

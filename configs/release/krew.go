@@ -8,8 +8,8 @@ import (
 	"text/template"
 )
 
-// krew writes the manifest by which krew (kubectl's plugin manager) installs the plugin: which archive is for which
-// platform, with its checksum. `kubectl krew install --manifest=FILE` takes it, and so does krew's index.
+// krew writes the manifest for krew (kubectl's plugin manager): the archive and checksum per platform, for `kubectl
+// krew install --manifest=FILE` and krew's index.
 func krew(_ context.Context, r *release) error {
 	type archived struct{ OS, Arch, URI, SHA256, Bin string }
 	var all []archived
@@ -30,7 +30,7 @@ func krew(_ context.Context, r *release) error {
 	})
 }
 
-// krewManifest is a plugin as krew's API has it (krew.googlecontainertools.github.com/v1alpha2).
+// krewManifest follows krew.googlecontainertools.github.com/v1alpha2.
 const krewManifest = `apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin
 metadata:

@@ -1,6 +1,5 @@
-// Command release builds what a release of cniscope consists of, into dist/VERSION: see
-// docs/contributing/release.md. One file builds one kind of artifact. The same commit gives the same bytes
-// but for the signature, wherever and by whomever it is built with the same Go.
+// Command release builds a release of cniscope into dist/VERSION (docs/contributing/release.md). Each file builds one
+// kind of artifact. Except for the signature, the same commit and Go version give the same bytes.
 package main
 
 import (
@@ -62,10 +61,10 @@ func run(ctx context.Context) error {
 type step struct {
 	name     string
 	build    func(context.Context, *release) error
-	packages bool // deb and rpm need it
+	packages bool // also needed for deb and rpm
 }
 
-// steps are all of them, in order: a later one may use what earlier ones wrote.
+// steps lists the steps in order; later ones use the output of earlier ones.
 func steps() []step {
 	return []step{
 		{name: "programs", build: programs, packages: true},
@@ -84,8 +83,7 @@ func steps() []step {
 	}
 }
 
-// buildInto builds everything beside its place in dist, and moves it there when all of it is
-// done: whatever ends it earlier, what was there stays.
+// buildInto builds beside dist and moves the result there at the end, so that a failure leaves the previous release.
 func (r *release) buildInto(ctx context.Context, dist string, all []step) (err error) {
 	start := time.Now()
 	free, err := lock(dist)
@@ -94,7 +92,7 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 	}
 	defer free()
 	staging := filepath.Join(dist, "."+r.Version+".building")
-	if err := os.RemoveAll(staging); err != nil { // of one that was killed
+	if err := os.RemoveAll(staging); err != nil { // left by a killed build
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(staging)) }()
@@ -110,7 +108,7 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 			return stopped(ctx, fmt.Errorf("%s: %w", s.name, err))
 		}
 	}
-	if err := os.Chmod(r.Out, 0o755); err != nil { // whatever the umask
+	if err := os.Chmod(r.Out, 0o755); err != nil { // regardless of the umask
 		return err
 	}
 	if err := publish(r.Out, filepath.Join(dist, r.Version), staging); err != nil {
@@ -120,8 +118,8 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 	return nil
 }
 
-// stopped says that the build was asked to end, rather than what failed because of it. Ctrl-C is told to the
-// commands it runs, too: one may have ended of it before this process is told.
+// stopped reports an interrupt instead of the failure it caused. Ctrl-C also reaches running commands, which may exit
+// before this process gets the signal.
 func stopped(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -131,8 +129,7 @@ func stopped(ctx context.Context, err error) error {
 	}
 }
 
-// publish gives the artifacts their place, and takes away those that were there. Those come back if
-// that fails.
+// publish moves the artifacts into place, and restores the previous ones on failure.
 func publish(out, place, staging string) error {
 	former := filepath.Join(staging, "former")
 	if err := os.Rename(place, former); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -148,7 +145,7 @@ func publish(out, place, staging string) error {
 	return err
 }
 
-// lock makes dist, and refuses to build there if somebody does already.
+// lock creates dist and locks it for one build.
 func lock(dist string) (free func(), err error) {
 	if err := os.MkdirAll(dist, 0o755); err != nil {
 		return nil, err

@@ -15,19 +15,19 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// module is one that is linked into the program.
+// module is a module linked into a program.
 type module struct {
 	Path, Version string
-	Sum           string // of go.sum, "h1:…"
+	Sum           string // from go.sum, "h1:…"
 	Licenses      []string
-	Texts         []string // of these licenses, and of the notices that have to go with the program
-	Uses          []string // paths of the modules that its packages import, sorted
+	Texts         []string // texts of the licenses and notices
+	Uses          []string // imported modules, sorted
 }
 
-// A built is a program for one platform, from one package of the tree.
+// A built is a program for one platform, built from one package.
 type built struct{ file, of, goos, goarch string }
 
-// programsBuilt are those for nodes, which are shipped.
+// programsBuilt returns the shipped programs for nodes.
 func (r *release) programsBuilt() (all []built) {
 	for _, arch := range architectures {
 		for _, of := range shipped {
@@ -37,8 +37,8 @@ func (r *release) programsBuilt() (all []built) {
 	return all
 }
 
-// linked returns the modules in programs, by path: which they are is
-// read from the programs themselves, and who imports whom is asked of go.
+// linked returns the modules in programs by path. The programs' build information lists them; go list provides
+// imports.
 func (r *release) linked(ctx context.Context, programs []built) (modules map[string]*module, goVersion string, err error) {
 	modules = map[string]*module{}
 	for _, p := range programs {
@@ -63,7 +63,7 @@ func (r *release) linked(ctx context.Context, programs []built) (modules map[str
 	return modules, goVersion, nil
 }
 
-// listed is what `go list -json` says of a package.
+// listed is a package in `go list -json`.
 type listed struct {
 	ImportPath string
 	Imports    []string
@@ -74,7 +74,7 @@ type listed struct {
 	}
 }
 
-// look fills in who uses whom in a program, and under which licenses.
+// look sets the imports and licenses of a program's modules.
 func (r *release) look(ctx context.Context, modules map[string]*module, program built) error {
 	text, err := r.command(ctx, r.environment("GOOS="+program.goos, "GOARCH="+program.goarch), "go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", program.of)
 	if err != nil {
@@ -123,14 +123,14 @@ func (r *release) look(ctx context.Context, modules map[string]*module, program 
 	return nil
 }
 
-// licenseFile and noticeFile are what a module's license is called, and what else has to go with it.
+// licenseFile and noticeFile match a module's license and notice files.
 var (
 	licenseFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([.-].*)?$`)
 	noticeFile  = regexp.MustCompile(`(?i)^(notice|patents|copyright)([.-].*)?$`)
 )
 
-// licenses returns the SPDX identifiers of the licenses in a module's top folder, and the texts of
-// these and of its notices. Text of which less than three quarters is known has no identifier.
+// licenses returns the SPDX identifiers of a module's licenses, and the texts of licenses and notices. A text with
+// less than 75 % known content has no identifier.
 func licenses(dir string) (ids, texts []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// noticesFile holds the licenses of what is linked into the program: they ask to be handed on with
-// it.
+// noticesFile is the file with the licenses of linked modules, which must accompany the program.
 func (r *release) noticesFile() string { return filepath.Join(r.Work, "THIRD-PARTY-NOTICES.txt") }
 
-// notices writes that file, and notes the modules for the SBOM.
+// notices writes that file, and stores the modules for the SBOM.
 func notices(ctx context.Context, r *release) (err error) {
 	if r.modules, r.goVersion, err = r.linked(ctx, r.programsBuilt()); err != nil {
 		return err
@@ -22,7 +21,6 @@ func notices(ctx context.Context, r *release) (err error) {
 	return r.notice(r.noticesFile(), r.modules)
 }
 
-// notice writes the licenses of modules to a file.
 func (r *release) notice(file string, modules map[string]*module) error {
 	words, err := os.ReadFile(filepath.Join(r.Root, "pkg/redact/words.LICENSE"))
 	if err != nil {
@@ -31,13 +29,13 @@ func (r *release) notice(file string, modules map[string]*module) error {
 	all := maps.Clone(modules)
 	maps.DeleteFunc(all, func(_ string, m *module) bool { return m.Sum == "" }) // cniscope itself
 	all["SCOWL, a list of words"] = &module{Texts: []string{strings.TrimSpace(string(words))}}
-	if gos := all["golang.org/x/sys"]; gos != nil { // the same text, wherever Go was installed from
+	if gos := all["golang.org/x/sys"]; gos != nil {
 		all["Go's standard library"] = &module{Version: r.goVersion, Texts: gos.Texts}
 	}
 	return os.WriteFile(file, []byte(thirdParty(all)), 0o644)
 }
 
-// thirdParty is every text once, below those whom it is of.
+// thirdParty returns each text once, below its modules.
 func thirdParty(modules map[string]*module) string {
 	owners := map[string][]string{}
 	for path, m := range modules {

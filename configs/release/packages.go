@@ -14,18 +14,18 @@ import (
 
 	"github.com/cniscope/cniscope/configs"
 	"github.com/goreleaser/nfpm/v2"
-	_ "github.com/goreleaser/nfpm/v2/deb" // deb is one of the formats
+	_ "github.com/goreleaser/nfpm/v2/deb" // registers deb
 	"github.com/goreleaser/nfpm/v2/files"
-	_ "github.com/goreleaser/nfpm/v2/rpm" // and rpm the other
+	_ "github.com/goreleaser/nfpm/v2/rpm" // registers rpm
 )
 
-// A format is a kind of package: what it calls itself, and where its systems have their files.
+// A format is a kind of package with its paths.
 type format struct {
 	name  string
-	file  string            // of the version and its own word for the architecture
-	archs map[string]string // those words, by Go's
-	zsh   string            // the folder of zsh's completions
-	// scripts are maintainer scripts, in nfpm/: before and after it is installed and removed.
+	file  string            // name by version and architecture
+	archs map[string]string // the format's architecture names, by GOARCH
+	zsh   string            // zsh's completion directory
+	// scripts are maintainer scripts in nfpm/.
 	preInstall, postInstall, preRemove, postRemove string
 }
 
@@ -77,7 +77,7 @@ func (r *release) pack(f format, arch, stage string) error {
 
 const maintainer = "cniscope maintainers <maintainers@cniscope.dev>"
 
-// describe says what a package holds, and what is done with it.
+// describe returns a package's metadata and content.
 func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 	script := func(name string) string {
 		if name == "" {
@@ -89,7 +89,7 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 		Name: "cniscope", Arch: arch, Platform: "linux", Version: r.Version, MTime: r.Time, DisableGlobbing: true,
 		Release:    map[string]string{"rpm": "1"}[f.name],
 		Maintainer: maintainer, Vendor: "cniscope", Section: "admin", Priority: "optional",
-		License:  map[string]string{"rpm": "Apache-2.0"}[f.name], // Debian has a file for it
+		License:  map[string]string{"rpm": "Apache-2.0"}[f.name], // Debian has a copyright file
 		Homepage: "https://github.com/cniscope/cniscope",
 		Description: "traces of CNI calls, from the kernel, as OpenTelemetry spans\n" +
 			"cniscope watches every CNI call of a Kubernetes node, turns it into a trace\n" +
@@ -97,14 +97,14 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 			"of the time went. It wraps nothing and changes no CNI configuration.",
 		Overridables: nfpm.Overridables{
 			Depends: []string{"systemd"},
-			// Not recommended: apt would put a second container runtime on a node of k3s or CRI-O.
+			// Not Recommends: apt would install a second container runtime on a node of k3s or CRI-O.
 			Suggests: []string{"containerd"},
 			Contents: r.contents(f, arch, stage),
 			Scripts: nfpm.Scripts{
 				PreInstall: script(f.preInstall), PostInstall: script(f.postInstall),
 				PreRemove: script(f.preRemove), PostRemove: script(f.postRemove),
 			},
-			Deb: nfpm.Deb{Compression: "gzip"}, // xz saves a sixth of the size, and takes a hundred times as long
+			Deb: nfpm.Deb{Compression: "gzip"}, // xz is a sixth smaller and a hundred times slower
 			RPM: nfpm.RPM{
 				BuildHost: "cniscope.dev", Group: "System Environment/Daemons", Packager: maintainer, Compression: "gzip:9",
 				Summary: "Traces of CNI calls, from the kernel, as OpenTelemetry spans",
@@ -113,7 +113,7 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 	}
 }
 
-// contents are the files of a package. Only the options are the operator's to change.
+// contents returns a package's files. Only the options are configuration files.
 func (r *release) contents(f format, arch, stage string) files.Contents {
 	var all files.Contents
 	add := func(from, to, kind string, mode os.FileMode) {
@@ -123,7 +123,7 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	staged := func(name string) string { return filepath.Join(stage, name) }
 	add(r.program(arch), "/usr/bin/cniscope", files.TypeFile, 0o755)
 	add(staged("cniscope.service"), "/usr/lib/systemd/system/cniscope.service", files.TypeFile, 0o644)
-	// It may hold tokens.
+	// The file may hold tokens.
 	add(filepath.Join(r.Root, "configs/release/nfpm/cniscope.toml"), "/etc/cniscope/cniscope.toml", files.TypeConfigNoReplace, 0o600)
 	add(filepath.Join(r.Root, "configs/cniscope.toml"), "/usr/share/cniscope/cniscope.toml", files.TypeFile, 0o644)
 	add(staged("package-"+f.name), "/usr/share/cniscope/package", files.TypeFile, 0o644)
@@ -148,7 +148,7 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 		add(r.noticesFile(), "/usr/share/doc/cniscope/THIRD-PARTY-NOTICES.txt", files.TypeFile, 0o644)
 		add(filepath.Join(r.Root, "configs/release/nfpm/deb.lintian-overrides"), "/usr/share/lintian/overrides/cniscope", files.TypeFile, 0o644)
 	} else {
-		// dpkg removes a folder that is empty by itself; rpm one that is a package's.
+		// dpkg removes empty directories by itself, rpm only those of a package.
 		for _, dir := range []string{
 			"/etc/cniscope", "/usr/share/cniscope", "/usr/share/licenses", "/usr/share/licenses/cniscope",
 			"/usr/share/fish", "/usr/share/fish/vendor_completions.d", "/usr/share/zsh", "/usr/share/zsh/site-functions",
@@ -161,8 +161,8 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	return all
 }
 
-// stagePackages writes what packages hold in a form of their own: the unit for /usr/bin, man pages
-// packed, and what Debian wants in a folder of documentation.
+// stagePackages writes the files that packages need in another form: the unit for /usr/bin, compressed man pages,
+// Debian's documentation files.
 func (r *release) stagePackages(stage string) error {
 	pages, err := filepath.Glob(filepath.Join(r.shared(), "man/man*/*"))
 	if err == nil && len(pages) == 0 {
@@ -184,7 +184,7 @@ func (r *release) stagePackages(stage string) error {
 	license, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
 	return errors.Join(err,
 		stageFile(filepath.Join(stage, "cniscope.service"), []byte(packagedUnit())),
-		stageFile(filepath.Join(stage, "package-deb"), []byte("deb\n")), // cniscope status tells
+		stageFile(filepath.Join(stage, "package-deb"), []byte("deb\n")), // for cniscope status
 		stageFile(filepath.Join(stage, "package-rpm"), []byte("rpm\n")),
 		stageFile(filepath.Join(stage, "copyright"), []byte(copyright(license))),
 		stageFile(filepath.Join(stage, "changelog.gz"), zipped([]byte(r.debianChangelog()))),
@@ -198,24 +198,23 @@ func stageFile(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// zipped is gzip -9n: no name and no time in it.
+// zipped is gzip -9n: without name and time.
 func zipped(data []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that there is
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
 	_, _ = w.Write(data)
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// packagedUnit is the unit with the program of the package. What its first lines say of doing it by
-// hand is no use there.
+// packagedUnit returns the unit with the package's path, without the comment about manual installation.
 func packagedUnit() string {
 	_, unit, _ := strings.Cut(configs.Unit, "\n[Unit]\n")
 	unit = strings.ReplaceAll(unit, "/usr/local/bin/cniscope", "/usr/bin/cniscope")
 	return "# cniscope as a service. Changes of yours: systemctl edit cniscope.\n\n[Unit]\n" + unit
 }
 
-// copyright is what Debian's policy wants to know, machine-readable.
+// copyright returns Debian's machine-readable copyright file.
 func copyright(license []byte) string {
 	head := "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n" +
 		"Upstream-Name: cniscope\nSource: https://github.com/cniscope/cniscope\n\n" +
@@ -226,7 +225,7 @@ func copyright(license []byte) string {
 	return head + " See the LICENSE file of the source.\n"
 }
 
-// debianChangelog has one entry, in the form that dpkg reads; what has changed is in CHANGELOG.md.
+// debianChangelog returns a changelog of one entry; CHANGELOG.md has the changes.
 func (r *release) debianChangelog() string {
 	number := strings.Replace(r.Number, "-", "~", 1)
 	return fmt.Sprintf("cniscope (%s) stable; urgency=medium\n\n  * What has changed: https://github.com/cniscope/cniscope/releases/tag/%s\n\n -- %s  %s\n",

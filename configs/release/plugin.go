@@ -16,20 +16,19 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// pluginName is what kubectl runs for `kubectl cniscope`.
+// pluginName is the program that kubectl runs for `kubectl cniscope`.
 const pluginName = "kubectl-cniscope"
 
-// A platform is one that the plugin of kubectl is built for: users have it, not nodes.
+// A platform is a target of kubectl's plugin, which runs on users' machines.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// platforms are all of them.
 func platforms() []platform {
 	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
 }
 
-// platformsOf are those of a list, as linux/amd64,windows/amd64; all for an empty one.
+// platformsOf parses a list such as linux/amd64,windows/amd64; empty means all.
 func platformsOf(list string) (chosen []platform, err error) {
 	if list == "" {
 		return platforms(), nil
@@ -44,7 +43,7 @@ func platformsOf(list string) (chosen []platform, err error) {
 	return chosen, nil
 }
 
-// executable is the plugin's program in an archive.
+// executable is the program's name in an archive.
 func (p platform) executable() string {
 	if p.os == "windows" {
 		return pluginName + ".exe"
@@ -52,7 +51,7 @@ func (p platform) executable() string {
 	return pluginName
 }
 
-// archive is the plugin's artifact for a platform: krew unpacks both kinds.
+// archive is the artifact's name; krew unpacks both kinds.
 func (r *release) archive(p platform) string {
 	ending := ".tar.gz"
 	if p.os == "windows" {
@@ -61,7 +60,7 @@ func (r *release) archive(p platform) string {
 	return fmt.Sprintf("%s_%s_%s_%s%s", pluginName, r.Number, p.os, p.arch, ending)
 }
 
-// plugin builds the plugin of kubectl for each platform, and packs it with its licenses.
+// plugin builds and packs kubectl's plugin with its licenses for each platform.
 func plugin(ctx context.Context, r *release) (err error) {
 	var all []built
 	for _, p := range r.platforms {
@@ -124,7 +123,7 @@ func (r *release) pluginTarball(w io.Writer, p platform) error {
 	return errors.Join(a.Close(), compressed.Close())
 }
 
-// pluginZip is for Windows; kubectl completes by a program of its own name, so it has that, too.
+// pluginZip packs for Windows. It contains the program twice, because kubectl completes through a second name.
 func (r *release) pluginZip(w io.Writer, p platform) error {
 	z := zip.NewWriter(w)
 	add := func(name string, mode os.FileMode, data []byte) error {
@@ -149,7 +148,7 @@ func (r *release) pluginZip(w io.Writer, p platform) error {
 	return errors.Join(add("kubectl_complete-cniscope.cmd", 0o755, []byte(completes)), z.Close())
 }
 
-// pluginFiles are the programs, with their checksums, for the SBOM.
+// pluginFiles returns the programs with checksums, for the SBOM.
 func (r *release) pluginFiles() (files []cdx.Component, err error) {
 	for _, p := range r.platforms {
 		file, err := programFile(fmt.Sprintf("%s_%s_%s_%s", pluginName, r.Number, p.os, p.arch), r.pluginProgram(p))

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// shipped are the programs that a release is of. Only cniscope is for a node by itself; the reader is in the image.
+// shipped lists the programs of a release. cniscope-reader is only in the image.
 var shipped = []string{"./plugin/cniscope", "./plugin/cniscope-reader"}
 
-// programs builds the programs for each architecture. What git knows is linked by name: what Go
-// itself notes of the repository depends on which tags a clone has.
+// programs builds the programs. Version data is set by name, because what Go records depends on the clone's tags.
 func programs(ctx context.Context, r *release) error {
 	for _, arch := range architectures {
 		fmt.Printf("      linux/%s (from nothing some minutes, else seconds)\n", arch)
@@ -29,12 +28,12 @@ func programs(ctx context.Context, r *release) error {
 	return nil
 }
 
-// ldflags link in what git knows.
+// ldflags sets the version data.
 func (r *release) ldflags() string {
 	return fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
 }
 
-// share has the program of this machine's architecture write man pages and completions.
+// share generates man pages and completions with this machine's program.
 func share(ctx context.Context, r *release) error {
 	_, err := r.command(ctx, r.environment(), r.program(runtime.GOARCH), "docs", r.shared())
 	return err

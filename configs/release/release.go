@@ -16,45 +16,44 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// architectures are those of a release, as Go calls them.
+// architectures lists the GOARCH values of a release.
 var architectures = []string{"amd64", "arm64"}
 
-// release is one version, from one commit.
+// release is one version of one commit.
 type release struct {
 	Version string    // v0.2.0
-	Number  string    // 0.2.0, as files are called
-	Commit  string    // whole; ends in "-dirty" if the tree of a draft had changes
-	Time    time.Time // of the commit, in UTC: the date of every file in every archive
+	Number  string    // 0.2.0, for file names
+	Commit  string    // full hash, with "-dirty" for a draft with changes
+	Time    time.Time // of the commit, in UTC; used for every file
 	Notes   string    // the version's part of CHANGELOG.md
-	Root    string    // top of the source tree
-	Work    string    // what artifacts are made of, gone in the end: see program and shared
+	Root    string    // root of the source tree
+	Work    string    // temporary files; see program and shared
 	Out     string    // the artifacts
 
-	ImageDigest string // of the image for all architectures, once it is built
+	ImageDigest string // of the image index, once built
 
-	key           *minisign.PrivateKey // nil if none was given
-	platforms     []platform           // of the plugin of kubectl
-	modules       map[string]*module   // what is linked, once it is: by path
-	pluginModules map[string]*module   // and into the plugin of kubectl
-	goVersion     string               // by which, as in go1.26.8
+	key           *minisign.PrivateKey // nil without a key
+	platforms     []platform           // of kubectl's plugin
+	modules       map[string]*module   // linked into the programs, by path
+	pluginModules map[string]*module   // linked into kubectl's plugin
+	goVersion     string               // such as go1.26.8
 }
 
-// program is the static program for an architecture.
+// program is the path of the program for an architecture.
 func (r *release) program(arch string) string {
 	return filepath.Join(r.Work, "bin", "linux-"+arch, "cniscope")
 }
 
-// shared is a folder that holds man pages and completions as they lie below /usr/share:
-// man/man1, bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
+// shared is the directory with man pages and completions, as below /usr/share: man/man1, bash-completion/completions,
+// zsh/site-functions, fish/vendor_completions.d.
 func (r *release) shared() string { return filepath.Join(r.Work, "share") }
 
-// create writes an artifact.
 func (r *release) create(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(filepath.Join(r.Out, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(f), f.Chmod(0o644), f.Close()); err != nil { // whatever the umask
+	if err := errors.Join(write(f), f.Chmod(0o644), f.Close()); err != nil { // regardless of the umask
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	info, err := os.Stat(f.Name())
@@ -65,7 +64,6 @@ func (r *release) create(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// createFrom writes an artifact that is a copy of a file.
 func (r *release) createFrom(name, file string) error {
 	return r.create(name, func(w io.Writer) error {
 		f, err := os.Open(file)
@@ -78,8 +76,8 @@ func (r *release) createFrom(name, file string) error {
 	})
 }
 
-// environment is what every command gets besides what says where the user's files and proxies
-// are: nothing else that could change a byte of what it builds.
+// environment is the environment of every command. Apart from file and proxy locations it is fixed, for reproducible
+// output.
 func (r *release) environment(more ...string) []string {
 	fixed := []string{
 		"LC_ALL=C", "TZ=UTC", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.Time.Unix(), 10),
@@ -89,7 +87,7 @@ func (r *release) environment(more ...string) []string {
 	return append(append(os.Environ(), fixed...), more...)
 }
 
-// command runs a command at the top of the tree and returns its output.
+// command runs a command in Root and returns its output.
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = r.Root, env
@@ -101,7 +99,7 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// prepare finds out what is to be built, and refuses what is no release.
+// prepare determines the build from version and tree, and rejects invalid ones.
 func prepare(ctx context.Context, version, root string, draft bool) (*release, error) {
 	if err := checkVersion(version); err != nil {
 		return nil, err
@@ -128,7 +126,7 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 	return r, r.checkTag(ctx, draft)
 }
 
-// checkVersion lets v1.2.3 and v1.2.3-rc.1 pass.
+// checkVersion accepts v1.2.3 and v1.2.3-rc.1.
 func checkVersion(version string) error {
 	const form = "VERSION=v1.2.3, or v1.2.3-rc.1 for one before it"
 	switch {
@@ -142,8 +140,8 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// checkTree refuses a tree with changes, which nobody else could build. Files that git ignores are
-// changes, too, where Go would compile or embed them.
+// checkTree rejects a tree with changes, which is not reproducible. Ignored files count if Go would compile or embed
+// them.
 func (r *release) checkTree(ctx context.Context, draft bool) error {
 	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
@@ -170,7 +168,7 @@ func (r *release) checkTree(ctx context.Context, draft bool) error {
 	return fmt.Errorf("the tree has changes that are in no commit, so nobody else could build this:\n%s\ncommit them or put them away; DRAFT=1 builds with them, to try", changes)
 }
 
-// checkTag refuses a version that is another commit's, and says so if it is none's yet.
+// checkTag rejects a version whose tag is on another commit, and notes a missing tag.
 func (r *release) checkTag(ctx context.Context, draft bool) error {
 	tagged, err := r.command(ctx, os.Environ(), "git", "rev-parse", "--verify", "--quiet", "refs/tags/"+r.Version+"^{commit}")
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// sbom lists what is linked into the program, as a CycloneDX document; and so for the plugin of kubectl.
+// sbom writes CycloneDX documents of the linked modules, for the programs and for kubectl's plugin.
 func sbom(_ context.Context, r *release) error {
 	programs, err := r.programFiles()
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *release) writeSBOM(name string, modules map[string]*module, programs []
 	})
 }
 
-// programFiles are the programs, with their checksums.
+// programFiles returns the programs with checksums.
 func (r *release) programFiles() ([]cdx.Component, error) {
 	var files []cdx.Component
 	for _, arch := range architectures {
@@ -50,7 +50,6 @@ func (r *release) programFiles() ([]cdx.Component, error) {
 	return files, nil
 }
 
-// programFile is a program under a name, with its checksum.
 func programFile(name, file string) (cdx.Component, error) {
 	sum, err := sha256Of(file)
 	return cdx.Component{
@@ -59,8 +58,7 @@ func programFile(name, file string) (cdx.Component, error) {
 	}, err
 }
 
-// bom is the document. Its serial number is made from version and commit, its time is the
-// commit's: who builds the same gets the same.
+// bom returns the document. Serial number and time derive from version and commit, so it is reproducible.
 func (r *release) bom(name string, modules map[string]*module, programs []cdx.Component) *cdx.BOM {
 	bom, seed := cdx.NewBOM(), ""
 	if name != "cniscope" {
@@ -99,7 +97,7 @@ func (r *release) bom(name string, modules map[string]*module, programs []cdx.Co
 	return bom
 }
 
-// library is a module, under the identifiers of SPDX that are known of it.
+// library returns a module with its SPDX identifiers.
 func library(path, version string, licenses []string) cdx.Component {
 	c := cdx.Component{
 		BOMRef: purl(path, version), Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl(path, version),
@@ -114,7 +112,7 @@ func library(path, version string, licenses []string) cdx.Component {
 	return c
 }
 
-// purl is what scanners know a Go module by.
+// purl returns a module's package URL, which scanners use.
 func purl(path, version string) string {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

@@ -13,11 +13,11 @@ import (
 	"aead.dev/minisign"
 )
 
-// publicKey is the file of the key that users know, once there is one.
+// publicKey is the file of the published key, if there is one.
 const publicKey = "configs/release/minisign.pub"
 
-// signature signs the checksums, and by them every artifact. The time that it states is the
-// commit's, so the same key gives the same bytes.
+// signature signs the checksums, which cover every artifact. It uses the commit's time, so the same key gives the
+// same bytes.
 func signature(_ context.Context, r *release) error {
 	if r.key == nil {
 		fmt.Println("      NOT SIGNED: no key was given. MINISIGN_KEY=FILE (and MINISIGN_PASSWORD) signs checksums.txt")
@@ -40,8 +40,7 @@ func signature(_ context.Context, r *release) error {
 	return nil
 }
 
-// signingKey reads a secret key of minisign: given is its file or, as a workflow has it, its
-// text. There is none if nothing is given.
+// signingKey reads a minisign secret key from a file or, in a workflow, from its text; nil if none is given.
 func signingKey(given, password string) (*minisign.PrivateKey, error) {
 	if given == "" {
 		return nil, nil
@@ -71,8 +70,8 @@ func signingKey(given, password string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// readKey reads the key that the environment gives, if any, before minutes are spent on a build,
-// and refuses one other than that which users verify with.
+// readKey reads the key from the environment before the long build, and rejects one that differs from the published
+// key.
 func (r *release) readKey() error {
 	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
 	if err != nil || key == nil {

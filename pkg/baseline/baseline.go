@@ -1,17 +1,17 @@
-// Package baseline learns how long the plugins of a node, and the commands that they run, take as a rule, and tells
-// when they take longer. It is pure: the same calls in the same order give the same answers.
+// Package baseline learns the normal durations of a node's plugins and their commands, and detects slower ones. It is
+// pure: the same calls in the same order give the same answers.
 //
-// For each Key it keeps the distribution of the last some thousand calls as a sketch of bounded size (DDSketch:
-// quantiles are exact to 1 %). A call is above the usual if it took longer than the 99th percentile, and longer than
-// a floor. Five such calls among the last 20 begin a spell of being slower than usual; it ends when one or none
-// is left. With calls that are independent of each other that comes by chance once in millions of calls.
+// For each Key it keeps the distribution of the last few thousand calls as a bounded sketch (DDSketch, quantiles
+// exact to 1 %). A call is above the baseline if it exceeds the 99th percentile and a floor. A spell of slowness
+// begins with five such calls among the last 20 and ends when one or none is left. For independent calls chance
+// causes one spell in millions of calls.
 //
-// A call teaches only when it leaves the window of the last 20, so the first slow ones do not raise the percentile
-// that they are measured by. What leaves during a spell is learnt apart: a spell of Adopt calls is the new usual, a
-// shorter one is forgotten. At most calls the weights are halved, so that a year ago counts for little.
+// A call enters the distribution only when it leaves the window of 20, so that slow calls do not raise the percentile
+// they are measured against. Calls that leave during a spell are collected apart: a spell of Adopt calls becomes the
+// baseline, a shorter one is discarded. At Most calls all weights are halved, so old calls fade.
 //
-// Another edition of the plugin, or of its network's configuration, begins anew, and is compared once with the one
-// before. Until then that one is kept: where a change is undone, all goes on as before.
+// Another edition of the plugin or its network configuration starts a new baseline, which is compared once with the
+// former one. Until then the former one is kept: if the change is undone, it continues.
 package baseline
 
 import (
@@ -22,32 +22,32 @@ import (
 )
 
 const (
-	// Enough is how many calls must be known before any is called slower than usual. With fewer the percentile
-	// is a guess: of 100 calls it is the second longest.
+	// Enough is the number of calls before any counts as slower. With fewer the percentile is a guess: of 100
+	// calls it is the second longest.
 	Enough = 300
-	// Compared is how many calls of a new edition are compared with the one before.
+	// Compared is the number of calls of a new edition before the comparison.
 	Compared = 50
-	// Adopt is how many calls a spell has at most. What was so slow for so long is usual.
+	// Adopt is the maximum length of a spell in calls; then it becomes the baseline.
 	Adopt = 500
-	// Most is how many calls weigh at most. At this number all weights are halved.
+	// Most is the total weight at which all weights are halved.
 	Most = 10_000
-	// Keys is how many are known at once. For another one the one that was not seen for longest is forgotten, first of
-	// those of which too little is known: names that somebody makes up drive out no other.
+	// Keys bounds the number of keys. The least recently used one is removed, first among those with few calls,
+	// so that invented names displace no other key.
 	Keys = 128
 
-	stale  = 50_000 // so many calls after its last one, what is known of a key protects it no more
-	window = 20     // the last calls that are looked at
-	begins = 5      // of these above the usual
-	ends   = 1      // of these above the usual at most
+	stale  = 50_000 // calls after which an unused key loses that protection
+	window = 20     // size of the window
+	begins = 5      // calls above the baseline that begin a spell
+	ends   = 1      // calls above the baseline that still end it
 
 	percentile = 0.99
 )
 
-// Key is whose time is learnt.
+// Key identifies a baseline.
 type Key struct {
-	// Network is the name of the CNI network; empty if that is not known.
+	// Network is the CNI network's name, if known.
 	Network string `json:"network,omitempty"`
-	// Plugin is the plugin's type, Command its CNI_COMMAND.
+	// Plugin is its type, Command the CNI_COMMAND.
 	Plugin  string `json:"plugin"`
 	Command string `json:"command"`
 	// Program is a command that the plugin ran; empty for the plugin itself.
@@ -63,65 +63,64 @@ func (k Key) String() string {
 	return s
 }
 
-// Edition is what has to stay the same for a plugin to be the same. An empty field is not known, and no other.
+// Edition identifies a version of a plugin. Empty fields are unknown and match any.
 type Edition struct {
-	// Build is of the plugin's file, Configuration of its network's.
+	// Build is a fingerprint of the plugin's file, Configuration a digest of its network's.
 	Build         string `json:"build,omitempty"`
 	Configuration string `json:"configuration,omitempty"`
 }
 
-// Call is one that is over.
+// Call is a finished call.
 type Call struct {
 	Key
 	Edition
 	Took time.Duration
-	// At is when it ended, in nanoseconds since 1970.
+	// At is its end in nanoseconds since 1970.
 	At int64
 }
 
-// Level is how long something takes.
+// Level describes durations.
 type Level struct {
-	// Median and P99 are percentiles of Calls calls.
+	// Median and P99 are percentiles over Calls calls.
 	Median time.Duration `json:"median_ns"`
 	P99    time.Duration `json:"p99_ns"`
 	Calls  int           `json:"calls"`
 }
 
-// Answer is how a call compares with what was usual before it.
+// Answer compares a call with the baseline before it.
 type Answer struct {
-	// Above: it took longer than the P99 of Usual and than the floor, and Enough calls are known.
+	// Above means longer than Usual.P99 and the floor, with Enough calls known.
 	Above bool
-	// Slower: it is Above in a spell of being slower than usual.
+	// Slower means Above during a spell.
 	Slower bool
-	// Usual is what was known before; only of one that is Above.
+	// Usual is the baseline; set only if Above.
 	Usual Level
-	// Findings are what this call was the last to show.
+	// Findings are events that this call caused.
 	Findings []Finding
 }
 
-// Book is what is known of a node. The zero value knows nothing. It is not safe for concurrent use.
+// Book holds a node's baselines. The zero value is empty. It is not safe for concurrent use.
 type Book struct {
 	known     map[Key]*entry
-	calls     uint64 // that were taken
-	forgotten uint64 // keys
+	calls     uint64 // taken so far
+	forgotten uint64 // removed keys
 }
 
-// entry is what is known of one key.
 type entry struct {
 	edition Edition
-	since   int64 // when this edition was first seen, in ns since 1970
+	since   int64 // first call of this edition, in ns since 1970
 	learnt  sketch
-	recent  []seen // at most window, the oldest first
-	// spell: it is slower than usual, and apart is what was seen since.
+	recent  []seen // at most window, oldest first
+	// spell is set while it is slower; apart collects the calls since.
 	spell bool
 	apart sketch
-	// former is the edition before, until Compared calls of this one are known; nil if there was none.
+	// former is the previous edition until the comparison; nil if there is none.
 	former *former
 
-	used uint64 // the last call, by Book.calls
+	used uint64 // latest call, by Book.calls
 }
 
-// former is what is known of an edition that another has followed.
+// former is the baseline of a replaced edition.
 type former struct {
 	edition Edition
 	since   int64
@@ -133,7 +132,7 @@ type seen struct {
 	above bool
 }
 
-// Take compares a call with what is usual, and learns from it. What takes no longer than floor is never above.
+// Take compares a call with its baseline and learns from it. A call up to floor is never above.
 func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 	c.Took = min(max(c.Took, 0), longest)
 	e := b.entry(c, &a)
@@ -170,7 +169,7 @@ func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 	return a
 }
 
-// entry returns what is known of a call's key, perhaps nothing.
+// entry returns the entry of a call's key, which may be new.
 func (b *Book) entry(c Call, a *Answer) *entry {
 	e := b.known[c.Key]
 	if e == nil {
@@ -201,20 +200,20 @@ func (b *Book) forget(at int64, a *Answer) {
 	b.forgotten++
 }
 
-// byUse lists the keys, the one that was not seen for longest first.
+// byUse lists the keys, least recently used first.
 func (b *Book) byUse() []Key {
 	return slices.SortedFunc(maps.Keys(b.known), func(x, y Key) int { return cmp.Compare(b.known[x].used, b.known[y].used) })
 }
 
-// or fills in what is not known of an edition.
+// or fills in unknown fields from other.
 func (e Edition) or(other Edition) Edition {
 	return Edition{cmp.Or(e.Build, other.Build), cmp.Or(e.Configuration, other.Configuration)}
 }
 
-// differs reports whether two editions are known to be different.
+// differs reports whether known fields differ.
 func (e Edition) differs(other Edition) bool { return e.or(other) != other.or(e) }
 
-// turn begins anew where the call is of another edition, or goes on with the one before where that is back.
+// turn starts a new baseline for another edition, or resumes the former one if it is back.
 func (e *entry) turn(c Call, a *Answer) {
 	now := c.or(e.edition)
 	if !e.edition.differs(now) {
@@ -233,14 +232,14 @@ func (e *entry) turn(c Call, a *Answer) {
 	*e = entry{edition: now, since: c.At, former: before, used: e.used}
 }
 
-// ended tells that a spell is over because what it is measured by goes.
+// ended reports the end of a spell whose baseline is removed.
 func (e *entry) ended(k Key, at int64, a *Answer) {
 	if e.spell {
 		a.Findings = append(a.Findings, Finding{Kind: Ended, Key: k, Since: at, Was: e.learnt.level(), Is: e.last()})
 	}
 }
 
-// whole is all that is known of an edition, the last calls included.
+// whole returns all calls of an edition, the window included.
 func (e *entry) whole() sketch {
 	all := e.learnt.copy()
 	for _, s := range e.recent {
@@ -249,7 +248,7 @@ func (e *entry) whole() sketch {
 	return all
 }
 
-// settled is all that is known of an edition, but for a spell.
+// settled returns all calls of an edition, without a spell.
 func (e *entry) settled() sketch {
 	if e.spell {
 		return e.learnt.copy()
@@ -257,10 +256,10 @@ func (e *entry) settled() sketch {
 	return e.whole()
 }
 
-// last is the level of the last calls.
+// last returns the level of the window.
 func (e *entry) last() Level { return levelOf(e.recent) }
 
-// slow is the level of those of the last calls that were above the usual.
+// slow returns the level of the window's calls above the baseline.
 func (e *entry) slow() Level {
 	return levelOf(slices.DeleteFunc(slices.Clone(e.recent), func(s seen) bool { return !s.above }))
 }
@@ -284,7 +283,7 @@ func (e *entry) learn(took time.Duration) {
 	}
 }
 
-// above is how many of the last calls were.
+// above counts the window's calls above the baseline.
 func (e *entry) above() (n int) {
 	for _, s := range e.recent {
 		if s.above {
@@ -294,7 +293,7 @@ func (e *entry) above() (n int) {
 	return n
 }
 
-// compare compares an edition with the one before, once.
+// compare compares an edition with the former one, once.
 func (e *entry) compare(k Key) (f Finding, ok bool) {
 	if e.former == nil || e.learnt.calls+len(e.recent) < Compared {
 		return f, false
@@ -309,21 +308,21 @@ func (e *entry) compare(k Key) (f Finding, ok bool) {
 	return f, true
 }
 
-// Known is what is known of one key.
+// Known is the state of one key.
 type Known struct {
 	Key
 	Edition
-	// Since is when this edition was first seen, in nanoseconds since 1970; 0 if that was on another node.
+	// Since is the first call of this edition in nanoseconds since 1970; 0 for another node's baseline.
 	Since int64
-	// Usual is of all calls, those included that teach nothing yet. Confident says that Enough are known.
+	// Usual includes the window if there are few calls. Confident means Enough calls.
 	Usual     Level
 	Confident bool
-	// Slower: it is slower than usual now, and Now is the level of the last 20 calls.
+	// Slower means a spell now; Now is the level of the window.
 	Slower bool
 	Now    Level
 }
 
-// Known lists what is known, by network, plugin, command and program.
+// Known lists all keys, by network, plugin, command and program.
 func (b *Book) Known() (all []Known) {
 	for k, e := range b.known {
 		usual := e.learnt.level()
@@ -339,13 +338,13 @@ func (b *Book) Known() (all []Known) {
 	return all
 }
 
-// Len is how many keys are known.
+// Len returns the number of keys.
 func (b *Book) Len() int { return len(b.known) }
 
-// Forgotten is how many keys were forgotten for others.
+// Forgotten returns the number of removed keys.
 func (b *Book) Forgotten() uint64 { return b.forgotten }
 
-// Slower is how many keys are slower than usual now.
+// Slower returns the number of keys in a spell.
 func (b *Book) Slower() (n int) {
 	for _, e := range b.known {
 		if e.spell {

@@ -10,60 +10,60 @@ import (
 )
 
 const (
-	// Version is that of the document which this package writes, and the newest that it reads.
+	// Version is the document version that this package writes, and the newest it reads.
 	Version = 1
-	// MaxBytes is how long a document may be. The longest that is written has some 700 KiB.
+	// MaxBytes bounds a document. The longest written one has about 700 KiB.
 	MaxBytes = 1 << 20
 
 	format  = "baseline"
 	maxName = 256
 )
 
-// ErrNotBaseline is returned for a document that is none of ours.
+// ErrNotBaseline means that a document is not a baseline.
 var ErrNotBaseline = errors.New("not a baseline of cniscope")
 
-// Document is a Book as it is written down. The order of its entries is that in which they were last seen.
+// Document is a serialized Book. Entries are ordered by last use.
 type Document struct {
 	Format  string  `json:"cniscope"`
 	Version int     `json:"version"`
 	Entries []Entry `json:"entries"`
 }
 
-// Entry is what is known of one key, whole: a Book that is read goes on as the one that was written.
+// Entry is the complete state of one key.
 type Entry struct {
 	Key
 	Edition
-	// Since is when this edition was first seen, in nanoseconds since 1970.
+	// Since is the first call of this edition in nanoseconds since 1970.
 	Since int64 `json:"since,omitempty"`
-	// Learnt are the calls that teach, Apart those of a spell.
+	// Learnt is the baseline's calls, Apart those of a spell.
 	Learnt Bins `json:"learnt"`
 	Apart  Bins `json:"apart,omitzero"`
-	// Recent are the last calls, and Above, of the same length, says which of them were above the usual.
+	// Recent is the window; Above, of equal length, marks calls above the baseline.
 	Recent []time.Duration `json:"recent_ns,omitempty"`
 	Above  []bool          `json:"above,omitempty"`
 	Slower bool            `json:"slower,omitempty"`
-	// Former is the edition before, which is to be compared with this one.
+	// Former is the previous edition, before the comparison.
 	Former *Former `json:"former,omitempty"`
 }
 
-// Former is what is known of an edition that another has followed.
+// Former is the baseline of a replaced edition.
 type Former struct {
 	Edition
 	Since  int64 `json:"since,omitempty"`
 	Learnt Bins  `json:"learnt"`
 }
 
-// Bins are the calls in each bin of the logarithmic scale, from the first on. Bin i holds the times from γ^i to
-// γ^(i+1) ns, where γ = 1.01/0.99.
+// Bins counts calls per bin of a logarithmic scale, from First on. Bin i holds durations from γ^i to γ^(i+1) ns, with
+// γ = 1.01/0.99.
 type Bins struct {
 	First int   `json:"first"`
 	Calls []int `json:"calls"`
 }
 
-// IsZero reports whether there is no call.
+// IsZero reports whether there are no calls.
 func (b Bins) IsZero() bool { return len(b.Calls) == 0 }
 
-// Document writes down what is known.
+// Document serializes the Book.
 func (b *Book) Document() *Document {
 	d := &Document{Format: format, Version: Version, Entries: []Entry{}}
 	for _, k := range b.byUse() {
@@ -92,8 +92,8 @@ func (s *sketch) written() (b Bins) {
 	return b
 }
 
-// Foreign returns the document for another node: without the spells and last calls of this one, and with what
-// differs from node to node by nature, the configurations, left out.
+// Foreign returns the document for another node: without spells, windows and configurations, which are specific to
+// this node.
 func (d *Document) Foreign() *Document {
 	other := *d
 	other.Entries = nil
@@ -106,7 +106,7 @@ func (d *Document) Foreign() *Document {
 	return &other
 }
 
-// Unconfigured forgets the configurations: digests of another key are compared with none.
+// Unconfigured removes the configurations, because digests with another key are not comparable.
 func (d *Document) Unconfigured() {
 	for i := range d.Entries {
 		d.Entries[i].Configuration = ""
@@ -118,8 +118,8 @@ func (d *Document) Unconfigured() {
 	}
 }
 
-// Parse reads a document. It trusts nothing in it: whoever wrote it decides neither what reading it costs nor what
-// is printed. An error says what is wrong with it, and where.
+// Parse decodes a document without trusting it: its content can neither raise the cost of reading nor print arbitrary
+// text. Errors have a position.
 func Parse(data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxBytes)
@@ -208,7 +208,7 @@ func errorsIn(all ...Bins) error {
 	return nil
 }
 
-// Book returns the Book that was written down. The document must be one that Parse or Book.Document returned.
+// Book returns the Book of a document from Parse or Book.Document.
 func (d *Document) Book() *Book {
 	b := &Book{known: map[Key]*entry{}}
 	for _, w := range d.Entries {

@@ -9,36 +9,36 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Kind is what a finding is about.
+// Kind is the kind of a finding.
 type Kind string
 
-// The kinds.
+// Kinds of findings.
 const (
-	// Slower: a spell of being slower than usual begins.
+	// Slower means that a spell begins.
 	Slower Kind = "slower"
-	// AsUsual: it is over.
+	// AsUsual means that the spell is over.
 	AsUsual Kind = "as usual"
-	// Adopted: it goes on for so long that this is usual now.
+	// Adopted means that the spell became the baseline.
 	Adopted Kind = "usual now"
-	// Ended: it is over because the plugin is learnt anew: it changed, or was forgotten for another.
+	// Ended means that the spell's baseline was removed: the plugin changed, or its key was removed.
 	Ended Kind = "ended"
-	// Changed: a new edition is compared with the one before.
+	// Changed means that a new edition was compared with the former one.
 	Changed Kind = "changed"
 )
 
-// Finding is something that is told once.
+// Finding is an event to report once.
 type Finding struct {
 	Kind
 	Key
-	// Since is when it began, in nanoseconds since 1970: the spell's end, for one that is over.
+	// Since is the start in nanoseconds since 1970; for AsUsual, the spell's end.
 	Since int64
-	// Was is the usual, or the edition before; Is what comes instead: where a spell begins, of the calls that began it.
+	// Was is the baseline or the former edition; Is the new level: for Slower, of the calls that began the spell.
 	Was, Is Level
-	// Program and Configuration say what changed.
+	// Program and Configuration tell which of them changed.
 	Program, Configuration bool
 }
 
-// Ratio is how many times as long the median is as it was.
+// Ratio returns the new median divided by the old one.
 func (f Finding) Ratio() float64 {
 	if f.Was.Median <= 0 {
 		return 1
@@ -46,7 +46,7 @@ func (f Finding) Ratio() float64 {
 	return float64(f.Is.Median) / float64(f.Was.Median)
 }
 
-// What says what changed: "cilium-cni changed". Empty for the other kinds.
+// What returns the changed parts, such as "cilium-cni changed"; empty for other kinds.
 func (f Finding) What() string {
 	var what []string
 	if f.Program {
@@ -61,7 +61,7 @@ func (f Finding) What() string {
 	return strings.Join(what, " and ") + " changed"
 }
 
-// String is one sentence: "since 14:02 (cilium-cni changed) ADD takes 2.3×".
+// String returns one sentence: "since 14:02 (cilium-cni changed) ADD takes 2.3×".
 func (f Finding) String() string {
 	name := f.Command
 	if f.Key.Program != "" {
@@ -85,12 +85,12 @@ func (l Level) String() string {
 	return fmt.Sprintf("%s (p99 of %s calls)", text.Round(l.P99), number(l.Calls))
 }
 
-// Compare says how a time compares: "5× its usual 96ms (p99 of 2,310 calls)".
+// Compare returns a duration's comparison: "5× its usual 96ms (p99 of 2,310 calls)".
 func (l Level) Compare(took time.Duration) string {
 	return Times(float64(took)/float64(max(l.P99, 1))) + " its usual " + l.String()
 }
 
-// Times writes a ratio: "2.3×", and without a fraction from ten on.
+// Times formats a ratio: "2.3×", from ten on without fraction.
 func Times(ratio float64) string {
 	decimals := 1
 	if ratio >= 9.95 {
@@ -99,7 +99,6 @@ func Times(ratio float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(ratio, 'f', decimals, 64), ".0") + "×"
 }
 
-// number writes a number with commas: "2,310".
 func number(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// accuracy is how exact a quantile is, relative to itself.
+	// accuracy is the relative accuracy of quantiles.
 	accuracy = 0.01
-	// maxBins is how many bins a sketch has. With this accuracy they reach from any time down to a 3000th of it;
-	// what is shorter is counted with the shortest of these.
+	// maxBins bounds a sketch. The bins cover a factor of 3000 below the longest duration; shorter ones count in
+	// the lowest bin.
 	maxBins = 400
-	// longest is the longest time that is told from a longer one.
+	// longest bounds durations.
 	longest = 24 * time.Hour
 )
 
-// sketch is a distribution of times: how many lie in each bin of a logarithmic scale. The zero value is empty.
+// sketch is a distribution of durations on a logarithmic scale. The zero value is empty.
 type sketch struct {
 	bins  *store.CollapsingLowestDenseStore // nil while empty
 	calls int
 }
 
-// scale maps times to bins. The error of the constructor is for accuracies that are none.
+// scale maps durations to bins. The constructor fails only for an invalid accuracy.
 func scale() *mapping.LogarithmicMapping {
 	m, _ := mapping.NewLogarithmicMapping(accuracy)
 	return m
 }
 
-// binOf returns the bin of a time, which counts as one microsecond at least.
+// binOf returns a duration's bin; the minimum is one microsecond.
 func binOf(d time.Duration) int {
 	return scale().Index(float64(min(max(d, time.Microsecond), longest)))
 }
 
-// timeOf is the time that stands for a bin, which of the last one is its beginning.
+// timeOf returns a bin's representative duration.
 func timeOf(bin int) time.Duration {
 	return min(time.Duration(math.Round(scale().Value(bin))), longest)
 }
@@ -50,12 +50,12 @@ func (s *sketch) put(bin, calls int) {
 	s.calls += calls
 }
 
-// bin is that of a quantile. The sketch must not be empty.
+// bin returns a quantile's bin. The sketch must not be empty.
 func (s *sketch) bin(quantile float64) int {
 	return s.bins.KeyAtRank(math.Ceil(float64(quantile * float64(s.calls-1))))
 }
 
-// above reports whether a time lies in a bin above that of a quantile. The sketch must not be empty.
+// above reports whether d is in a bin above the quantile's. The sketch must not be empty.
 func (s *sketch) above(d time.Duration, quantile float64) bool { return binOf(d) > s.bin(quantile) }
 
 func (s *sketch) level() Level {
@@ -70,7 +70,7 @@ func (s *sketch) copy() (c sketch) {
 	return c
 }
 
-// each calls f for each bin that is not empty, in order.
+// each calls f for each non-empty bin in order.
 func (s *sketch) each(f func(bin, calls int)) {
 	if s.bins == nil {
 		return
@@ -81,7 +81,7 @@ func (s *sketch) each(f func(bin, calls int)) {
 	})
 }
 
-// halve leaves every second call in the order of their times, so that quantiles stay where they are.
+// halve keeps every second call in order of duration, so that quantiles stay.
 func (s *sketch) halve() {
 	var half sketch
 	before := 0

@@ -160,7 +160,7 @@ func (s System) endpoint(path string) *fault {
 	return nil
 }
 
-// program checks a pattern for an executable's path, with "/" on every system, because "\\" escapes in patterns.
+// program checks a pattern for an executable's path, with "/" on every system, because "\" escapes in patterns.
 func (s System) program(pattern string) *fault {
 	if f := checkPattern(pattern); f != nil {
 		return f

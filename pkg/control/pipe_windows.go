@@ -18,7 +18,7 @@ import (
 const asRoot = "be an administrator: run it from an elevated prompt"
 
 // Address returns the name of the control pipe: it contains the run directory, with ":" as separator, since pipe
-// names cannot contain "\\".
+// names cannot contain "\".
 func Address(dir string) string {
 	name := strings.ToLower(filepath.ToSlash(filepath.Clean(dir)))
 	return `\\.\pipe\cniscope.` + strings.ReplaceAll(strings.ReplaceAll(name, ":", ""), "/", ":")

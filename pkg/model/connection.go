@@ -7,106 +7,100 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Connection is one connect(2), or a series of refused attempts at one address: from connect until close; of
-// refused attempts from the first to the last, or to the one that was not refused. Or it is one Exchange.
+// Connection is one connect(2) until its close, or a series of refused attempts at one address until the last or the
+// first successful one, or one Exchange.
 type Connection struct {
 	// Network is "unix" or "tcp"; Address a path or "address:port".
 	Network, Address string
-	// Error is why there was no connection, the last time, and Tries how often it was tried; of an
-	// exchange why it never had an answer.
+	// Error is the last failure to connect, Tries the number of attempts; for an exchange, the reason for the
+	// missing answer.
 	Error string
 	Tries int
-	// Agent is who answered, or else who made the socket that listens; nil if it is not
-	// known. Answered tells which.
+	// Agent is the process that answered (Answered) or that created the listening socket; nil if unknown.
 	Agent    *event.Actor
 	Answered bool
-	// Work is what the agent did meanwhile; nil if that is not known.
+	// Work is the agent's work during the connection; nil if unknown.
 	Work *Work
-	// Exchange says more of one exchange on a standing stream; nil of a connection that was made.
+	// Exchange is set for one exchange on an existing stream.
 	Exchange *Exchange
-	// Exchanged is how many exchanges on this connection were told. Each is a fact of its own, and
-	// what was waited for; this one is only open meanwhile.
+	// Exchanged counts the exchanges on this connection. Each is a separate fact with its own wait.
 	Exchanged int
-	// Open: it is not closed yet.
+	// Open means not closed yet.
 	Open bool
 }
 
 func (*Connection) kind() FactKind { return FactConnection }
 
-// Exchange is what an agent, or who one waits for, said to another process on a stream that was there
-// before, until that one answered (event.Exchange). The fact is a Connection whose interval is this one
-// wait, and whose Agent is who has the other end.
+// Exchange is one request of an agent, or of a process it waits for, to another process on an existing stream until
+// the answer (event.Exchange). Its fact is a Connection whose interval is the wait and whose Agent is the other end.
 type Exchange struct {
-	// Unasked: the peer spoke by itself, which is weak evidence that it was waited for.
+	// Unasked means that the peer sent data without a request, which is weak evidence for a wait.
 	Unasked bool
-	// Clipped: it began before the caller's connection, or before anybody looked; the fact's
-	// interval begins with the connection.
+	// Clipped means that it began before the caller's connection or before the observation; the interval begins
+	// with the connection.
 	Clipped bool
-	// Receipt: what was written may only have acknowledged what was read there just before, so that nothing
-	// was waited for.
+	// Receipt means that the written data may only acknowledge data read before, so that there was no wait.
 	Receipt bool
-	// Asked is when it wrote there once more during the call, where it was Clipped or a Receipt before: that is
-	// a question, and the first of them that was told. 0: it did not.
+	// Asked is the time of the first later write during the call if the exchange was Clipped or a Receipt; such a
+	// write is a request. 0 if there is none.
 	Asked int64
-	// Unended: nobody told its end before the call was over, so whoever called had an answer
-	// without it. The fact's interval ends when it was last told.
+	// Unended means that the call ended before the exchange did, so the caller did not need its answer. The
+	// interval ends with the last report.
 	Unended bool
 }
 
-// Work is what an agent did while a call had a connection to it. Neither image is a process
-// of the call: their children and facts are what was done.
+// Work is an agent's work during a call's connection. The children and facts of Own and Shared are the work; neither
+// image is a process of the call.
 type Work struct {
-	// Own was done for this call: certainly, or as far as is known since it was the only
-	// one that had a connection to the agent.
+	// Own is work for this call: certain, or the only call connected to the agent.
 	Own *Image
-	// Shared was done while other calls had a connection, too, or is what the agent does
-	// periodically: for whom is not known. It is drawn below one of the calls.
+	// Shared is work of unknown purpose: other calls were connected too, or the agent does it periodically. It is
+	// drawn below one of the calls.
 	Shared *Image
-	// CPU is how long the agent itself ran (ns), exact to a tick of 10 ms. Channel, only in old
-	// recordings, is the kernel function that its first thread was asleep in when it was last sampled.
+	// CPU is the agent's CPU time (ns), exact to a tick of 10 ms. Channel, only in old recordings, is the kernel
+	// function its main thread last slept in.
 	CPU     int64
 	Channel string
-	// States is what the agent was found doing during the connection, in order; nil in old
-	// recordings. See Spent.
+	// States are the agent's states during the connection, in order; nil in old recordings. See Spent.
 	States []Spell
-	// Gone is when the agent exited while the connection was open; 0 if it did not.
+	// Gone is the time of the agent's exit during the connection; 0 if it did not exit.
 	Gone int64
-	// Killed is "OOM" if the kernel killed it for want of memory.
+	// Killed is "OOM" if the kernel killed it for lack of memory.
 	Killed string
-	// Successor is who answered later in its place, and Back when that connection began; nil if nobody did.
+	// Successor is the process that answered later at the same address, and Back the start of that connection;
+	// nil if none did.
 	Successor *event.Actor
 	Back      int64
-	// Meanwhile is what else the agent did during the connection, longest first.
+	// Meanwhile is other work of the agent during the connection, longest first.
 	Meanwhile []Meanwhile
 }
 
-// Meanwhile is something that an agent did while a call had a connection to it, and that is not drawn below
-// this connection: it was done for another call, or nobody knows for which. Either Image or Fact is set.
+// Meanwhile is an agent's work during a connection that is not drawn below it: it was for another call, or for an
+// unknown one. Either Image or Fact is set.
 type Meanwhile struct {
-	// When it was, within the connection.
+	// When is within the connection.
 	When Interval
-	// Image is what it ran, Fact what it asked or waited for.
+	// Image is the executed program, Fact the request or wait.
 	Image *Image
 	Fact  *Fact
-	// Attribution is the evidence as seen from this call: Others are the calls that it may have
-	// been for beside this one.
+	// Attribution is the evidence from this call's view: Others are the other possible calls.
 	Attribution
-	// Perhaps: it may have been for this call, or for none. Else it only overlaps: the evidence is
-	// another call's, or it began before the connection and after another one.
+	// Perhaps means that it may have been for this call or for none. Otherwise it only overlaps: the evidence
+	// points to another call, or it began before this connection and after another.
 	Perhaps bool
 }
 
-// Spell is a time in which an agent was found in one state.
+// Spell is a period in which an agent was in one state.
 type Spell struct {
 	Interval
 	State event.AgentState
-	// Channel is the kernel function that a thread of that state waited in; empty if it ran.
+	// Channel is the kernel function that a thread in that state waited in; empty if it ran.
 	Channel string
-	// By is what stopped or froze it, as in event.Agent.
+	// By names what stopped or froze it, as in event.Agent.
 	By string
 }
 
-// During returns the parts of spells that lie within an interval.
+// During returns the parts of spells within an interval.
 func During(all []Spell, when Interval) (some []Spell) {
 	for _, one := range all {
 		one.Start, one.End = max(one.Start, when.Start), min(one.End, when.End)
@@ -117,18 +111,17 @@ func During(all []Spell, when Interval) (some []Spell) {
 	return some
 }
 
-// Spent is how long in all an agent was in one state (ns).
+// Spent is an agent's total time in one state (ns).
 type Spent struct {
 	State event.AgentState
 	Time  int64
-	// Channel is the kernel function that it waited in longest; empty if it is not known.
+	// Channel is the kernel function with the longest wait, if known.
 	Channel string
-	// By is what stopped or froze it last, as in event.Agent.
+	// By names what stopped or froze it last, as in event.Agent.
 	By string
 }
 
-// Spent adds up, longest first, in which states the agent was within an interval. What they leave of it
-// is not known.
+// Spent sums up the agent's states within an interval, longest first. Time without a state is unknown.
 func (w *Work) Spent(when Interval) (all []Spent) {
 	in, by := map[event.AgentState]map[string]int64{}, map[event.AgentState]string{}
 	for _, one := range During(w.States, when) {

@@ -6,34 +6,34 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Fact is one thing that an image did or waited for, joined from one event or from several.
+// Fact is one action or wait of an image, joined from one or more events.
 type Fact struct {
-	// When it was, in monotonic ns: never before the image began.
+	// When is in monotonic ns, never before the image's start.
 	When   Interval
 	Thread uint32
-	// Attribution is how it came to belong to the call, if an agent did it; else nil.
+	// Attribution is set if an agent did it for the call.
 	Attribution *Attribution
 	What        What
 }
 
-// What is what a fact says: one of *Wait, *Request, *Setting, *Mount, *Connection, *Detection and *Halt.
+// What is the content of a fact: *Wait, *Request, *Setting, *Mount, *Connection, *Detection or *Halt.
 type What interface{ kind() FactKind }
 
-// Kind returns what kind of fact it is.
+// Kind returns the fact's kind.
 func (f *Fact) Kind() FactKind { return f.What.kind() }
 
-// Idly is how many times Operation.MinSpan a sleep, or a system call of no further interest, lasts at least that
-// is worth a span of its own. A thread of the Go runtime sleeps for up to 10 ms again and again while the program
-// works (runtime/proc.go, sysmon); to start a command takes its parent some milliseconds on a busy node.
+// Idly times Operation.MinSpan is the minimum duration of a sleep or plain system call that gets a span. A Go runtime
+// thread sleeps up to 10 ms repeatedly while the program works (runtime/proc.go, sysmon), and a command's start lasts
+// milliseconds on a busy node.
 const Idly = 20
 
-// FactKind is a kind of facts.
+// FactKind is a kind of fact.
 type FactKind int
 
-// The kinds of facts, named for their types. The tables that draw and judge facts have a place for each.
+// Kinds of facts, named for their types. The tables that draw and judge facts have an entry for each.
 const (
-	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are those of *Wait (event.WaitKind). A poll has a
-	// tally, and a place in Activity.Polling, but is never kept by itself.
+	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are kinds of *Wait (event.WaitKind). A poll has only
+	// a tally and Activity.Polling, no fact.
 	FactLock FactKind = iota
 	FactMutex
 	FactSleep
@@ -47,10 +47,10 @@ const (
 	FactConnection
 	FactDetection
 	FactHalt
-	FactKinds // how many there are
+	FactKinds // the number of kinds
 )
 
-// Each yields the facts of one type, in the order in which they were told.
+// Each yields the facts of one type, in order of arrival.
 func Each[W What](facts []*Fact) iter.Seq2[*Fact, W] {
 	return func(yield func(*Fact, W) bool) {
 		for _, f := range facts {
@@ -61,17 +61,17 @@ func Each[W What](facts []*Fact) iter.Seq2[*Fact, W] {
 	}
 }
 
-// Setting is a sysctl that was written.
+// Setting is a written sysctl.
 type Setting struct{ *event.Setting }
 
 func (*Setting) kind() FactKind { return FactSetting }
 
-// Mount is a file system that was mounted, moved or taken away, which took long or failed.
+// Mount is a file system that was mounted, moved or unmounted slowly or with an error.
 type Mount struct{ *event.Mount }
 
 func (*Mount) kind() FactKind { return FactMount }
 
-// Halt is a time in which a process was stopped or frozen. It is sampled.
+// Halt is a sampled period in which a process was stopped or frozen.
 type Halt struct {
 	State event.AgentState
 	By    string // as in event.Agent
@@ -79,26 +79,26 @@ type Halt struct {
 
 func (*Halt) kind() FactKind { return FactHalt }
 
-// Wait is a time in which a thread was blocked in the kernel.
+// Wait is a period in which a thread was blocked in the kernel.
 type Wait struct {
 	Kind event.WaitKind
-	// Name is the system call, or of a mutex its name.
+	// Name is the system call, or the mutex's name.
 	Name string
 	// Path is the lock's file.
 	Path string
-	// Tries is how often a lock was asked for, if it took several times.
+	// Tries is the number of attempts to lock, if more than one.
 	Tries int
-	// Error is why it ended in vain; empty if it did not.
+	// Error is the failure, if any.
 	Error string
-	// Holder is the process that held the lock when the wait began; nil if not known.
+	// Holder is the process that held the lock at the start; nil if unknown.
 	Holder *event.Actor
-	// HolderAge is how long the holder had the lock until this wait ended, or until it
-	// let go (ns): exactly, or at least.
+	// HolderAge is how long the holder had held the lock at the end of this wait or at its release (ns): exact if
+	// AgeExact, else a minimum.
 	HolderAge int64
 	AgeExact  bool
-	// Passed is how many other processes were seen to hold the lock during the wait.
+	// Passed counts other processes that held the lock during the wait.
 	Passed int
-	// Blame is the run of a plugin that had it when the wait began; nil if it was none.
+	// Blame is the plugin run that held the lock at the start, if any.
 	Blame *Blame
 }
 
@@ -116,23 +116,22 @@ func (w *Wait) kind() FactKind {
 	return FactCall
 }
 
-// Blame is a run that held a lock for which another run waited.
+// Blame is a run that held a lock while another run waited for it.
 type Blame struct {
-	// Call is what its call is known by.
+	// Call identifies its call.
 	Call Key
 	Pod  event.Pod
-	// Process is the run's, and Start when it began (monotonic ns).
+	// Process is the run's process, Start its start (monotonic ns).
 	Process event.Process
 	Start   int64
 }
 
-// Request is what was asked of the kernel, with its answer.
+// Request is a request to the kernel with its answer.
 type Request struct {
 	*event.Request
-	// Answer is the kernel's refusal; nil if it granted the request, or if it was not seen.
+	// Answer is the kernel's refusal; nil if it was granted or not observed.
 	Answer *event.Answer
-	// On is the name of the interface it is about, Under that of the one it is put under;
-	// empty where only an index is known.
+	// On is the interface's name, Under that of its new parent; empty if only an index is known.
 	On, Under string
 }
 
@@ -143,7 +142,7 @@ func (r *Request) kind() FactKind {
 	return FactChange
 }
 
-// Errno is what the kernel refused the request with; empty if it did not.
+// Errno is the kernel's refusal, if any.
 func (r *Request) Errno() string {
 	if r.Answer != nil {
 		return r.Answer.Error
@@ -151,7 +150,7 @@ func (r *Request) Errno() string {
 	return r.Error
 }
 
-// Failed tells a request that should have been granted from one that only tried whether something is there.
+// Failed distinguishes a real failure from a test for existence.
 func (r *Request) Failed() bool {
 	switch r.Errno() {
 	case "":
@@ -164,47 +163,46 @@ func (r *Request) Failed() bool {
 	return true
 }
 
-// AnsweredBy tells whether a is the answer, or that to one of several messages of a kind.
+// AnsweredBy reports whether a answers the request or one of its messages.
 func (r *Request) AnsweredBy(a *event.Answer) bool {
 	return a.Port == r.Port && a.Sequence-r.Sequence < uint32(max(1, r.Count))
 }
 
-// Detection is duplicate address detection, as far as a process looked how it went on: from when the address
-// was asked for, or first seen tentative, until the process was told what came of it.
+// Detection is duplicate address detection as a process observed it: from the request for the address, or its first
+// tentative state, until the process learned the result.
 type Detection struct {
 	NetNS   event.Namespace
 	Index   uint32
 	Address string
-	// On is the interface's name; empty if it is not known.
+	// On is the interface's name, if known.
 	On string
-	// State is what came of it; AddressTentative if the process did not wait for that.
+	// State is the result; AddressTentative if the process did not wait for it.
 	State event.AddressState
 }
 
 func (*Detection) kind() FactKind { return FactDetection }
 
-// Evidence is how sure it is that an agent did something for a call.
+// Evidence is the certainty that an agent worked for a call.
 type Evidence string
 
-// The evidence there can be.
+// Degrees of evidence.
 const (
-	// Certain: it mentions the container, the pod, its namespace, interface or address.
+	// Certain means that the work mentions the container, the pod, its namespace, interface or address.
 	Certain Evidence = "certain"
-	// Candidate: it was done while the agent had a connection, which proves nothing.
+	// Candidate means only that the agent had a connection at the time.
 	Candidate Evidence = "candidate"
 )
 
-// Attribution says why something that an agent ran or did is said to be a call's.
+// Attribution explains why an agent's work is assigned to a call.
 type Attribution struct {
 	Evidence Evidence
-	// Periodic: the agent runs this also while it has no connection.
+	// Periodic means that the agent also does this without connections.
 	Periodic bool
-	// Others are the calls it may have been done for as well.
+	// Others are the other calls it may belong to.
 	Others []Key
 }
 
-// Plain returns the fact that an event is by itself, with when it began, and what such facts
-// are called where one is dropped (Call.Cut); nil for an event that is none.
+// Plain returns the fact of an event with its start, and the name for dropped ones (Call.Cut); nil for other events.
 func Plain(body event.Body) (fact *Fact, named string) {
 	switch b := body.(type) {
 	case *event.Setting:

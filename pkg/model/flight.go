@@ -6,35 +6,35 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Flight is a run that is under way, as it stands now. It is a copy: what happens later does not change it.
+// Flight is a copy of a call in progress.
 type Flight struct {
 	Kind        Kind
 	ContainerID string
 	Pod         event.Pod
 	Command     string
 	IfName      string
-	// Plugin is the run's plugin; what it runs innermost is Name, in process PID, since
-	// Since (monotonic ns). Of a plugin that runs no command that is the plugin itself.
+	// Plugin is the running plugin; Name is its innermost command (or the plugin itself), in process PID, since
+	// Since (monotonic ns).
 	Plugin string
 	Name   string
 	PID    uint32
 	Since  int64
-	// Asks is the address of the connection that Name has open, Agent who answers there, since Asked
-	// (monotonic ns). Empty if it has none.
+	// Asks is the address of Name's open connection, Agent the process that answers there, Asked its start
+	// (monotonic ns). Empty without a connection.
 	Asks, Agent string
 	Asked       int64
-	// Start is when the call began, in monotonic ns.
+	// Start is the call's start in monotonic ns.
 	Start int64
-	// Call and Operation are what it will be part of.
+	// Operation, Trace and First identify the operation it will belong to.
 	Operation Key
 	Trace     event.TraceContext
 	First     event.Process
-	// Mono and Wall are the operation's instant on both clocks.
+	// Mono and Wall are one instant on both clocks.
 	Mono, Wall int64
 	Runtime    event.Runtime
 }
 
-// Flight is how a call stands, whose innermost process is in run.
+// Flight returns the state of a call whose plugin run is run.
 func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Flight {
 	inner := run
 	for next := run; next != nil; next = next.Last() {
@@ -59,48 +59,48 @@ func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Fligh
 	return f
 }
 
-// Connected is the first connection of a pod whose setup is over already: what it was called for.
+// Connected is the first connection of a pod after its setup.
 type Connected struct {
-	// Flight is the call that made the pod's network.
+	// Flight is the call that set up the pod's network.
 	Flight
-	// End is when that was over, At when the connection was there: monotonic ns.
+	// End is the call's end, At the time of the connection, in monotonic ns.
 	End, At       int64
 	Local, Remote string
 }
 
-// After is a program that an agent ran for a pod whose ADD had returned: what the pod is given is not whole before.
+// After is a program that an agent ran for a pod after its ADD returned, to complete the pod's network.
 type After struct {
-	// Flight is the call that made the pod's network, End when that was over: monotonic ns.
+	// Flight is the call that set up the pod's network, End its end in monotonic ns.
 	Flight
 	End int64
-	// Image is the program. It has not ended if a minute was not enough.
+	// Image is the program. It is still running if it exceeded a minute.
 	Image *Image
 }
 
-// Run is an image that stands for the call's plugin, which Image was run for.
+// Run returns an image for the call's plugin, on whose behalf Image ran.
 func (a After) Run() *Image { return &Image{Run: &Run{Plugin: a.Plugin, Command: a.Command}} }
 
-// Outage is a time in which the node's network was not ready.
+// Outage is a period in which the node's network was not ready.
 type Outage struct {
 	Interval
 	// Mono and Wall are one instant on both clocks, in ns.
 	Mono, Wall int64
-	// Reasons are what the runtime said, and Folder what the CNI folder held, each when that changed.
+	// Reasons are the runtime's messages, Folder the states of the CNI directory, each with its changes.
 	Reasons []Said
 	Folder  []Said
-	// Lacks are what was missing, each when that changed, and Overdue says that it took too long.
+	// Lacks are the missing parts with their changes; Overdue means that the outage lasted too long.
 	Lacks   []Lack
 	Overdue bool
 	Runtime event.Runtime
 }
 
-// Said is a text, and since when it was so.
+// Said is a text and its start time.
 type Said struct {
 	At   int64
 	Text string
 }
 
-// Lack is what was missing, and since when it was.
+// Lack is a missing part and its start time.
 type Lack struct {
 	Said
 	What event.Lack

@@ -6,85 +6,82 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Image is one program that one process ran.
+// Image is one program that a process ran.
 type Image struct {
 	Program
 	Exit
-	// Run is set where the image is a plugin or a delegate.
+	// Run is set for a plugin or a delegated plugin.
 	Run *Run
-	// Children are the images of the processes forked by this one, and of a run also
-	// those that replaced the plugin's own, in order of their start.
+	// Children are the images of forked processes and, for a run, those that replaced the plugin's own, in order
+	// of start.
 	Children []*Image
 	// Start is the exec, End the exit or the next exec. Monotonic ns.
 	Start, End int64
-	// Attribution is how it came to belong to the call, if an agent ran it; of what it runs
-	// in its turn, its own counts.
+	// Attribution is set if an agent ran it for the call; its children have their own.
 	Attribution *Attribution
-	// By is the agent that ran it, if that agent's callers are invisible; otherwise it is that of a connection.
+	// By is the agent that ran it, if the agent's callers are invisible; otherwise the connection names the
+	// agent.
 	By *event.Actor
 
-	// Facts are what it asked of the kernel and waited for, in the order in which that was
-	// told. What is shorter than Operation.MinSpan is only in the tallies, changes of the network
-	// and waits for the kernel's own locks excepted.
+	// Facts are its requests and waits in order of arrival. Those shorter than Operation.MinSpan are only in the
+	// tallies, except changes of the network and waits for kernel locks.
 	Facts []*Fact
 	Activity
 }
 
-// Program is what a process began to run, and where.
+// Program describes an executed program.
 type Program struct {
 	PID, ParentPID uint32
-	// Process is what runs it, Parent what forked that.
+	// Process runs it, Parent forked Process.
 	Process, Parent event.Process
 	File, Name      string
 	Args            []string
-	// Hidden is how many arguments were kept back.
+	// Hidden counts withheld arguments.
 	Hidden int
 	// NetNS is the network namespace at exec.
 	NetNS event.Namespace
-	// Build is a fingerprint of a plugin's file; empty if nobody looked.
+	// Build is a fingerprint of a plugin's file, if taken.
 	Build string
-	// InFlight: it ran before cniscope did.
+	// InFlight means that it started before cniscope.
 	InFlight bool
-	// Unidentified: it ended before the source could look at it; its name is known at most.
+	// Unidentified means that it exited before the source could read it; at most its name is known.
 	Unidentified bool
-	// Truncated: arguments or environment were longer than is read.
+	// Truncated means that arguments or environment exceeded their bound.
 	Truncated bool
 }
 
-// Exit is how an image ended, and what it had consumed by then.
+// Exit describes the end of an image and its resource usage.
 type Exit struct {
-	// Ended is false for what still ran when the operation was closed; Image.End is then
-	// the last moment that is known of.
+	// Ended is false if it still ran when the operation was closed; Image.End is then the last known moment.
 	Ended bool
-	// Replaced: the process went on with another image; there is no exit code.
+	// Replaced means that the process executed another image, so there is no exit code.
 	Replaced bool
-	// Unseen: the end was not observed.
+	// Unseen means that the end was not observed.
 	Unseen bool
-	// Outlived: it went on after its run was over.
+	// Outlived means that it outlived its run.
 	Outlived bool
 	Code     uint32
 	Signal   string
-	// Switched is the network namespace at exit, where it is not Program.NetNS.
+	// Switched is the network namespace at exit, if it differs from Program.NetNS.
 	Switched event.Namespace
-	// CPU and RunDelay of this image alone, in ns; bounds, since the clocks of the
-	// scheduler are brought up to date by its ticks.
+	// CPU and RunDelay are of this image alone, in ns; they are approximate, since the scheduler updates its
+	// clocks at ticks.
 	CPU, RunDelay int64
 }
 
-// Run marks an image that is a CNI plugin: its extent is its whole process.
+// Run marks an image that is a CNI plugin; its extent is the whole process.
 type Run struct {
 	// Plugin is the base name of the plugin's file, Command its CNI_COMMAND.
 	Plugin, Command string
-	// Configuration and Result are what it read and wrote, whichever of its processes did
-	// that; nil if it was not seen.
+	// Configuration and Result are its input and output, by any of its processes; nil if not observed.
 	Configuration *event.Configuration
 	Result        *event.Result
 }
 
-// Failed says whether the image ended badly: by a signal or with an exit code.
+// Failed reports an exit by signal or with a nonzero code.
 func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
 
-// Last returns the child that began last of those that still run; nil if none does.
+// Last returns the running child that started last, or nil.
 func (im *Image) Last() (live *Image) {
 	for _, child := range im.Children {
 		if !child.Ended {
@@ -94,7 +91,7 @@ func (im *Image) Last() (live *Image) {
 	return live
 }
 
-// Walk calls f for im and everything below it, parents first; what agents did for it comes last.
+// Walk calls f for im and everything below it, parents first and agents' work last.
 func (im *Image) Walk(f func(*Image)) {
 	f(im)
 	im.walkBelow(f)
@@ -110,7 +107,7 @@ func (im *Image) walkBelow(f func(*Image)) {
 	}
 }
 
-// Works yields what agents did for im itself.
+// Works yields the agents' work for im itself.
 func (im *Image) Works() iter.Seq[*Work] {
 	return func(yield func(*Work) bool) {
 		for _, c := range Each[*Connection](im.Facts) {
@@ -121,34 +118,33 @@ func (im *Image) Works() iter.Seq[*Work] {
 	}
 }
 
-// Activity is what is known of an image beside its facts.
+// Activity sums up an image's behavior beside its facts.
 type Activity struct {
-	// Tallies are of everything, also of what is shorter than Operation.MinSpan and so no
-	// fact. Threads wait side by side, so a time may be longer than the image's own.
+	// Tallies count everything, also what is shorter than Operation.MinSpan. Threads wait in parallel, so a time
+	// may exceed the image's duration.
 	Tallies [FactKinds]Tally
-	// Asleep and Polling are when a thread waited for a timer, or for whatever came first;
-	// disjoint, in order. Threads do so while others work: that says little by itself.
+	// Asleep and Polling are times in which a thread waited for a timer or for several events; disjoint, in
+	// order. Other threads may have worked.
 	Asleep, Polling []Interval
-	// Entered is the first network namespace it went into that is not its own, and
-	// Switches how often it went into one at all.
+	// Entered is the first other network namespace it entered, Switches the number of entries.
 	Entered  event.Namespace
 	Switches int
 }
 
-// Tally is how often something was, and how long in all (ns).
+// Tally is a number and a total time (ns).
 type Tally struct {
 	Count int
 	Time  int64
 }
 
-// Add counts n more, which took d ns.
+// Add adds n occurrences of d ns in total.
 func (t *Tally) Add(n int, d int64) {
 	t.Count += n
 	t.Time += d
 }
 
-// Interval is a time from Start to End, in monotonic ns.
+// Interval is from Start to End, in monotonic ns.
 type Interval struct{ Start, End int64 }
 
-// Took is how long it lasted, in ns.
+// Took returns the duration in ns.
 func (i Interval) Took() int64 { return i.End - i.Start }

@@ -1,5 +1,5 @@
-// Package model holds what the timeline makes of events, and the judge and the tracer read: operations, their
-// calls, the images that these ran, and the facts of each. It is data only.
+// Package model holds the data that the timeline builds from events and that the judge and the tracer read:
+// operations, calls, images and facts. It contains no logic of the pipeline.
 package model
 
 import (
@@ -9,17 +9,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Kind is what an operation does to a pod's network.
+// Kind is the effect of an operation on a pod's network.
 type Kind string
 
-// The kinds of operations.
+// Kinds of operations.
 const (
 	Setup    Kind = "setup"    // ADD
 	Teardown Kind = "teardown" // DEL
 	Other    Kind = "other"    // CHECK, GC, STATUS, VERSION
 )
 
-// KindOf returns the kind of operation a CNI command belongs to.
+// KindOf returns the kind of a CNI command.
 func KindOf(command string) Kind {
 	switch command {
 	case "ADD":
@@ -30,62 +30,61 @@ func KindOf(command string) Kind {
 	return Other
 }
 
-// Closed is why an operation was taken to be over.
+// Closed is the reason why an operation was closed.
 type Closed string
 
-// The reasons to close an operation.
+// Reasons to close an operation.
 const (
-	ClosedRunning  Closed = "sandbox running"   // NRI said so
+	ClosedRunning  Closed = "sandbox running"   // NRI reported it
 	ClosedNext     Closed = "next operation"    // a DEL of the same container began
-	ClosedSettled  Closed = "settled"           // nothing more came
-	ClosedHeld     Closed = "held too long"     // it lasts longer than cniscope waits
-	ClosedFinished Closed = "observation ended" // the stream is over
+	ClosedSettled  Closed = "settled"           // no further event
+	ClosedHeld     Closed = "held too long"     // longer than the limit
+	ClosedFinished Closed = "observation ended" // end of the stream
 )
 
-// Lineage is what an operation follows on.
+// Lineage links an operation to earlier ones.
 type Lineage struct {
-	// Attempt counts the setups of one pod (by its uid), from 1; 0 where it is not known.
-	// A kubelet tries again with a new sandbox when one fails.
+	// Attempt counts the setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries a failed setup with
+	// a new sandbox.
 	Attempt int
-	// Before are the operations that this one follows on.
+	// Before lists the earlier operations.
 	Before []Before
 }
 
-// Gaps are what is not known of an operation.
+// Gaps describes missing data of an operation.
 type Gaps struct {
-	// Lost is how many events of it, or of a time it was open in, never arrived.
+	// Lost counts events that were lost while it was open.
 	Lost uint64
-	// Dropped is how many images were not kept because the operation has more than the limit.
+	// Dropped counts images beyond the limit.
 	Dropped int
-	// Partial says, sorted, why the operation may not be all there was. Empty if it is.
+	// Partial lists, sorted, the reasons for incompleteness.
 	Partial []string
 }
 
-// Operation is one sandbox's setup or teardown: its calls, and what is known of the
-// pod. It is the unit of sampling and export.
+// Operation is one sandbox's setup or teardown with its calls. It is the unit of sampling and export.
 type Operation struct {
 	Kind        Kind
 	ContainerID string
 	Pod         event.Pod
-	// Sandbox is what NRI said; nil where it said nothing.
+	// Sandbox is NRI's description, if any.
 	Sandbox *event.Sandbox
-	// Running: NRI said that the sandbox runs. It may have stopped since.
+	// Running means that NRI reported the sandbox running; it may have stopped since.
 	Running bool
 	Runtime event.Runtime
-	// Calls in order of their start.
+	// Calls are in order of their start.
 	Calls []*Call
 	// Start and End are the first exec and the last exit of a run, in monotonic ns.
 	Start, End int64
-	// Mono and Wall are one instant on both clocks, in ns, taken near Start.
+	// Mono and Wall are one instant on both clocks, in ns, near Start.
 	Mono, Wall int64
 	Closed     Closed
-	// MinSpan is how long what is inside a plugin lasts at least that is worth a span.
+	// MinSpan is the minimum duration of a span inside a plugin.
 	MinSpan time.Duration
 	Lineage
 	Gaps
 }
 
-// Key returns what op is known by.
+// Key returns the operation's key.
 func (op *Operation) Key() Key {
 	k := Key{Kind: op.Kind, ContainerID: op.ContainerID, Start: op.Start}
 	if len(op.Calls) > 0 {
@@ -94,7 +93,7 @@ func (op *Operation) Key() Key {
 	return k
 }
 
-// KeyOf is what a call of op is known by afterwards: where there is nothing above it, as its operation.
+// KeyOf returns a call's key: the operation's, if the call has no parent span.
 func (op *Operation) KeyOf(call *Call) Key {
 	if call.Trace.Parent == "" {
 		return op.Key()
@@ -102,7 +101,7 @@ func (op *Operation) KeyOf(call *Call) Key {
 	return Key{Kind: op.Kind, ContainerID: op.ContainerID, First: call.Runs[0].Process, Start: call.Start, Trace: call.Trace}
 }
 
-// Network is the call that gives the pod its network: not that of lo.
+// Network returns the call for the pod's network, not for lo.
 func (op *Operation) Network() (found *Call) {
 	for _, call := range op.Calls {
 		switch {
@@ -116,77 +115,76 @@ func (op *Operation) Network() (found *Call) {
 	return found
 }
 
-// Key is what an operation is known by afterwards.
+// Key identifies an operation after its end.
 type Key struct {
 	Kind        Kind
 	ContainerID string
-	// First is the first process of its first call, and Start when that began.
+	// First is the first process of its first call, Start that process's start.
 	First event.Process
 	Start int64
-	// Trace is what was above its first call.
+	// Trace is the parent span of its first call.
 	Trace event.TraceContext
 }
 
-// Before is an operation that another one follows on.
+// Before is an earlier operation that this one follows.
 type Before struct {
 	Key
-	// Why is how: "setup of the sandbox", "earlier teardown", "previous attempt".
+	// Why is the relation: "setup of the sandbox", "earlier teardown", "previous attempt".
 	Why string
 }
 
-// Live reports whether a run of its calls is in progress.
+// Live reports whether one of its calls is in progress.
 func (op *Operation) Live() bool {
 	return slices.ContainsFunc(op.Calls, func(call *Call) bool { return call.Live() != nil })
 }
 
-// Call is the runs of one network for one command, container and interface.
+// Call is the plugin runs for one network, command, container and interface.
 type Call struct {
 	Command, IfName string
 	// NetNS is the path in CNI_NETNS.
 	NetNS string
 	Parent
-	// Network is the network's name, and NeverRun the plugins of its chain whose
-	// turn never came: both only where the configuration leaves no doubt.
+	// Network is the network's name, NeverRun the plugins of its chain that did not start; both only if the
+	// configuration is unambiguous.
 	Network  string
 	NeverRun []string
-	// Configured changes with the network's configuration (event.Network.Digest); empty if that is not known.
+	// Configured changes with the network's configuration (event.Network.Digest); empty if unknown.
 	Configured string
-	// Hung: it was reported while it ran, because it took longer than slow.hung.
+	// Hung means that it exceeded slow.hung and was reported in progress.
 	Hung bool
-	// Concurrent is the largest number of other calls on the node that ran at the same time.
+	// Concurrent is the maximum number of other calls on the node at the same time.
 	Concurrent int
-	// Reconfigured is when the CNI folder changed during the call (the last time, exact to 250 ms); 0 if it
-	// did not. The runtime then waits for the calls that run before it begins another one.
+	// Reconfigured is the last change of the CNI directory during the call, exact to 250 ms; 0 without one. The
+	// runtime then waits for running calls before it starts another.
 	Reconfigured int64
-	// Seen: system calls of its processes were observed, for at least part of the time.
+	// Seen means that system calls of its processes were observed at least partly.
 	Seen bool
-	// Cut is how much of what its processes did was not kept, by what it is: "bytes",
-	// "requests", "waits", "connections", "addresses", "sysctls", "other". Nil if all was.
+	// Cut counts dropped details by kind: "bytes", "requests", "waits", "connections", "addresses", "sysctls",
+	// "other". Nil if there are none.
 	Cut map[string]uint64
-	// First is the first connection of the pod; nil if it did not come while the operation
-	// was open. See Connected.
+	// First is the pod's first connection; nil if there was none while the operation was open. See Connected.
 	First *FirstConnection
-	// Runs of the chain, in order of their start. Each has Image.Run set.
+	// Runs of the chain, in order of start. Each has Image.Run set.
 	Runs       []*Image
 	Start, End int64
 }
 
-// Parent is what a call hangs under.
+// Parent is a call's parent span.
 type Parent struct {
-	// Trace is what the call's environment says; else, and then Told is set, what the runtime
-	// told when the call was over. Empty if neither said anything.
+	// Trace comes from the call's environment, or, if Told, from the runtime after the call. Empty without
+	// either.
 	Trace event.TraceContext
 	Told  bool
 }
 
-// FirstConnection is a pod's first TCP connection, if it was established while the setup was open.
+// FirstConnection is a pod's first TCP connection, if established while the setup was open.
 type FirstConnection struct {
-	// At is when it was there, in monotonic ns.
+	// At is the time of the connection, in monotonic ns.
 	At            int64
 	Local, Remote string
 }
 
-// Live returns the run of the chain that is under way; nil if none is.
+// Live returns the running plugin of the chain, or nil.
 func (c *Call) Live() *Image {
 	for _, run := range c.Runs {
 		if !run.Ended {
@@ -196,7 +194,7 @@ func (c *Call) Live() *Image {
 	return nil
 }
 
-// Plugins lists the chain as far as it was run.
+// Plugins lists the started plugins of the chain.
 func (c *Call) Plugins() (names []string) {
 	for _, run := range c.Runs {
 		names = append(names, run.Run.Plugin)
@@ -204,8 +202,7 @@ func (c *Call) Plugins() (names []string) {
 	return names
 }
 
-// ConfiguredNetwork is the network that the call's first plugin read the configuration of; empty
-// if that was not seen.
+// ConfiguredNetwork returns the network in the first plugin's configuration, if observed.
 func (c *Call) ConfiguredNetwork() string {
 	if read := c.Runs[0].Run.Configuration; read != nil {
 		return read.Network
@@ -213,9 +210,9 @@ func (c *Call) ConfiguredNetwork() string {
 	return ""
 }
 
-// Main returns the plugin that the call's chain begins with in the configuration: the one that makes the
-// interface (CNI specification, section 1). Every command of a network has the same. Of a DEL that ended
-// early it is known only where the configuration is; else it is the plugin that the DEL came to.
+// Main returns the first plugin of the call's chain in the configuration, which creates the interface (CNI
+// specification, section 1); it is the same for every command. For a DEL that failed early without a known
+// configuration it is the last plugin that ran.
 func (c *Call) Main() string {
 	ran := c.Plugins()
 	switch {

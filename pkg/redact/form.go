@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Bounds of the numbers that are harmless. A secret of digits is longer.
+// Bounds of harmless numbers. A secret made of digits is longer.
 const (
 	maxDigits      = 5  // of one number: a port, an MTU, an HTTP code
-	maxDigitsAll   = 8  // of all numbers of one word: "v1.29.12", "node-10-12"
-	maxDigitsBytes = 12 // of all, where none is above a byte: "ip-192-168-10-12"
-	maxSuffix      = 4  // of a number behind letters: "eth0", "vlan4094"
-	maxLone        = 2  // letters that stand alone, "i" and "o" of "i/o"; one with a number, "v1", is two
+	maxDigitsAll   = 8  // of all numbers in a word: "v1.29.12", "node-10-12"
+	maxDigitsBytes = 12 // of all, if none exceeds a byte: "ip-192-168-10-12"
+	maxSuffix      = 4  // of a number after letters: "eth0", "vlan4094"
+	maxLone        = 2  // single letters, "i" and "o" of "i/o"; one with a number, "v1", counts twice
 )
 
-// form reports whether a word without blanks has a harmless form; with numbers, or of listed words only.
+// form reports whether a word without blanks has a harmless form; numbers allows numbers.
 func (c *Call) form(s string, numbers bool) bool {
 	if c.short[lower(s)] {
 		return false
@@ -33,12 +33,11 @@ func (c *Call) form(s string, numbers bool) bool {
 	return c.joined(s, numbers, &n, "/:", "_", "-.") && n.lone <= maxLone && (n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
 }
 
-// numerals are how many digits a word has, in all and in its longest number, and how many of
-// its letters stand alone.
+// numerals counts a word's digits, in all and in its longest number, and its single letters.
 type numerals struct{ all, longest, lone int }
 
-// joined reports whether a word is harmless between separators: first those that join names,
-// which may have the later ones in them.
+// joined reports whether the parts between separators are harmless. The first separators join names, which may
+// contain later ones.
 func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
 	if numbers && (c.names[s] || c.isID(s)) {
 		return true
@@ -46,7 +45,7 @@ func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string)
 	if len(separators) == 0 {
 		digits := countDigits(s)
 		n.all, n.longest = n.all+digits, max(n.longest, digits)
-		if len(s) == digits+1 && !in(s) { // of "c2:b0:57" nobody knows what it means
+		if len(s) == digits+1 && !in(s) { // the meaning of "c2:b0:57" is unknown
 			n.lone += min(len(s), 2)
 		}
 		return c.piece(s, numbers)
@@ -63,8 +62,8 @@ func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string)
 	}
 }
 
-// piece reports whether a part of a word is harmless: nothing, a listed word, a number, a word
-// with a number behind it or a number with its unit.
+// piece reports whether a part of a word is harmless: empty, a listed word, a number, a word with a number, or a
+// number with a unit.
 func (c *Call) piece(s string, numbers bool) bool {
 	switch {
 	case s == "":
@@ -89,7 +88,7 @@ func (c *Call) piece(s string, numbers bool) bool {
 	return len(s)-len(unit) <= maxDigits && isUnit(unit)
 }
 
-// numbered reports whether s is words with numbers behind them: "eth0", "v1beta1", "hostIPv4".
+// numbered reports whether s is words followed by numbers: "eth0", "v1beta1", "hostIPv4".
 func numbered(s string) bool {
 	numbers := 0
 	for s != "" {
@@ -106,13 +105,12 @@ func numbered(s string) bool {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isID reports whether s is what a container's id is shortened to: as many digits as tools show
-// or more, of an id that is a name of the call.
+// isID reports whether s is a shortened container id of the call, with 10 digits or more.
 func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
 
-// idLength is that of a container's id, in hexadecimal digits.
+// idLength is the length of a container id in hexadecimal digits.
 const idLength = 64
 
 func isUnit(s string) bool {
@@ -124,10 +122,10 @@ func isUnit(s string) bool {
 	return false
 }
 
-// isAddress reports whether s is one of IP, with a prefix or a port perhaps, or of a link or a
-// bus (PCI); or a range of them.
+// isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a
+// range of them.
 func isAddress(s string) bool {
-	// A zone may be any text; and most words are none, which is to be quick.
+	// A zone can be any text. The test is quick, since most words are no address.
 	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
 		return false
 	}
@@ -159,7 +157,7 @@ func isHex(s, pattern string) bool {
 	return true
 }
 
-// spells reports whether an address is a secret in disguise: sixteen bytes have room for text.
+// spells reports whether an IPv6 address encodes a secret, since its sixteen bytes have room for text.
 func (c *Call) spells(address string) bool {
 	address, _, _ = strings.Cut(address, "/")
 	a, err := netip.ParseAddr(address)
@@ -173,7 +171,7 @@ func (c *Call) spells(address string) bool {
 	return c.Repeats(string(b[:]))
 }
 
-// isTime reports whether s is an instant, to the second, as certificates' and logs' are.
+// isTime reports whether s is a time with seconds, as in certificates and logs.
 func isTime(s string) bool {
 	_, is := timeOf(s)
 	return is
@@ -191,8 +189,8 @@ func timeOf(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rounded is a duration, or a decimal fraction, as far as anybody needs it: to the thousandth.
-// False if s is none, or so long that its digits may be something else.
+// rounded rounds a duration or decimal fraction to the thousandth. It returns false for other texts, and for so many
+// digits that they may be something else.
 func rounded(s string) (string, bool) {
 	if f, err := strconv.ParseFloat(s, 64); err == nil && strings.Trim(s, "0123456789.") == "" && f < 10_000 {
 		return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64), true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mark says what becomes of a byte.
+// mark is the fate of a byte.
 type mark uint8
 
 const (
@@ -13,26 +13,25 @@ const (
 	drop
 )
 
-// message is a text that is being redacted.
+// message is a text during redaction.
 type message struct {
 	call  *Call
 	s     string
 	marks []mark // by byte
-	// instead is what replaces a dropped stretch, by its first byte; else a placeholder does.
+	// instead replaces a dropped range, by its first byte; the default is a placeholder.
 	instead map[int]string
-	numbers []string // the different words with numbers that stay
+	numbers []string // distinct words with numbers that stay
 }
 
-// quotes are what texts put around foreign pieces. Together with blanks and brackets they
-// separate chunks, each of which is redacted on its own.
+// Quotes, brackets and blanks separate chunks, which are redacted separately.
 const (
 	quotes   = "\"'`"
 	brackets = "()[]{}<>,;|"
-	trimmed  = ".:=!?-*&#/\\%@~+$" // at the ends of a chunk
+	trimmed  = ".:=!?-*&#/\\%@~+$" // removed from the ends of a chunk
 )
 
-// separates returns how many bytes at i separate chunks; 0 if none do. A backslash does if it
-// escapes a quote or a blank, also when it is escaped itself.
+// separates returns the number of separator bytes at i. A backslash counts if it escapes a quote or a blank, itself
+// possibly escaped.
 func separates(s string, i int) int {
 	switch ch := s[i]; {
 	case ch <= ' ', strings.IndexByte(quotes+brackets, ch) >= 0:
@@ -49,9 +48,8 @@ func separates(s string, i int) int {
 	return 0
 }
 
-// chunks redacts the chunks one after another.
 func (m *message) chunks() {
-	run, runs, last := 0, 0, 0 // of numbers: where it begins, how many; where the last word ended
+	run, runs, last := 0, 0, 0 // of consecutive numbers: start, count, end of the last word
 	for i := 0; i < len(m.s); {
 		if n := separates(m.s, i); n > 0 {
 			i += n
@@ -61,7 +59,7 @@ func (m *message) chunks() {
 		for j < len(m.s) && separates(m.s, j) == 0 {
 			j++
 		}
-		// Numbers in a row are how Go prints bytes: "[123 34 98 105 …]".
+		// Go prints bytes as consecutive numbers: "[123 34 98 105 …]".
 		if isNumber(m.s[i:j]) {
 			if runs++; runs == 1 {
 				run = i
@@ -83,7 +81,7 @@ func (m *message) chunks() {
 	}
 }
 
-// maxRun is how many numbers in a row are dropped.
+// maxRun is the number of consecutive numbers that are dropped.
 const maxRun = 4
 
 func isNumber(s string) bool {
@@ -92,10 +90,10 @@ func isNumber(s string) bool {
 	return s != "" && (strings.Trim(s, "0123456789") == "" || is && len(hex) <= 2)
 }
 
-// secretive are the words that a secret follows.
+// secretive lists words that precede a secret.
 var secretive = [...]string{"password", "passwd", "passphrase", "pwd", "pass", "secret", "token", "apikey", "key", "credential", "credentials", "authorization", "auth", "bearer", "psk", "cookie"}
 
-// namesSecret reports whether a text ends with what a secret is called.
+// namesSecret reports whether a text ends with a word for a secret.
 func namesSecret(s string) bool {
 	s = lower(s[max(0, len(s)-len("authorization")):])
 	for _, word := range secretive {
@@ -106,15 +104,14 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// assigns reports whether what stands between two chunks makes the second the value of the first, as in
-// JSON and in key=value. A colon and a blank alone are prose: "no token: unexpected EOF".
+// assigns reports whether the text between two chunks makes the second the first's value, as in JSON and key=value. A
+// colon with a blank alone is prose: "no token: unexpected EOF".
 func assigns(between string) bool {
 	blank := strings.ContainsAny(between, " \t\n")
 	quoted := strings.ContainsAny(between, quotes)
 	return strings.Trim(between, quotes+"\\:= ") == "" && quoted && (!blank || strings.ContainsAny(between, ":="))
 }
 
-// chunk redacts what stands between two separators.
 func (m *message) chunk(from, to int) {
 	begin, end := from, to
 	for from < to && strings.IndexByte(trimmed, m.s[from]) >= 0 && !isAddress(m.s[from:to]) {
@@ -123,7 +120,7 @@ func (m *message) chunk(from, to int) {
 	for from < to && strings.IndexByte(trimmed, m.s[to-1]) >= 0 && !isAddress(m.s[from:to]) {
 		to--
 	}
-	// A long run of punctuation tells nothing, unless it is a secret.
+	// Longer punctuation may be a secret.
 	if from-begin > maxMarks {
 		m.remove(begin, from)
 	}
@@ -135,16 +132,16 @@ func (m *message) chunk(from, to int) {
 	}
 }
 
-// maxMarks is how many punctuation marks in a row stay: "...".
+// maxMarks bounds consecutive punctuation: "...".
 const maxMarks = 3
 
-// part redacts a part of a chunk; if it may not stay, its own parts.
+// part redacts a part of a chunk, or its own parts if it may not stay.
 func (m *message) part(from, to int) {
 	s := m.s[from:to]
 	if m.mayStay(from, to) {
 		return
 	}
-	if i := strings.IndexByte(s, '?'); i >= 0 { // of a query nothing stays
+	if i := strings.IndexByte(s, '?'); i >= 0 { // a query is dropped completely
 		m.remove(from+i+1, to)
 		m.part(from, from+i)
 		return
@@ -173,7 +170,7 @@ func (m *message) part(from, to int) {
 	m.remove(from, to)
 }
 
-// path redacts each part of a path on its own.
+// path redacts each part of a path separately.
 func (m *message) path(from, to int) {
 	for from < to {
 		end := from + strings.IndexByte(m.s[from:to], '/')
@@ -187,14 +184,14 @@ func (m *message) path(from, to int) {
 	}
 }
 
-// minKey is the shortest key: of "c2:b0:57" none is one.
+// minKey is the shortest key; "c2:b0:57" contains none.
 const minKey = 3
 
-// url redacts scheme, host and path on their own. A user never stays.
+// url redacts scheme, host and path separately, and drops the user.
 func (m *message) url(from, scheme, to int) {
 	m.part(from, scheme)
 	from = scheme + len("://")
-	// What is in front of the last @ is the user's; a slash may be in there.
+	// The user ends at the last @ and may contain a slash.
 	if i := strings.LastIndexByte(m.s[from:to], '@'); i >= 0 {
 		m.remove(from, from+i)
 		from += i + 1
@@ -209,17 +206,16 @@ func (m *message) url(from, scheme, to int) {
 	}
 }
 
-// mayStay reports whether a stretch may stay as it is.
 func (m *message) mayStay(from, to int) bool {
 	s := m.s[from:to]
 	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
 }
 
-// maxNumbers is how many different words with numbers of a message stay: what a plugin was not told, it can spell
-// by numbers, too.
+// maxNumbers bounds distinct words with numbers in a message, because a plugin can spell a computed secret in
+// numbers.
 const maxNumbers = 16
 
-// room reports whether a word that may stay is not one number too many.
+// room reports whether a message may have another word with numbers.
 func (m *message) room(s string) bool {
 	if countDigits(s) == 0 || m.call.names[s] || slices.Contains(m.numbers, s) {
 		return true
@@ -248,7 +244,6 @@ func (m *message) replace(at int, with string) {
 	m.instead[at] = with
 }
 
-// String returns the message with placeholders for what was dropped.
 func (m *message) String() string {
 	var b strings.Builder
 	for i := 0; i < len(m.s); {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Program returns what may leave of a program's name. It is a file's name, and mostly in no
-// list; so it may also be words that are in none, as long as they look like some.
+// Program returns the redacted name of a program. Names are rarely listed, so unlisted ones that look like words also
+// stay.
 func (c *Call) Program(name string) string {
 	if c.Harmless(name) || !c.lost && wordlike(name) && !c.Repeats(name) {
 		return name
@@ -15,8 +15,8 @@ func (c *Call) Program(name string) string {
 	return placeholder(name)
 }
 
-// wordlike tells whether a name is made of what people type: short words in one case, with a
-// number behind them perhaps; and what the kernel puts between them ("kworker/u8:2+netns").
+// wordlike reports whether a name looks typed: short words in one case with an optional number, and the kernel's
+// separators ("kworker/u8:2+netns").
 func wordlike(name string) bool {
 	pieces := 0
 	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+/:()", r) }) {
@@ -31,20 +31,19 @@ func wordlike(name string) bool {
 	return pieces > 0
 }
 
-// maxTyped is how long a word of a program's name is at most: what the kernel keeps of one
-// (TASK_COMM_LEN, less the NUL).
+// maxTyped bounds a word of a program's name: TASK_COMM_LEN without the NUL.
 const maxTyped = 15
 
-// Argument tells whether a command's argument may leave that is a name: of an interface, a table, a chain.
+// Argument reports whether a name in a command's arguments may stay: an interface, a table, a chain.
 func (c *Call) Argument(s string) bool {
 	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)
 }
 
-// predictable are the names that udev gives (systemd.net-naming-scheme(7)): "enp3s0f1np1".
+// predictable matches udev's names (systemd.net-naming-scheme(7)): "enp3s0f1np1".
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
-// isInterface tells whether s looks like an interface that a plugin named: a listed word and
-// hexadecimal digits, in what an interface's name may have (IFNAMSIZ, less the NUL).
+// isInterface reports whether s looks like a plugin's interface name: a listed word and hexadecimal digits, up to
+// IFNAMSIZ without the NUL.
 func isInterface(s string) bool {
 	if predictable.MatchString(s) {
 		return true
@@ -58,8 +57,7 @@ func isInterface(s string) bool {
 	return false
 }
 
-// Setting returns what may leave of a sysctl, named by its path, and its value: numbers, or a
-// word such as the name of an algorithm; none of what is a secret by its nature.
+// Setting returns the redacted path and value of a sysctl: numbers or one word stay, secret settings do not.
 func (c *Call) Setting(key, value string) (string, string) {
 	parts := strings.Split(key, "/")
 	for i, part := range parts {
@@ -80,5 +78,5 @@ func (c *Call) Setting(key, value string) (string, string) {
 	return strings.Join(parts, "/"), value
 }
 
-// maxFields is how many numbers a setting has: net.ipv4.tcp_mem has three, kernel.sem four.
+// maxFields bounds a setting's numbers: net.ipv4.tcp_mem has three, kernel.sem four.
 const maxFields = 4

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// spelt is what one way of reading numbers gives, and where in the text each byte stands.
+// spelt is the byte sequence of one reading, with each byte's range in the text.
 type spelt struct {
 	bytes    []byte
 	from, to []int
@@ -23,21 +23,21 @@ func (s *spelt) add(ch byte, from, to int) {
 	s.bytes, s.from, s.to = append(s.bytes, ch), append(s.from, from), append(s.to, to)
 }
 
-// number is one number of a text, and where it stands.
+// number is a number and its range in the text.
 type number struct {
 	n        uint64
 	from, to int
 }
 
-// reading is one way in which a text may hold numbers.
+// reading is one way to read numbers from a text.
 type reading struct {
-	marks  string // what a word has beside letters and digits
+	marks  string // further characters of a word
 	read   func(word string) (n uint64, is bool)
-	widths []int           // as how many bytes a number counts
-	units  []time.Duration // of which a number may be so many
+	widths []int           // bytes per number
+	units  []time.Duration // units that a number may count
 }
 
-// readings are the ways in which a word that may stay has a number in it.
+// readings lists the ways in which an allowed word contains a number.
 func readings() []reading {
 	one := []time.Duration{1}
 	return []reading{
@@ -65,7 +65,7 @@ func hexadecimal(word string) (uint64, bool) {
 	return n, err == nil
 }
 
-// duration reads "547ms", "1m5.535s" and "18.547", the last in seconds.
+// duration parses "547ms", "1m5.535s" and "18.547" (seconds).
 func duration(word string) (uint64, bool) {
 	word = strings.TrimLeft(word, letters)
 	d, err := time.ParseDuration(word)
@@ -80,14 +80,14 @@ func instant(word string) (uint64, bool) {
 	return uint64(t.Unix()), is //nolint:gosec // not negative
 }
 
-// interfaceID reads the last six bytes of an address: those of a link-local one that may be chosen.
+// interfaceID returns the last six bytes of an IPv6 address, which are free to choose in a link-local one.
 func interfaceID(word string) (uint64, bool) {
 	a, err := netip.ParseAddr(word)
 	b := a.As16()
 	return binary.BigEndian.Uint64(b[8:]) & (1<<48 - 1), err == nil && a.Is6()
 }
 
-// numbers lists the numbers of a text that a reading finds.
+// numbers lists the numbers in a text.
 func (r reading) numbers(text string) (all []number) {
 	part := func(ch byte) bool { return isLetter(ch) || isDigit(ch) || strings.IndexByte(r.marks, ch) >= 0 }
 	for from := 0; from < len(text); from++ {
@@ -105,8 +105,8 @@ func (r reading) numbers(text string) (all []number) {
 	return all
 }
 
-// counted marks what spells by numbers or letter by letter what the call was told, whatever stands between:
-// "88.113.55.67", "x58 x71", "58h, 71h", "\u0058", "port 22641", "22.641s".
+// counted marks numbers and letters that spell a value of the call, with any separators: "88.113.55.67", "x58 x71",
+// "58h, 71h", "\u0058", "port 22641", "22.641s".
 func (c *Call) counted(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -139,7 +139,7 @@ func (c *Call) counted(message string, marks []mark) {
 
 func isWord(ch byte) bool { return isLetter(ch) || isDigit(ch) }
 
-// other takes each other number, from the first or the second on: the rest may be their places.
+// other returns every second number, since the rest may be positions.
 func other(all []number, first int) (some []number) {
 	for i := first; i < len(all); i += 2 {
 		some = append(some, all[i])
@@ -147,7 +147,7 @@ func other(all []number, first int) (some []number) {
 	return some
 }
 
-// written writes of each number how many units it is, as so many bytes; what needs more is left out.
+// written encodes each number, in units, in width bytes; larger ones are left out.
 func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {
 	var s spelt
 	for _, number := range all {
@@ -168,7 +168,6 @@ func written(all []number, unit time.Duration, width int, order binary.ByteOrder
 	return &s
 }
 
-// mark marks where a text has windows.
 func (n needles) mark(s *spelt, marks []mark) {
 	end := window - 1
 	for w := range windows(string(s.bytes)) {
@@ -181,15 +180,15 @@ func (n needles) mark(s *spelt, marks []mark) {
 	}
 }
 
-// spots marks, quickly, what repeats what the call was told as it is, or with other marks
-// between letters and digits. It is asked for each argument list and path of a plugin's commands.
+// spots quickly marks repeated values, also with other separators between letters and digits. It runs for each
+// argument list and path of a plugin's commands.
 func (c *Call) spots(s string) []mark {
 	marks := make([]mark, len(s))
 	if len(c.values) == 0 {
 		return marks
 	}
-	var plain, folded uint64 // the last window
-	var places [window]int   // where the bytes of folded stand
+	var plain, folded uint64 // the latest window
+	var places [window]int   // positions of folded's bytes
 	for i, letters := 0, 0; i < len(s); i++ {
 		ch := s[i]
 		if isUpper(ch) {

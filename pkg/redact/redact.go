@@ -1,14 +1,13 @@
-// Package redact decides which parts of a foreign text may leave the node: of a plugin's error
-// message, a command's arguments, a path, a setting's value.
+// Package redact decides which parts of a foreign text may leave the node: a plugin's error message, a command's
+// arguments, a path, a setting's value.
 //
-// A part may stay on two conditions. It has a harmless form: listed words, small numbers, addresses, and
-// the names of the call itself. Only a list of what may pass holds against spellings that nobody thought
-// of. And it repeats nothing that the plugin was told: no eight bytes of its configuration, plain or
-// encoded, unless everybody may know them. (A password may consist of listed words.)
+// A part stays on two conditions. First, it has a harmless form: listed words, small numbers, addresses, names of the
+// call; only an allow-list holds against unforeseen spellings. Second, it repeats no eight bytes of the plugin's
+// configuration, plain or encoded, unless those are public, because a password may consist of listed words.
 //
-// Everything else becomes a placeholder that tells kind and length: ‹hex 64›.
+// Other parts become a placeholder with kind and length: ‹hex 64›.
 //
-// Redact whole texts and cut them afterwards: half a secret has another form.
+// Redact before cutting: half a secret has another form.
 package redact
 
 import (
@@ -17,38 +16,37 @@ import (
 	"strings"
 )
 
-// window is how many consecutive bytes of a secret must not leave. Shorter pieces occur in ordinary words.
+// window is the number of consecutive secret bytes that may not leave. Shorter pieces occur in ordinary words.
 const window = 8
 
-// shortest is the length from which a whole value must not leave as a word of its own.
+// shortest is the minimum length of a value that may not leave as a word.
 const shortest = 4
 
-// Call is what is known about the call that texts are about. With the zero value only listed
-// words may stay. It is not safe for concurrent use.
+// Call holds the known values of a CNI call. The zero value allows listed words only. It is not safe for concurrent
+// use.
 type Call struct {
-	names   map[string]bool // names of the call, which leave with its spans anyway
-	values  []string        // what it was told, and must not leave
-	ids     []string        // the names that tools cut short
+	names   map[string]bool // names of the call, which spans contain
+	values  []string        // confidential values
+	ids     []string        // names that tools shorten
 	asked   map[string]bool // cache of Harmless
 	short   map[string]bool // values shorter than a window, in lower case
 	plain   needles         // windows of the values in lower case
 	folded  needles         // windows of their letters and digits only
-	indexed int             // how many values are in plain and folded
-	kept    int             // length of all values, in bytes
-	told    int             // how many configurations are known
-	awaits  int             // how many are still to come
-	lost    bool            // one of them could not be kept whole
+	indexed int             // number of values in plain and folded
+	kept    int             // total bytes of values
+	told    int             // known configurations
+	awaits  int             // pending configurations
+	lost    bool            // a configuration was not stored completely
 }
 
-// Await notes that a plugin of the call was started: until its configuration is given to
-// Configuration, only listed words may stay.
+// Await notes the start of a plugin: only listed words may stay until Configuration has its input.
 func (c *Call) Await() { c.awaits++ }
 
-// whole reports whether everything that the call's plugins were told is known.
+// whole reports whether all inputs of the call's plugins are known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
-// Name adds names of the call itself: pod, namespace, network, interface, container id, plugin.
-// They leave with every span, so texts may repeat them.
+// Name adds names of the call: pod, namespace, network, interface, container id, plugin. Spans contain them, so texts
+// may too.
 func (c *Call) Name(names ...string) {
 	if c.names == nil {
 		c.names = map[string]bool{}
@@ -66,14 +64,14 @@ func (c *Call) Name(names ...string) {
 	}
 }
 
-// Bounds of what is kept for one call, in number and bytes.
+// Bounds per call.
 const (
 	maxNames = 256
-	maxName  = 253 // of a pod, the longest there is (RFC 1123 subdomain)
+	maxName  = 253 // of a pod (RFC 1123 subdomain)
 	maxAsked = 256
 )
 
-// Message returns what may leave of a text that a program wrote.
+// Message redacts a program's text.
 func (c *Call) Message(s string) string {
 	m := &message{call: c, s: s, marks: make([]mark, len(s))}
 	c.repeated(s, m.marks)
@@ -82,8 +80,7 @@ func (c *Call) Message(s string) string {
 	return m.String()
 }
 
-// Path returns what may leave of a path: each part on its own, and below a folder that every
-// system has also a part that looks typed by a person.
+// Path redacts each part of a path. Below standard directories, typed-looking parts also stay.
 func (c *Call) Path(path string) string {
 	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
 	for i, part := range parts {
@@ -96,7 +93,7 @@ func (c *Call) Path(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// system reports whether a path begins with a folder that every system has (hier(7)).
+// system reports whether a path begins with a standard directory (hier(7)).
 func system(parts []string) bool {
 	if len(parts) < 2 || parts[0] != "" {
 		return false
@@ -108,8 +105,7 @@ func system(parts []string) bool {
 	return false
 }
 
-// Apart reports for each of several words whether it is part of something that the call was told
-// when they are read one after another.
+// Apart reports, for each of several words, whether together they repeat a value of the call.
 func (c *Call) Apart(words []string) []bool {
 	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
 	for i, word := range words {
@@ -119,7 +115,7 @@ func (c *Call) Apart(words []string) []bool {
 	return repeats
 }
 
-// Word returns a single word, or a placeholder for it.
+// Word returns a word or its placeholder.
 func (c *Call) Word(s string) string {
 	if s == "" || c.Harmless(s) {
 		return s
@@ -127,7 +123,7 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless reports whether a word may leave as it is. Most words come again, so the answer is kept.
+// Harmless reports whether a word may stay. It caches answers, since most words recur.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true
@@ -145,7 +141,7 @@ func (c *Call) Harmless(s string) bool {
 	return harmless
 }
 
-// Repeats reports whether a word holds part of what the call was told, not encoded.
+// Repeats reports whether a word contains part of an unencoded value.
 func (c *Call) Repeats(s string) bool {
 	if len(c.values) == 0 {
 		return false
@@ -157,7 +153,7 @@ func (c *Call) Repeats(s string) bool {
 	return c.short[plain] || c.short[folded] || c.plain.in(plain) || c.folded.in(folded)
 }
 
-// placeholder tells the kind and length of what it replaces.
+// placeholder returns kind and length of a dropped text.
 func placeholder(s string) string { return fmt.Sprintf("‹%s %d›", kind(s), len(s)) }
 
 func kind(s string) string {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// repeated marks what of a message is in the values, in any spelling: the windows of the
-// message are few, so they are kept, and all spellings of the values go past them.
+// repeated marks parts of a message that occur in the values, in any spelling. The message's few windows are stored,
+// and all spellings of the values are compared with them.
 func (c *Call) repeated(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -27,14 +27,13 @@ func (c *Call) repeated(message string, marks []mark) {
 	folded.mark(marks)
 }
 
-// spellings gives each way in which a value is known to be written; cases are not told apart
-// later. Of base64 each of the three ways in which it may lie in what is encoded with it
-// ("user:token"), without what the bytes around have a part in.
+// spellings passes each known encoding of a value to give; case is ignored later. For base64 it passes all three
+// alignments, without characters that depend on adjacent bytes.
 func spellings(v string, give func([]byte)) {
 	give([]byte(v))
 	var escaped bytes.Buffer
 	encoder := json.NewEncoder(&escaped)
-	_ = encoder.Encode(v) // into memory
+	_ = encoder.Encode(v) // memory writes do not fail
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(v)
 	for _, line := range bytes.Split(escaped.Bytes(), []byte("\n")) {
@@ -42,7 +41,7 @@ func spellings(v string, give func([]byte)) {
 	}
 	for _, quoted := range [...]string{strconv.Quote(v), strconv.QuoteToASCII(v)} {
 		give([]byte(quoted[1 : len(quoted)-1]))
-		if strings.Contains(quoted, `\`) { // as part of what is quoted once more
+		if strings.Contains(quoted, `\`) { // quoted twice
 			again := strconv.Quote(quoted)
 			give([]byte(again[1 : len(again)-1]))
 		}
@@ -58,13 +57,13 @@ func spellings(v string, give func([]byte)) {
 	}
 }
 
-// sieve finds windows of eight bytes, each of which is a number, in what passes.
+// sieve finds windows of eight bytes, as numbers, in a stream.
 type sieve struct {
 	fold  bool
 	hits  map[uint64]bool
-	at    []int    // where in the message each byte lies that windows are made of
-	bytes []byte   // which those are
-	may   []uint64 // a bit for each hash of a window: most of what passes has none
+	at    []int    // position in the message of each byte
+	bytes []byte   // those bytes
+	may   []uint64 // filter: one bit per window hash
 }
 
 func newSieve(message string, fold bool) *sieve {
@@ -82,12 +81,12 @@ func newSieve(message string, fold bool) *sieve {
 	return s
 }
 
-// sieveBits makes the filter 8 KiB: of a message of 1 KiB it lets one in 64 through.
+// sieveBits makes the filter 8 KiB; with a message of 1 KiB it passes one in 64.
 const sieveBits = 16
 
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) } // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
 
-// letter is what counts of a byte; false if nothing does.
+// letter normalizes a byte; false if it does not count.
 func (s *sieve) letter(ch byte) (byte, bool) {
 	switch {
 	case isUpper(ch):
@@ -128,7 +127,7 @@ func (s *sieve) pass(b []byte) {
 	}
 }
 
-// mark marks all of the message between the first and the last byte of each window that was found.
+// mark marks the message from the first to the last byte of each found window.
 func (s *sieve) mark(marks []mark) {
 	marked := 0
 	s.windows(s.bytes, func(end int, w uint64) {

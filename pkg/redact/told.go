@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Configuration adds what a plugin reads from its standard input. It must be whole: see Lost. It
-// returns false if that is no JSON; then no part of it may be repeated.
+// Configuration adds a plugin's complete standard input (see Lost). It returns false for invalid JSON, of which no
+// part may stay.
 func (c *Call) Configuration(b []byte) bool {
 	defer c.index()
 	if !json.Valid(b) {
@@ -26,7 +26,7 @@ func (c *Call) Configuration(b []byte) bool {
 	return true
 }
 
-// Ours returns a Call for the texts of a peer that is sent secrets of cniscope itself.
+// Ours returns a Call for texts of a peer that receives cniscope's own secrets.
 func Ours(secrets ...string) *Call {
 	c := &Call{told: 1}
 	for _, s := range secrets {
@@ -37,26 +37,25 @@ func Ours(secrets ...string) *Call {
 	return c
 }
 
-// Said returns what may leave of a text of a peer, however long that is. Logs show far less than its first 16 KiB.
+// Said redacts a peer's text, cut to 16 KiB; logs show far less.
 func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
 
-// Lost notes that a plugin was told more than is kept. From then on only listed words may stay.
+// Lost notes that a plugin's input exceeded the bound. From then on only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
-// Environment adds what a plugin was told by its environment and by CNI_ARGS, as "key=value".
-// Call Name first for what names the call.
+// Environment adds a plugin's environment and CNI_ARGS, as "key=value". Call Name first with the call's names.
 func (c *Call) Environment(variables ...string) {
 	defer c.index()
 	for _, variable := range variables {
 		key, value, _ := strings.Cut(variable, "=")
 		if !c.names[value] && len(value) <= maxValue {
-			// PWD is where a shell is (environ(7)), and not a password.
+			// PWD is the working directory (environ(7)).
 			c.scalar(value, place{key: key, depth: 1, secret: key != "PWD" && Confidential(key)})
 		}
 	}
 }
 
-// Arguments adds what a plugin was told on its command line.
+// Arguments adds a plugin's command line.
 func (c *Call) Arguments(all ...string) {
 	defer c.index()
 	for _, argument := range all {
@@ -68,12 +67,11 @@ func (c *Call) Arguments(all ...string) {
 	}
 }
 
-// maxValue is the length of the longest variable or argument that is kept, in bytes: as much as
-// is read of a standard input.
+// maxValue bounds a stored variable or argument in bytes, like a standard input.
 const maxValue = 32 << 10
 
-// repeatable reports whether everybody may know the value of a key, if it has a harmless form: keys of the
-// CNI specification, of its reference plugins, of widespread plugins, and of environments (environ(7)).
+// repeatable reports whether a key's value is public if it has a harmless form: keys of the CNI specification, its
+// reference plugins, widespread plugins, and environments (environ(7)).
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu", "vlan", "vlanId", "subnet", "gateway",
@@ -84,23 +82,22 @@ func repeatable(key string) bool {
 	return false
 }
 
-// place is where a value stands in a configuration.
+// place is a value's position in a configuration.
 type place struct {
-	key, above string // its key, and that of the object it is in
-	depth      int    // how many objects it is in
-	secret     bool   // one of the keys that lead to it is confidential
-	previous   bool   // it is in another plugin's result
+	key, above string // its key, and its object's key
+	depth      int    // number of enclosing objects
+	secret     bool   // a key on the path is confidential
+	previous   bool   // part of another plugin's result
 }
 
-// walk adds the values of a valid configuration. It visits every occurrence of a key, since
-// plugins differ in which one they take.
+// walk adds the values of a valid configuration. It visits repeated keys, because plugins differ in the one they use.
 func (c *Call) walk(b []byte, at place) {
 	in := json.NewDecoder(bytes.NewReader(b))
 	in.UseNumber()
 	c.next(in, at)
 }
 
-// next adds the next value; false at the end of the array that it is in.
+// next adds the next value; false at the end of an array.
 func (c *Call) next(in *json.Decoder, at place) bool {
 	token, err := in.Token()
 	if err != nil {
@@ -128,7 +125,7 @@ func (c *Call) object(in *json.Decoder, at place) {
 	for {
 		token, _ := in.Token()
 		key, is := token.(string)
-		if !is { // its end
+		if !is { // end of the object
 			return
 		}
 		if !c.form(key, true) {
@@ -138,7 +135,6 @@ func (c *Call) object(in *json.Decoder, at place) {
 	}
 }
 
-// scalar adds a value that is a string or a number.
 func (c *Call) scalar(v string, at place) {
 	if at.secret {
 		if Confidential(at.key) {
@@ -165,7 +161,7 @@ func (c *Call) scalar(v string, at place) {
 	c.value(v)
 }
 
-// public reports whether everybody may know a value, by its form or by its form and key.
+// public reports whether a value is public by its form, or by form and key.
 func (c *Call) public(v string, at place) bool {
 	switch {
 	case isAddress(v) && !c.spells(v), in(v):
@@ -176,8 +172,8 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves reports whether a value leaves with a span anyway: the network's name, the types of
-// plugins, and interfaces in another plugin's result.
+// leaves reports whether spans contain the value: the network's name, plugin types, and interfaces in another
+// plugin's result.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -188,10 +184,10 @@ func leaves(v string, at place) bool {
 	return false
 }
 
-// maxInterface is the length of the longest interface name (IFNAMSIZ, less the NUL).
+// maxInterface is IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// nested reports whether a key holds the configuration of another plugin.
+// nested reports whether a key holds another plugin's configuration.
 func nested(key string) bool {
 	switch key {
 	case "ipam", "delegate", "delegates", "plugins":
@@ -200,7 +196,7 @@ func nested(key string) bool {
 	return false
 }
 
-// path adds the parts of a path, or of several (PATH), that Path would not let leave.
+// path adds the parts of a path, or of a PATH, that Path would redact.
 func (c *Call) path(v string) {
 	for path := range strings.SplitSeq(v, ":") {
 		parts := strings.Split(path, "/")
@@ -220,7 +216,7 @@ func (c *Call) path(v string) {
 	}
 }
 
-// paths adds the paths below a folder that every system has, and returns v without them.
+// paths adds paths below standard directories, and returns v without them.
 func (c *Call) paths(v string) string {
 	if !strings.Contains(v, " /") {
 		return v
@@ -234,7 +230,7 @@ func (c *Call) paths(v string) string {
 	}), " ")
 }
 
-// Confidential reports whether a key's name says that its value is a secret.
+// Confidential reports whether a key names a secret.
 func Confidential(key string) bool {
 	low := lower(key)
 	for _, word := range [...]string{"passw", "passphrase", "secret", "token", "apikey", "credential", "authoriz", "bearer", "cookie", "private"} {
@@ -255,13 +251,13 @@ func Confidential(key string) bool {
 	return false
 }
 
-// common matches what is no secret inside a value: addresses, schemes, PEM headers.
+// common matches public parts of a value: addresses, schemes, PEM headers.
 var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
-// value adds a value that must not leave, its pieces, and what it decodes to.
+// value adds a confidential value, its parts, and its decodings.
 func (c *Call) value(v string) {
 	for _, part := range common.Split(v, -1) {
-		if strings.HasPrefix(part, "/") && part != v { // of a URL
+		if strings.HasPrefix(part, "/") && part != v { // part of a URL
 			c.path(part)
 			continue
 		}
@@ -283,7 +279,7 @@ func (c *Call) value(v string) {
 	}
 }
 
-// decoded adds what a value is an encoding of.
+// decoded adds the decodings of a value.
 func (c *Call) decoded(v string) {
 	for _, decode := range [...]func(string) ([]byte, error){
 		hex.DecodeString, base64.StdEncoding.DecodeString, base64.URLEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
@@ -295,10 +291,9 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// maxKept bounds what is kept of everything that one run and its delegates are told, in bytes,
-// and so what each of their texts is compared with. It protects memory (the indexes take some
-// forty times as much) and time from a plugin that calls delegates without end. Ten delegates
-// with ordinary configurations of 4 KiB need a sixth of it.
+// maxKept bounds the stored inputs of one run and its delegated plugins in bytes. It limits memory (indexes need
+// about forty times as much) and time for a plugin that delegates without end. Ten delegated plugins with
+// configurations of 4 KiB need a sixth.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
@@ -320,7 +315,6 @@ func (c *Call) secret(s string) {
 	}
 }
 
-// index brings plain and folded up to date.
 func (c *Call) index() {
 	if c.plain == nil {
 		c.plain, c.folded = needles{}, needles{}
@@ -332,7 +326,7 @@ func (c *Call) index() {
 	c.indexed, c.asked = len(c.values), nil
 }
 
-// needles is a set of windows, each as a number: it has eight bytes.
+// needles is a set of windows of eight bytes, as numbers.
 type needles map[uint64]struct{}
 
 func (n needles) add(s string) {
@@ -361,7 +355,7 @@ func windows(s string) iter.Seq[uint64] {
 	}
 }
 
-// lower maps ASCII letters to lower case; no word with others may stay.
+// lower lowers ASCII letters; words with other letters never stay.
 func lower(s string) string {
 	for i := range len(s) {
 		if isUpper(s[i]) {
@@ -377,7 +371,7 @@ func lower(s string) string {
 	return s
 }
 
-// fold returns what quoting does not change: letters in lower case, and digits.
+// fold returns letters in lower case and digits, which quoting does not change.
 func fold(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

@@ -11,7 +11,7 @@ import (
 //go:embed words.txt
 var list string
 
-// words are those of words.txt, which `make words` writes.
+// words holds words.txt, which `make words` generates.
 var words = sync.OnceValue(func() *lexicon {
 	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, slots(strings.Count(list, "\n")))}
 	at := uint32(0)
@@ -26,15 +26,14 @@ var words = sync.OnceValue(func() *lexicon {
 	return l
 })
 
-// lexicon is a set of the words of list: a hash table of where each line ends, 0 where there is none. It takes a sixth
-// of what a map of strings does, and the garbage collector need not look at it.
+// lexicon is a set of words: a hash table of line ends in list, 0 for an empty slot. It needs a sixth of a map's
+// memory, and the garbage collector skips it.
 type lexicon struct {
 	seed  maphash.Seed
-	lines []uint32 // as many as slots says
+	lines []uint32 // see slots
 }
 
-// slots is how many there are for so many words: a power of two, of which less than three quarters are taken, so that
-// whoever looks for a free one comes to it soon.
+// slots returns the table size: a power of two, less than three quarters full, so that searches are short.
 func slots(words int) int { return 1 << bits.Len(uint(words*4/3)) }
 
 func (l *lexicon) slot(word string) int {
@@ -53,8 +52,7 @@ func (l *lexicon) has(word string) bool {
 	return false
 }
 
-// listed reports whether s is a word of the list, in any case, or several written as one:
-// "NetworkUnavailable", "podCIDRs".
+// listed reports whether s is a listed word in any case, or several joined: "NetworkUnavailable", "podCIDRs".
 func listed(s string) bool {
 	for parts := 0; ; parts++ {
 		if known(lower(s)) {
@@ -68,11 +66,10 @@ func listed(s string) bool {
 	}
 }
 
-// maxParts is how many words one may consist of: what is named so has no more.
+// maxParts bounds the words joined in one.
 const maxParts = 6
 
-// hump is where the first word of a name in camel case ends: behind "IPAM" of "IPAMError",
-// behind "CIDRs" of "CIDRsFull".
+// hump returns the end of the first word in camel case: behind "IPAM" of "IPAMError", behind "CIDRs" of "CIDRsFull".
 func hump(s string) int {
 	i := 1
 	for i < len(s) && isUpper(s[i]) {
@@ -94,8 +91,7 @@ func hump(s string) int {
 	return i
 }
 
-// known reports whether a word in lower case is in the list, perhaps in another form: the list
-// has "marshal", not "unmarshaled".
+// known reports whether a word in lower case is listed, also in another form: "marshal" covers "unmarshaled".
 func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {
 		return true
@@ -141,10 +137,10 @@ func known(s string) bool {
 	return false
 }
 
-// minStem is the shortest word that endings are put to.
+// minStem is the shortest word that may get endings.
 const minStem = 4
 
-// maxWord is longer than any word.
+// maxWord exceeds all words.
 const maxWord = 24
 
 func in(word string) bool { return words().has(word) }

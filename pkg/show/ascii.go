@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// What a terminal that knows ASCII alone shows for each of the signs that cniscope writes.
+// ASCII replacements of cniscope's signs, by position.
 const (
 	signs    = "█▌▐▏░│✗✓→×·…±µ–"
 	standIns = "#==|:|x+>x-~~u-"
 )
 
-// ASCII rewrites text for a terminal that knows nothing else. Each letter keeps its column; what has no
-// stand-in becomes a question mark.
+// ASCII rewrites text for an ASCII terminal and keeps columns; unknown characters become question marks.
 func ASCII(s string) string {
 	known := []rune(signs)
 	return strings.Map(func(r rune) rune {

@@ -13,23 +13,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
-// Spent is the time of all calls that one thing took. Together all of them are all of the time.
+// Spent is the time of all calls for one cause or part. All of them add up to the total time.
 type Spent struct {
-	// Cause is the judge's word for what calls lost this time to that were slow, hung or failed.
-	// Empty for a Part.
+	// Cause is the judge's cause for slow, hung or failed calls; empty for a Part.
 	Cause string `json:"cause,omitempty"`
-	// Part is what the time went into where nothing was slow, as the last word but one of
-	// cniscope.time.*_ms. Empty for a Cause.
+	// Part is a part of calls that was not slow, as in cniscope.time.*_ms; empty for a Cause.
 	Part string `json:"part,omitempty"`
-	// Name says it in a few words.
+	// Name describes it in a few words.
 	Name string `json:"name"`
-	// Calls is how many calls spent time so, Time how much in milliseconds, Share that of the time of all.
+	// Calls counts the calls that spent time so, Time is in milliseconds, Share relative to all calls.
 	Calls int     `json:"calls"`
 	Time  float64 `json:"time_ms"`
 	Share float64 `json:"share"`
-	// Remedy is what to do about a cause: that of the worst call if it has one, else what helps in general.
+	// Remedy is that of the worst call, or a general one for the cause.
 	Remedy string `json:"remedy,omitempty"`
-	// Worst is the call that lost most to a cause; nil for a Part.
+	// Worst is the call with the most time for the cause; nil for a Part.
 	Worst *Example `json:"worst,omitempty"`
 }
 
@@ -43,10 +41,10 @@ type Example struct {
 	head    head
 }
 
-// causesMost is how many causes and parts are told apart; this version knows less than half as many.
+// causesMost bounds causes and parts; this version has less than half as many.
 const causesMost = 100
 
-// account sums up where the time of calls went.
+// account sums up the time of calls.
 type account struct {
 	spent map[string]*Spent // by cause or part
 	total float64           // ms
@@ -54,7 +52,6 @@ type account struct {
 
 func newAccount() *account { return &account{spent: map[string]*Spent{}} }
 
-// add divides the time of one call.
 func (a *account) add(call *node) {
 	took, sum := milliseconds(call.extent()), 0.0
 	a.total += took
@@ -62,13 +59,13 @@ func (a *account) add(call *node) {
 	for _, ms := range parts {
 		sum += ms
 	}
-	if sum == 0 { // nothing is known of where it went
+	if sum == 0 { // no parts are known
 		parts, sum = map[attribute.Key]float64{attr.TimeUnexplainedMSKey: took}, took
 	}
 	causes := call.causes(parts)
 	times := map[Spent]float64{}
 	for part, ms := range parts {
-		ms *= took / max(sum, 1e-6) // they are the call's time, but for rounding
+		ms *= took / max(sum, 1e-6) // scaled, so that parts add up to the call's time
 		if cause := causes[part]; cause != "" {
 			times[Spent{Cause: string(cause)}] += ms
 		} else {
@@ -102,7 +99,7 @@ func (a *account) spend(call *node, what Spent, ms float64) {
 	}
 }
 
-// list returns what calls lost their time to, the most first; then what took the rest of it.
+// list returns causes by time, then the remaining parts.
 func (a *account) list() []Spent {
 	all := make([]Spent, 0, len(a.spent))
 	for _, key := range slices.Sorted(maps.Keys(a.spent)) {
@@ -125,7 +122,7 @@ func (a *account) list() []Spent {
 	return all
 }
 
-// parts returns the parts that a call's time is divided into, in milliseconds.
+// parts returns the parts of a call's time, in milliseconds.
 func (n *node) parts() map[attribute.Key]float64 {
 	parts := map[attribute.Key]float64{}
 	for key, value := range n.attrs {
@@ -140,8 +137,7 @@ func partName(key attribute.Key) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(string(key), attr.TimePrefix), "_ms"), "_", " ")
 }
 
-// causes puts parts down to causes: those that the verdict accounts for, or that were slow themselves.
-// All others were as they are in any call.
+// causes assigns causes to parts that the verdict covers or that were slow themselves.
 func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.Cause {
 	causes := map[attribute.Key]judge.Cause{}
 	verdict := judge.Cause(n.text(attr.CauseKey)).About()
@@ -177,14 +173,14 @@ func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.C
 	}
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(parts)), func(a, b attribute.Key) int { return cmp.Compare(parts[a], parts[b]) })
 	cause := kindOf(most).Cause()
-	if len(verdict.Parts) > 0 { // an account of time that none of its kinds of parts has
+	if len(verdict.Parts) > 0 { // the verdict's kinds of parts are missing
 		cause = verdict.Cause
 	}
 	causes[most] = cause
 	return causes
 }
 
-// kindOf is the kind of parts whose time an attribute has; unexplained if it is none's.
+// kindOf returns the kind of an attribute's part; unexplained if there is none.
 func kindOf(part attribute.Key) judge.PartKind {
 	for _, a := range judge.Accounts() {
 		if a.Time(0).Key == part {

@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Word is the outcome for one row.
+// Word is the result for one row.
 type Word string
 
-// The outcomes, the most interesting first.
+// Results, the most interesting first.
 const (
 	Slower   Word = "slower"
 	Faster   Word = "faster"
@@ -21,21 +21,21 @@ const (
 	Fewer    Word = "less often"
 	Appeared Word = "appeared"
 	Vanished Word = "vanished"
-	// Unclear: the samples differ, but have too few calls for that to be significant.
+	// Unclear means a difference that is not significant with so few calls.
 	Unclear Word = "too few calls"
 	Same    Word = "no significant change"
 )
 
-// A difference counts from 5 % of the row's own time and 1 % of the call's (both chosen).
+// Minimum of a difference: 5 % of the row's time and 1 % of the call's (both chosen).
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
 )
 
-// SchemaDiff names the shape of a Comparison as JSON: docs/schemas/diff.json.
+// SchemaDiff is the JSON schema of a Comparison: docs/schemas/diff.json.
 const SchemaDiff = "cniscope.dev/diff/v1"
 
-// Comparison is what differs between sample A (before) and sample B (after). Times are in milliseconds.
+// Comparison is the difference between sample A (before) and B (after). Times are in milliseconds.
 type Comparison struct {
 	Schema string         `json:"schema"`
 	Kinds  []KindCompared `json:"kinds"`
@@ -43,10 +43,9 @@ type Comparison struct {
 
 // KindCompared compares the calls of one kind.
 type KindCompared struct {
-	// Change compares the calls as a whole: By is "call", Name for example "CNI ADD eth0".
+	// Change compares whole calls: By is "call", Name for example "CNI ADD eth0".
 	Change
-	// Rows compare what is in the calls, sorted by Word, then by the time that it cost or
-	// saved; empty if A or B has no such calls.
+	// Rows compare the calls' content, sorted by Word, then by time; empty if A or B has no such calls.
 	Rows []Change `json:"rows"`
 }
 
@@ -54,8 +53,8 @@ type KindCompared struct {
 type Change struct {
 	Row
 	Word Word `json:"word"`
-	// Ratio is B's median time in a call that has the row, divided by A's; CountRatio the same
-	// of the number per call. 0 if either is unknown.
+	// Ratio is B's median time per call with the row divided by A's; CountRatio that of the number per call. 0 if
+	// unknown.
 	Ratio      float64 `json:"ratio,omitempty"`
 	CountRatio float64 `json:"count_ratio,omitempty"`
 	A          Side    `json:"a"`
@@ -64,22 +63,21 @@ type Change struct {
 	count      *test
 }
 
-// Side is one row in one of the samples.
+// Side is one row of one sample.
 type Side struct {
-	// Calls is how many calls have the row, Of how many might.
+	// Calls counts the calls with the row, Of the possible ones.
 	Calls int `json:"calls"`
 	Of    int `json:"of"`
-	// PerCall is the mean number in a call.
+	// PerCall is the mean number per call.
 	PerCall float64 `json:"per_call"`
-	// Time is the median, over the calls that have the row, of the time in which there was at
-	// least one; PlusMinus is half its confidence interval in percent, 0 if unknown. Each is the
-	// median duration of a single one.
+	// Time is the median, over calls with the row, of the time covered by it; PlusMinus is half its confidence
+	// interval in percent, 0 if unknown. Each is the median of single durations.
 	Time      float64 `json:"time_ms"`
 	PlusMinus float64 `json:"plus_minus_percent,omitempty"`
 	Each      float64 `json:"each_ms"`
 }
 
-// Compare returns what became slower, faster, more or less frequent, appeared or vanished.
+// Compare compares two samples.
 func Compare(a, b *Sample) Comparison {
 	c := Comparison{Schema: SchemaDiff, Kinds: []KindCompared{}}
 	var tests []*test
@@ -118,7 +116,7 @@ func Compare(a, b *Sample) Comparison {
 	return c
 }
 
-// joined returns the kinds of calls, and their rows, that any of the samples has.
+// joined returns all kinds of calls and rows of the samples.
 func joined(samples ...*Sample) map[string]*population {
 	all := map[string]*population{}
 	for _, s := range samples {
@@ -148,7 +146,7 @@ func change(row Row, a, b *population) Change {
 	if ofA > 0 && ofB > 0 && row.By != "call" {
 		counts := func(s *series, of int) []float64 {
 			has, none := s.counts.n, of-s.counts.n
-			if of > exactly { // as many of each as there are in so many calls
+			if of > exactly { // scaled to the number of kept values
 				has, none = (has*exactly+of-1)/of, none*exactly/of
 			}
 			return append(slices.Clone(thinned(s.counts.kept, has)), make([]float64, none)...)
@@ -160,12 +158,12 @@ func change(row Row, a, b *population) Change {
 	return c
 }
 
-// constant reports whether all values of both are equal, so that no test makes sense.
+// constant reports whether all values are equal, which no test supports.
 func constant(a, b []float64) bool {
 	return slices.Min(a) == slices.Max(b) && slices.Max(a) == slices.Min(b)
 }
 
-// find returns a row, and the number of calls that might have it. p may be nil.
+// find returns a row and the number of calls that can have it. p may be nil.
 func (p *population) find(row Row) (s *series, of int) {
 	if p == nil {
 		return &series{}, 0
@@ -190,7 +188,7 @@ func side(s *series, of int) Side {
 	return side
 }
 
-// word returns the outcome. call is the duration of the whole call in milliseconds.
+// word returns the result. call is the whole call's duration in milliseconds.
 func (c *Change) word(call float64) Word {
 	costs := math.Abs(c.moved()) >= leastShare*call
 	if c.A.Calls == 0 || c.B.Calls == 0 {
@@ -213,8 +211,8 @@ func (c *Change) word(call float64) Word {
 	return Same
 }
 
-// presence returns the outcome for a row that only one side has. A wait or a request is in a
-// call only if it took long enough to be observed, so it may be missing by chance.
+// presence returns the result for a row on one side. Waits and requests are observed only if long, so they may be
+// missing by chance.
 func (c *Change) presence(costs bool) Word {
 	word, has := Appeared, c.B
 	if c.B.Calls == 0 {
@@ -233,12 +231,12 @@ func (c *Change) presence(costs bool) Word {
 	return Same
 }
 
-// runs reports whether the row is of programs: how often one runs is not left to chance.
+// runs reports whether the row is about programs, whose number is not random.
 func (c *Change) runs() bool {
 	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
 }
 
-// moved is how many milliseconds more of a call it takes, on average.
+// moved returns the mean additional milliseconds per call.
 func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }
 
 func (s Side) whole() float64 { return s.Time * float64(s.Calls) / max(1, float64(s.Of)) }
@@ -247,27 +245,27 @@ func (w Word) place() int {
 	return slices.Index([]Word{Slower, Faster, More, Fewer, Appeared, Vanished, Unclear, Same}, w)
 }
 
-// alpha is the chance that a comparison of two recordings of the same thing says that
-// anything differs, benchstat's 5 %: not each of its many lines, but all of them together.
+// alpha is the probability that a comparison of equal recordings reports any difference, for all lines together;
+// benchstat uses 5 %.
 const alpha = 0.05
 
-// test is one question to two samples: is one of them higher?
+// test asks whether one of two samples is higher.
 type test struct {
-	// p is the chance that two samples of the same differ so much (Mann-Whitney: nothing is
-	// assumed of how times are distributed).
+	// p is the probability of such a difference between equal samples (Mann-Whitney, without a distribution
+	// assumption).
 	p float64
-	// least is what p would be if the samples did not overlap at all: few values say little.
+	// least is p for samples without overlap; it is high for few values.
 	least float64
-	// few: one side has fewer values than tell most things.
+	// few means fewer than enough values on one side.
 	few bool
-	// differs is the answer, unclear that more values may change it.
+	// differs is the answer; unclear means that more values may change it.
 	differs, unclear bool
 }
 
-// enough is how many calls on each side tell most things.
+// enough is the number of calls per side that shows most differences.
 const enough = 10
 
-// compare asks whether one sample is higher. Both must have values.
+// compare tests two non-empty samples.
 func compare(a, b []float64) *test {
 	sample := func(values []float64) *benchmath.Sample {
 		return benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
@@ -275,7 +273,7 @@ func compare(a, b []float64) *test {
 	return &test{p: benchmath.AssumeNothing.Compare(sample(a), sample(b)).P, least: least(len(a), len(b)), few: min(len(a), len(b)) < enough}
 }
 
-// least is 2 of all ways in which n and m values can be in order.
+// least returns 2 divided by the number of orders of n and m values.
 func least(n, m int) float64 {
 	factorial := func(n int) float64 {
 		log, _ := math.Lgamma(float64(n) + 1)
@@ -284,8 +282,7 @@ func least(n, m int) float64 {
 	return min(1, 2*math.Exp(factorial(n)+factorial(m)-factorial(n+m)))
 }
 
-// decide answers all tests of a comparison together, after Holm (1979): who asks a hundred
-// questions gets five wrong answers at 5 % each.
+// decide answers all tests together, after Holm (1979): a hundred separate tests at 5 % give five wrong answers.
 func decide(tests []*test) {
 	slices.SortStableFunc(tests, func(a, b *test) int { return cmp.Compare(a.p, b.p) })
 	differs := true
@@ -297,8 +294,8 @@ func decide(tests []*test) {
 	}
 }
 
-// median is the middle value, and half the width of its 95 % confidence interval in percent;
-// infinite if there are too few values to tell, which are five and less.
+// median returns the median, and half the width of its 95 % confidence interval in percent; infinite for up to five
+// values.
 func median(values []float64) (center, plusMinus float64) {
 	if len(values) == 0 {
 		return 0, math.Inf(1)

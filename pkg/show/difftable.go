@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Differences writes a comparison as a table, after a line for each kind of calls.
+// Differences writes a comparison: a line per kind of calls, then tables.
 func Differences(w io.Writer, c Comparison, o Options) error {
 	p := &painter{Options: o}
 	for _, kind := range c.Kinds {
@@ -24,7 +24,7 @@ func Differences(w io.Writer, c Comparison, o Options) error {
 	return p.flush(w)
 }
 
-// sentence is the outcome for the calls as a whole.
+// sentence describes the result for whole calls.
 func (k KindCompared) sentence() string {
 	switch k.Word {
 	case Appeared:

@@ -14,11 +14,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Limits are what calls may take at most, for CI that gates a change on them.
+// Limits are maxima for calls, as a CI gate.
 type Limits struct {
-	// Call and Command bound the duration of a call and of one command; 0 is no limit.
+	// Call and Command bound durations; 0 is no limit.
 	Call, Command time.Duration
-	// Commands bounds the commands of a call, Failed the calls that fail; nil is no limit.
+	// Commands bounds the commands of a call, Failed the failed calls; nil is no limit.
 	Commands, Failed *int
 }
 
@@ -27,33 +27,33 @@ func (l Limits) Set() bool {
 	return l.Call > 0 || l.Command > 0 || l.Commands != nil || l.Failed != nil
 }
 
-// Crossing is a limit that a call crossed.
+// Crossing is a limit that a call exceeds.
 type Crossing struct {
 	Pod string
-	// Call is its name and interface, "CNI ADD eth0"; Trace its trace id.
+	// Call is name and interface, "CNI ADD eth0"; Trace the trace id.
 	Call  string
 	Trace string
-	// Limit is the name of the option; By describes what crossed it.
+	// Limit is the option's name; By describes the excess.
 	Limit string
 	By    string
 }
 
-// String returns a line for the log.
+// String returns one line.
 func (c Crossing) String() string {
 	return fmt.Sprintf("%s  %s %s (--%s)", c.Pod, c.Call, c.By, c.Limit)
 }
 
-// Check is the result of checking calls against limits.
+// Check is the result of checking limits.
 type Check struct {
 	Calls int
-	// Partial counts calls of which not everything was observed, so a limit may be crossed unseen.
+	// Partial counts incompletely observed calls, which may exceed a limit unseen.
 	Partial int
-	// Crossed are the first CrossedMost crossings, Crossings is the number of all.
+	// Crossed holds the first CrossedMost of Crossings crossings.
 	Crossed   []Crossing
 	Crossings int
 }
 
-// CrossedMost is how many crossings are listed: a log is read by a person.
+// CrossedMost bounds the listed crossings.
 const CrossedMost = 100
 
 func (c *Check) cross(all []Crossing) {
@@ -61,7 +61,7 @@ func (c *Check) cross(all []Crossing) {
 	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
 }
 
-// Check checks every call, of setups and teardowns.
+// Check checks every call.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	checked := Check{Crossed: []Crossing{}}
 	var failed []Crossing
@@ -86,7 +86,7 @@ func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	return checked
 }
 
-// crossed returns the limits that one call crosses by itself.
+// crossed returns the limits that a single call exceeds.
 func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Call > 0 && call.took() > l.Call {
 		by := fmt.Sprintf("took %s, more than %s", text.Round(call.took()), l.Call)
@@ -112,15 +112,15 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	return all
 }
 
-// wants reports whether a call crosses a limit by itself.
+// wants reports whether a call exceeds a limit by itself.
 func (l Limits) wants(call *node) bool { return l.Set() && len(l.crossed(call)) > 0 }
 
 func crossing(call *node, limit, by string) Crossing {
 	return Crossing{Pod: pod(call), Call: what(call), Trace: hex.EncodeToString(call.TraceId), Limit: limit, By: by}
 }
 
-// commands returns how many commands a call ran, and which one most: "iptables 40 times". Where
-// spans are missing, the number is the one on the call's own.
+// commands returns the number of a call's commands and the most frequent one: "iptables 40 times". If spans are
+// missing, the number is from the call's span.
 func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {
@@ -140,14 +140,14 @@ func commands(call *node) (ran int, most string) {
 
 // Filter selects operations. The zero value selects all.
 type Filter struct {
-	// Pod is NAMESPACE/NAME, or NAME; empty for every pod.
+	// Pod is NAMESPACE/NAME or NAME; empty for all.
 	Pod string
-	// Problems selects calls that were slow, failed, only partly observed, or beyond Limits.
+	// Problems selects calls that were slow, failed, partly observed, or beyond Limits.
 	Problems bool
 	Limits   *Limits
 }
 
-// Wants reports whether any call of an operation is selected.
+// Wants reports whether any call of an operation matches.
 func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 	for _, call := range calls(rs) {
 		if f.Pod != "" && f.Pod != call.text(semconv.K8SPodNameKey) && f.Pod != pod(call) {
@@ -160,7 +160,7 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 	return false
 }
 
-// Pods returns the pods of an operation's calls, NAMESPACE/NAME; those of no pod are left out.
+// Pods returns the pods of an operation's calls, NAMESPACE/NAME.
 func Pods(rs *tracepb.ResourceSpans) (names []string) {
 	for _, call := range calls(rs) {
 		if name := pod(call); name != noPod && !slices.Contains(names, name) {

@@ -24,23 +24,22 @@ import (
 )
 
 const (
-	// rowsMax is how many rows a page has before it leaves calls out: some 20 MB, which a
-	// browser still opens.
+	// rowsMax bounds a page's rows: about 20 MB, which browsers still open.
 	rowsMax = 20_000
-	// problemsMax is how many calls the list at the top names, and how many are drawn unless all are asked for.
+	// problemsMax bounds the list of problems, and the drawn calls unless All.
 	problemsMax = 100
-	// pageMax is how many bytes a page has before it leaves calls out: rows may be long.
+	// pageMax bounds a page in bytes, since rows can be long.
 	pageMax = 64 << 20
-	// slowestMost is how many calls a page shows on which nothing was slow and nothing failed.
+	// slowestMost bounds the ordinary calls shown on a page without problems.
 	slowestMost = 5
-	// originsMax is how many nodes and runtimes are told apart.
+	// originsMax bounds nodes and runtimes.
 	originsMax = 100
 )
 
-// PageOptions say what is on a page.
+// PageOptions select the content of a page.
 type PageOptions struct {
-	// All calls are on it; else those with a problem and those that cross Limits or, if there are
-	// none, the slowest ones.
+	// All includes all calls; otherwise those with a problem and those beyond Limits or, if there are none, the
+	// slowest.
 	All    bool
 	Limits Limits
 }
@@ -48,16 +47,14 @@ type PageOptions struct {
 type page struct {
 	PageOptions
 	operations iter.Seq[*tracepb.ResourceSpans]
-	// Problems are the calls that need attention, at most problemsMax, the worst first; problems
-	// is the number of all.
+	// Problems are up to problemsMax calls, worst first; problems counts all.
 	Problems          []head
 	byState           map[string][]head
 	drawn             map[string]bool // by ID
 	problems          int
-	slowest           []head // of the calls without a problem, the slowest first
+	slowest           []head // calls without a problem, slowest first
 	all, failed, slow int
-	// others is the number of calls without a problem, crossing that of those among them that
-	// cross a limit.
+	// others counts calls without a problem, crossing those of them beyond a limit.
 	others, crossing int
 	account          *account
 	pods             *distinct
@@ -65,7 +62,7 @@ type page struct {
 	origin           map[string]bool
 	rows             int
 	written          *int64 // bytes
-	// LeftOut is how many calls were left out for want of room so far.
+	// LeftOut counts calls left out for lack of room.
 	LeftOut int
 }
 
@@ -90,17 +87,17 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	return p
 }
 
-// problemStates are what makes a call a problem, the worst first.
+// problemStates lists the problems' states, worst first.
 func problemStates() []string { return []string{"failed", "slow", "partial"} }
 
-// worst drops all problems of a state but those that took longest.
+// worst keeps the longest problems of a state.
 func (p *page) worst(state string) {
 	slices.SortStableFunc(p.byState[state], func(a, b head) int { return cmp.Compare(b.took, a.took) })
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose lists the problems, and says which calls are drawn: those, and the ones that the causes name. Many
-// that failed leave at least half of the list to those that were slow.
+// choose lists problems and selects drawn calls: those and the examples of causes. Failed calls use up to half of the
+// list if there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)
@@ -154,7 +151,7 @@ func (p *page) count(call *node) {
 	}
 }
 
-// origin names the node and the runtime that operations are from.
+// origin returns node and runtime of operations.
 func origin(rs *tracepb.ResourceSpans) string {
 	resource := attributes(rs.GetResource().GetAttributes())
 	said := resource.words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
@@ -181,7 +178,7 @@ func headOf(call *node) head {
 	return h
 }
 
-// Mark is a state's sign: colour alone is none.
+// Mark returns the state's sign, beside the color.
 func (h head) Mark() string { return mark(h.State) }
 
 func mark(state string) string {
@@ -194,7 +191,7 @@ func mark(state string) string {
 	return ""
 }
 
-// Worst is the call in the page's headline.
+// Worst returns the call in the page's headline.
 func (p *page) Worst() head {
 	if len(p.Problems) > 0 {
 		return p.Problems[0]
@@ -205,16 +202,16 @@ func (p *page) Worst() head {
 	return head{}
 }
 
-// Empty reports whether there is no call at all.
+// Empty reports whether there are no calls.
 func (p *page) Empty() bool { return p.all == 0 }
 
 // shown reports whether a call is on the page.
 func (p *page) shown(call *node) bool { return p.All || p.drawn[idOf(call)] || p.Limits.wants(call) }
 
-// idOf is the id of a call's element.
+// idOf returns the id of a call's element.
 func idOf(call *node) string { return "call-" + hex.EncodeToString(call.SpanId) }
 
-// Others says which calls without a problem are on the page; empty if none is.
+// Others describes the calls without a problem on the page; empty without any.
 func (p *page) Others() string {
 	switch {
 	case p.others == 0:
@@ -231,7 +228,7 @@ func (p *page) Others() string {
 	return ""
 }
 
-// Unseen is the number of calls without a problem that are not on the page.
+// Unseen counts calls without a problem that are not on the page.
 func (p *page) Unseen() int {
 	switch {
 	case p.All:
@@ -242,15 +239,15 @@ func (p *page) Unseen() int {
 	return p.others - p.crossing
 }
 
-// More is the number of problems that are not listed.
+// More counts problems that are not listed.
 func (p *page) More() int { return p.problems - len(p.Problems) }
 
-// Counts sums up the calls in a line.
+// Counts sums up the calls.
 func (p *page) Counts() string {
 	return fmt.Sprintf("%s of %s: %d failed, %d slow", plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
 }
 
-// Origin says when and where the calls were.
+// Origin returns time and place of the calls.
 func (p *page) Origin() []string {
 	if p.all == 0 {
 		return nil
@@ -276,10 +273,9 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// Page writes operations as one page of HTML that needs nothing else: no script, no font,
-// no request. It goes through them several times. Its first line is the verdict on the call
-// that is worst off; then where the time of all calls went, every call that was slow or failed,
-// and others that are asked for, folded.
+// Page writes operations as one self-contained HTML page without scripts, fonts or requests. It iterates several
+// times. The page has the verdict on the worst call, the time of all calls by cause, every slow or failed call, and
+// further selected calls, folded.
 func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
@@ -304,11 +300,10 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Style is the page's own, the only one that Policy lets through.
+// Style is the page's style, the only one that Policy allows.
 func (*page) Style() template.CSS { return template.CSS(pageStyle) }
 
-// Policy is what a browser may load and run for this page: its style, and nothing else.
-// Foreign text is escaped; should that ever fail, this holds.
+// Policy allows the page's style and nothing else, in case the escaping of foreign text fails.
 func (*page) Policy() string {
 	hash := sha256.Sum256([]byte(pageStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// restLeast is the share of all time from which a part that nobody lost time to is named.
+// restLeast is the minimum share of a part in Rest.
 const restLeast = 0.01
 
-// segment is a piece of the bar that shows where the time of all calls went.
+// segment is a piece of the bar of all calls' time.
 type segment struct {
-	// Class is its colour, Label what is written on it, where there is room; Middle is where.
+	// Class is the color, Label the text if it fits, Middle its position.
 	Class, Label, Middle string
 	bar
 }
@@ -23,19 +23,19 @@ type lost struct {
 	Worst                *head
 }
 
-// spent is where the time of all calls went, as the page shows it.
+// spent is the time of all calls on the page.
 type spent struct {
 	Segments []segment
-	// Lost are the causes that took most, Few the others.
+	// Lost are the largest causes, Few the others.
 	Lost []lost
 	Few  *fewCauses
-	// Rest are the parts in which nothing was slow, in a line.
+	// Rest lists parts without slowness in one line.
 	Rest string
-	// All is the time of all calls.
+	// All is the total time.
 	All string
 }
 
-// Spent is where the time of all calls went; nil if it took none.
+// Spent returns the time of all calls; nil for 0.
 func (p *page) Spent() *spent {
 	if p.account.total <= 0 {
 		return nil
@@ -77,20 +77,20 @@ func (p *page) Spent() *spent {
 	return s
 }
 
-// fewCauses are those that took less than the first ones, behind a title.
+// fewCauses are the smaller causes, behind a title.
 type fewCauses struct {
 	Title string
 	Lost  []lost
 }
 
-// causesFirst is how many causes a page tells at once: what a person takes in at a glance.
+// causesFirst is the number of causes shown at once.
 const causesFirst = 5
 
-// causeColors is how many colours page.css has for causes.
+// causeColors is the number of cause colors in page.css.
 const causeColors = 6
 
-// segmentOf is a segment that begins at a share of the bar. Its label has some 7 pixels for each
-// letter, of a bar that has 900 at least where there is a label.
+// segmentOf returns a segment from a share of the bar. A label needs about 7 pixels per character of a bar of 900 or
+// more.
 func segmentOf(what Spent, class string, at float64) segment {
 	s := segment{Class: class, bar: bar{percent(100 * at), percent(100 * what.Share)}, Middle: percent(100 * (at + what.Share/2))}
 	if label := what.Name + " " + share(what.Share); 900*what.Share > float64(7*len(label)+14) {
@@ -99,7 +99,7 @@ func segmentOf(what Spent, class string, at float64) segment {
 	return s
 }
 
-// share writes a share as people do: 61 %, and less than 1 %.
+// share formats a share: 61 %, or <1 %.
 func share(of float64) string {
 	if of < 0.01 {
 		return "<1 %"

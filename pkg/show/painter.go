@@ -11,17 +11,17 @@ import (
 
 // Options of a waterfall.
 type Options struct {
-	// Width in columns; at least 40.
+	// Width in columns; minimum 40.
 	Width int
-	// Color uses ANSI colours, for a terminal only.
+	// Color enables ANSI colors.
 	Color bool
-	// All draws every call in full, also those of lo and of teardowns.
+	// All draws every call, including lo and teardowns.
 	All bool
-	// Each draws every command on a line of its own.
+	// Each draws each command on its own line.
 	Each bool
-	// ASCII writes nothing else, for a terminal whose locale is not UTF-8.
+	// ASCII restricts the output, for a locale without UTF-8.
 	ASCII bool
-	// Limits: what crosses one of them is drawn.
+	// Limits selects calls that exceed them.
 	Limits Limits
 }
 
@@ -30,7 +30,6 @@ type painter struct {
 	b strings.Builder
 }
 
-// flush writes what was painted.
 func (p *painter) flush(w io.Writer) error {
 	said := p.b.String()
 	p.b.Reset()
@@ -41,7 +40,7 @@ func (p *painter) flush(w io.Writer) error {
 	return err
 }
 
-// Colours, as ANSI escape sequences (ECMA-48, SGR).
+// ANSI colors (ECMA-48, SGR).
 const (
 	red    = "\x1b[31;1m"
 	yellow = "\x1b[33;1m"

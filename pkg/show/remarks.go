@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// remarks are what there is to say about a span beside its name, its time and that it was slow or failed.
+// remarks returns details of a span beside name, time and state.
 func (n *node) remarks() (all []string) {
 	remark := func(is bool, s string) {
 		if is {
@@ -39,7 +39,7 @@ func (n *node) remarks() (all []string) {
 	return all
 }
 
-// about describes a fact's span: its interface, lock and holder, or agent. Empty for runs and commands.
+// about describes a fact's span: interface, lock and holder, or agent. Empty for runs and commands.
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
@@ -66,7 +66,7 @@ func (n *node) about() string {
 	return n.own()
 }
 
-// evidence says that an agent did it, but perhaps not for this call; empty if it did.
+// evidence marks unconfirmed work of an agent; empty if it is certain.
 func (n *node) evidence() string {
 	if n.text(attr.AttributionKey) != "candidate" {
 		return ""
@@ -81,7 +81,7 @@ func (n *node) evidence() string {
 	return said
 }
 
-// found says in which states an agent was for a tenth of the time or longer; nothing of being idle.
+// found lists an agent's states that cover a tenth of the time or more, without idleness.
 func (n *node) found() string {
 	var all []string
 	for _, state := range states() {
@@ -92,7 +92,7 @@ func (n *node) found() string {
 	return strings.Join(all, ", ")
 }
 
-// foundState is a state of an agent in words.
+// foundState is an agent's state in words.
 type foundState struct {
 	key  attribute.Key
 	says string
@@ -108,7 +108,7 @@ func states() []foundState {
 	}
 }
 
-// own are the texts of this kind's own attributes, cniscope.KIND.*, in the order written.
+// own returns the values of the kind's own attributes, cniscope.KIND.*, in order.
 func (n *node) own() string {
 	var all []string
 	for _, a := range n.Attributes {
@@ -123,7 +123,7 @@ func (n *node) own() string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
-// named is an interface by its name, else by its index.
+// named returns an interface's name or index.
 func (n *node) named() string {
 	if name := n.text(semconv.NetworkInterfaceNameKey); name != "" {
 		return name

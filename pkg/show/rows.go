@@ -30,39 +30,39 @@ type pageCall struct {
 // Fact is a name with its value.
 type Fact struct{ Name, Value string }
 
-// pageRow is a span, or several that were folded.
+// pageRow is a span, or several folded ones.
 type pageRow struct {
 	Name, Kind, Took, Start string
 	// State is failed, slow, or empty.
 	State string
 	Count int
 	Depth int
-	// Pale: the bar is where a series was, of which the parts are not known.
+	// Pale marks the extent of a series whose parts are unknown.
 	Pale    bool
 	Bars    []bar
 	Remarks []string
 	Args    string
 	About   []Fact
 	Events  []Fact
-	// Same are the rows folded into this one, Below those of the spans below it.
+	// Same are the rows folded into this one, Below those of child spans.
 	Same, Below []*pageRow
 }
 
 // bar is an extent in percent of the call's.
 type bar struct{ X, Width string }
 
-// Mark is the row's sign: colour alone is none.
+// Mark returns the row's sign, beside the color.
 func (r *pageRow) Mark() string { return mark(r.State) }
 
-// Rows of the call.
+// Rows returns the call's rows.
 func (c *pageCall) Rows() []*pageRow { return c.rows(c.call.children, 0) }
 
-// More are all attributes of the call.
+// More returns all attributes of the call.
 func (c *pageCall) More() []Fact {
 	return facts(c.call.attrs, func(key attribute.Key) bool { return key != attr.KindKey })
 }
 
-// Ticks are the times at the quarters of the call.
+// Ticks returns the times at the quarters of the call.
 func (c *pageCall) Ticks() (all []string) {
 	for i := range 5 {
 		all = append(all, text.Round(c.took*time.Duration(i)/4).String())
@@ -125,7 +125,7 @@ func (c *pageCall) bar(n *node) bar {
 		return 100 * min(1, max(0, float64(int64(t-c.call.StartTimeUnixNano))/whole))
 	}
 	from, to := place(n.StartTimeUnixNano), place(n.EndTimeUnixNano)
-	width := max(to-from, 0.25) // seen at a glance, however short
+	width := max(to-from, 0.25) // visible, however short
 	return bar{percent(min(from, 100-width)), percent(width)}
 }
 
@@ -160,7 +160,7 @@ func printed(v *commonpb.AnyValue) string {
 	return ""
 }
 
-// Calls yields the calls with problems, or those without, in the order of the operations.
+// Calls yields the calls with problems, or those without, in order.
 func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 	return func(yield func(*pageCall) bool) {
 		for rs := range p.operations {

@@ -13,8 +13,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Sample holds the durations of many calls and of what is in them: three numbers a span, of a
-// random sample of spans where there are too many (see values).
+// Sample holds the durations of calls and their spans: three numbers per span, of a random sample if there are too
+// many (see values).
 type Sample struct {
 	pods        *distinct
 	account     *account
@@ -27,17 +27,17 @@ type population struct {
 	pods                  *distinct
 	took                  values // of each call, in ms
 	failed, slow, partial int
-	// whole counts the calls that have all their spans: in a storm only the call's own is kept.
+	// whole counts calls with all spans; in a storm only the call's own is kept.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
 	room      *room
 }
 
-// Row names what is counted.
+// Row identifies a measured thing.
 type Row struct {
-	// By is the kind of span (run, command, lock, agent …); or "part", a part of the call's time,
-	// of which each instant is in one part; or "cause", of whole calls.
+	// By is the kind of span (run, command, lock, agent …), or "part" for a part of the call's time (parts are
+	// disjoint), or "cause" for whole calls.
 	By   string `json:"by"`
 	Name string `json:"name"`
 }
@@ -45,7 +45,7 @@ type Row struct {
 // series are the durations of one row in milliseconds.
 type series struct {
 	each values
-	// For each call that has the row: how many, and the time in which there was at least one.
+	// Per call with the row: number, and covered time.
 	counts, times values
 }
 
@@ -60,7 +60,7 @@ func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
 	return s
 }
 
-// Empty reports whether there was no call.
+// Empty reports whether there are no calls.
 func (s *Sample) Empty() bool { return len(s.populations) == 0 }
 
 func (s *Sample) add(call *node) {
@@ -79,7 +79,7 @@ func (s *Sample) add(call *node) {
 	p.add(call)
 }
 
-// sorted returns the populations by their total time, the largest first.
+// sorted returns the populations by total time, largest first.
 func (s *Sample) sorted() []*population {
 	all := make([]*population, 0, len(s.populations))
 	for _, p := range s.populations {
@@ -124,8 +124,8 @@ func (p *population) add(call *node) {
 	}
 }
 
-// durations are how long each of some spans took, and the time of their call in which there was at least one. Of
-// a series that was sent as one span, each but the longest took as long as they did on average, one after another.
+// durations returns the durations of spans and the call's time they cover. In a folded series, all but the longest
+// have the mean duration, one after another.
 func durations(nodes []*node, call *node) (each []float64, time float64) {
 	var extents []extent
 	for _, n := range nodes {
@@ -145,10 +145,10 @@ func durations(nodes []*node, call *node) (each []float64, time float64) {
 	return each, min(time, milliseconds(call.extent()))
 }
 
-// seriesMost is how many of one series are counted: no call runs more (limits.images), whatever a file says.
+// seriesMost bounds the counted commands of a series, like limits.images; a file may claim more.
 const seriesMost = 5000
 
-// label names a span's row: the plugin without CNI_COMMAND, the command, or the lock or agent waited for.
+// label names a span's row: the plugin without CNI_COMMAND, the command, or the lock or agent.
 func (n *node) label() string {
 	switch n.kind() {
 	case attr.KindRun, attr.KindDelegate:
@@ -176,7 +176,7 @@ func (p *population) row(by, name string) *series {
 	return p.series[row]
 }
 
-// of returns the number of calls that may have a row, and their total time.
+// of returns the number and total time of calls that can have a row.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
 		return p.took.n, p.took.total()
@@ -199,7 +199,7 @@ func (n *node) extent() extent {
 	return extent{n.StartTimeUnixNano, max(n.StartTimeUnixNano, n.EndTimeUnixNano)}
 }
 
-// union joins extents that overlap, and clips them to outside.
+// union joins overlapping extents and clips them to outside.
 func union(extents []extent, outside extent) (joined []extent) {
 	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
 	for _, e := range extents {

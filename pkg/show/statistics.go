@@ -10,29 +10,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// SchemaSummary names the shape of Statistics as JSON: docs/schemas/summary.json.
+// SchemaSummary is the JSON schema of Statistics: docs/schemas/summary.json.
 const SchemaSummary = "cniscope.dev/summary/v1"
 
-// Statistics sums up many calls: how long they took, and what the time went into. Times are in milliseconds.
+// Statistics sums up many calls. Times are in milliseconds.
 type Statistics struct {
 	Schema string `json:"schema"`
 	Calls  int    `json:"calls"`
 	Pods   int    `json:"pods"`
 	Failed int    `json:"failed"`
-	// Slow counts calls that, or a part of which, took longer than their threshold.
+	// Slow counts calls that, as a whole or in a part, exceeded a threshold.
 	Slow int `json:"slow"`
-	// Partial counts calls of which not everything was observed.
+	// Partial counts incompletely observed calls.
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
-	// Spent is where the time of all calls went: causes first, the largest first.
+	// Spent is the time of all calls: causes first, largest first.
 	Spent []Spent `json:"spent"`
-	// Kinds are sorted by their total time, the largest first.
+	// Kinds are sorted by total time, largest first.
 	Kinds []KindOfCall `json:"kinds"`
 }
 
-// KindOfCall is the calls of one command for interfaces of one name.
+// KindOfCall is the calls of one command for one interface name.
 type KindOfCall struct {
-	// Name is e.g. "CNI ADD eth0".
+	// Name is for example "CNI ADD eth0".
 	Name    string `json:"name"`
 	Pods    int    `json:"pods"`
 	Failed  int    `json:"failed"`
@@ -45,18 +45,18 @@ type KindOfCall struct {
 // Statistic is about one row.
 type Statistic struct {
 	Row
-	// Calls is how many calls have it.
+	// Calls counts the calls with the row.
 	Calls int `json:"calls"`
 	Distribution
-	// Share is the part of the calls' wall time in which there was at least one; of a cause, that
-	// of the calls that have it. What runs within another counts for both; only parts sum to 1.
+	// Share is the part of the calls' wall time that the row covers; for a cause, of the calls that have it.
+	// Nested rows overlap; only parts sum to 1.
 	Share float64 `json:"share"`
 }
 
-// p99Least is how many durations have a p99: of fewer it would be the longest, or less than that.
+// p99Least is the minimum number of durations for a p99; with fewer it is close to the maximum.
 const p99Least = 100
 
-// Distribution is that of durations in milliseconds. Quantiles are interpolated.
+// Distribution describes durations in milliseconds. Quantiles are interpolated.
 type Distribution struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50_ms"`
@@ -64,9 +64,9 @@ type Distribution struct {
 	P99 *float64 `json:"p99_ms,omitempty"`
 	Max float64  `json:"max_ms"`
 	Sum float64  `json:"sum_ms"`
-	// Sampled: the quantiles are those of a random sample.
+	// Sampled means that quantiles are from a random sample.
 	Sampled bool `json:"sampled,omitempty"`
-	// Averaged: commands were sent as series; number, sum and maximum are exact, the others are their mean.
+	// Averaged means that folded commands count with their mean; number, sum and maximum are exact.
 	Averaged bool `json:"averaged,omitempty"`
 }
 
@@ -82,7 +82,7 @@ func (s *Sample) Statistics() Statistics {
 			_, took := p.of(row)
 			kind.Rows = append(kind.Rows, Statistic{
 				Row: row, Calls: series.counts.n, Distribution: distribution(series.each),
-				Share: toNS(series.times.total() / max(took, 1e-6)), // 1e-6 ms: of what takes no time
+				Share: toNS(series.times.total() / max(took, 1e-6)), // 1e-6 ms avoids a division by zero
 			})
 		}
 		slices.SortFunc(kind.Rows, func(a, b Statistic) int {
@@ -98,8 +98,7 @@ func (s *Sample) Statistics() Statistics {
 	return all
 }
 
-// compareBy orders kinds of rows: runs, delegates, commands, all other spans by name, and then
-// parts and causes.
+// compareBy orders rows: runs, delegated plugins, commands, other spans by name, parts, causes.
 func compareBy(a, b string) int {
 	place := func(by string) int {
 		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
@@ -124,5 +123,5 @@ func distribution(ms values) Distribution {
 	return d
 }
 
-// toNS rounds milliseconds to nanoseconds; what is below differs between processors.
+// toNS rounds milliseconds to nanoseconds, since smaller digits differ between processors.
 func toNS(ms float64) float64 { return math.Round(ms*1e6) / 1e6 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes statistics for a person.
+// Table writes statistics as text.
 func Table(w io.Writer, s Statistics, o Options) error {
 	p := &painter{Options: o}
 	fmt.Fprintf(&p.b, "%s of %s, %s in all: %d failed, %d slow\n", plural(s.Calls, "call"), plural(s.Pods, "pod"), inMS(s.Sum), s.Failed, s.Slow)
@@ -35,7 +35,7 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	return p.flush(w)
 }
 
-// spent writes what calls lost their time to, and what is to be done about it.
+// spent writes the causes of lost time with remedies.
 func (p *painter) spent(all []Spent) {
 	if len(all) == 0 {
 		return
@@ -66,10 +66,10 @@ func (p *painter) spent(all []Spent) {
 	}
 }
 
-// mixed stands above the column of the long ones where some rows have a p99.
+// mixed is the column's heading if only some rows have a p99.
 const mixed = "p99/max"
 
-// high is what stands above the column of the long ones: a maximum where no row has a p99.
+// high returns the column's heading.
 func high(kind KindOfCall) string {
 	switch rows := slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.P99 != nil }); {
 	case kind.P99 == nil && !rows:
@@ -80,7 +80,7 @@ func high(kind KindOfCall) string {
 	return mixed
 }
 
-// high is the p99, or the maximum of too few to have one.
+// high returns the p99, or the maximum if there are too few values.
 func (d Distribution) high() time.Duration {
 	if d.P99 == nil {
 		return inMS(d.Max)
@@ -127,7 +127,7 @@ func (p *painter) statistic(column int, name string, s Statistic, remark string)
 	p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-// column is how wide names are: as the longest, as far as there is room for the numbers.
+// column returns the width of names, as far as the numbers leave room.
 func (p *painter) column(kind KindOfCall) int {
 	widest := 16
 	for _, s := range kind.Rows {

@@ -1,5 +1,5 @@
-// Package show presents spans: as waterfalls on a terminal, as a page of HTML, as numbers, and
-// as a comparison of two recordings. It reads what a backend is sent, so that both show the same.
+// Package show presents spans: as waterfalls, as an HTML page, as statistics, and as a comparison of two recordings.
+// It reads exported spans, so that its output matches a backend's.
 package show
 
 import (
@@ -24,8 +24,8 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is how many spans were folded into this one, here (same) or before it was sent, or 1; total their
-	// durations.
+	// count is the number of spans folded into this one, here (same) or before export, or 1; total is their
+	// duration.
 	count int
 	same  []*node
 	total time.Duration
@@ -56,13 +56,13 @@ func (n *node) failed() bool {
 	return n.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }
 
-// notable reports whether a span must have a line of its own.
+// notable reports whether a span needs its own line.
 func (n *node) notable() bool {
 	return n.failed() || n.is(attr.SlowKey) || n.is(attr.UnfinishedKey) ||
 		n.is(attr.EndUnseenKey) || n.is(attr.OutlivedKey)
 }
 
-// calls returns the calls of an operation as trees, in the order in which they began.
+// calls returns an operation's calls as trees, in order of start.
 func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	byID := map[string]*node{}
 	var all []*node
@@ -95,8 +95,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	return found
 }
 
-// identity are the attributes of the resource that say whose its calls are. A spool that an older cniscope
-// wrote has them on the calls themselves.
+// identity returns the resource's pod attributes. Spools of older versions have them on the calls.
 func identity(rs *tracepb.ResourceSpans) attrs {
 	whose := attributes(rs.GetResource().GetAttributes())
 	maps.DeleteFunc(whose, func(key attribute.Key, _ *commonpb.AnyValue) bool {
@@ -118,7 +117,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike reports whether two neighbours may share a line, as thirty runs of iptables do.
+// alike reports whether two neighbors may be folded, such as thirty runs of iptables.
 func alike(a, b *node) bool {
 	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
@@ -134,7 +133,7 @@ func alike(a, b *node) bool {
 
 func (n *node) lock() string { return n.words(attr.LockPathKey, attr.LockNameKey) }
 
-// sum is the total duration of the spans folded into n.
+// sum formats the total duration of folded spans.
 func (n *node) sum() string {
 	if n.kind() == attr.KindCommand {
 		return fmt.Sprintf("%s in %d runs", text.Round(n.total), n.count)
@@ -142,10 +141,10 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// series reports whether a span was sent for a series of commands (trace.Fold): where each of them was is not known.
+// series reports whether a span stands for a series of commands (trace.Fold), whose single times are unknown.
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// longest is how long a command took, of a series the longest one.
+// longest returns a command's duration; for a series, the longest.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)
@@ -153,7 +152,7 @@ func (n *node) longest() time.Duration {
 	return n.took()
 }
 
-// arguments are those of a command, of a series those of the longest one.
+// arguments returns a command's arguments; for a series, those of the longest.
 func (n *node) arguments() []string {
 	if n.series() {
 		return list(n.attrs[attr.FoldedWorstArgsKey])
@@ -161,7 +160,7 @@ func (n *node) arguments() []string {
 	return list(n.attrs[semconv.ProcessCommandArgsKey])
 }
 
-// endings are the exit codes and signals by which commands of a series ended, but for success.
+// endings lists the exit codes and signals of a series, without success.
 func (n *node) endings() string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(n.attrs)) {
@@ -180,7 +179,7 @@ func (n *node) endings() string {
 	return strings.Join(all, ", ")
 }
 
-// fold joins three or more neighbours that are alike.
+// fold joins three or more alike neighbors.
 func fold(children []*node) (folded []*node) {
 	for i := 0; i < len(children); {
 		j := i + 1
@@ -213,7 +212,7 @@ func fold(children []*node) (folded []*node) {
 	return folded
 }
 
-// words joins the values of attributes that are present.
+// words joins the values of present attributes.
 func (a attrs) words(keys ...attribute.Key) string {
 	var all []string
 	for _, key := range keys {
@@ -238,7 +237,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// noPod stands where a call is of no pod, as STATUS is.
+// noPod replaces the pod of a call without one, such as STATUS.
 const noPod = "no pod"
 
 func pod(call *node) string {
@@ -252,7 +251,7 @@ func what(call *node) string {
 	return strings.TrimSpace(call.Name + " " + call.text(attr.CNIIfNameKey))
 }
 
-// later is the time from its end to the pod's first connection; empty if none came while it was open.
+// later returns the time from the call's end to the pod's first connection, if observed.
 func (n *node) later() string {
 	if n.attrs[attr.FirstConnectionMSKey] == nil {
 		return ""
@@ -260,12 +259,12 @@ func (n *node) later() string {
 	return text.Round(n.ms(attr.FirstConnectionMSKey)).String()
 }
 
-// slow reports whether a call, or something in it, took too long.
+// slow reports whether a call or a part of it was slow.
 func (n *node) slow() bool {
 	return n.is(attr.SlowKey) || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.key) > 0 })
 }
 
-// slowThing is what may be slow in a call, as the call's span counts it.
+// slowThing is a part of a call that may be slow, with its count attribute.
 type slowThing struct {
 	key  attribute.Key
 	name string
@@ -277,8 +276,7 @@ func slowThings() []slowThing {
 	}
 }
 
-// verdict is what is to be said of a call in one sentence: the judge's, else what failed,
-// else where most of its time went. Empty if nothing is known.
+// verdict returns the judge's verdict, else the error, else the largest part; empty if nothing is known.
 func (n *node) verdict() string {
 	if n.failed() {
 		return cmp.Or(n.text(attr.VerdictKey), n.Status.Message, n.biggestPart())
@@ -286,7 +284,7 @@ func (n *node) verdict() string {
 	return cmp.Or(n.text(attr.VerdictKey), n.biggestPart())
 }
 
-// biggestPart is where most of a call's time went, in a sentence; empty if that is not known.
+// biggestPart describes the largest part of a call's time, if known.
 func (n *node) biggestPart() string {
 	part := n.text(attr.BiggestPartKey)
 	if part == "" {
@@ -295,11 +293,10 @@ func (n *node) biggestPart() string {
 	return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
 }
 
-// cause is the verdict in few words, of which there are few: the judge's, else what most of
-// the time went into. Empty if nothing is known.
+// cause returns the judge's cause, else the largest part's name; empty if nothing is known.
 func (n *node) cause() string {
 	return cmp.Or(n.text(attr.CauseKey), n.text(attr.BiggestPartNameKey))
 }
 
-// problem reports whether a call needs looking at.
+// problem reports whether a call needs attention.
 func (n *node) problem() bool { return n.failed() || n.slow() || n.is(attr.PartialKey) }

@@ -6,35 +6,31 @@ import (
 )
 
 const (
-	// exactly is how many values of one row are kept as they are; of more, a random sample of
-	// as many: a p99 of 10,000 values is as good as one of millions.
+	// exactly bounds the values kept per row; of more, a random sample is kept, which is as good for a p99.
 	exactly = 10_000
-	// valuesMax is how many are kept in all, 24 MB; a row that comes when there are so many
-	// has a sample of at least valuesLeast.
+	// valuesMax bounds all kept values, 24 MB; rows beyond it keep valuesLeast or more.
 	valuesMax   = 3 << 20
 	valuesLeast = 16
-	// rowsMost and populationsMost are how many rows and kinds of calls are told apart. All
-	// others are one, called other: nobody reads a thousand lines.
+	// rowsMost and populationsMost bound rows and kinds of calls; further ones count as other.
 	rowsMost        = 1000
 	populationsMost = 100
 	other           = "other"
 )
 
-// room is how much the values of a sample may still take.
+// room is the remaining capacity of a sample.
 type room struct{ values, rows int }
 
-// values are durations. Their number, sum and maximum are exact; of many only a random sample is kept.
+// values are durations with exact number, sum and maximum, and a random sample of many.
 type values struct {
 	n    int
 	sum  float64
 	max  float64
 	kept []float64
-	// averaged: some are the mean of a series.
+	// averaged means that some values are the mean of a series.
 	averaged bool
 }
 
-// add takes one more value. Where there is no room for all, each one stays with the same
-// chance (Vitter 1985, algorithm R).
+// add adds a value. Beyond the room, each value stays with equal probability (Vitter 1985, algorithm R).
 func (v *values) add(x float64, room *room) {
 	v.n++
 	v.sum += x
@@ -49,7 +45,7 @@ func (v *values) add(x float64, room *room) {
 	}
 }
 
-// drawn returns a pseudo-random number below n, the same for each n (splitmix64).
+// drawn returns a pseudo-random number below n, deterministic by n (splitmix64).
 func drawn(n int) int {
 	z := uint64(n) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -67,7 +63,7 @@ func (v *values) total() float64 {
 	return sum(v.kept)
 }
 
-// thinned returns n of the values, evenly spaced; all if there are no more.
+// thinned returns up to n values, evenly spaced.
 func thinned(values []float64, n int) []float64 {
 	if len(values) <= n {
 		return values
@@ -79,7 +75,7 @@ func thinned(values []float64, n int) []float64 {
 	return few
 }
 
-// distinct counts distinct names. It keeps 8 bytes of each.
+// distinct counts distinct names with 8 bytes each.
 type distinct struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

@@ -16,9 +16,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Waterfalls draws operations: for each call a headline, its verdict, and a bar for each span.
-// What was slow or failed has a mark at the left, and a colour. Calls as every pod has them are only
-// counted, in a last line, unless there are no others.
+// Waterfalls draws operations: per call a headline, a verdict, and a bar per span. Slow and failed spans have a mark
+// and a color. Routine calls are only counted, unless there are no others.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	var folded folding
 	for rs := range operations {
@@ -47,7 +46,7 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 	return p.flush(w)
 }
 
-// folding counts the calls that are not drawn.
+// folding counts calls that are not drawn.
 type folding struct {
 	drawn, calls int
 	longest      time.Duration
@@ -58,18 +57,16 @@ func (f *folding) add(call *node) {
 	f.longest = max(f.longest, call.took())
 }
 
-// String says what was folded, and how to see it.
+// String describes the folded calls and the flag that draws them.
 func (f *folding) String() string {
 	return fmt.Sprintf("%s of lo or teardown, none slow or failed (the longest %s): --all draws them", plural(f.calls, "more call"), text.Round(f.longest))
 }
 
-// routine reports whether a call is one that every pod has and nobody asks about: of the loopback
-// interface or of a teardown, with nothing slow or failed in it.
+// routine reports whether a call is uninteresting: for lo or a teardown, without a problem.
 func (o Options) routine(call *node) bool {
 	return (call.text(attr.CNIIfNameKey) == "lo" || call.Name == "CNI DEL") && !call.problem() && !o.Limits.wants(call)
 }
 
-// call draws one call.
 func (p *painter) call(call *node, resource attrs) {
 	p.headline(call, resource)
 	p.axis(call)
@@ -82,7 +79,7 @@ func (p *painter) call(call *node, resource attrs) {
 	p.b.WriteByte('\n')
 }
 
-// headline writes whose call it is, how long it took, its verdict, and details.
+// headline writes pod, duration, verdict and details.
 func (p *painter) headline(call *node, resource attrs) {
 	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
 	if call.failed() {
@@ -98,7 +95,7 @@ func (p *painter) headline(call *node, resource attrs) {
 	}
 	p.b.WriteByte('\n')
 	if verdict := call.text(attr.VerdictKey); verdict != "" {
-		if verdict != call.Status.GetMessage() { // which is in the headline
+		if verdict != call.Status.GetMessage() { // the headline has it
 			fmt.Fprintf(&p.b, "  %s\n", p.paint(bold, verdict))
 		}
 		if remedy := call.text(attr.RemedyKey); remedy != "" {
@@ -151,7 +148,7 @@ func (p *painter) row(call, n *node, depth int) {
 		name += fmt.Sprintf(" ×%d", n.count)
 	}
 	took := fmt.Sprintf("%9s", text.Round(n.took()))
-	if p.Width < narrow { // where they would begin at the right edge
+	if p.Width < narrow { // otherwise they begin at the right edge
 		p.line(mark, color, name, p.bar(call, n), took)
 		if len(remarks) > 0 {
 			fmt.Fprintf(&p.b, "      %s\n", strings.Join(remarks, "  "))
@@ -164,7 +161,7 @@ func (p *painter) row(call, n *node, depth int) {
 	}
 }
 
-// line writes one row: mark, name, bar and text, each in its column.
+// line writes one row: mark, name, bar and text, in columns.
 func (p *painter) line(mark, color, name, bar, text string) {
 	name = padded(name, p.nameColumn())
 	if bar == "" {
@@ -174,14 +171,13 @@ func (p *painter) line(mark, color, name, bar, text string) {
 }
 
 const (
-	// narrow is how many columns are too few for remarks beside the bars.
+	// narrow is the width below which remarks have their own lines.
 	narrow = 72
-	// narrowest is how few columns are made use of.
+	// narrowest is the minimum width.
 	narrowest = 40
 )
 
-// nameColumn and barColumn are how wide names and bars are: on 80 columns 28 and 20, of which 9 and what is
-// left are for time and remarks.
+// nameColumn and barColumn return widths: on 80 columns 28 and 20, with 9 for the time and the rest for remarks.
 func (p *painter) nameColumn() int { return min(28, max(p.Width, narrowest)*28/80) }
 
 func (p *painter) barColumn() int {
@@ -195,8 +191,7 @@ func (p *painter) axis(call *node) {
 	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
-// bar draws the extents of n, or of those folded into it, within its call, in halves of a cell: of a
-// series one sees the parts. What is shorter is seen, too.
+// bar draws the extents of n, or of spans folded into it, in half cells, with a minimum of one.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
 	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
@@ -226,7 +221,7 @@ func (p *painter) bar(call, n *node) string {
 	return b.String()
 }
 
-// pale is a column in which some of a series were, it is not known which.
+// pale marks a column that contains part of a series at an unknown position.
 const pale = "░"
 
 // cell draws one column of a bar.
@@ -251,10 +246,10 @@ func short(id string) string {
 	return id
 }
 
-// summaryMost is how many calls a summary lists: a person reads no more.
+// summaryMost bounds the calls in a summary.
 const summaryMost = 200
 
-// Summary writes a line for each call that failed or was slow.
+// Summary writes a line for each failed or slow call.
 func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	p := &painter{Options: o}
 	pods := newDistinct()

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 )
 
-// calls answers as `cniscope ps --format json` does.
+// calls prints `cniscope ps --format json`.
 func (q question) calls(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
 	all, err := node.Calls(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (q question) calls(ctx context.Context, node control.Reader, viewer access.
 	}{"cniscope.dev/ps/v1", seen}, nil)
 }
 
-// operations answers with what is remembered, and withholds what is somebody else's.
+// operations prints the visible operations.
 func (q question) operations(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
 	found, err := node.Operations(ctx, q.query())
 	if err != nil {
@@ -48,11 +48,11 @@ func (q question) query() control.Query {
 	return query
 }
 
-// spans answers with the spans of one operation of a pod that the viewer may see.
+// spans prints the spans of one visible operation.
 func (q question) spans(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
 	var lines []control.Line
 	if !viewer.Operator {
-		// The line says whose operation it is, not the spans.
+		// The line, not the spans, names the operation's pod.
 		own, err := node.Operations(ctx, control.Query{Namespace: viewer.Namespace})
 		if err != nil {
 			return err

@@ -16,10 +16,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/access"
 )
 
-// answering is how long an answer may take, on top of --wait or --for: an asker that is gone leaves no process behind.
+// answering bounds an answer, beyond --wait or --for, so that a disconnected client leaves no process.
 const answering = 30 * time.Second
 
-// question is what was asked.
+// question is a parsed request.
 type question struct {
 	what, format           string
 	namespace, pod, trace  string
@@ -88,7 +88,7 @@ are not remembered, and 7 if too many ask this node at once.`,
 	return cmd
 }
 
-// asker finds out who asks, by the token on the first line of input.
+// asker authenticates the user by the token on the first line of input.
 func asker(ctx context.Context, input io.Reader, whose func(context.Context, string) (access.Identity, error)) (access.Viewer, error) {
 	token, err := firstLine(ctx, input)
 	if err != nil {

@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// controller is who writes our Events.
+	// controller is the reporting component of Events.
 	controller = "cniscope.dev/reader"
-	// reporting is how often it is logged that operations got no Event.
+	// reporting is the interval of log lines about operations without an Event.
 	reporting = time.Minute
 )
 
-// writer writes Events, one at a time.
+// writer writes Events one at a time.
 type writer struct {
 	api  client.EventsGetter
-	as   *rest.Config // with the token that the API server is sent
+	as   *rest.Config // with the token for the API server
 	node string
 	log  *slog.Logger
 
-	failing  bool // it is said that the API server cannot be written to
-	reported int  // operations without an Event, as logged last
+	failing  bool // the failure was logged
+	reported int  // operations without an Event in the latest log line
 	next     time.Time
 }
 
-// tell writes what the ledger lets it, of the operations that come, until ctx ends.
+// tell writes Events for arriving operations until ctx ends, as the ledger allows.
 func (w *writer) tell(ctx context.Context, ledger *events.Ledger, from <-chan batch) error {
 	for {
 		write, pause := ledger.Next(time.Now())
@@ -93,7 +93,7 @@ func (w *writer) event(write *events.Write) *v1.Event {
 		ObjectMeta:          meta.ObjectMeta{Name: write.Name, Namespace: write.Namespace},
 		EventTime:           meta.NewMicroTime(write.Time),
 		ReportingController: controller,
-		ReportingInstance:   w.node[:min(len(w.node), 128)], // as long as the API takes
+		ReportingInstance:   w.node[:min(len(w.node), 128)], // limit of the API
 		Action:              write.Action,
 		Reason:              write.Reason,
 		Regarding: core.ObjectReference{
@@ -108,10 +108,10 @@ func (w *writer) event(write *events.Write) *v1.Event {
 	return e
 }
 
-// outcome tells what has to become of a write, and says so once where the API server does not let us.
+// outcome returns a write's outcome, and logs the start and end of failures.
 func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 	switch {
-	case err == nil, write.Create && apierrors.IsAlreadyExists(err): // an answer got lost
+	case err == nil, write.Create && apierrors.IsAlreadyExists(err): // the previous answer was lost
 		if w.failing {
 			w.log.Info("the API server takes Events again")
 			w.failing = false
@@ -132,7 +132,7 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 	return events.Again
 }
 
-// said returns what may leave of the API server's answer to a write.
+// said redacts the API server's answer to a write.
 func (w *writer) said(write *events.Write, err error) string {
 	told := told(w.as)
 	told.Name(write.Namespace, write.Pod, write.Name)

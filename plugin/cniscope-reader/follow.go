@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// polling is how long a question waits for an operation, and lateness how much later its answer may come.
+	// polling is how long a request waits for an operation; lateness is added for the answer.
 	polling  = 50 * time.Second
 	lateness = 15 * time.Second
 	// atOnce bounds the operations of one answer.
 	atOnce = 500
-	// before is how long before it starts the reader looks back: an operation that ended while its container
-	// started anew is told, too.
+	// before is how far the reader looks back at its start, for operations that ended while its container
+	// restarted.
 	before = 10 * time.Second
-	// The pause after a question without an answer doubles from one to the other.
+	// The pause after failed requests doubles up to longestPause.
 	firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 )
 
-// batch is what came, and how many operations were forgotten before anybody asked for them.
+// batch holds operations, and the number of those forgotten before they were read.
 type batch struct {
 	lines     []control.Line
 	forgotten uint64
 }
 
-// follower follows what a node remembers.
+// follower follows the node history.
 type follower struct {
 	node control.Reader
 	log  *slog.Logger
 }
 
-// follow passes on each operation that ends from about now on, until ctx ends. A slow receiver holds up
-// nobody: cniscope remembers them meanwhile, as long as it has room.
+// follow passes on operations that end from now on, until ctx ends. A slow receiver does not block cniscope, whose
+// history buffers operations up to its bound.
 func (f *follower) follow(ctx context.Context, to chan<- batch) {
 	query := control.Query{Problems: true, Since: time.Now().Add(-before), Wait: polling, Limit: atOnce}
 	pause, silent := firstPause, false
@@ -55,7 +55,7 @@ func (f *follower) follow(ctx context.Context, to chan<- batch) {
 		}
 		pause, silent = firstPause, false
 		if query.After == 0 {
-			found.Forgotten = 0 // before we were there
+			found.Forgotten = 0 // before the reader started
 		}
 		query.After, query.Since = found.Next, time.Time{}
 		if len(found.Operations) == 0 && found.Forgotten == 0 {

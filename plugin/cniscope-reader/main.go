@@ -1,6 +1,6 @@
-// Command cniscope-reader stands beside cniscope, in a container without any privilege: it tells whoever asks over
-// kubectl's exec what they may see of the node, and tells pods why their network was slow, as Kubernetes Events.
-// It asks cniscope over a socket that only answers questions; it alone talks to the Kubernetes API.
+// Command cniscope-reader is the query sidecar, an unprivileged container beside cniscope. It answers users who exec
+// into it with what they may see of the node, and writes slow and failed operations as Kubernetes Events. It reads
+// from cniscope's read-only socket; only it uses the Kubernetes API.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/privilege"
 )
 
-// linked is set when a release is linked (-ldflags "-X main.linked=v1.2.3").
+// linked is set by the release build (-ldflags "-X main.linked=v1.2.3").
 var linked string
 
 func main() { os.Exit(execute()) }
@@ -65,10 +65,8 @@ Its settings are variables of its environment, so that whoever may run it cannot
 	return cmd
 }
 
-// usageError is a mistake in how the program was called.
 type usageError struct{ error }
 
-// failure is an error with the exit code that it means.
 type failure struct {
 	error
 	code int
@@ -77,7 +75,7 @@ type failure struct {
 func (f failure) ExitCode() int { return f.code }
 func (f failure) Unwrap() error { return f.error }
 
-// exitCode is the one of docs/fleet.md.
+// exitCode returns an exit code of docs/fleet.md.
 func exitCode(err error) int {
 	var usage usageError
 	var told interface{ ExitCode() int }
@@ -94,7 +92,7 @@ func exitCode(err error) int {
 	return fleet.NoAnswer
 }
 
-// setting is a variable of the environment, or otherwise where it is not set or empty.
+// setting returns an environment variable, or otherwise if it is empty.
 func setting(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {
 		return v

@@ -61,14 +61,14 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	return w.tell(ctx, events.NewLedger(), lines)
 }
 
-// eventsOf returns a client that sends each request once. The ledger decides when to try again; client-go would
-// do so ten times where the API server names a pause (Retry-After).
+// eventsOf returns a client that sends each request once. The ledger decides about retries; client-go would retry ten
+// times on Retry-After.
 func eventsOf(config *rest.Config) (client.EventsGetter, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
 	return client.NewForConfig(config)
 }
 
-// once hides the header by which the API server has client-go ask again.
+// once removes the header Retry-After, which makes client-go retry.
 type once struct{ next http.RoundTripper }
 
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

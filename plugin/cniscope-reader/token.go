@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// arriving is how long the token may take to come: who asks has it at hand.
+	// arriving bounds the wait for the token, which the client has ready.
 	arriving = 10 * time.Second
-	// reviewing is how long the API server may take to say whose it is.
+	// reviewing bounds the token review.
 	reviewing = 10 * time.Second
 )
 
-// firstLine reads the token. It waits for a line and not for the end of input, which kubectl's exec may keep open.
+// firstLine reads the token. It does not wait for the end of input, which kubectl's exec may keep open.
 func firstLine(ctx context.Context, input io.Reader) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, arriving)
 	defer cancel()
@@ -46,7 +46,7 @@ func firstLine(ctx context.Context, input io.Reader) (string, error) {
 	}
 }
 
-// review asks the API server whose a token is.
+// review asks the API server about a token.
 func review(ctx context.Context, token string) (access.Identity, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -78,8 +78,8 @@ func reviewAs(ctx context.Context, config *rest.Config, token string) (access.Id
 	return id, nil
 }
 
-// told is what the API server is sent and must not be quoted with: the reader's own token, and other secrets.
+// told redacts the secrets that the API server receives: the reader's token and others.
 func told(config *rest.Config, secrets ...string) *redact.Call {
-	renewed, _ := os.ReadFile(config.BearerTokenFile) // kubelet writes a new one each hour
+	renewed, _ := os.ReadFile(config.BearerTokenFile) // kubelet renews it each hour
 	return redact.Ours(append(secrets, config.BearerToken, string(renewed))...)
 }

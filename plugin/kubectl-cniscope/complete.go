@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionPatience is how long a person waits for a completion.
+// completionPatience bounds a completion.
 const completionPatience = 3 * time.Second
 
-// completions complete pods and nodes. kubectl asks for them by kubectl_complete-cniscope: see completing.
+// completions registers the completion of pods and nodes. kubectl runs it as kubectl_complete-cniscope; see
+// completing.
 func completions(root *cobra.Command, o *options) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
@@ -65,7 +66,7 @@ func once(names func(ctx context.Context, prefix string) []string) cobra.Complet
 	}
 }
 
-// pods are those of the namespace that begin with prefix; none where they cannot be had.
+// pods returns the namespace's pods with a prefix; none after an error.
 func (o *options) pods(ctx context.Context, prefix string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
@@ -88,7 +89,7 @@ func (o *options) pods(ctx context.Context, prefix string) []string {
 	return names
 }
 
-// nodesNamed are those that can be asked and begin with prefix, each after before.
+// nodesNamed returns the nodes with a sidecar and a prefix, each after before.
 func (o *options) nodesNamed(ctx context.Context, before, prefix string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()

@@ -49,17 +49,17 @@ The exit code is 0 if every node answered and nothing was found, 1 if a problem 
 	return cmd
 }
 
-// doctorPatience is how long a node may take to examine itself, where nobody says otherwise: a program of the
-// node that does not answer takes the doctor some seconds.
+// doctorPatience is the default timeout of a node's examination, which lasts seconds if a program on the node does
+// not answer.
 const doctorPatience = 20 * time.Second
 
-// doctorDocument is what doctor --format json prints: docs/schemas/kubectl-doctor.json.
+// doctorDocument is the output of doctor --format json: docs/schemas/kubectl-doctor.json.
 type doctorDocument struct {
 	Schema    string             `json:"schema"`
 	Nodes     digest.Nodes       `json:"nodes"`
 	Findings  []digest.Finding   `json:"findings"`
 	Unchecked []digest.Unchecked `json:"unchecked"`
-	// Left is how many findings, and checks that could not be made, were of one kind too many to be told apart.
+	// Left counts findings and failed checks beyond the bound of kinds.
 	Left int `json:"left,omitempty"`
 }
 
@@ -88,7 +88,7 @@ func examine(cmd *cobra.Command, o *options) error {
 	return cmp.Or(err, d.verdict(findings.Count()))
 }
 
-// verdict is how it ends: with a finding, with something that could not be looked at, or well.
+// verdict returns the exit status: findings, failed checks, or success.
 func (d doctorDocument) verdict(findings int) error {
 	missing := partial(d.Nodes)
 	switch {
@@ -102,7 +102,7 @@ func (d doctorDocument) verdict(findings int) error {
 	return nil
 }
 
-// namesMost is how many nodes are named beside a finding; JSON has all.
+// namesMost bounds the nodes named per finding; JSON has all.
 const namesMost = 10
 
 func (d doctorDocument) text(out io.Writer) error {
@@ -138,7 +138,7 @@ func (d doctorDocument) text(out io.Writer) error {
 	return err
 }
 
-// of is how many of the nodes that answered.
+// of formats a number of the answering nodes.
 func (d doctorDocument) of(nodes []string) string {
 	return fmt.Sprintf("%s of %s", digest.Number(len(nodes)), digest.Count(d.Nodes.Answered, "node"))
 }

@@ -6,23 +6,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 )
 
-// What the program ends with. docs/fleet.md has the same table.
+// Exit codes; docs/fleet.md has the same table.
 const (
 	exitDone = 0
-	// exitFailed: it could not, or doctor found a problem or a warning.
+	// exitFailed means an error, or a problem or warning of doctor.
 	exitFailed = 1
-	// exitUsage: the arguments are wrong.
+	// exitUsage means wrong arguments.
 	exitUsage = 2
-	// exitPartial: some nodes did not answer, and what the others said is printed.
+	// exitPartial means that some nodes did not answer; the other answers are printed.
 	exitPartial = 3
-	// exitInterrupted: as a shell has it, after Ctrl-C.
+	// exitInterrupted follows shells' code for Ctrl-C.
 	exitInterrupted = 130
 )
 
-// usageError is a mistake in how the program was called.
 type usageError struct{ error }
 
-// codeError ends the program with a code.
 type codeError struct {
 	error
 	code int
@@ -40,7 +38,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// partial is the error of an answer in which nodes are missing, each named; nil if all have answered.
+// partial returns the error for missing nodes; nil if all answered.
 func partial(n digest.Nodes) error {
 	if len(n.Missing) == 0 {
 		return nil

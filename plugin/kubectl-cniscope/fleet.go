@@ -11,11 +11,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
 )
 
-// answerMost bounds one node's answer, in bytes: so the memory that asking takes is this, times --concurrency.
+// answerMost bounds one node's answer in bytes, and with --concurrency the memory.
 const answerMost = 4 << 20
 
-// each asks every reader the same question, and hands on each answer as it comes; take returns what is wrong
-// with one. It returns who has answered, or the context's error.
+// each sends a question to every sidecar and passes answers to take as they arrive; take returns an answer's error.
+// It returns the answering nodes, or the context's error.
 func (s *session) each(ctx context.Context, question []string, take func(node string, answer []byte) error) (digest.Nodes, error) {
 	defer s.progress.end()
 	var nodes digest.Nodes
@@ -34,7 +34,6 @@ func (s *session) each(ctx context.Context, question []string, take func(node st
 	return nodes.Sorted(), ctx.Err()
 }
 
-// document reads a node's answer.
 func document(answer []byte, to any) error {
 	if err := json.Unmarshal(answer, to); err != nil {
 		return fmt.Errorf("its answer cannot be read (is its cniscope of another version?): %w", err)
@@ -42,7 +41,7 @@ func document(answer []byte, to any) error {
 	return nil
 }
 
-// indented writes JSON that a person can read too.
+// indented writes readable JSON.
 func indented(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)

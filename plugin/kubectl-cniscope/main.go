@@ -1,5 +1,5 @@
-// Command kubectl-cniscope asks a whole cluster why its pods' networks are slow: `kubectl cniscope why POD`. It
-// has the rights of its user and no others, and runs anywhere kubectl does. docs/fleet.md describes it.
+// Command kubectl-cniscope explains slow pod networks across a cluster: `kubectl cniscope why POD`. It uses its
+// user's Kubernetes permissions and runs anywhere kubectl does (docs/fleet.md).
 package main
 
 import (
@@ -14,19 +14,19 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // however the kubeconfig logs in
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // all login methods of a kubeconfig
 	"k8s.io/klog/v2"
 )
 
 func main() { os.Exit(execute(os.Args, os.Stdout, os.Stderr)) }
 
-// execute runs the command line and returns the exit code: see exits.
+// execute runs the command line and returns the exit code.
 func execute(args []string, out, diagnostics io.Writer) int {
-	// client-go logs what it retries; what matters comes back as an error.
+	// client-go logs retries; failures return as errors.
 	klog.SetLogger(klog.Logger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends it at once
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	cmd := rootCmd()
 	cmd.SetOut(out)
 	cmd.SetErr(diagnostics)
@@ -43,8 +43,8 @@ func execute(args []string, out, diagnostics io.Writer) int {
 	return exitCode(err)
 }
 
-// completing are the arguments of a program that kubectl runs by the name of kubectl_complete-cniscope, which is
-// a link to this one: to complete what follows.
+// completing returns the arguments; under the name kubectl_complete-cniscope, a link to this program, kubectl
+// requests a completion.
 func completing(args []string) []string {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	if name == "kubectl_complete-cniscope" {

@@ -19,10 +19,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
 )
 
-// options are the flags that all commands have.
+// options are the flags of all commands.
 type options struct {
 	kube *genericclioptions.ConfigFlags
-	// home is cniscope's namespace, account the ServiceAccount whose token a developer brings.
+	// home is cniscope's namespace, account the ServiceAccount whose token is used in a namespace.
 	home, account string
 	nodes         []string
 	limits        fanout.Limits
@@ -32,7 +32,7 @@ type options struct {
 func newOptions() *options {
 	return &options{
 		kube: genericclioptions.NewConfigFlags(true), home: os.Getenv("CNISCOPE_NAMESPACE"), account: "default",
-		// A question takes an API server some 20 ms, and a node that is dead five seconds.
+		// A query costs an API server about 20 ms; a dead node times out after five seconds.
 		limits: fanout.Limits{AtOnce: 32, Patience: 5 * time.Second}, format: "text",
 	}
 }
@@ -59,7 +59,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// namespace is the one that the user works in; named if a flag says so.
+// namespace returns the user's namespace; named if a flag sets it.
 func (o *options) namespace() (name string, named bool, err error) {
 	name, named, err = o.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *options) namespace() (name string, named bool, err error) {
 	return name, named && o.kube.Namespace != nil && *o.kube.Namespace != "", nil
 }
 
-// connect returns the cluster of the kubeconfig.
+// connect returns the kubeconfig's cluster.
 func (o *options) connect() (*cluster.Cluster, error) {
 	config, err := o.kube.ToRESTConfig()
 	if err != nil {
@@ -78,21 +78,21 @@ func (o *options) connect() (*cluster.Cluster, error) {
 	return cluster.New(config)
 }
 
-// session is a cluster whose readers are known, and the token to ask them with.
+// session is a cluster with its sidecars and a token.
 type session struct {
 	*options
 	*cluster.Cluster
 	readers []cluster.Reader
 	token   string
-	// within is the only namespace that is asked about; empty: all of them.
+	// within restricts queries to a namespace; empty for all.
 	within string
-	// operator: everything may be seen.
+	// operator means that everything is visible.
 	operator bool
 	progress *progress
 }
 
-// open finds the readers, and gets a token: the operator's where everything is asked for (within is empty)
-// or the user may have it, else one of the namespace.
+// open finds the sidecars and creates a token: the operator's if within is empty or the user may create it, else the
+// namespace's.
 func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session, error) {
 	readers, err := c.Readers(ctx, o.home)
 	if err != nil {
@@ -119,7 +119,7 @@ func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, d
 	return s, err
 }
 
-// choose leaves the readers of the nodes that --node names.
+// choose selects the nodes of --node.
 func (s *session) choose() error {
 	if len(s.nodes) == 0 {
 		return nil
@@ -138,7 +138,6 @@ func (s *session) choose() error {
 	return nil
 }
 
-// reader is the one of a node.
 func (s *session) reader(node string) (cluster.Reader, error) {
 	for _, r := range s.readers {
 		if r.Node == node {
@@ -148,7 +147,7 @@ func (s *session) reader(node string) (cluster.Reader, error) {
 	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l app.kubernetes.io/name=cniscope -o wide", cmp.Or(node, "?"))
 }
 
-// question is one that is limited to what is asked about.
+// question appends the restriction to a namespace.
 func (s *session) question(words ...string) []string {
 	if s.within != "" {
 		words = append(words, "--namespace", s.within)
@@ -156,7 +155,7 @@ func (s *session) question(words ...string) []string {
 	return words
 }
 
-// about says in words what is asked about.
+// about describes the scope in words.
 func (s *session) about() string {
 	if s.within == "" {
 		return "all namespaces"
@@ -164,7 +163,7 @@ func (s *session) about() string {
 	return "namespace " + s.within
 }
 
-// runs is what a command runs, once its flags are known to be right.
+// runs checks flags before it runs a command.
 func (o *options) runs(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.check(); err != nil {
@@ -174,7 +173,7 @@ func (o *options) runs(do func(cmd *cobra.Command, args []string) error) func(*c
 	}
 }
 
-// arguments makes a mistake in arguments a usage error.
+// arguments turns a mistake in arguments into a usage error.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
-// progress says on a terminal how far it is, on one line that is gone in the end. On anything else it says nothing.
+// progress shows a status line on a terminal and removes it at the end. Elsewhere it is silent.
 type progress struct {
 	w     io.Writer
 	live  bool
@@ -18,7 +18,7 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress { return &progress{w: w, live: terminal.Is(w)} }
 
-// step says how many of all have answered, ten times a second at most.
+// step shows the number of answers, up to ten times a second.
 func (p *progress) step(n digest.Nodes, all int) {
 	if !p.live || time.Since(p.drawn) < 100*time.Millisecond {
 		return
@@ -31,7 +31,6 @@ func (p *progress) step(n digest.Nodes, all int) {
 	fmt.Fprintf(p.w, "\r\x1b[K%s", said)
 }
 
-// end takes the line away.
 func (p *progress) end() {
 	if p.live {
 		fmt.Fprint(p.w, "\r\x1b[K")

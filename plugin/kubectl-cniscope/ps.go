@@ -35,11 +35,11 @@ oldest is first.
 	return cmd
 }
 
-// psDocument is what ps --format json prints: docs/schemas/kubectl-ps.json.
+// psDocument is the output of ps --format json: docs/schemas/kubectl-ps.json.
 type psDocument struct {
 	Schema string       `json:"schema"`
 	Nodes  digest.Nodes `json:"nodes"`
-	// Namespace is the only one that was asked about.
+	// Namespace is the only queried one, if restricted.
 	Namespace string     `json:"namespace,omitempty"`
 	Calls     []nodeCall `json:"calls"`
 }
@@ -79,7 +79,7 @@ func ps(cmd *cobra.Command, o *options, all bool) error {
 	return cmp.Or(err, partial(d.Nodes))
 }
 
-// scoped opens a session about everything, or about the user's namespace.
+// scoped opens a session for everything, or for the user's namespace.
 func (o *options) scoped(cmd *cobra.Command, all bool) (*session, error) {
 	c, err := o.connect()
 	if err != nil {

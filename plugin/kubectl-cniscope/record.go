@@ -47,7 +47,7 @@ A pod that keeps failing is set up again and again: record it, and wait for the 
 	return cmd
 }
 
-// recordingMost bounds a recording, in bytes: a node ends it by itself at 256 MB.
+// recordingMost bounds a recording in bytes; a node stops at 256 MB.
 const recordingMost = 512 << 20
 
 type recording struct {
@@ -89,12 +89,12 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 	}
 	return r.write(cmd, func(out io.Writer) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "recording %s on %s for %s; Ctrl-C ends it\n", name, node, length(r.length))
-		// A node that is slow to begin has its patience beside what was asked for.
+		// A slow node gets its patience in addition.
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
 		defer cancel()
 		err := s.Ask(ctx, reader, s.token, question, cluster.Limited(out, recordingMost))
 		if cmd.Context().Err() != nil {
-			return nil // asked to end: what there is, is it
+			return nil // interrupted: the recording so far is the result
 		}
 		if err != nil {
 			return fmt.Errorf("node %s: %w", node, err)
@@ -103,7 +103,7 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 	})
 }
 
-// nodeName takes node/NODE apart.
+// nodeName parses node/NODE.
 func nodeName(name string) (string, bool) {
 	for _, prefix := range []string{"node/", "nodes/", "no/"} {
 		if node, ok := strings.CutPrefix(name, prefix); ok {
@@ -113,7 +113,7 @@ func nodeName(name string) (string, bool) {
 	return "", false
 }
 
-// nodeOf is where a pod is.
+// nodeOf returns a pod's node.
 func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (string, error) {
 	pod, err := c.Pod(ctx, namespace, name)
 	switch {
@@ -127,7 +127,7 @@ func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (st
 	return pod.Spec.NodeName, nil
 }
 
-// write makes the file, readable by its owner only, and fills it. One that got nothing is taken away.
+// write creates the file with mode 0600 and fills it. It removes an empty one.
 func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err error) {
 	if r.file == "-" {
 		if terminal.Is(cmd.OutOrStdout()) {
@@ -164,7 +164,7 @@ func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err e
 	return err
 }
 
-// emptyUnless explains an empty recording, unless something else does.
+// emptyUnless returns an error for an empty recording if there is no other error.
 func emptyUnless(err error) error {
 	if err != nil {
 		return nil
@@ -172,7 +172,6 @@ func emptyUnless(err error) error {
 	return errors.New("nothing was recorded, so there is no file")
 }
 
-// counted counts the bytes that it passes on.
 type counted struct {
 	w io.Writer
 	n int

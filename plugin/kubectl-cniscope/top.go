@@ -44,13 +44,13 @@ Each node remembers its last 10,000 operations: a very busy one less than an hou
 	return cmd
 }
 
-// topDocument is what top --format json prints: docs/schemas/kubectl-top.json.
+// topDocument is the output of top --format json: docs/schemas/kubectl-top.json.
 type topDocument struct {
 	Schema    string        `json:"schema"`
 	Nodes     digest.Nodes  `json:"nodes"`
 	Namespace string        `json:"namespace,omitempty"`
 	Since     time.Duration `json:"since_ns"`
-	// Operations are all that there were, Problems those that were slow, failed or hung.
+	// Operations counts all, Problems the slow, failed and hung ones.
 	Operations int          `json:"operations"`
 	Problems   int          `json:"problems"`
 	Causes     []digest.Row `json:"causes"`
@@ -58,7 +58,7 @@ type topDocument struct {
 	Plugins    []digest.Row `json:"plugins"`
 }
 
-// linesMost is how many problems of one node are counted: the latest.
+// linesMost bounds the counted problems of a node: the latest.
 const linesMost = 2000
 
 func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
@@ -95,7 +95,7 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 	return cmp.Or(err, partial(d.Nodes))
 }
 
-// widest opens a session about everything where the user may see that, unless a namespace was named.
+// widest opens a session for everything if the user may see that and named no namespace.
 func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
 	s, err := o.scoped(cmd, all)
 	if err != nil {
@@ -132,7 +132,7 @@ func table(out *strings.Builder, title string, rows []digest.Row, worst func(dig
 	}, worst)
 }
 
-// where is whose operation it was, and on which node.
+// where returns an operation's pod and node.
 func where(l control.Line) string {
 	pod := "outside a pod"
 	if l.Pod != "" {
@@ -141,7 +141,7 @@ func where(l control.Line) string {
 	return fmt.Sprintf("%s on %s", pod, l.Node)
 }
 
-// length is a length of time as a person says it: 1h, 10m, 90s.
+// length formats a duration as 1h, 10m, 90s.
 func length(d time.Duration) string {
 	said := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

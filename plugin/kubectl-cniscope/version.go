@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// linked, commit and date are set when a release is linked (-ldflags "-X main.linked=v1.2.3").
+// linked, commit and date are set by the release build (-ldflags "-X main.linked=v1.2.3").
 var linked, commit, date string
 
-// build is the version that this program was built as.
+// build returns the program's version.
 func build() string {
 	if linked != "" {
 		return linked

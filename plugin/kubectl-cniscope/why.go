@@ -60,22 +60,22 @@ type why struct {
 	color string
 }
 
-// whyDocument is what why --format json prints: docs/schemas/kubectl-why.json.
+// whyDocument is the output of why --format json: docs/schemas/kubectl-why.json.
 type whyDocument struct {
 	Schema    string `json:"schema"`
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
-	// Node is empty for a pod that is gone, or on no node yet.
+	// Node is empty for a deleted or unscheduled pod.
 	Node   string          `json:"node,omitempty"`
 	Phase  string          `json:"phase,omitempty"`
 	Events []cluster.Event `json:"events"`
-	// Operations are those that nodes remember, the earliest first, Spans those that they remember whole.
+	// Operations are those of the node histories, oldest first; Spans those held with spans.
 	Operations []control.Line    `json:"operations"`
 	Spans      []json.RawMessage `json:"spans"`
 	Nodes      digest.Nodes      `json:"nodes"`
 
-	remark string                   // what explains that there is nothing more
-	drawn  []*tracepb.ResourceSpans // Spans, as they are drawn
+	remark string                   // explains the missing rest
+	drawn  []*tracepb.ResourceSpans // decoded Spans
 }
 
 func (w *why) run(cmd *cobra.Command, name string) error {
@@ -110,7 +110,7 @@ func (w *why) run(cmd *cobra.Command, name string) error {
 	return cmp.Or(err, d.verdict(missing))
 }
 
-// named takes NAMESPACE/POD apart, as well as POD and pod/POD.
+// named parses NAMESPACE/POD, POD and pod/POD.
 func (o *options) named(name string) (namespace, pod string, err error) {
 	if namespace, _, err = o.namespace(); err != nil {
 		return "", "", err
@@ -127,7 +127,7 @@ func (o *options) named(name string) (namespace, pod string, err error) {
 	return before, after, nil
 }
 
-// fromAPI fills in what the API server knows of the pod. The error is what could not be read.
+// fromAPI adds the API server's data about the pod. The error is about missing data.
 func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	pod, err := c.Pod(ctx, d.Namespace, d.Pod)
 	uid := ""
@@ -136,7 +136,7 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 		err = nil
 	case err == nil:
 		d.Node, d.Phase = pod.Spec.NodeName, string(pod.Status.Phase)
-		if pod.Annotations[corev1.MirrorPodAnnotationKey] == "" { // whose Events name another uid
+		if pod.Annotations[corev1.MirrorPodAnnotationKey] == "" { // Events of a mirror pod name another uid
 			uid = string(pod.UID)
 		}
 		switch {
@@ -151,7 +151,7 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	return errors.Join(err, unread)
 }
 
-// fromNodes asks the pod's node, or where it is gone all of them, what they remember.
+// fromNodes queries the pod's node, or all nodes for a deleted pod.
 func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	s.within = d.Namespace
 	if d.Node != "" {
@@ -182,11 +182,10 @@ func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	return d.whole(ctx, s)
 }
 
-// wholeMost is how many operations are drawn.
+// wholeMost bounds the drawn operations.
 const wholeMost = 3
 
-// whole gets the spans of the latest operations that were not ordinary; and of the last setup, in case
-// it is remembered.
+// whole fetches the spans of the latest problems, and of the last setup if available.
 func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	var wanted []control.Line
 	setup := false
@@ -212,7 +211,7 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 		switch {
 		case answer.Err == nil:
 			answers[line.TraceID] = answer.Value
-		case errors.As(answer.Err, &said) && said.Code == fleet.NotRemembered: // its line is all there is
+		case errors.As(answer.Err, &said) && said.Code == fleet.NotRemembered: // only its line is known
 		default:
 			failed = errors.Join(failed, fmt.Errorf("the spans of trace %s: node %s: %w", line.TraceID, line.Node, answer.Err))
 		}
@@ -231,7 +230,7 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	return cmp.Or(ctx.Err(), errors.Join(failed, err))
 }
 
-// verdict is how it ends: what could not be asked makes the answer a part of it, or none.
+// verdict returns the exit status: missing data makes the answer partial or empty.
 func (d *whyDocument) verdict(missing error) error {
 	missing = errors.Join(missing, partial(d.Nodes))
 	switch {
@@ -245,7 +244,7 @@ func (d *whyDocument) verdict(missing error) error {
 	return codeError{missing, exitPartial}
 }
 
-// title says which pod it is, and where.
+// title returns the pod and its node.
 func (d *whyDocument) title() string {
 	said := d.Namespace + "/" + d.Pod
 	switch {
@@ -257,7 +256,7 @@ func (d *whyDocument) title() string {
 	return said + ", which the API server does not know (any more)"
 }
 
-// result says in one line what an operation was.
+// result describes an operation in one line.
 func result(l control.Line) string {
 	call := strings.TrimSpace(l.Command + " " + l.IfName)
 	took := text.Round(l.Duration).String()

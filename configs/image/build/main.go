@@ -1,4 +1,4 @@
-// Command build writes the container image of cniscope to a file.
+// Command build writes cniscope's container image to a file.
 package main
 
 import (
