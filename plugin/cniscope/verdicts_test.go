@@ -7,36 +7,42 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
-// docs/verdicts.md has every cause there is, and what it says of the recordings is said of them;
-// how that is drawn is another matter.
+const verdicts = "docs/verdicts.md"
+
+var (
+	causeName = regexp.MustCompile(`Cause\s+= "(\w+)"`)
+	picture   = regexp.MustCompile("(?s)(<!-- generated: drawing of ([^\n]*) -->\n```\n)(.*?)(```\n<!-- end -->)")
+	lasted    = regexp.MustCompile(`│ +([\d.]+[µmnsh]+)`)
+)
+
+// docs/verdicts.md has every cause.
 func TestVerdictsAreDocumented(t *testing.T) {
-	t.Setenv("LC_ALL", "C.UTF-8")
-	read := func(path string) string {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	docs := read("../../docs/verdicts.md")
+	text := document(t, verdicts)
 	judge, err := filepath.Glob("../../pkg/judge/*.go")
 	if err != nil || len(judge) == 0 {
 		t.Fatal("no rules: ", err)
 	}
 	for _, file := range judge {
-		for _, cause := range regexp.MustCompile(`Cause\s+= "(\w+)"`).FindAllStringSubmatch(read(file), -1) {
-			if !strings.Contains(docs, "`"+cause[1]+"`") {
-				t.Errorf("docs/verdicts.md does not have %s", cause[1])
+		for _, cause := range causeName.FindAllStringSubmatch(document(t, strings.TrimPrefix(file, "../../")), -1) {
+			if !strings.Contains(text, "`"+cause[1]+"`") {
+				t.Errorf("%s does not have %s", verdicts, cause[1])
 			}
 		}
 	}
-	var drawn bytes.Buffer
+}
+
+// Each picture of docs/verdicts.md is the beginning of what `cniscope show` draws of that call; make golden writes it.
+func TestGoldenPicturesOfVerdicts(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8")
+	t.Setenv("COLUMNS", "120")
 	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var drawn bytes.Buffer
 	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
 		cmd := rootCmd()
 		cmd.SetOut(&drawn)
@@ -45,15 +51,58 @@ func TestVerdictsAreDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pictures := regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(docs, -1)
-	for _, picture := range pictures {
-		for line := range strings.Lines(picture[1]) {
-			if line = strings.TrimRight(line, " \n"); !strings.Contains(line, "│") && !strings.Contains(drawn.String(), line) {
-				t.Errorf("not in a recording: %s", line)
+	calls := strings.Split(drawn.String(), "\n\n")
+	text := document(t, verdicts)
+	n := 0
+	now := picture.ReplaceAllStringFunc(text, func(old string) string {
+		n++
+		part := picture.FindStringSubmatch(old)
+		for _, call := range calls {
+			if strings.HasPrefix(call, part[2]) {
+				return part[1] + shortened(t, call) + part[4]
 			}
 		}
+		t.Errorf("no recording has %s", part[2])
+		return old
+	})
+	if n < 15 {
+		t.Errorf("%s has only %d pictures", verdicts, n)
 	}
-	if len(pictures) < 15 {
-		t.Errorf("only %d pictures", len(pictures))
+	if now == text {
+		return
 	}
+	if !*update {
+		t.Fatalf("%s is not what the recordings give: make golden\n%s", verdicts, firstDifference(now, text))
+	}
+	if err := os.WriteFile("../../"+verdicts, []byte(now), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shortened returns the drawing of a call without its remedy and its line of identities. Of the rows below plugins it has
+// those that are marked, failed or lasted a tenth of the call.
+func shortened(t *testing.T, call string) string {
+	t.Helper()
+	var b strings.Builder
+	var least time.Duration
+	for line := range strings.Lines(call) {
+		line = strings.TrimSuffix(line, "\n")
+		row := lasted.FindStringSubmatch(line)
+		switch {
+		case strings.HasPrefix(line, "  → ") || regexp.MustCompile(`^  \d{4}-\d\d-\d\d `).MatchString(line):
+			continue
+		case regexp.MustCompile(`^ +0 +[\d.]+[µmnsh]+$`).MatchString(line):
+			total, err := time.ParseDuration(strings.Fields(line)[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			least = total / 10
+		case row != nil && strings.HasPrefix(line, "   ") && !strings.Contains(line, "  exit "):
+			if took, err := time.ParseDuration(row[1]); err != nil || took < least {
+				continue
+			}
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }
