@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// kernels are what is booted: columns of docs/contributing/kernels.md. kernels.mk reads here which images
+// kernels are what is booted: columns of testdata/features.md. kernels.mk reads here which images
 // to fetch.
 var kernels = []kernel{
 	{name: "5.10", image: "bullseye-amd64", lacks: []string{

@@ -56,7 +56,7 @@ func TestSupportedVersionsAreThoseOfTheTests(t *testing.T) {
 			t.Errorf("%s of %s is %q, and docs/versions.md says%s", pin.module, pin.tool, found, row[pin.row])
 		}
 	}
-	kernels, err := os.ReadFile("../../docs/contributing/kernels.md")
+	kernels, err := os.ReadFile("../kernels/testdata/features.md")
 	harness.Check(t, err)
 	columns := regexp.MustCompile(`(?m)^\| feature \|.*`).Find(kernels)
 	for _, version := range regexp.MustCompile(`\| (\d+\.\d+)\b`).FindAllSubmatch(columns, -1) {

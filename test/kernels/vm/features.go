@@ -28,7 +28,7 @@ type feature struct {
 	check func(*scene) error
 }
 
-// features in the order of docs/contributing/kernels.md.
+// features in the order of test/kernels/testdata/features.md.
 var features = []feature{
 	{"kernel probe", func(s *scene) error { return s.refused }},
 	{"process connector in its place", inPlace},
