@@ -80,7 +80,7 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 }
 
 // follow adds a process to a run; false without room. A run may use a quarter of the room, and all runs not started
-// by the runtime half, as with BPF programs (docs/contributing/bounds.md).
+// by the runtime half, as with BPF programs (docs/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
