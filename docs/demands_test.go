@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var testName = regexp.MustCompile("`(Test[A-Z]\\w+)`")
@@ -27,9 +29,7 @@ func tests(t *testing.T) map[string]bool {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 	}
 	return all
 }

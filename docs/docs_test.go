@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // read returns a document and its lines.
 func read(t *testing.T, file string) (text string, lines []string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return string(data), strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 

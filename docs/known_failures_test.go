@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var update = flag.Bool("update", false, "write what is generated again")
@@ -39,9 +40,7 @@ func TestGoldenKnownFailures(t *testing.T) {
 	if !*update {
 		t.Fatal("known-failures.md is not what pkg/judge/known_failures.go says: make golden")
 	}
-	if err := os.WriteFile("known-failures.md", []byte(want.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile("known-failures.md", []byte(want.String()), 0o644))
 }
 
 // code is a cell that is printed as it stands; messages have single backquotes.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // unplain matches phrases that the program does not print: advice to guess, and phrases that are not English.
@@ -56,9 +58,7 @@ func inSources(t *testing.T, root string, visit func(at token.Position, kind, te
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 }
 
 // The program does not print phrases that were found unclear once.
@@ -139,9 +139,7 @@ func unplainWords(t *testing.T) map[string][]string {
 // Forbidden words and long sentences may only become fewer. An area that the ledger does not have has none.
 func TestGoldenWordCounts(t *testing.T) {
 	data, err := os.ReadFile(ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	limits := map[string]int{}
 	for line := range strings.Lines(strings.TrimPrefix(string(data), ledgerTop)) {
 		count, area, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -162,9 +160,7 @@ func TestGoldenWordCounts(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(ledger, []byte(lowered.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(ledger, []byte(lowered.String()), 0o644))
 	}
 }
 

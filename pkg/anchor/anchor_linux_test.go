@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func pids(anchors []Anchor) (all []int) {
@@ -22,9 +23,7 @@ func pids(anchors []Anchor) (all []int) {
 func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("sleep", "600")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, c.Start())
 	t.Cleanup(func() { end(c) })
 	return c
 }
@@ -37,14 +36,10 @@ func end(c *exec.Cmd) {
 func TestWhoListensOnTheSocketIsTheRuntime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cri.sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	s := New()
-	if err := s.Ask(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Ask(t.Context(), path))
 	list := s.List()
 	if !slices.Equal(pids(list), []int{os.Getpid()}) || list[0].How != "serves "+path {
 		t.Errorf("the runtime is %v, not us, %d", list, os.Getpid())

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // program is one that a test has for itself: it writes a byte, and reads until its input ends.
@@ -20,9 +22,7 @@ func program(t *testing.T, name string) string {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(path, data, 0o755))
 	return path
 }
 
@@ -32,16 +32,10 @@ func started(t *testing.T, path string, in ...string) {
 	line := slices.Concat(in, []string{path, "-c", "echo; read line"})
 	c := exec.Command(line[0], line[1:]...)
 	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, c.Start())
 	t.Cleanup(func() {
 		stdin.Close()
 		_ = c.Wait()
@@ -67,9 +61,7 @@ func TestWhomTheOperatorNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := program(t, "runtime")
 			for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-				if err := os.Chmod(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, os.Chmod(dir, 0o755))
 			}
 			started(t, path, test.in...)
 			for rootless, want := range map[bool]bool{false: test.want, true: test.rootless} {
@@ -95,9 +87,7 @@ func TestWhomTheOperatorNames(t *testing.T) {
 func TestUsersTakeNoPlaceOfARuntimeThatMayDoAnything(t *testing.T) {
 	path := program(t, "runtime")
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Chmod(dir, 0o755))
 	}
 	for range maxNamed + 1 {
 		started(t, path, "unshare", "--user", "--map-root-user")

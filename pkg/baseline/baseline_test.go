@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const floor = 100 * time.Millisecond
@@ -259,9 +261,7 @@ func TestWrittenAndRead(t *testing.T) {
 			s.of(10, constant(time.Second)) // not yet compared
 		}
 		data, err := json.Marshal(s.Document())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		d, err := Parse(data)
 		if err != nil {
 			t.Fatalf("after %d calls: %v", calls, err)

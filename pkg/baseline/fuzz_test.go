@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whatever a file holds: it is refused, or it is a book that can be used, shown and written down as the same.
@@ -14,9 +16,7 @@ func FuzzParse(f *testing.F) {
 	for _, calls := range []int{5, 400} {
 		s.of(calls, logNormal(150*time.Millisecond, 0.3))
 		data, err := json.Marshal(s.Document())
-		if err != nil {
-			f.Fatal(err)
-		}
+		harness.Check(f, err)
 		f.Add(data)
 	}
 	s.of(8, constant(time.Second))
@@ -31,9 +31,7 @@ func FuzzParse(f *testing.F) {
 		}
 		b := d.Book()
 		written, err := json.Marshal(b.Document())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if again, err := Parse(written); err != nil {
 			t.Fatalf("%v: %s", err, written)
 		} else if twice, _ := json.Marshal(again.Book().Document()); string(twice) != string(written) {
@@ -71,9 +69,7 @@ func TestTheLargestDocument(t *testing.T) {
 	full(&b, Most-1, "1")
 	full(&b, Compared/2, "2") // not yet compared
 	data, err := json.Marshal(b.Document())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if len(data) > 900<<10 {
 		t.Errorf("%d baselines are %d bytes long", b.Len(), len(data))
 	}

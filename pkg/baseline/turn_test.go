@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func kinds(found []Finding) (all []Kind) {
@@ -38,9 +40,7 @@ func TestAChangeIsUndone(t *testing.T) {
 			s.of(30, constant(300*time.Millisecond))
 			if restart {
 				d, err := Parse(must(json.Marshal(s.Document())))
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				s.Book = *d.Book()
 			}
 			s.Build = "1"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // seen keeps what a sink was told last of each kind.
@@ -77,9 +78,7 @@ func start(t *testing.T, dir string) *seen {
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const bridge = `{"cniVersion":"1.0.0","name":"pods","plugins":[
@@ -21,12 +22,8 @@ func folder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, content := range files {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		harness.Check(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	return dir
 }

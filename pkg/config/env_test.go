@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func env(vars map[string]string) func(string) string {
@@ -60,13 +62,9 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			base, err := FromEnvironment(env(tt.vars), "host")
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			got, err := base.Overlay("f.toml", []byte(tt.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			want := Default()
 			tt.want(&want)
 			if !reflect.DeepEqual(got, want) {

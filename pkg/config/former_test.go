@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Former names are read with a warning that names the place and what to write; the value counts for the present
@@ -28,9 +30,7 @@ func TestFormerNames(t *testing.T) {
 		"[runtime]\nsocket = \"/run/containerd/c.s\"\n": "",
 	} {
 		file := filepath.Join(t.TempDir(), "f.toml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(file, []byte(text), 0o600))
 		source := Source{Base: Default(), Path: file}
 		o, err := source.Load()
 		if want == "" {
@@ -58,9 +58,7 @@ func TestFormerNames(t *testing.T) {
 // A former name is read for two minor versions: then it goes from the tags, or from former. Its successor is an option.
 func TestFormerNamesEnd(t *testing.T) {
 	changes, err := os.ReadFile("../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	released := regexp.MustCompile(`(?m)^## \[0\.(\d+)\.`).FindSubmatch(changes)
 	if released == nil {
 		t.Fatal("the changelog has no release")
@@ -86,13 +84,9 @@ func TestFormerNamesEnd(t *testing.T) {
 func TestTheFileOfTheReleaseBefore(t *testing.T) {
 	const file = "testdata/options-0.2.toml"
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	all := filepath.Join(t.TempDir(), "all.toml")
-	if err := os.WriteFile(all, regexp.MustCompile(`(?m)^#([a-z_]+ = )`).ReplaceAll(data, []byte("$1")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(all, regexp.MustCompile(`(?m)^#([a-z_]+ = )`).ReplaceAll(data, []byte("$1")), 0o600))
 	for path, warned := range map[string]string{file: "", all: "slow.floor export.file.max_bytes limits.max_hold"} {
 		source := Source{Base: Default(), Path: path}
 		o, err := source.Load()

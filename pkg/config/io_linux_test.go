@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whichever call fails when options are read again: the old ones stay, it is said, and soon the new ones are in force.
@@ -12,9 +13,7 @@ func TestEachCallOfAReloadFailsOnce(t *testing.T) {
 	disktest.Sweep(t, []disktest.Fault{disktest.EIO}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		s := newScene(t, `slow.call = "1s"`)
 		d, err := disktest.New("", at, fault)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if s.live, err = Open(Source{Base: Default(), Path: s.file}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The likeliest mistakes, each with what to write instead.
@@ -79,14 +81,10 @@ func TestPortsOfOtherProtocols(t *testing.T) {
 		"[metrics]\nlisten = \"127.0.0.1:9090\"\n[relay]\nlisten = \"127.0.0.1:4318\"\n": ``,
 	} {
 		path := filepath.Join(t.TempDir(), "f.toml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		source := Source{Base: Default(), Path: path}
 		o, err := source.Load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		said := ""
 		for _, w := range source.Warnings(t.Context(), o) {
 			said += w.Error()

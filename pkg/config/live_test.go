@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,28 +63,20 @@ func (s *scene) run() {
 
 func (s *scene) write(text string) {
 	s.Helper()
-	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	harness.Check(s, os.WriteFile(s.file, []byte(text), 0o600))
 }
 
 func (s *scene) configure(text string) {
 	s.Helper()
-	if err := s.live.Configure(text); err != nil {
-		s.Fatal(err)
-	}
+	harness.Check(s, s.live.Configure(text))
 }
 
 // replace renames a new file over the old one: nobody sees half of it.
 func (s *scene) replace(text string) {
 	s.Helper()
 	fresh := filepath.Join(s.dir, ".cniscope.toml.swp")
-	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.Rename(fresh, s.file); err != nil {
-		s.Fatal(err)
-	}
+	harness.Check(s, os.WriteFile(fresh, []byte(text), 0o600))
+	harness.Check(s, os.Rename(fresh, s.file))
 }
 
 func (s *scene) next() Options {
@@ -164,25 +158,13 @@ func TestASwappedConfigMapIsApplied(t *testing.T) {
 	put := func(version, text string) {
 		t.Helper()
 		dir := filepath.Join(s.dir, version)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "cniscope.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(version, filepath.Join(s.dir, "..tmp")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(s.dir, "..tmp"), filepath.Join(s.dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Mkdir(dir, 0o700))
+		harness.Check(t, os.WriteFile(filepath.Join(dir, "cniscope.toml"), []byte(text), 0o600))
+		harness.Check(t, os.Symlink(version, filepath.Join(s.dir, "..tmp")))
+		harness.Check(t, os.Rename(filepath.Join(s.dir, "..tmp"), filepath.Join(s.dir, "..data")))
 	}
-	if err := os.Remove(s.file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join("..data", "cniscope.toml"), s.file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(s.file))
+	harness.Check(t, os.Symlink(filepath.Join("..data", "cniscope.toml"), s.file))
 	put("..1", "slow.command = \"1s\"")
 	s.start(Source{Base: Default(), Path: s.file})
 
@@ -242,9 +224,7 @@ func TestAFileThatWasThereMayNotVanish(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"")
 	s.start(Source{Base: Default(), Path: s.file, Optional: true})
 
-	if err := os.Remove(s.file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(s.file))
 	s.says("put it back; an empty file means the defaults")
 	if s.live.Options().Slow.Command != time.Second {
 		t.Error("back at the defaults")
@@ -257,9 +237,7 @@ func TestAFileThatWasThereMayNotVanish(t *testing.T) {
 
 func TestAFileMayAppear(t *testing.T) {
 	s := newScene(t, "")
-	if err := os.Remove(s.file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(s.file))
 	s.start(Source{Base: Default(), Path: s.file, Optional: true})
 	s.write("slow.command = \"1s\"")
 	if got := s.next().Slow.Command; got != time.Second {
@@ -286,19 +264,11 @@ func TestWhatNeedsARestartIsSaidAndNotApplied(t *testing.T) {
 func TestSIGHUPReadsAFileWhoseFolderIsNotWatched(t *testing.T) {
 	s := newScene(t, "")
 	elsewhere := filepath.Join(t.TempDir(), "real.toml")
-	if err := os.WriteFile(elsewhere, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(s.file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(elsewhere, s.file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(elsewhere, nil, 0o600))
+	harness.Check(t, os.Remove(s.file))
+	harness.Check(t, os.Symlink(elsewhere, s.file))
 	s.start(Source{Base: Default(), Path: s.file})
-	if err := os.WriteFile(elsewhere, []byte("slow.command = \"1s\""), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(elsewhere, []byte("slow.command = \"1s\""), 0o600))
 	s.live.Reload()
 	if got := s.next().Slow.Command; got != time.Second {
 		t.Errorf("%v", got)
@@ -331,12 +301,8 @@ func TestTheTextOfNRIComesOnTop(t *testing.T) {
 func TestBeforeRunTheTextOfNRIIsInForceAsAWhole(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"\nexport.queue = 7")
 	live, err := Open(Source{Base: Default(), Path: s.file})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := live.Configure("state.dir = \"/run/other\"\nexport.queue = 8"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, live.Configure("state.dir = \"/run/other\"\nexport.queue = 8"))
 	if err := live.Configure("state.dir = 7"); err == nil {
 		t.Error("a wrong text is taken")
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What contradicts itself, with the line and what to do.
@@ -13,9 +15,7 @@ func TestMetricsThatContradictThemselves(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	good, bad := file("good.yml", ""), file("bad.yml", "tls_server_config:\n  cert: 1\n  kee: 2\n")
@@ -43,13 +43,9 @@ func TestMetricsThatContradictThemselves(t *testing.T) {
 func TestMetricsThatOthersCanRead(t *testing.T) {
 	dir := t.TempDir()
 	users := filepath.Join(dir, "users.yml")
-	if err := os.WriteFile(users, []byte("basic_auth_users:\n  a: $2y$04$fJOSE9fVqvtyJG6GqJnbc.SIj.zImz5XjIUWxzQxaNnmYwD2UfQEu\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(users, []byte("basic_auth_users:\n  a: $2y$04$fJOSE9fVqvtyJG6GqJnbc.SIj.zImz5XjIUWxzQxaNnmYwD2UfQEu\n"), 0o600))
 	empty := filepath.Join(dir, "empty.yml")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(empty, nil, 0o600))
 	for _, test := range []struct {
 		listen, web, health string
 		want                string
@@ -72,9 +68,7 @@ func TestMetricsThatOthersCanRead(t *testing.T) {
 		o := Default()
 		o.Metrics = Metrics{Listen: test.listen, WebConfig: test.web, HealthListen: test.health}
 		path := filepath.Join(dir, "cniscope.toml")
-		if err := os.WriteFile(path, []byte("[metrics]\nlisten = \"\"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, []byte("[metrics]\nlisten = \"\"\n"), 0o600))
 		said := ""
 		for _, p := range (Source{Path: path}).Warnings(t.Context(), o) {
 			said += p.Error()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The file that explains the options says of each what its default is. It must
@@ -19,9 +21,7 @@ import (
 func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	const file = "../../configs/cniscope.toml"
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	as, err := Parse(file, data)
 	if err != nil {
 		t.Fatalf("as it is: %v", err)
@@ -65,9 +65,7 @@ attributes = { a = "X" }
 agents = ["X"]
 callers = ["/X"]
 `, "X", name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return o
 	}
 	base := parse(Default(), "one")
@@ -97,9 +95,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	const canary = "hunter2"
 	with := func(value string) Options {
 		o, err := Parse("f.toml", []byte(`export.otlp.headers = { authorization = "`+value+`" }`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return o
 	}
 	o := with(canary)
@@ -107,13 +103,9 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		t.Fatalf("revealed %q", got)
 	}
 	asJSON, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	asTOML, err := toml.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var logged strings.Builder
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("m", "options", o, "header", o.Export.OTLP.Headers["authorization"])
 	shown := []string{
@@ -165,9 +157,7 @@ export.file.path = "/var/log/cniscope.json"
 export.queue = 1024
 resource.cluster = "prod east"
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	want := []string{
 		`sampling.keep: ["slow", "failed", "hung", "partial"] -> []`,
 		`slow.command: 250ms -> 100ms`,

@@ -77,9 +77,7 @@ func TestPlainTextHasNoTLS(t *testing.T) {
 func TestFilesThatAreNotCertificatesAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.pem")
-	if err := os.WriteFile(bad, []byte("hunter2"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(bad, []byte("hunter2"), 0o600))
 	for text, want := range map[string]string{
 		`ca = "` + bad + `"`:                                "bad.pem\" holds no PEM certificate",
 		`ca = "` + dir + `"`:                                "is not a regular file",

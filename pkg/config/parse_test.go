@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestOptionsAreSetOverTheDefaults(t *testing.T) {
@@ -43,9 +45,7 @@ c.d.e = "2"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Parse("test.toml", []byte(tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			want := Default()
 			tt.want(&want)
 			if !reflect.DeepEqual(got, want) {
@@ -191,13 +191,9 @@ func lettered(n int) string {
 
 func TestTheNRITextStandsOnTheFile(t *testing.T) {
 	o, err := Parse("f.toml", []byte("slow.command = \"1s\"\nslow.call = \"3s\""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	o, err = o.Overlay("NRI configuration", []byte("slow.call = \"4s\""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if o.Slow.Command != time.Second || o.Slow.Call != 4*time.Second {
 		t.Errorf("got %+v", o.Slow)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // setTo gives an option what stands behind "key =" in a file.
@@ -134,9 +136,7 @@ func carried(t *testing.T, opt option, o Options) {
 		o.Relay.Listen = "127.0.0.1:4319" // nothing waits without
 	}
 	header, err := json.Marshal(o.Recorded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	got, said, err := FromRecording(header)
 	if same := reflect.DeepEqual(opt.of(&got).Interface(), opt.of(&o).Interface()); err != nil || len(said) > 0 ||
 		same != (opt.record != "") && opt.key != "relay.listen" {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A loop is one however it is written. What only a resolver knows the relay finds when it
@@ -50,14 +52,10 @@ func TestATokenInPlainTextToAnotherMachineIsAWarning(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "f.toml")
-			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, os.WriteFile(file, []byte(test.text), 0o600))
 			source := Source{Base: Default(), Path: file}
 			o, err := source.Load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			unasked, cancel := context.WithCancel(t.Context())
 			cancel()
 			var got []string

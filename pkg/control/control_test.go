@@ -9,15 +9,15 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func serving(t *testing.T, h Handlers) Client {
 	t.Helper()
 	dir := t.TempDir()
 	l, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	during(t, func(ctx context.Context) { Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
 	firstClient(t, dir)
 	return Client{Dir: dir}
@@ -62,9 +62,7 @@ func TestARecordingIsAStream(t *testing.T) {
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	body, err := c.Record(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	line := make([]byte, 6)
 	if _, err := io.ReadFull(body, line); err != nil || string(line) != "first\n" {
 		t.Errorf("%q, %v", line, err)
@@ -77,9 +75,7 @@ func TestARecordingIsAStream(t *testing.T) {
 func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -94,9 +90,7 @@ func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 	}()
 	firstClient(t, dir)
 	body, err := Client{Dir: dir}.Record(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer body.Close()
 	line := make([]byte, 6)
 	if _, err := io.ReadFull(body, line); err != nil {

@@ -30,9 +30,7 @@ func serveBounded(t *testing.T, h ReadHandlers) (Reader, bounds) {
 	b.connections, b.answer, b.idle, b.patience = 12, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
 	dir := t.TempDir()
 	l, err := ListenRead(dir, os.Getegid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -51,9 +49,7 @@ func manyLines() iter.Seq[Line] {
 func dial(t *testing.T, r Reader) net.Conn {
 	t.Helper()
 	c, err := net.Dial("unix", r.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -113,13 +109,9 @@ func TestWrongQuestions(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(question, " ")
 		request, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		answer, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		said, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if answer.StatusCode != want {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // firstClient is one whom nobody answers: wine connects it to the instance that only holds the name (go-winio's
@@ -33,29 +35,19 @@ func TestAPipeIsNamedByItsFolder(t *testing.T) {
 func TestOnlyAdministratorsAndTheSystemMayOpenThePipe(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	accept(l)
 	firstClient(t, dir)
 	c, err := winio.DialPipe(Address(dir), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer c.Close()
 	security, err := windows.GetSecurityInfo(windows.Handle(c.(interface{ Fd() uintptr }).Fd()), windows.SE_KERNEL_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	// Windows writes down what GA is of a pipe: FA, all access to a file. wine leaves it.
 	got := strings.NewReplacer("0x1f01ff", "FA", ";GA;", ";FA;").Replace(security.String())
-	for _, want := range []string{"O:BA", "D:P", "(A;;FA;;;BA)", "(A;;FA;;;SY)"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s lacks %s", got, want)
-		}
-	}
+	harness.Says(t, got, "O:BA", "D:P", "(A;;FA;;;BA)", "(A;;FA;;;SY)")
 	if strings.Count(got, "(") != 2 {
 		t.Errorf("others may open it: %s", got)
 	}
@@ -114,9 +106,7 @@ func TestANameIsFreeAgainWhenItsListenerIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	for range 3 {
 		l, err := Listen(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		_ = l.Close()
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func serveRead(t *testing.T, h ReadHandlers) Reader {
 	t.Helper()
 	dir := t.TempDir()
 	l, err := ListenRead(dir, os.Getegid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	during(t, func(ctx context.Context) { ServeRead(ctx, l, h, slog.New(slog.DiscardHandler)) })
 	return Reader{Path: filepath.Join(dir, ReadSocket)}
 }
@@ -76,9 +76,7 @@ func TestQuestionsAndAnswers(t *testing.T) {
 		t.Errorf("%s, %v", d, err)
 	}
 	body, err := r.Record(ctx, RecordQuery{For: time.Second, Pod: "web-0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer body.Close()
 	if all, err := io.ReadAll(body); err != nil || string(all) != "events" || recorded != (RecordQuery{For: time.Second, Pod: "web-0"}) {
 		t.Errorf("%s, %v, %+v", all, err, recorded)

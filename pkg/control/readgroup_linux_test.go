@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The socket is for root and its group, and nobody else; and its folder cannot be written to by them.
@@ -17,18 +19,12 @@ func TestOnlyTheGroupMayAsk(t *testing.T) {
 	}
 	const group, user = 60947, 65533
 	dir, err := os.MkdirTemp("", "read") // t.TempDir is root's alone
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer os.RemoveAll(dir)
 	folder := filepath.Join(dir, "read")
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Chmod(dir, 0o755))
 	l, err := ListenRead(folder, group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	path := filepath.Join(folder, ReadSocket)
 	for _, as := range []struct {

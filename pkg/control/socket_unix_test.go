@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestOnlyRootMayAsk(t *testing.T) {
@@ -19,9 +21,7 @@ func TestOnlyRootMayAsk(t *testing.T) {
 func TestASocketLeftBehindIsTakenAway(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer first.Close()
 	second, err := Listen(dir)
 	if err != nil {

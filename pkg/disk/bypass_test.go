@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // throughDisk are the packages whose every operation on a file goes through FS, with the files that are not about
@@ -47,9 +49,7 @@ func TestNoCallGoesPastTheInterface(t *testing.T) {
 			}
 			set := token.NewFileSet()
 			parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				selector, ok := n.(*ast.SelectorExpr)
 				if !ok {

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whatever a file becomes between a look at it and opening it, opening does not wait.
 func TestOnlyARegularFileIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	root, err := OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer root.Close()
 	for want, make := range map[string]func(string) error{
 		"":                          func(p string) error { return os.WriteFile(p, nil, 0o600) },
@@ -25,9 +25,7 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 		"no such device or address": func(p string) error { return unix.Mknod(p, unix.S_IFSOCK|0o600, 0) },
 	} {
 		name := "f" + strings.ReplaceAll(want, " ", "-")
-		if err := make(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, make(filepath.Join(dir, name)))
 		for where, in := range map[string]FS{name: root, filepath.Join(dir, name): System{}} {
 			f, err := OpenRegular(in, where)
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

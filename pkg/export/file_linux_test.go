@@ -15,6 +15,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // names reads a file of OTLP JSON lines as a consumer would, and returns the names
@@ -22,9 +23,7 @@ import (
 func names(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		t.Fatalf("%s ends in the middle of a line", path)
 	}
@@ -53,9 +52,7 @@ func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
 	e := NewFile(path, 1<<20)
 	spans := append(operation("a\nb"), operation("c")...)
 	for range 2 {
-		if err := Send(t.Context(), e, spans); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, Send(t.Context(), e, spans))
 	}
 	if got := fmt.Sprintf("%q", names(t, path)); got != `["a\nb" "c" "a\nb" "c"]` {
 		t.Errorf("%s", got)
@@ -70,9 +67,7 @@ func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(line), &raw); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal([]byte(line), &raw))
 	// OTLP specification, "JSON Protobuf Encoding": ids in hex, 64-bit numbers as text.
 	span := raw.ResourceSpans[0].ScopeSpans[0].Spans[0]
 	for key, want := range map[string]string{
@@ -87,41 +82,25 @@ func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
 
 func TestTheFileIsItsOwnersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(path, nil, 0o644))
+	harness.Check(t, os.Chmod(path, 0o644))
 	for range 2 { // once as it was found, once as it was made
-		if err := Send(t.Context(), NewFile(path, 1<<20), operation("a")); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, Send(t.Context(), NewFile(path, 1<<20), operation("a")))
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("mode %o", info.Mode().Perm())
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Remove(path))
 	}
 }
 
 func TestOnlyARegularFileIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	victim, link, pipe := filepath.Join(dir, "victim"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
-	if err := os.WriteFile(victim, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(victim, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(victim, nil, 0o600))
+	harness.Check(t, os.Symlink(victim, link))
+	harness.Check(t, syscall.Mkfifo(pipe, 0o600))
 	for path, want := range map[string]string{
 		link:                            "it is a link, name the file itself",
 		pipe:                            "open the OTLP file",
@@ -148,14 +127,10 @@ func TestTheFileIsRotatedOnce(t *testing.T) {
 		t.Fatal(err) // larger than allowed, and written all the same
 	}
 	one, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	e := NewFile(path, 2*one.Size())
 	for _, name := range []string{"b", "c", "d", "e"} {
-		if err := Send(t.Context(), e, operation(name)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, Send(t.Context(), e, operation(name)))
 	}
 	if got := fmt.Sprint(names(t, path+".1"), names(t, path)); got != "[c d] [e]" {
 		t.Errorf("%s", got)
@@ -166,15 +141,11 @@ func TestAFileThatIsRemovedIsMadeAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
 	e := NewFile(path, 1<<20)
 	for _, name := range []string{"a", "b"} {
-		if err := Send(t.Context(), e, operation(name)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, Send(t.Context(), e, operation(name)))
 		if got := fmt.Sprint(names(t, path)); got != "["+name+"]" {
 			t.Errorf("%s", got)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Remove(path))
 	}
 }
 
@@ -204,12 +175,8 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 	}
 
 	// Somebody makes room: what failed is written, once.
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := Send(t.Context(), e, operation("at last")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Truncate(path, 0))
+	harness.Check(t, Send(t.Context(), e, operation("at last")))
 	if got := fmt.Sprint(names(t, path)); got != "[at last]" {
 		t.Errorf("%s", got)
 	}

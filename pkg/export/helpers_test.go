@@ -12,7 +12,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 
-	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,4 +44,4 @@ func operations(n int) []string {
 }
 
 // sorted returns the names of all spans that arrived, sorted.
-func sorted(c *harness.Collector) []string { return slices.Sorted(slices.Values(c.Got())) }
+func sorted(c *otlptest.Collector) []string { return slices.Sorted(slices.Values(c.Got())) }

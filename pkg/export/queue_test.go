@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // quick makes retries fast enough for a test.
@@ -43,9 +44,7 @@ func newQueue(t *testing.T, to queue.Sender, o queue.Options) *Queue {
 func newOTLPQueue(t *testing.T, addr string, o queue.Options) *Queue {
 	t.Helper()
 	e, err := otlp.New(otlp.Options{Endpoint: addr, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return newQueue(t, e, o)
 }
 
@@ -118,7 +117,7 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	c := harness.Collect(t, addr, &harness.Collector{})
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
 	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
@@ -154,7 +153,7 @@ func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 	if s := q.Stats(); s.Dropped[queue.Full] != 7 || s.Waiting != 10 {
 		t.Errorf("%+v", s)
 	}
-	c := harness.Collect(t, addr, &harness.Collector{})
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -177,7 +176,7 @@ func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 
 func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	g := newGate()
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
 		if slices.Contains(names, "operation 037") {
 			return nil, status.Error(codes.InvalidArgument, "bad\x1b[31m span")
 		}
@@ -189,9 +188,7 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	all := operations(100)
 	enqueue(t, q, all...)
 	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	q.SetSender(e)
 	g.answer <- nil
 	harness.Until(t, "all is settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 101 })
@@ -208,14 +205,12 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 }
 
 func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	q := newOTLPQueue(t, harness.Address(t), queue.Options{})
 	enqueue(t, q, operations(5)...)
 	harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
 	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	q.SetSender(e)
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
 	if got := sorted(c); !slices.Equal(got, operations(5)) {
@@ -225,7 +220,7 @@ func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Run("delivers what waits", func(t *testing.T) {
-		c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+		c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 		q := newOTLPQueue(t, c.Addr, queue.Options{})
 		enqueue(t, q, operations(50)...)
 		if n, err := q.Close(soon(t)); n != 0 || err != nil || len(sorted(c)) != 50 {
@@ -255,7 +250,7 @@ func TestClose(t *testing.T) {
 // fails now and then: nothing is lost uncounted.
 func TestEveryOperationIsAccountedFor(t *testing.T) {
 	var turn int
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 		turn++ // one worker, one request at a time
 		if turn%3 == 0 {
 			return nil, status.Error(codes.Unavailable, "now and then")

@@ -21,15 +21,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // newSpool opens a spool of 64 MiB, or of so many bytes.
 func newSpool(t *testing.T, dir string, bytes ...int64) *spool.Spool {
 	t.Helper()
 	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: append(bytes, 64<<20)[0], MaxAge: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -40,9 +39,7 @@ func restart(t *testing.T, q *Queue, dir string) *spool.Spool {
 	if n, err := q.Close(done()); n != 0 || err != nil {
 		t.Fatalf("%d undelivered, %v", n, err)
 	}
-	if err := q.Spool.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, q.Spool.Close())
 	return newSpool(t, dir)
 }
 
@@ -67,7 +64,7 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 
 	q = newOTLPQueue(t, addr, queue.Options{Items: 50, Spool: restart(t, q, dir)})
 	enqueue(t, q, want[150:]...)
-	c := harness.Collect(t, addr, &harness.Collector{})
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
 	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
@@ -85,7 +82,7 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 }
 
 func TestARefusedOperationIsPassedOver(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
 		if slices.Contains(names, "operation 033") {
 			return nil, status.Error(codes.InvalidArgument, "not this one")
 		}
@@ -117,11 +114,9 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	if s := q.Stats(); s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	q.SetSender(e)
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	q.SetSender(nil)
@@ -139,7 +134,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 }
 
 func TestCloseDeliversWhatIsSpooled(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	q := newOTLPQueue(t, c.Addr, queue.Options{Spool: newSpool(t, t.TempDir())})
 	enqueue(t, q, operations(500)...)
 	if n, err := q.Close(soon(t)); n != 0 || err != nil || len(sorted(c)) != 500 {
@@ -157,7 +152,7 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
 	}
 	stored(t, q, 200)
-	c := harness.Collect(t, addr, &harness.Collector{})
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "the rest arrived", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 200 })
 	got, s := sorted(c), q.Stats()
 	if s.Dropped[queue.SpoolFull] == 0 || len(got) != int(s.Sent) || got[len(got)-1][:3] != "199" {
@@ -208,25 +203,19 @@ func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 	if n, err := q.Close(done()); n != 0 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if err := q.Spool.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, q.Spool.Close())
 	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
 	data, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	data = []byte(strings.Replace(string(data), "operation 004", "operation 00X", 1))
 	data = data[:len(data)-5]
-	if err := os.WriteFile(files[0], data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(files[0], data, 0o600))
 
 	q = newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
-	c := harness.Collect(t, addr, &harness.Collector{})
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "the rest arrived", func() bool { return q.Stats().Sent == 8 })
 	if got := sorted(c); slices.Contains(got, "operation 00X") || q.Stats().Dropped[queue.Damaged] != 2 {
 		t.Errorf("%q, %+v", got, q.Stats())
@@ -250,15 +239,13 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	if s := q.Stats(); s.Unspooled == 0 || s.Waiting != int(s.Unspooled) || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
-	c := harness.Collect(t, addr, &harness.Collector{})
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == all })
 	if got := sorted(c); len(slices.Compact(got)) != all {
 		t.Errorf("%d arrived", len(got))
 	}
 	// Somebody makes room.
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=10m"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=10m"))
 	spooled := q.Stats().Spooled
 	enqueue(t, q, "last")
 	stored(t, q, spooled+1)
@@ -272,7 +259,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 
 func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
 	var turn int
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 		turn++ // one worker, one request at a time
 		if turn%3 == 0 {
 			return nil, status.Error(codes.Unavailable, "now and then")
@@ -304,9 +291,7 @@ func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
 func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
 	g := newGate()
 	q := newQueue(t, g, queue.Options{Spool: newSpool(t, t.TempDir())})
-	if err := q.Spool.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, q.Spool.Close())
 	enqueue(t, q, "a")
 	if got := <-g.arrived; !slices.Equal(got, []string{"a"}) {
 		t.Errorf("%q", got)

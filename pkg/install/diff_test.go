@@ -3,6 +3,8 @@ package install
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The dry run shows every line that would change, of programs the digest, and of options
@@ -10,23 +12,17 @@ import (
 func TestTheDiff(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	diff := n.plan(both(version("1.7"), edit)).Diff()
-	for _, want := range []string{
+	harness.Says(t, diff,
 		"--- a/etc/containerd/config.toml\n+++ b/etc/containerd/config.toml\n@@ -1,5 +1,5 @@\n disabled_plugins = []\n-imports = []\n+imports = [\"/etc/containerd/conf.d/*.toml\"]\n version = 2\n",
 		"--- /dev/null\n+++ b/etc/containerd/conf.d/90-cniscope.toml\n",
 		"+disable = false\n",
 		"--- /dev/null\n+++ b/usr/local/bin/cniscope\n+ 6 bytes, sha256 ",
 		"+++ b/etc/systemd/system/multi-user.target.wants/cniscope.service\n@@ -0,0 +1 @@\n+link to /etc/systemd/system/cniscope.service\n",
-	} {
-		if !strings.Contains(diff, want) {
-			t.Errorf("the diff lacks:\n%s\nit is:\n%s", want, diff)
-		}
-	}
+	)
 	n.install(both(version("1.7"), edit))
 	n.write("/etc/cniscope/cniscope.toml", "[export.otlp]\nheaders = { authorization = \"Bearer canary\" }\n")
 	p, err := NewRemoval(n.root, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if diff := p.Diff(); strings.Contains(diff, "canary") || !strings.Contains(diff, "--- a/etc/cniscope/cniscope.toml\n+++ /dev/null\n- ") {
 		t.Errorf("the diff of the removal:\n%s", diff)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/disk"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // node is a tree to install into.
@@ -38,28 +39,20 @@ func newNode(t *testing.T, files map[string]string) *node {
 // build makes another version of the program.
 func (n *node) build(version string) {
 	n.Helper()
-	if err := os.WriteFile(n.program, []byte("\x7fELF\x00"+version), 0o755); err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, os.WriteFile(n.program, []byte("\x7fELF\x00"+version), 0o755))
 }
 
 func (n *node) write(path, text string) {
 	n.Helper()
 	file := filepath.Join(n.root, path)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		n.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, os.MkdirAll(filepath.Dir(file), 0o755))
+	harness.Check(n, os.WriteFile(file, []byte(text), 0o644))
 }
 
 func (n *node) text(path string) string {
 	n.Helper()
 	data, err := os.ReadFile(filepath.Join(n.root, path))
-	if err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, err)
 	return string(data)
 }
 
@@ -86,9 +79,7 @@ func (n *node) tree() string {
 		all[path] = line
 		return nil
 	})
-	if err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, err)
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintln(&b, path, all[path])
@@ -115,18 +106,14 @@ func (n *node) options(change func(*Options)) Options {
 func (n *node) plan(change func(*Options)) *Plan {
 	n.Helper()
 	p, err := New(n.Context(), n.options(change))
-	if err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, err)
 	return p
 }
 
 func (n *node) apply(p *Plan) *Plan {
 	n.Helper()
 	notes, err := p.Apply(n.Context())
-	if err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, err)
 	p.Notes = append(p.Notes, notes...)
 	return p
 }
@@ -139,9 +126,7 @@ func (n *node) install(change func(*Options)) *Plan {
 func (n *node) uninstall(purge bool) *Plan {
 	n.Helper()
 	p, err := newRemoval(Options{Root: n.root, Disk: n.disk}, purge)
-	if err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, err)
 	return n.apply(p)
 }
 
@@ -178,9 +163,7 @@ func (n *node) refused(change func(*Options), say ...string) {
 
 func (n *node) remove(path string) {
 	n.Helper()
-	if err := os.Remove(filepath.Join(n.root, path)); err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, os.Remove(filepath.Join(n.root, path)))
 	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
 		if os.Remove(filepath.Join(n.root, dir)) != nil {
 			return // in use
@@ -195,10 +178,6 @@ func (n *node) stat(path string) (fs.FileInfo, error) {
 func (n *node) link(to, path string) {
 	n.Helper()
 	file := filepath.Join(n.root, path)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		n.Fatal(err)
-	}
-	if err := os.Symlink(to, file); err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, os.MkdirAll(filepath.Dir(file), 0o755))
+	harness.Check(n, os.Symlink(to, file))
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The configurations that containerd is met with.
@@ -234,9 +236,7 @@ func TestAFolderInUseStays(t *testing.T) {
 // An empty folder of somebody's is not taken for what a crash left of an installation.
 func TestAFolderThatWasThereStays(t *testing.T) {
 	n := newNode(t, nil)
-	if err := os.MkdirAll(n.root+stateFolder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.MkdirAll(n.root+stateFolder, 0o755))
 	before := n.tree()
 	n.install(version("2.4"))
 	if notes := n.uninstall(false).Notes; len(notes) > 0 {

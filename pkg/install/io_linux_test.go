@@ -123,9 +123,7 @@ func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
 func (n *node) failing(at int, fault disktest.Fault) *disktest.Disk {
 	n.Helper()
 	d, err := disktest.New(n.root, at, fault)
-	if err != nil {
-		n.Fatal(err)
-	}
+	harness.Check(n, err)
 	n.disk = d
 	return d
 }
@@ -134,9 +132,7 @@ func (n *node) failing(at int, fault disktest.Fault) *disktest.Disk {
 func done(t *testing.T, w work) string {
 	t.Helper()
 	n, _ := onDisk(t, w)
-	if err := w.do(n); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, w.do(n))
 	return n.tree()
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/disk"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Wherever it fails, in the middle of everything: nothing has changed.
@@ -36,9 +37,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 		n.install(change)
 		before := n.tree()
 		p, err := NewRemoval(n.root, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if i >= len(p.changes) {
 			continue
 		}
@@ -61,13 +60,9 @@ func TestACrashInTheMiddle(t *testing.T) {
 			before := n.tree()
 			p := n.plan(change)
 			modes, err := p.tree.modes()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			tx, err := begin(disk.System{}, p.changes[:done], modes) // and never ended
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			_ = tx.stages
 			if again {
 				n.install(change)
@@ -153,9 +148,7 @@ func (n *node) mount(dir, options string, flags uintptr) {
 func TestOneAtATime(t *testing.T) {
 	n := newNode(t, nil)
 	release, err := lockTree(n.root, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	p := n.plan(version("2.4"))
 	if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "another cniscope is at work") {
 		t.Errorf("beside another one: %v", err)
@@ -171,13 +164,9 @@ func TestOneAtATime(t *testing.T) {
 func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n := newNode(t, nil)
 	f, err := os.Open(n.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	n.apply(n.plan(version("2.4")))
 }
 

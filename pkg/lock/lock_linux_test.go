@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	release, err := Take(dir, "by hand")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	_, err = Take(dir, "by hand")
 	var held *HeldError
 	if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, fmt.Sprintf("pid %d, by hand, since ", os.Getpid())) {
@@ -40,9 +40,7 @@ func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
 	dir := t.TempDir()
 	release, err := Take(dir, "by hand")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var held *HeldError
 	impatient, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer cancel()
@@ -51,17 +49,13 @@ func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
 	}
 	time.AfterFunc(10*time.Millisecond, release)
 	release, err = Wait(t.Context(), dir, "by hand", time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	release()
 }
 
 func TestALockIsNotTakenThroughALink(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, nodeLock)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Symlink("/etc/passwd", filepath.Join(dir, nodeLock)))
 	if _, err := Take(dir, "by hand"); err == nil {
 		t.Fatal("the lock followed a symbolic link")
 	}
@@ -79,37 +73,25 @@ func hold(t *testing.T, uid uint32, dir string) (got string) {
 	}
 	program := filepath.Join(t.TempDir(), "holder") // where others can run it
 	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for at := filepath.Dir(program); at != "/tmp" && at != "/"; at = filepath.Dir(at) {
 		_ = os.Chmod(at, 0o755)
 	}
-	if err := os.WriteFile(program, self, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(program, self, 0o755))
 	cmd := exec.Command(program)
 	cmd.Env = []string{"CNISCOPE_TEST_HOLD=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
 	got, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return strings.TrimSpace(got)
 }
 
@@ -134,9 +116,7 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 		_ = os.Chmod(at, 0o755)
 	}
 	release, err := Take(dir, "by hand")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if got := hold(t, nobody, dir); strings.Contains(got, nodeLock) {
 		t.Errorf("another user locked %s", got)
 	}
@@ -150,16 +130,12 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 
 func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, nodeLock), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(filepath.Join(dir, nodeLock), nil, 0o644))
 	if _, err := Take(dir, "by hand"); err == nil || !strings.Contains(err.Error(), "may be opened by others") || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a file of everybody's: %v", err)
 	}
 	open := filepath.Join(dir, "open")
-	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)))
 	if _, err := Take(open, "by hand"); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "state.dir") {
 		t.Errorf("a folder of everybody's: %v", err)
 	}

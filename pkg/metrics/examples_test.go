@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What people read or import must name metrics, labels and values that there are.
@@ -58,9 +59,7 @@ func everything(t *testing.T) map[string]labels {
 	m.Event(event.Event{Time: 1, Body: &event.Readiness{Lacks: event.LackConfiguration}})
 	m.Event(event.Event{Time: 2, Body: &event.Readiness{Ready: true}})
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	all := map[string]labels{}
 	for _, family := range families {
 		seen := labels{}
@@ -77,9 +76,7 @@ func everything(t *testing.T) map[string]labels {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return string(data)
 }
 
@@ -169,9 +166,7 @@ func TestTheDashboardIsOne(t *testing.T) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, dashboard)), &d); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal([]byte(read(t, dashboard)), &d))
 	ids := map[int]bool{}
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.GridPos.X+p.GridPos.W > 24 || p.Type != "row" && len(p.Targets) == 0 {

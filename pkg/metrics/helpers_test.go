@@ -28,6 +28,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // recording is a real run: a healthy pod, one with a slow command, one whose plugin fails.
@@ -77,9 +78,7 @@ func newTest(look func() Snapshot) *Metrics {
 func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judged) {
 	t.Helper()
 	reader, err := record.Open(recording)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer reader.Close()
 	p := pipeline.New(
 		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 8192, Operations: 1024, Images: 2000, Facts: 1000},
@@ -98,9 +97,7 @@ func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judg
 			take(p.Flush())
 			return results
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		m.Event(e)
 		take(p.Apply(e))
 	}

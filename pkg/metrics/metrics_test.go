@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")
@@ -31,14 +32,10 @@ func TestGolden(t *testing.T) {
 	m.Event(degraded("nri", false))
 	got := ours(scrape(t, m.Handler()))
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if got != string(want) {
 		for i, line := range strings.Split(got, "\n") {
 			if lines := strings.Split(string(want), "\n"); i >= len(lines) || lines[i] != line {
@@ -62,9 +59,7 @@ func TestLint(t *testing.T) {
 	m := newTest(busy)
 	replay(t, m, thresholds)
 	problems, err := testutil.GatherAndLint(m.registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, p := range problems {
 		t.Error(p.Metric, p.Text)
 	}
@@ -103,9 +98,7 @@ func TestDecisionsAndExemplars(t *testing.T) {
 	for _, line := range strings.Split(text, "\n") {
 		if name, value, _ := strings.Cut(line, " "); strings.HasPrefix(name, "cniscope_operations_total{") {
 			n, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			got[name] = int(n)
 		}
 	}

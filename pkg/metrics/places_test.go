@@ -73,9 +73,7 @@ func patient(t *testing.T) *listening {
 	t.Helper()
 	ok := func() (string, bool) { return "ok", true }
 	s, err := listen("127.0.0.1:0", "", Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
@@ -91,9 +89,7 @@ func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
 			s := patient(t)
 			for range each {
 				c, err := net.Dial("tcp", s.Address())
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				defer c.Close()
 				hold(c.(*net.TCPConn))
 			}
@@ -114,9 +110,7 @@ func get(t *testing.T, s interface{ Address() string }, path string) string {
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 1000 {
 		answer, err := client.Get("http://" + s.Address() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		switch {
@@ -140,9 +134,7 @@ func TestWhoGivesWay(t *testing.T) {
 	for range placesMax {
 		far = append(far, dial())
 		c, err := p.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		all = append(all, c.(*place))
 	}
 	begins := time.Now().Add(-time.Hour)
@@ -150,9 +142,7 @@ func TestWhoGivesWay(t *testing.T) {
 		c.since = begins.Add(time.Duration(i))
 	}
 	speak := func(i int) {
-		if err := ask(far[i], "x"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, ask(far[i], "x"))
 	}
 	all[0].becomes(working)
 	speak(1) // and nobody has read it
@@ -191,13 +181,9 @@ func TestAConnectionHasOneAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := net.Dial("tcp", s.Address())
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer c.Close()
-			if err := ask(c, text); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, ask(c, text))
 			_ = c.(*net.TCPConn).CloseWrite()
 			answers, _ := io.ReadAll(c) // the end may be a reset
 			if n := strings.Count(string(answers), "HTTP/1."); n != 1 {
@@ -210,9 +196,7 @@ func TestAConnectionHasOneAnswer(t *testing.T) {
 func listenPlaces(t *testing.T) (p *places, dial func() net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	p = &places{TCPListener: l.(*net.TCPListener)}
 	t.Cleanup(func() {
 		_ = p.Close()
@@ -222,9 +206,7 @@ func listenPlaces(t *testing.T) (p *places, dial func() net.Conn) {
 	})
 	return p, func() net.Conn {
 		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}

@@ -37,9 +37,7 @@ func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 func fetch(t *testing.T, url string, config *tls.Config) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
 	answer, err := client.Do(r)
 	if err != nil {
@@ -85,17 +83,13 @@ func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 	path, mine := secure(t, false)
 	ok := func() (string, bool) { return "ok", true }
 	s, err := listen("127.0.0.1:0", path, Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
 	for i := range placesMax + 50 {
 		c, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		defer c.Close()
 		if i%2 == 0 {
 			_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the first bytes of a ClientHello

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,9 +20,7 @@ func serve(t *testing.T, ok bool) *Server {
 	alive := func() (string, bool) { return "ok", ok }
 	ready := func() (string, bool) { return "kernel probe: attached\nnri: off", ok }
 	s, err := Serve(Where{Listen: "127.0.0.1:0"}, newTest(busy).Handler(), Checks{alive, ready}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -53,16 +53,12 @@ func TestServer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), test.method, "http://"+test.server.Address()+test.path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if test.header != "" {
 				r.Header.Set("X-Long", test.header)
 			}
 			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer answer.Body.Close()
 			body, _ := io.ReadAll(answer.Body) // who sends too much may be cut off
 			if answer.StatusCode != test.status || !strings.Contains(string(body), test.body) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // sent is one system call of a real program.
@@ -23,9 +24,7 @@ type sent struct {
 func real(t testing.TB) (all []sent) {
 	t.Helper()
 	file, err := os.ReadFile("testdata/messages.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	command := ""
 	for line := range strings.Lines(string(file)) {
 		line = strings.TrimSuffix(line, "\n")

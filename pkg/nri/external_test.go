@@ -25,9 +25,7 @@ const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 func TestLifecycleArrives(t *testing.T) {
 	dir := t.TempDir()
 	r, err := startRuntime(dir, pod("old"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Stop()
 	var got seen
 	var runtime string
@@ -40,9 +38,7 @@ func TestLifecycleArrives(t *testing.T) {
 
 	ctx := ttrpc.WithMetadata(context.Background(), ttrpc.MD{"traceparent": {traceparent}, "tracestate": {"a=b"}})
 	for _, request := range []func(context.Context, *api.PodSandbox) error{r.run, r.stop, r.remove} {
-		if err := request(ctx, pod("new")); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, request(ctx, pod("new")))
 	}
 	harness.Until(t, "four events", func() bool { return len(got.all()) == 4 })
 	want := []string{"present old", "running new", "stopped new", "removed new"}
@@ -97,9 +93,7 @@ func TestSubscribesToWhatTheOldestRuntimeKnows(t *testing.T) {
 func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 	dir := t.TempDir()
 	r, err := startRuntime(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Stop()
 	const pods, queue = 50, 4
 	var got seen
@@ -113,9 +107,7 @@ func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 	t.Cleanup(release) // before the plugin's end is waited for
 	<-p.Attempted()
 	for i := range pods {
-		if err := r.run(context.Background(), pod(fmt.Sprint(i))); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, r.run(context.Background(), pod(fmt.Sprint(i))))
 	}
 	dropped := p.Counts().Dropped
 	if dropped < pods-queue-1 || dropped > pods-queue {
@@ -146,9 +138,7 @@ func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 func TestPanicsAreSurvived(t *testing.T) {
 	dir := t.TempDir()
 	r, err := startRuntime(dir, pod("old"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Stop()
 	var got seen
 	p := start(t, Options{
@@ -161,9 +151,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 		got.sink(e)
 	})
 	<-p.Attempted()
-	if err := r.run(context.Background(), pod("new")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, r.run(context.Background(), pod("new")))
 	harness.Until(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
 	if n := p.Counts().Panics; n != 2 {
 		t.Errorf("%d panics counted, want 2", n)
@@ -173,9 +161,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 // Nothing that a runtime can send makes a handler panic, so one is made to.
 func TestHandlerRecoversItsPanics(t *testing.T) {
 	p, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	close(p.queue.events)
 	h := newHandlers(p)
 	if err := h.RunPodSandbox(context.Background(), pod("new")); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // testPace does everything as in earnest, sooner.
@@ -89,16 +90,10 @@ func startProcess(t *testing.T, dir string) *process {
 	cmd.Env = append(os.Environ(), runtimeDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, cmd.Start())
 	p := &process{t: t, cmd: cmd, in: in, out: bufio.NewScanner(out)}
 	t.Cleanup(p.kill)
 	p.expect("ready")
@@ -164,9 +159,7 @@ func phases(events []event.Event) (out []string) {
 func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	t.Helper()
 	p, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	p.pace = testPace
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -22,18 +22,14 @@ func install(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, err := range []error{
 		os.Mkdir(filepath.Join(dir, "plugins"), 0o700),
 		os.Mkdir(filepath.Join(dir, "conf.d"), 0o700),
 		os.WriteFile(filepath.Join(dir, "conf.d", "42-cniscope.conf"), []byte("[slow]\n"), 0o600),
 		os.Symlink(self, filepath.Join(dir, "plugins", "42-cniscope")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 	}
 	return dir
 }
@@ -62,19 +58,13 @@ func TestPreinstalled(t *testing.T) {
 func TestCutOffPreinstalledComesBack(t *testing.T) {
 	dir := install(t)
 	pair, err := nrinet.NewSocketPair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ours, err := pair.LocalConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	cmd := exec.Command(filepath.Join(dir, "plugins", "42-cniscope"))
 	cmd.Env = []string{api.PluginNameEnvVar + "=cniscope", api.PluginIdxEnvVar + "=42", api.PluginSocketEnvVar + "=3"}
 	cmd.ExtraFiles = []*os.File{pair.PeerFile()}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -115,9 +105,7 @@ func TestCutOffPreinstalledComesBack(t *testing.T) {
 
 func TestInheritedSocketIsChecked(t *testing.T) {
 	file, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer file.Close()
 	for _, value := range []string{"", "x", "-1", "2", "65000", "99999999999"} {
 		if c, err := fromEnvironment(value); err == nil {

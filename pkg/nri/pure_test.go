@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestSandboxOf(t *testing.T) {
@@ -90,9 +91,7 @@ func TestConfigureNeverFails(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p, err := New(Options{Configure: test.configure})
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			h := newHandlers(p)
 			if mask, err := h.Configure(context.Background(), "[slow", "containerd", "v2.4.2"); mask != 0 || err != nil {
 				t.Errorf("answered %v, %v", mask, err)
@@ -120,11 +119,7 @@ func TestRemedy(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := remedy(test.err, "/run/nri.sock")
-			for _, says := range append(test.says, "without labels") {
-				if !strings.Contains(got, says) {
-					t.Errorf("%q does not say %q", got, says)
-				}
-			}
+			harness.Says(t, got, append(test.says, "without labels")...)
 		})
 	}
 }
@@ -170,9 +165,7 @@ func TestTimes(t *testing.T) {
 // What a handler costs a pod.
 func BenchmarkHandler(b *testing.B) {
 	p, err := New(Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Check(b, err)
 	go p.pump(b.Context(), func(event.Event) {})
 	labels := map[string]string{}
 	for i := range 10 {

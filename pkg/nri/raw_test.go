@@ -11,6 +11,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/net/multiplex"
 	"github.com/containerd/ttrpc"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // raw is the runtime's side of one connection, step by step: for what a sound
@@ -28,18 +30,12 @@ func speak(t *testing.T, c net.Conn) *raw {
 	r := &raw{mux: multiplex.Multiplex(c), registered: make(chan string, 1)}
 	t.Cleanup(func() { r.mux.Close() })
 	out, err := r.mux.Open(multiplex.PluginServiceConn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	r.plugin = api.NewPluginClient(ttrpc.NewClient(out))
 	in, err := r.mux.Listen(multiplex.RuntimeServiceConn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	server, err := ttrpc.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { server.Close() })
 	api.RegisterRuntimeService(server, r)
 	go func() { _ = server.Serve(context.Background(), in) }()
@@ -71,9 +67,7 @@ func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.Configur
 func listen(t *testing.T, dir string, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(dir, "nri.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -50,9 +50,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 				step(t, c)
 			})
 			p, err := New(Options{Socket: filepath.Join(dir, "nri.sock")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			p.pace = testPace
 			ctx, cancel := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
@@ -63,20 +61,14 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 			harness.Until(t, "three attempts", func() bool { return attempts.Load() >= 3 })
 			l.Close()
 			r, err := startRuntime(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer r.Stop()
 			harness.Until(t, "a pod seen", func() bool {
-				if err := r.run(context.Background(), pod("new")); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, r.run(context.Background(), pod("new")))
 				return slices.Contains(phases(got.all()), "running new")
 			})
 			cancel()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, <-ended)
 			if n := goroutines("stub.(*stub).Start"); n != 0 {
 				t.Errorf("%d registrations still hang", n)
 			}
@@ -139,13 +131,9 @@ func TestNoNRI(t *testing.T) {
 		t.Fatalf("said %+v", got.all()[0].Body)
 	}
 	// A dead socket is another reason, but not another loss.
-	if err := os.WriteFile(socket, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(socket, nil, 0o600))
 	r, err := startRuntime(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Stop()
 	harness.Until(t, "back", func() bool { return len(phases(got.all())) == 2 })
 	if all := phases(got.all()); !slices.Equal(all, []string{"degraded", "restored"}) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // patience is when a test gives up; none waits that long when it passes.
@@ -46,9 +47,7 @@ func newClient(t *testing.T, o Options) *Client {
 		o.Timeout = patience
 	}
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 	return c
 }
@@ -57,15 +56,15 @@ func newClient(t *testing.T, o Options) *Client {
 var protocols = map[string]string{"grpc": "", "http/protobuf": "/v1/traces"}
 
 // collect starts a collector of a protocol.
-func collect(t *testing.T, path string, c *harness.Collector, secure *tls.Config) *harness.Collector {
+func collect(t *testing.T, path string, c *otlptest.Collector, secure *tls.Config) *otlptest.Collector {
 	t.Helper()
 	if path != "" {
-		return harness.CollectHTTP(t, c, secure)
+		return otlptest.CollectHTTP(t, c, secure)
 	}
 	if secure != nil {
-		return harness.Collect(t, "127.0.0.1:0", c, grpc.Creds(credentials.NewTLS(secure)))
+		return otlptest.Collect(t, "127.0.0.1:0", c, grpc.Creds(credentials.NewTLS(secure)))
 	}
-	return harness.Collect(t, "127.0.0.1:0", c)
+	return otlptest.Collect(t, "127.0.0.1:0", c)
 }
 
 func TestOTLPArrivesOverEveryTransport(t *testing.T) {
@@ -96,7 +95,7 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 	for protocol, path := range protocols {
 		for _, tt := range tests {
 			t.Run(protocol+", "+tt.name, func(t *testing.T) {
-				c := collect(t, path, &harness.Collector{}, tt.server.Clone())
+				c := collect(t, path, &otlptest.Collector{}, tt.server.Clone())
 				err := newClient(t, Options{Endpoint: c.Addr, Path: path, TLS: tt.client}).Send(t.Context(), spans(t))
 				if tt.fails == "" {
 					if err != nil || len(c.Got()) != 1 {
@@ -118,7 +117,7 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 func TestHeadersAndCompressionAreSent(t *testing.T) {
 	for protocol, path := range protocols {
 		for _, gzip := range []bool{false, true} {
-			c := collect(t, path, &harness.Collector{}, nil)
+			c := collect(t, path, &otlptest.Collector{}, nil)
 			e := newClient(t, Options{Endpoint: c.Addr, Path: path, Gzip: gzip, Headers: map[string]string{"authorization": "Bearer x"}})
 			// Two operations are one request.
 			if err := e.Send(t.Context(), append(spans(t), spans(t)...)); err != nil || len(c.Got()) != 2 || c.Requests != 1 {
@@ -141,7 +140,7 @@ func TestHeadersAndCompressionAreSent(t *testing.T) {
 
 // containerd's own variables reach what it starts; they are containerd's.
 func TestTheEnvironmentChangesNothing(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	for name, value := range map[string]string{
 		"OTEL_SERVICE_NAME":                     "containerd",
 		"OTEL_RESOURCE_ATTRIBUTES":              "service.name=containerd,a=b",
@@ -157,9 +156,7 @@ func TestTheEnvironmentChangesNothing(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	if err := newClient(t, Options{Endpoint: c.Addr}).Send(t.Context(), spans(t)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, newClient(t, Options{Endpoint: c.Addr}).Send(t.Context(), spans(t)))
 	if len(c.Headers.Get("leaked")) > 0 || c.Compression != "" {
 		t.Errorf("headers %v, compression %q", c.Headers, c.Compression)
 	}
@@ -167,9 +164,7 @@ func TestTheEnvironmentChangesNothing(t *testing.T) {
 
 func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 	busy, err := status.New(codes.ResourceExhausted, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	const rejected, again, later, part = "rejected", "again", "later", "part"
 	tests := []struct {
 		name    string
@@ -195,7 +190,7 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 				continue // a 429 without a pause, which is sent again over HTTP
 			}
 			t.Run(protocol+", "+tt.name, func(t *testing.T) {
-				c := collect(t, path, &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+				c := collect(t, path, &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 					return tt.partial, tt.err
 				}}, nil)
 				err := newClient(t, Options{Endpoint: c.Addr, Path: path}).Send(t.Context(), spans(t))
@@ -236,7 +231,7 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 func TestAnEndpointThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	for protocol, path := range protocols {
 		block := make(chan struct{})
-		c := collect(t, path, &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+		c := collect(t, path, &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 			<-block
 			return nil, nil
 		}}, nil)

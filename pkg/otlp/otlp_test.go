@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
@@ -89,9 +90,7 @@ func TestCodesHaveOneMeaning(t *testing.T) {
 		}
 		s := status.New(code, "no")
 		pause, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(5 * time.Second)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if got := meaning(s.Err()); got != want {
 			t.Errorf("%s: %s, want %s", code, got, want)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The kernel connects to whoever listens. Only whether somebody accepted says that somebody is there.
@@ -13,14 +15,10 @@ func TestAConnectionThatNobodyAccepts(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
 			l, err := net.Listen(network, address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer l.Close()
 			c, err := net.Dial(network, l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer c.Close()
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
@@ -28,9 +26,7 @@ func TestAConnectionThatNobodyAccepts(t *testing.T) {
 				t.Error("nobody has accepted it")
 			}
 			served, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if !Accepted(t.Context(), c) {
 				t.Error("somebody has accepted it")
 			}

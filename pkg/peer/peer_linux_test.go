@@ -8,21 +8,19 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // An IPv4 connection may be made by an IPv6 socket, as many runtimes do (C, Java): the kernel
 // tells of it by mapped addresses. Before, such a client was never found.
 func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	other := exec.Command("sleep", "60")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, other.Start())
 	defer func() {
 		_ = other.Process.Kill()
 		_ = other.Wait()
@@ -39,17 +37,11 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 			if errors.Is(err, unix.EAFNOSUPPORT) {
 				t.Skip("this kernel has no such sockets")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer unix.Close(fd)
-			if err := unix.Connect(fd, socket.to); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, unix.Connect(fd, socket.to))
 			c, err := l.AcceptTCP()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer c.Close()
 			if err := Owned([]*net.TCPConn{c}, []int{os.Getpid()})[0]; err != nil {
 				t.Errorf("our own connection: %v", err)
@@ -65,21 +57,15 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 // from it: what was written can still be read, and is not the runtime's.
 func TestWhoHadThePortBeforeIsGone(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	pair := func(d net.Dialer) (client, server *net.TCPConn) {
 		t.Helper()
 		c, err := d.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		s, err := l.AcceptTCP()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		return c.(*net.TCPConn), s
 	}
@@ -90,9 +76,7 @@ func TestWhoHadThePortBeforeIsGone(t *testing.T) {
 	if _, err := before.Write([]byte("forged")); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(before.SetLinger(0), before.Close()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(before.SetLinger(0), before.Close()))
 	_, ours := pair(net.Dialer{LocalAddr: from})
 	errs := Owned([]*net.TCPConn{theirs, ours}, []int{os.Getpid()})
 	if !errors.Is(errs[0], ErrGone) {

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWindowsSaysWhoseAConnectionIs(t *testing.T) {
@@ -16,14 +18,10 @@ func TestWindowsSaysWhoseAConnectionIs(t *testing.T) {
 		}
 		defer l.Close()
 		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		defer c.Close()
 		accepted, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		defer accepted.Close()
 		conns := []*net.TCPConn{accepted.(*net.TCPConn)}
 		if err := Owned(conns, []int{4, os.Getpid()})[0]; err != nil {

@@ -11,19 +11,17 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // inodeOf is the inode of a connection's socket.
 func inodeOf(t *testing.T, c net.Conn) uint64 {
 	t.Helper()
 	raw, err := c.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var own unix.Stat_t
-	if err := raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &own) }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &own) }))
 	return own.Ino
 }
 
@@ -35,18 +33,12 @@ func TestWhereAStreamLeadsTo(t *testing.T) {
 		for _, accepted := range []bool{false, true} {
 			name, _, _ := strings.Cut(network, ",")
 			l, err := net.Listen(name, address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			c, err := net.Dial(name, l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if accepted {
 				other, err := l.Accept()
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				defer other.Close()
 			}
 			inode := inodeOf(t, c)
@@ -65,9 +57,7 @@ func TestAListOfSocketsIsCut(t *testing.T) {
 	const sockets = 500 // of more than one message of the kernel's
 	for range sockets {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		defer l.Close()
 	}
 	request := make([]byte, requestSize)

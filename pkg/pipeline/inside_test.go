@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/attr/registry"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // insideSound checks what is known of the inside of an image.
@@ -40,9 +41,7 @@ func insideSound(t *testing.T, im *model.Image) {
 // What the fuzzer would take long to find: many events of few processes.
 func TestWhateverComesInWhateverOrder(t *testing.T) {
 	m, err := registry.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	seen := map[string]bool{}
 	for seed := range uint16(300) {
 		p := small()

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // nobody is a uid that is neither ours nor root's.
@@ -19,9 +21,7 @@ func build(t *testing.T, entries ...string) string {
 		t.Skip("needs root: gives files away")
 	}
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, e := range entries {
 		words := strings.Fields(e)
 		path := filepath.Join(top, words[0])
@@ -42,9 +42,7 @@ func build(t *testing.T, entries ...string) string {
 				err = errors.Join(err, os.Chmod(path, 0o777|os.ModeSticky))
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 	}
 	return top
 }
@@ -98,9 +96,7 @@ func TestNothingIsMadeBelowWhatIsNotOurs(t *testing.T) {
 func TestAFolderThatIsMadeIsItsOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	root, err := Dir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer root.Close()
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
@@ -120,9 +116,7 @@ func TestAFileThatOthersCouldHaveOpenIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer f.Close()
 			if err := test.change(f.Name()); errors.Is(err, os.ErrPermission) {
 				t.Skip(err)

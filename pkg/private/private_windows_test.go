@@ -8,19 +8,17 @@ import (
 	"testing"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestAFolderThatIsMadeIsAdministratorsAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	root, err := Dir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	_ = root.Close()
 	security, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, who := range []string{";;;BU)", ";;;WD)", ";;;AU)"} {
 		if strings.Contains(security.String(), who) {
 			t.Errorf("others have a part in it: %s", security)
@@ -35,15 +33,11 @@ func TestAFolderOfEverybodysIsRefused(t *testing.T) {
 		"without list": "",
 	} {
 		dir := filepath.Join(t.TempDir(), "a")
-		if err := makeFolder(dir); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, makeFolder(dir))
 		var dacl *windows.ACL
 		if list != "" {
 			security, err := windows.SecurityDescriptorFromString(list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if dacl, _, err = security.DACL(); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // beVictim names what this program does in place of its tests: nothing, Drop or Hide.
@@ -48,9 +50,7 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 			victim.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: test.uid, Gid: test.uid}}
 			in, _ := victim.StdinPipe()
 			out, _ := victim.StdoutPipe()
-			if err := victim.Start(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, victim.Start())
 			defer victim.Wait() //nolint:errcheck // it only waits
 			defer in.Close()
 			if said, err := bufio.NewReader(out).ReadString('\n'); said != "ready: <nil>\n" {
@@ -83,20 +83,12 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 func ownerRunning(t *testing.T, mode os.FileMode, user uint32) uint32 {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hidden") // t.TempDir is root's alone
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Chmod(dir, 0o755))
 	sleep, err := os.ReadFile("/bin/sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir+"/sleep", sleep, mode); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, os.WriteFile(dir+"/sleep", sleep, mode))
 	c := exec.CommandContext(t.Context(), dir+"/sleep", "600")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	if err := c.Start(); err != nil { // returns once it was executed
@@ -105,8 +97,6 @@ func ownerRunning(t *testing.T, mode os.FileMode, user uint32) uint32 {
 	defer c.Wait()         //nolint:errcheck // it is killed
 	defer c.Process.Kill() //nolint:errcheck // as above
 	var is unix.Stat_t
-	if err := unix.Stat(fmt.Sprintf("/proc/%d/environ", c.Process.Pid), &is); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Stat(fmt.Sprintf("/proc/%d/environ", c.Process.Pid), &is))
 	return is.Uid
 }

@@ -141,22 +141,16 @@ func startAgent(t *testing.T, address string, env ...string) *os.Process {
 func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env ...string) *os.Process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if attr != nil { // where anybody may read it
 		program := filepath.Join(openFolder(t), "agent")
-		if err := exec.Command("cp", self, program).Run(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, exec.Command("cp", self, program).Run())
 		self = program
 	}
 	cmd := exec.Command(self)
 	cmd.SysProcAttr = attr
 	cmd.Args[0], cmd.Env, cmd.Stderr = "agent", append(append(os.Environ(), "ARGUMENT="+address), env...), os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	harness.Eventually(t, func() error {
 		_, err := os.Stat(address)
@@ -169,9 +163,7 @@ func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env .
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)))
 	return dir
 }
 
@@ -272,9 +264,7 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 	startAgent(t, address)
 	o := observe(t, func(*observed) {
 		c, err := net.Dial("unix", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		defer c.Close()
 		_, _ = c.Read(make([]byte, 1))
 	})
@@ -290,9 +280,7 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
 		caller := acting(t, "dial", "unix "+address)
-		if err := caller.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, caller.Start())
 		o.until(t, "that it accepts", func(b event.Body) bool { _, is := b.(*event.Accept); return is })
 		if err := errors.Join(os.WriteFile(address+".now", nil, 0o600), caller.Wait()); err != nil {
 			t.Error(err)
@@ -315,9 +303,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 	observeProbe(t, Options{Agents: []string{name}}, func(p *Probe, _ *observed) {
 		// Other servers may have that name, and are followed as well.
 		cmd := plugin(t, "any", "exec sleep 60")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Start())
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		var entry kernel.LifeProcess
 		harness.Until(t, "it is followed", func() (ok bool) { entry, ok = entryOf(p, agent.Pid); return ok })

@@ -71,9 +71,7 @@ func attempts(t *testing.T, p *Probe, runs []attempt) string {
 		line := fmt.Sprintf("env 'CNI_IFNAME=%d' '%s' %s", i, strings.Join(env, "' '"), cmd.Path)
 		file := fmt.Sprintf("%s.%d", cmd.Path, i)
 		written := func(script string) {
-			if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755))
 		}
 		switch in, rest, _ := strings.Cut(r.in, " "); in + " " {
 		case forks:
@@ -155,9 +153,7 @@ func newShell(t *testing.T, command ...string) *shell {
 	if s.input, err = s.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := tied.Start(s.Cmd); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, tied.Start(s.Cmd))
 	t.Cleanup(func() { _ = s.Process.Kill() })
 	return s
 }
@@ -169,9 +165,7 @@ func (s *shell) run(t *testing.T, script string) {
 		t.Fatal(err)
 	}
 	s.input.Close()
-	if err := s.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Wait())
 }
 
 // serving are anchors of which one is pid.
@@ -252,9 +246,7 @@ func TestHelperSubreaper(t *testing.T) {
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		t.Skip("helps others")
 	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	t.Fatal(unix.Exec("/bin/sh", []string{"sh"}, os.Environ()))
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // BenchmarkForeignPrograms is what the connector costs for 1,000 programs of somebody else a second: the time of the
@@ -50,9 +51,7 @@ func BenchmarkForeignPrograms(b *testing.B) {
 	first := c.Stats()
 	b.ResetTimer()
 	began := time.Now()
-	if err := runPrograms(b.N, nothing(b)); err != nil {
-		b.Fatal(err)
-	}
+	harness.Check(b, runPrograms(b.N, nothing(b)))
 	b.StopTimer()
 	took := time.Since(began)
 	cancel()
@@ -104,8 +103,6 @@ func nothing(b *testing.B) string {
 	put(uint16(2), uint16(62), uint32(1), uint64(base+headers), uint64(64), uint64(0), uint32(0), uint16(64), uint16(56), uint16(1), uint16(0), uint16(0), uint16(0))
 	put(uint32(1), uint32(5), uint64(0), uint64(base), uint64(base), uint64(headers+len(code)), uint64(headers+len(code)), uint64(0x1000))
 	file := filepath.Join(b.TempDir(), "nothing")
-	if err := os.WriteFile(file, append(program, code...), 0o755); err != nil {
-		b.Fatal(err)
-	}
+	harness.Check(b, os.WriteFile(file, append(program, code...), 0o755))
 	return file
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	wire "github.com/cniscope/cniscope/pkg/netlink"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // TestHelper is no test: it is what a plugin of these tests becomes, where a shell has no
@@ -25,9 +26,7 @@ func TestHelper(t *testing.T) {
 	case "":
 		t.Skip("helps others")
 	case "dad":
-		if err := settle("veth7", netip.MustParsePrefix("fd09::5/64")); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, settle("veth7", netip.MustParsePrefix("fd09::5/64")))
 	case "mount":
 		dir := t.TempDir()
 		for _, err := range []error{
@@ -42,9 +41,7 @@ func TestHelper(t *testing.T) {
 			t.Fatal("it could be moved")
 		}
 	case "ioctl":
-		if err := control7(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, control7())
 	}
 }
 

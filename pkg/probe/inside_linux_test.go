@@ -84,15 +84,9 @@ func acting(t *testing.T, act, argument string) *exec.Cmd {
 	t.Helper()
 	cmd := plugin(t, act, "")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(cmd.Path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, cmd.Path); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, os.Remove(cmd.Path))
+	harness.Check(t, os.Symlink(self, cmd.Path))
 	cmd.Env = append(cmd.Env, "ARGUMENT="+argument)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -103,9 +97,7 @@ func acting(t *testing.T, act, argument string) *exec.Cmd {
 func answerFile(t *testing.T, answer string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "answer")
-	if err := os.WriteFile(file, []byte(answer+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, []byte(answer+"\n"), 0o600))
 	return file
 }
 
@@ -137,18 +129,12 @@ func samePath(left, path string) bool {
 func TestALockThatSomebodyHas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "xtables.lock")
 	holder, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer holder.Close()
-	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
 	cmd := acting(t, "lock", file)
 	o := observe(t, func(*observed) {
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Start())
 		harness.Until(t, "it waits for the lock", func() bool { return waitsForALock(cmd.Process.Pid) })
 		time.Sleep(5 * time.Millisecond) // a wait that is long enough to be told
 		_ = unix.Flock(int(holder.Fd()), unix.LOCK_UN)
@@ -185,9 +171,7 @@ func waitsForALock(pid int) bool {
 
 func TestALockThatIsFreeHasNoHolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, nil, 0o600))
 	for _, w := range all[*event.Wait](run(t, acting(t, "lock", file))) {
 		if samePath(w.Path, file) {
 			if w.Holder != nil {
@@ -266,9 +250,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 func serve(t *testing.T, network, address string) string {
 	t.Helper()
 	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -320,9 +302,7 @@ func TestAPeerThatRefuses(t *testing.T) {
 func serveAndStop(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

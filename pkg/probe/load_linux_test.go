@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // withoutVariable tells a child of the test which capability to do without.
@@ -21,15 +23,11 @@ func giveUp(t *testing.T, capability uint) {
 	runtime.LockOSThread()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData
-	if err := unix.Capget(&header, &have[0]); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Capget(&header, &have[0]))
 	for _, c := range []uint{capability, unix.CAP_SYS_ADMIN} {
 		have[c/32].Effective &^= 1 << (c % 32)
 	}
-	if err := unix.Capset(&header, &have[0]); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Capset(&header, &have[0]))
 }
 
 // In a process of its own: the BPF library remembers what it found the kernel to allow.

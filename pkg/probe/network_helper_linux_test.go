@@ -37,9 +37,7 @@ func newNetwork(t *testing.T) *network {
 			f()
 		}
 	}()
-	if err := <-made; err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, <-made)
 	t.Cleanup(func() { close(n.work) })
 	return n
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/tied"
 )
 
@@ -24,21 +25,15 @@ func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr strin
 	}
 	other := exec.Command("sleep", "60")
 	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if err := tied.Start(other); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, tied.Start(other))
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	file := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
 	peer, err := os.Readlink(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	cmd := plugin(t, "network", "read go\n"+script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	cmd.Env = append(cmd.Env, "PEER="+file, "HELPER="+self)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
@@ -47,9 +42,7 @@ func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr strin
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		o.until(t, "that it looks", func(b event.Body) bool { d, is := b.(*event.Detail); return is && d.On })
 		fmt.Fprintln(stdin, "go")
 		if err := cmd.Wait(); err != nil {

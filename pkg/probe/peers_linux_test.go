@@ -18,6 +18,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // dialers are acts of plugins that connect.
@@ -115,9 +116,7 @@ var dialers = map[string]func(string) error{
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -133,9 +132,7 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// It listens and accepts nothing: the call stays open.
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer l.Close()
 			_, port, _ := net.SplitHostPort(l.Addr().String())
 			client := freePort(t)
@@ -153,9 +150,7 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 			var accepts []*event.Accept
 			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 				victim := acting(t, "dialfrom", fmt.Sprintf("127.0.0.1:%d %s", client, l.Addr()))
-				if err := victim.Start(); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, victim.Start())
 				defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
 				o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
 				o.mu.Lock()
@@ -179,15 +174,11 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 		for _, another := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, another one: %v", network, another), func(t *testing.T) {
 				l, err := net.Listen(network, address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				defer l.Close()
 				o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
 					cmd := acting(t, "dial", network+" "+l.Addr().String())
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, cmd.Start())
 					o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
 					var sk uint64
 					var c kernel.InsideConn
@@ -200,9 +191,7 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 						}
 					}
 					answer, err := l.Accept()
-					if err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, err)
 					_, _ = answer.Write([]byte("x"))
 					answer.Close()
 					if err := cmd.Wait(); err != nil {
@@ -252,9 +241,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 			cmd := acting(t, test.act, argument)
 			o := observe(t, func(*observed) {
 				start := func() {
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, cmd.Start())
 				}
 				if test.client == nil {
 					start()
@@ -276,9 +263,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 func TestADatagramSocketCallsNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenPacket("unixgram", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	if c := all[*event.Connect](run(t, acting(t, "datagrams", path))); len(c) != 0 {
 		t.Errorf("%+v", c[0])
@@ -359,9 +344,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 				o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 					o.agents = []int{agent.Pid}
 					caller := acting(t, "dial", "unix "+address)
-					if err := caller.Start(); err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, caller.Start())
 					if listens {
 						o.until(t, "the call", func(b event.Body) bool { c, is := b.(*event.Connect); return is && c.Listener != nil })
 						if test.followed {

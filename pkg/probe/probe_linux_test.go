@@ -125,9 +125,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	if errors.As(err, &unsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, m := range p.kernel.Missing {
 		t.Errorf("%s: %s", m.Feature, m.Reason)
 	}
@@ -163,9 +161,7 @@ func plugin(t *testing.T, name, script string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755))
 	cmd := exec.Command(file)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "SECRET=canary", "CNI_IFNAME=eth0", "CNI_PATH=/nowhere:" + dir,
@@ -222,9 +218,7 @@ func TestAnUnprivilegedProcessIsNotBelieved(t *testing.T) {
 	_ = os.Chmod(filepath.Dir(cmd.Path), 0o755)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	o := observe(t, func(*observed) {
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Run())
 	})
 	if got := o.execs(); len(got) != 0 {
 		t.Errorf("seen: %+v", got[0])
@@ -253,13 +247,9 @@ func entryOf(p *Probe, pid int) (entry kernel.LifeProcess, ok bool) {
 func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	cmd := plugin(t, "hung", "sleep 60; true")
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer stdin.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Start())
 	harness.Until(t, "it sleeps", func() bool { return slices.Contains(childrenOf(cmd.Process.Pid), "sleep") })
 	home := uint32(0)
 	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func init() { acts["programs"] = programs }
@@ -68,9 +69,7 @@ func TestProgramsAreSeenWithWhatTheyAreAttachedTo(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
 	cgroup, err := os.MkdirTemp(root, "cniscope-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = os.Remove(cgroup) })
 	o := run(t, acting(t, "programs", cgroup))
 	var got []string

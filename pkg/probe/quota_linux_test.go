@@ -45,9 +45,7 @@ func flood(times string) error {
 func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	flooder, other := acting(t, "flood", "100000"), plugin(t, "other", "true; (sleep 0.01; true); sleep 0.01; sleep 0.01; sh -c true; exit 3")
 	o := observeProbe(t, Options{}, func(*Probe, *observed) {
-		if err := flooder.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, flooder.Start())
 		if err := other.Run(); err == nil {
 			t.Error("the other plugin fails, and must be seen to")
 		}
@@ -214,9 +212,7 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 	greedy := plugin(t, "greedy", script)
 	other := plugin(t, "other", "sleep 0.01; (sleep 0.01; true)")
 	o := observeProbe(t, Options{Processes: processes}, func(p *Probe, o *observed) {
-		if err := greedy.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, greedy.Start())
 		defer func() {
 			_ = greedy.Wait()
 			nobodyIsCastOut(t, p)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // callingRuntime is a process that, when it is told to, calls plugins as a container runtime does.
@@ -39,9 +41,7 @@ func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 		"bridge":     "echo '{}' | " + dir + "/host-local; iptables -t nat -S >/dev/null 2>&1; ip link show lo >/dev/null; exit 0",
 		"host-local": "cat >/dev/null; exit 0",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	r := &callingRuntime{cmd: acting(t, "runtime", fmt.Sprint(calls, " ", atOnce, " ", dir, " ", container))}
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), r.cmd.Env[len(r.cmd.Env)-1]} // it is no plugin
@@ -49,9 +49,7 @@ func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 	if r.start, err = r.cmd.StdinPipe(); err == nil {
 		err = r.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
 	return r
 }
@@ -97,12 +95,8 @@ func runtimeAct(argument string) error {
 func actCommand(t testing.TB, act string) []string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	name := filepath.Join(t.TempDir(), act)
-	if err := os.Symlink(self, name); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Symlink(self, name))
 	return []string{name}
 }

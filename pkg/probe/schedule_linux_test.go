@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/probe/decode"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // fakeRing holds records that were sent at some time, and is where time passes: reading a
@@ -65,9 +66,7 @@ func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (do
 			cancel() // though more is sent
 		}
 	}
-	if err := s.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.run(ctx))
 	return done
 }
 
@@ -159,9 +158,7 @@ func TestTheReaderCatchesUp(t *testing.T) {
 			cancel()
 		}
 	}
-	if err := s.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.run(ctx))
 	if most < int64(400*time.Millisecond) || last != 0 {
 		t.Errorf("it lagged by %s at most and by %s at the end", time.Duration(most), time.Duration(last))
 	}
@@ -184,9 +181,7 @@ func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
 		ring: ring, clock: func() int64 { return ring.now }, until: func(int64) time.Time { return time.Time{} },
 		take: func(int64, []byte) { taken++ }, duties: func(watermark) {},
 	}
-	if err := s.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.run(ctx))
 	if taken != 1 {
 		t.Errorf("of one record that was sent before its end it took %d", taken)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // pieceSize is PIECE of bpf/wire.h: how much of an environment is searched at once.
@@ -30,9 +32,7 @@ func TestACallIsFoundWhereverItsCommandLies(t *testing.T) {
 			cmd := plugin(t, fmt.Sprint("at", place), "exit 0")
 			rest := slices.DeleteFunc(cmd.Env, func(kv string) bool { return kv == "CNI_COMMAND=ADD" })
 			cmd.Env = padded(place, append([]string{"CNI_COMMAND=ADD"}, rest...))
-			if err := cmd.Run(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, cmd.Run())
 		}
 	})
 	found := map[string]bool{}
@@ -55,9 +55,7 @@ func TestWhatLooksLikeACommandIsNone(t *testing.T) {
 					cmd.Env[i] = lookalike
 				}
 			}
-			if err := cmd.Run(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, cmd.Run())
 		}
 	})
 	for _, e := range seen.execs() {
@@ -69,9 +67,7 @@ func TestAnEnvironmentThatIsTooLongIsCounted(t *testing.T) {
 	seen := observe(t, func(*observed) {
 		cmd := plugin(t, "huge", "exit 0")
 		cmd.Env = []string{"A=" + strings.Repeat("a", 100_000), "B=" + strings.Repeat("b", 100_000), "C=" + strings.Repeat("c", 100_000)}
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Run())
 	})
 	if seen.stats.Lost["environment too long"] == 0 {
 		t.Error("not counted")

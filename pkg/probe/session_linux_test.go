@@ -34,9 +34,7 @@ func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 			script := fmt.Sprintf("#!/bin/sh\ntrue --pod=%s\necho {} | env %s %s\n", container, environment, forged.Path)
 			outer := filepath.Join(dir, "runtime")
 			for file, script := range map[string]string{inner: script, outer: "#!/bin/sh\nsleep 0.001\n" + enters + inner + "\n"} {
-				if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, os.WriteFile(file, []byte(script), 0o755))
 			}
 			_ = os.Remove(address)
 			agent := startAgent(t, address, runs+"="+outer)
@@ -67,21 +65,15 @@ func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 	agent := startAgent(t, address)
 	observeProbe(t, Options{}, func(p *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
-		if err := agent.Signal(unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, agent.Signal(unix.SIGSTOP))
 		cmd := acting(t, "dial", "unix "+address)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Start())
 		o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
 		kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, a *kernel.LifeAccount) { // nothing is left of its quota
 			a.Whole = uint64(clock.Monotonic() + int64(time.Hour))
 			_ = p.kernel.Life.Accounts.Put(*root, *a)
 		})
-		if err := agent.Signal(unix.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, agent.Signal(unix.SIGCONT))
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // writers are acts of plugins that answer in ways of their own.
@@ -47,9 +48,7 @@ func TestAnAnswerThatIsNotSeenWhole(t *testing.T) {
 		t.Run(fmt.Sprint(test.act, " ", test.size), func(t *testing.T) {
 			file := t.TempDir() + "/answer"
 			answer := `{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}],"dns":{"domain":"` + strings.Repeat("x", test.size) + `"}}`
-			if err := os.WriteFile(file, []byte(answer), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, os.WriteFile(file, []byte(answer), 0o600))
 			cmd := acting(t, test.act, file)
 			cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"pods","type":"write"}`)
 			var out strings.Builder

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What scripts around a plugin, and scripts that are plugins, do with standard input and
@@ -44,12 +45,8 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd := plugin(t, "wrapped", test.script)
 			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(self, filepath.Join(filepath.Dir(cmd.Path), "answer")); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
+			harness.Check(t, os.Symlink(self, filepath.Join(filepath.Dir(cmd.Path), "answer")))
 			cmd.Env = append(cmd.Env, "ARGUMENT="+answerFile(t, test.answer), "CNI_BIN="+filepath.Dir(cmd.Path))
 			cmd.Stdin, cmd.Stderr = strings.NewReader(outer+"\n"), os.Stderr
 			var out strings.Builder

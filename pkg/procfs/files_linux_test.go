@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLinesOfTheLockTable(t *testing.T) {
@@ -26,17 +28,11 @@ func TestLinesOfTheLockTable(t *testing.T) {
 
 func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer file.Close()
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
 	fds := map[int]string{}
-	if err := Descriptors(os.Getpid(), func(fd int, target string) bool { fds[fd] = target; return true }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Descriptors(os.Getpid(), func(fd int, target string) bool { fds[fd] = target; return true }))
 	if got := fds[int(file.Fd())]; got != file.Name() {
 		t.Errorf("descriptor %d leads to %q, not %q", file.Fd(), got, file.Name())
 	}
@@ -48,9 +44,7 @@ func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
 		t.Error(err)
 	}
 	var s unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &s); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Fstat(int(file.Fd()), &s))
 	locks, err := Locks()
 	ours := Lock{"FLOCK", os.Getpid(), fmt.Sprintf("%02x:%02x:%d", unix.Major(s.Dev), unix.Minor(s.Dev), s.Ino), false}
 	if err != nil || !slices.Contains(locks, ours) {

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A pipe that nobody writes to hangs as a process's memory does that is mapped to a file on
 // a mount that does not answer.
 func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "environ")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Mkfifo(pipe, 0o600))
 	p := &Memory{patience: time.Millisecond, hungMax: 2}
 	for range 10 {
 		if _, err := p.read(pipe); !errors.Is(err, ErrHangs) {
@@ -29,9 +29,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	}
 	// One end that is open for both lets every reader go, and waits for none of them.
 	both, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	_ = both.Close()
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWhatIsKnownOfThisProcess(t *testing.T) {
@@ -52,9 +54,7 @@ func TestNobodyHasTheNumberZero(t *testing.T) {
 // PIDs are used again.
 func TestAProcessIsNotTheOneThatHadItsPIDBefore(t *testing.T) {
 	s, err := StatOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for name, test := range map[string]struct {
 		pid   int
 		start int64
@@ -74,13 +74,9 @@ func TestAProcessIsNotTheOneThatHadItsPIDBefore(t *testing.T) {
 
 func TestAZombieExistsAndIsNotAlive(t *testing.T) {
 	cmd := exec.Command("true")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Start())
 	pid := cmd.Process.Pid
-	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 	s, err := StatOf(pid)
 	if err != nil || !s.Zombie() || !Exists(pid, s.Start) || Alive(pid, s.Start) {
 		t.Errorf("%+v, %v", s, err)
@@ -98,13 +94,9 @@ func TestAHostileName(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(file, data, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	cmd := exec.Command(file, "1000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	s, err := StatOf(cmd.Process.Pid)
 	if err != nil || s.Name != name || s.Zombie() || s.Parent != os.Getpid() {
@@ -113,9 +105,7 @@ func TestAHostileName(t *testing.T) {
 	if status, err := StatusOf(cmd.Process.Pid); err != nil || status.UID != uint64(os.Getuid()) {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(file))
 	if got, err := Executable(cmd.Process.Pid); got != file || err != nil {
 		t.Errorf("it runs %q, %v", got, err)
 	}

@@ -3,6 +3,8 @@ package procfs
 import (
 	"slices"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestCleanRangesAreWhatTheProgramNeverWrites(t *testing.T) {
@@ -41,8 +43,6 @@ Anonymous:             0 kB
 }
 
 func TestProgramGoesOnWithoutWhatWasReleased(t *testing.T) {
-	if err := ReleaseProgram(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, ReleaseProgram())
 	TestCleanRangesAreWhatTheProgramNeverWrites(t)
 }

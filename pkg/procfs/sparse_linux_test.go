@@ -10,24 +10,20 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestOnlyPagesThatAreUsedAreMapped(t *testing.T) {
 	const pages = 64
 	page := os.Getpagesize()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, make([]byte, pages*page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, make([]byte, pages*page), 0o600))
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer f.Close()
 	mapped, err := unix.Mmap(int(f.Fd()), 0, pages*page, unix.PROT_READ, unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer func() { _ = unix.Munmap(mapped) }()
 	start := uintptr(unsafe.Pointer(&mapped[0]))
 	refused(t, mapSparsely([]addresses{{start, start + uintptr(len(mapped))}}))
@@ -48,9 +44,7 @@ func TestOnlyPagesThatAreUsedAreMapped(t *testing.T) {
 func present(t *testing.T, start uintptr, pages int) (which []int) {
 	t.Helper()
 	f, err := os.Open("/proc/self/pagemap")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer f.Close()
 	entries := make([]byte, 8*pages)
 	if _, err := f.ReadAt(entries, int64(start)/int64(os.Getpagesize())*8); err != nil {
@@ -79,7 +73,5 @@ func refused(t *testing.T, err error) {
 			t.Skipf("the kernel maps what lies around, too: %v", err)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 }

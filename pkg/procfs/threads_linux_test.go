@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // init is the program of a process whose first thread ends and whose others do not: it runs on the first thread.
@@ -31,12 +33,8 @@ func TestAProcessHasEndedWithItsLastThread(t *testing.T) {
 		t.Error("a process that never was has not ended")
 	}
 	zombie := exec.Command("true")
-	if err := zombie.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Waitid(unix.P_PID, zombie.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, zombie.Start())
+	harness.Check(t, unix.Waitid(unix.P_PID, zombie.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 	if !Ended(zombie.Process.Pid) {
 		t.Error("a zombie has not ended")
 	}
@@ -44,15 +42,11 @@ func TestAProcessHasEndedWithItsLastThread(t *testing.T) {
 
 	going := exec.Command("/proc/self/exe")
 	going.Env = append(os.Environ(), "CNISCOPE_TEST_FIRST_THREAD_ENDS=1")
-	if err := going.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, going.Start())
 	defer func() { _ = going.Process.Kill(); _ = going.Wait() }()
 	for {
 		s, err := StatOf(going.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if s.Zombie() {
 			break
 		}

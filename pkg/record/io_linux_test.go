@@ -7,6 +7,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/disk/disktest"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // taken makes a recording of a hundred events, flushes every tenth, and returns how many were flushed, and whether
@@ -56,9 +57,7 @@ func TestEachCallOfARecordingFailsOnce(t *testing.T) {
 			disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 				dir := disktest.Folder(t)
 				d, err := disktest.New(dir, at, fault)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				flushed, err := taken(d, filepath.Join(dir, name))
 				if n := readable(t, filepath.Join(dir, name)); n < flushed || err == nil && n != 100 {
 					t.Errorf("%d of %d flushed can be read: %v", n, flushed, err)
@@ -87,16 +86,12 @@ func TestEachCallOfOverwritingFailsOnce(t *testing.T) {
 				dir := disktest.Folder(t)
 				path := filepath.Join(dir, name)
 				before, err := create(disktest.Sound(), path, Header{}, false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				if _, err := written(before, old); err != nil {
 					t.Fatal(err)
 				}
 				d, err := disktest.New(dir, at, fault)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				flushed := old
 				w, err := create(d, path, Header{}, true)
 				if err == nil {
@@ -132,9 +127,7 @@ func TestEachCallOfAReaderFailsOnce(t *testing.T) {
 			}
 			disktest.Sweep(t, []disktest.Fault{disktest.EIO, disktest.Forever}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 				d, err := disktest.New("", at, fault)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				r, err := open(d, path)
 				if err != nil {
 					return d

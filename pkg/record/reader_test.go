@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -67,9 +68,7 @@ func TestBrokenLines(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r, err := NewReader(strings.NewReader(head + tick + test.lines))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			events, err := all(r)
 			if len(events) != 1 {
 				t.Errorf("%d events before the broken line, want 1", len(events))
@@ -90,9 +89,7 @@ func TestTruncated(t *testing.T) {
 	file := head + tick + `{"t":2,"lost":{"source":"probe","reason":"ring full","count":3}}` + "\n"
 	for cut := len(head); cut < len(file); cut++ {
 		r, err := NewReader(strings.NewReader(file[:cut]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		events, err := all(r)
 		whole := strings.Count(file[:cut], "\n") - 1
 		rest := file[:cut][strings.LastIndexByte(file[:cut], '\n')+1:]
@@ -133,9 +130,7 @@ func TestTruncatedGzip(t *testing.T) {
 	packed, flushed := pack(head+tick, strings.Repeat(tick, 5))
 
 	r, err := NewReader(bytes.NewReader(packed[:flushed]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	events, err := all(r)
 	var truncated *TruncatedError
 	if len(events) != 1 || !errors.As(err, &truncated) || truncated.Line != 3 {
@@ -158,9 +153,7 @@ func TestNewerKindsAreSkippedAndCounted(t *testing.T) {
 		`{"t":3,"lock":[1,2]}` + "\n" +
 		`{"t":4,"cpu":1,"tick":{"of":"a newer field"}}` + "\n"
 	r, err := NewReader(strings.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	events, err := all(r)
 	if err != nil || len(events) != 2 || events[1].Time != 4 || r.Skipped() != 2 {
 		t.Fatalf("%d events, %d skipped, %v; want 2, 2, none", len(events), r.Skipped(), err)
@@ -177,9 +170,7 @@ func TestHostileTextIsCleaned(t *testing.T) {
 {"t":4,"degraded":{"feature":"W","reason":"W"}}
 `, "W", hostile)
 	r, err := NewReader(strings.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	events, err := all(r)
 	if err != nil || len(events) != 4 {
 		t.Fatalf("%d events, %v", len(events), err)
@@ -220,13 +211,9 @@ func FuzzReader(f *testing.F) {
 		// What was read is clean, so it survives being written and read.
 		first := rewrite(t, r.Header(), events)
 		second, err := NewReader(bytes.NewReader(first))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		events, err = all(second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if again := rewrite(t, second.Header(), events); !bytes.Equal(first, again) {
 			t.Fatalf("not stable:\n%s\n%s", first, again)
 		}
@@ -274,9 +261,7 @@ func TestARecordingIsReadOfSoMuch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := NewReader(strings.NewReader(test.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			r.Bound(test.bytes, test.most)
 			events, err := all(r)
 			var bound *BoundError
@@ -297,16 +282,12 @@ func rewrite(t *testing.T, header Header, events []event.Event) []byte {
 	if errors.Is(err, ErrTooLong) {
 		t.Skip("longer, escaped, than a line may be")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, e := range events {
 		if err := w.Write(e); err != nil && !errors.Is(err, ErrTooLong) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, w.Close())
 	return out.Bytes()
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // fill sets every field, however deep, to something that is not its zero value.
@@ -75,9 +76,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	var file bytes.Buffer
 	write(t, &file, want)
 	r, err := NewReader(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	want.Format, want.Version = "recording", Version
 	if got := r.Header(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("wrote %+v\n read %+v", want, got)
@@ -87,29 +86,19 @@ func TestHeaderRoundTrip(t *testing.T) {
 func write(t *testing.T, out io.Writer, header Header, events ...event.Event) {
 	t.Helper()
 	w, err := NewWriter(out, header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, e := range events {
-		if err := w.Write(e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, w.Write(e))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, w.Close())
 }
 
 func read(t *testing.T, in io.Reader) []event.Event {
 	t.Helper()
 	r, err := NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	events, err := all(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return events
 }
 

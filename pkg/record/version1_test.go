@@ -6,25 +6,20 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // TestVersion1 reads a line of each kind as version 1 wrote it, of real nodes, and compares
 // what version 2 writes of it. The first file is never written anew.
 func TestVersion1(t *testing.T) {
 	r, err := Open("testdata/version1.rec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer func() { _ = r.Close() }()
 	events, err := all(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	got := rewrite(t, r.Header(), events)
 	want, err := os.ReadFile("testdata/version1-as-2.rec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if !bytes.Equal(got, want) {
 		a, b := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
 		for i := range min(len(a), len(b)) {

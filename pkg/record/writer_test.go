@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var someEvents = []event.Event{
@@ -23,30 +24,20 @@ func TestCreateAndOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
 			w, err := Create(path, Host(), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			for _, e := range someEvents {
-				if err := w.Write(e); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, w.Write(e))
 			}
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, w.Flush())
 			if got := readFile(t, path, strings.HasSuffix(name, ".gz")); got != len(someEvents) {
 				t.Fatalf("after Flush: %d events in the file, want %d", got, len(someEvents))
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, w.Close())
 			if got := readFile(t, path, false); got != len(someEvents) {
 				t.Fatalf("after Close: %d events in the file, want %d", got, len(someEvents))
 			}
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if runtime.GOOS != "windows" && info.Mode() != 0o600 {
 				t.Errorf("mode %v, want only the owner to read it", info.Mode())
 			}
@@ -61,9 +52,7 @@ func TestCreateAndOpen(t *testing.T) {
 func readFile(t *testing.T, path string, unfinished bool) int {
 	t.Helper()
 	r, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Close()
 	events, err := all(r)
 	var truncated *TruncatedError
@@ -76,17 +65,13 @@ func readFile(t *testing.T, path string, unfinished bool) int {
 func TestCreateSparesWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	kept := filepath.Join(dir, "kept")
-	if err := os.WriteFile(kept, []byte("precious"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(kept, []byte("precious"), 0o644))
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(kept, link); err != nil {
 		t.Skip("no symbolic links here:", err)
 	}
 	dangling := filepath.Join(dir, "dangling")
-	if err := os.Symlink(filepath.Join(dir, "elsewhere"), dangling); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Symlink(filepath.Join(dir, "elsewhere"), dangling))
 	tests := map[string]struct {
 		path      string
 		overwrite bool
@@ -117,16 +102,10 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 	}
 
 	// What a kill left of the time before is in nobody's way.
-	if err := os.WriteFile(filepath.Join(dir, ".kept.next"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(filepath.Join(dir, ".kept.next"), nil, 0o600))
 	w, err := Create(kept, Header{}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, w.Close())
 	if info, _ := os.Stat(kept); runtime.GOOS != "windows" && info.Mode() != 0o600 {
 		t.Errorf("an overwritten file keeps its mode %v", info.Mode())
 	}
@@ -136,21 +115,15 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 func TestTooLongAnEvent(t *testing.T) {
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", MaxLine)}}); !errors.Is(err, ErrTooLong) {
 		t.Fatal(err)
 	}
 	if err := w.Write(event.Event{}); err == nil {
 		t.Fatal("an event without a body was written")
 	}
-	if err := w.Write(event.Event{Body: &event.Tick{}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, w.Write(event.Event{Body: &event.Tick{}}))
+	harness.Check(t, w.Close())
 	if got := read(t, &file); len(got) != 1 {
 		t.Fatalf("%d events, want 1", len(got))
 	}
@@ -174,13 +147,9 @@ func TestTooLongAHeader(t *testing.T) {
 
 func TestOpenNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
-	if err := os.WriteFile(path, []byte(head+"nonsense\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(path, []byte(head+"nonsense\n"), 0o600))
 	r, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Close()
 	if _, err = r.Next(); !strings.HasPrefix(err.Error(), path+":2: ") {
 		t.Fatalf("%v does not name %s:2", err, path)

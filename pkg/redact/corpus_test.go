@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // call is the one that the messages of testdata belong to.
@@ -55,9 +57,7 @@ func TestRealMessagesAreUnderstood(t *testing.T) {
 
 func read(t *testing.T, file string) string {
 	b, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return string(b)
 }
 

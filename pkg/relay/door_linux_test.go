@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // strangerTo is the relay's address in the environment of another process on the node, and
@@ -72,16 +73,10 @@ func stranger(t *testing.T, addr string, connections int, body []byte) string {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), strangerTo+"="+addr, fmt.Sprint(strangerHas, "=", connections))
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
@@ -90,9 +85,7 @@ func stranger(t *testing.T, addr string, connections int, body []byte) string {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return strings.TrimSpace(line)
 }
 
@@ -104,7 +97,7 @@ func forged(t *testing.T) []byte {
 
 // A child of the runtime is a process like any other, of the same user.
 func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	r := start(t, Options{}, to(c.Addr))
 	if got := stranger(t, r.addr, 0, forged(t)); got != "not answered" {
 		t.Errorf("a stranger is %s", got)

@@ -22,6 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
@@ -45,7 +46,7 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	}
 	harness.Until(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
 
-	c := harness.Collect(t, addr, &harness.Collector{}) // it comes up
+	c := otlptest.Collect(t, addr, &otlptest.Collector{}) // it comes up
 	harness.Until(t, "what waited arrives", func() bool { return r.Counts().Waiting == 0 })
 	var want []string
 	for i := range s.Waiting {
@@ -59,7 +60,7 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 	hang := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hang) })
-	c := harness.Collect(t, "127.0.0.1:0", refusing(func(string) error { <-hang; return nil }))
+	c := otlptest.Collect(t, "127.0.0.1:0", refusing(func(string) error { <-hang; return nil }))
 	t.Cleanup(release)
 	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Timeout: time.Minute})
 	send(t, r, 0, 20)
@@ -72,7 +73,7 @@ func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 
 func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	var unavailable sync.Once
-	c := harness.Collect(t, "127.0.0.1:0", refusing(func(name string) (err error) {
+	c := otlptest.Collect(t, "127.0.0.1:0", refusing(func(name string) (err error) {
 		unavailable.Do(func() { err = status.Error(codes.Unavailable, "not yet") })
 		if err == nil && name == "[span 1]" {
 			err = status.Error(codes.InvalidArgument, "not \x1b[31mthat")
@@ -99,9 +100,9 @@ func TestAThrottledRequestIsSentAgain(t *testing.T) {
 			return err
 		})
 		if path == "" {
-			harness.Collect(t, "127.0.0.1:0", c)
+			otlptest.Collect(t, "127.0.0.1:0", c)
 		} else {
-			harness.CollectHTTP(t, c, nil)
+			otlptest.CollectHTTP(t, c, nil)
 		}
 		r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Path: path, Timeout: patience}) // which waits no longer than RetryTo
 		send(t, r, 0, 1)
@@ -120,7 +121,7 @@ func TestNoHeaderLeavesThroughTheUpstream(t *testing.T) {
 	for _, way := range ways {
 		said["["+way+"]"] = spelled.Ways()[way](token)
 	}
-	c := harness.Collect(t, "127.0.0.1:0", refusing(func(name string) error {
+	c := otlptest.Collect(t, "127.0.0.1:0", refusing(func(name string) error {
 		return status.Error(codes.InvalidArgument, "invalid credentials ["+said[name]+"]")
 	}))
 	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Headers: map[string]string{"authorization": "Bearer " + token}})
@@ -144,7 +145,7 @@ func TestTheUpstreamMayChange(t *testing.T) {
 	r := start(t, Options{}, to(harness.Address(t)))
 	send(t, r, 0, 1)
 	harness.Until(t, "the first one fails", func() bool { return r.Counts().Retries > 0 })
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	harness.Check(t, r.SetUpstream(to(c.Addr)))
 	harness.Until(t, "what waited goes to the second", func() bool { return r.Counts().Sent == 1 && len(c.Got()) == 1 })
 	harness.Check(t, r.SetUpstream(nil))
@@ -156,9 +157,7 @@ func TestTheUpstreamMayChange(t *testing.T) {
 
 func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{Protocols: protocols, Handler: http.NotFoundHandler()}
@@ -170,7 +169,7 @@ func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 }
 
 func TestCloseSendsWhatWaits(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	for _, test := range []struct {
 		upstream    *otlp.Options
 		undelivered int
@@ -179,14 +178,10 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		{to(harness.Address(t)), 5},
 	} {
 		r, err := New(Options{Listen: "127.0.0.1:0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		harness.Check(t, r.SetUpstream(test.upstream))
 		for i := range 5 {
-			if err := r.take(encode(t, &tracepb.Span{Name: fmt.Sprint(i)})); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, r.take(encode(t, &tracepb.Span{Name: fmt.Sprint(i)})))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if test.undelivered > 0 {
@@ -205,15 +200,11 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {
 	first := start(t, Options{}, nil)
 	r, err := New(Options{Listen: first.addr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Close(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	var said []event.Body
-	if err := r.Run(ctx, func(e event.Event) { said = append(said, e.Body); cancel() }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, r.Run(ctx, func(e event.Event) { said = append(said, e.Body); cancel() }))
 	if len(said) != 1 || said[0].(*event.Degraded).Feature != "relay" {
 		t.Errorf("%+v", said)
 	}
@@ -221,15 +212,11 @@ func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {
 
 func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 	r, err := New(Options{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Close(t.Context())
 	message := recorded(t, "containerd-2.3.7.pb")
 	for range maxWaiting { // nobody takes any
-		if err := r.take(message); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, r.take(message))
 	}
 	s := r.Counts()
 	if s.Told <= maxWaiting || s.Unheard != s.Told-maxWaiting {

@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // patience is when a test gives up; none waits that long when it passes.
@@ -44,9 +45,7 @@ func start(t *testing.T, o Options, upstream *otlp.Options) *relaying {
 	o.RetryFrom, o.RetryTo = 5*time.Millisecond, 20*time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	r, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	harness.Check(t, r.SetUpstream(upstream))
 	running := &relaying{Relay: r, addr: o.Listen}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,9 +92,7 @@ func (r *relaying) told() (names []string) {
 func post(t *testing.T, addr string, body []byte, header ...string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	request.Header.Set("Content-Type", "application/x-protobuf")
 	for _, h := range header {
 		name, value, _ := bytes.Cut([]byte(h), []byte(": "))
@@ -103,9 +100,7 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Fatal(err)
@@ -117,8 +112,8 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 func to(addr string) *otlp.Options { return &otlp.Options{Endpoint: addr, Timeout: patience} }
 
 // refusing is a collector that may say no, by the names of the spans.
-func refusing(refuse func(names string) error) *harness.Collector {
-	return &harness.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+func refusing(refuse func(names string) error) *otlptest.Collector {
+	return &otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
 		return nil, refuse(fmt.Sprint(names))
 	}}
 }

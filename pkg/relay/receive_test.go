@@ -26,6 +26,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // exporters are OpenTelemetry's own, as containerd has them.
@@ -61,15 +62,13 @@ func export(t *testing.T, exporter *otlptrace.Exporter, names ...string) {
 }
 
 func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
-	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Headers: map[string]string{"x-scope-orgid": "nodes"}})
 	want := 0
 	for name, exporter := range exporters(r.addr) {
 		t.Run(name, func(t *testing.T) {
 			e, err := exporter(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			export(t, e, "cni.setup_pod_network", "unrelated "+name)
 			want++
 			harness.Until(t, "they arrive", func() bool { return slices.Contains(c.Got(), "unrelated "+name) })
@@ -92,9 +91,7 @@ func zip(t *testing.T, data []byte) []byte {
 	if _, err := z.Write(data); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, z.Close())
 	return b.Bytes()
 }
 
@@ -187,9 +184,7 @@ func (raw) Name() string                  { return "proto" }
 func TestHostileCallsAreRefused(t *testing.T) {
 	r := start(t, Options{}, to(harness.Address(t)))
 	conn, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer conn.Close()
 	for name, test := range map[string]struct {
 		method string

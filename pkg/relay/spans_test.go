@@ -10,6 +10,8 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // decoded reads the same with the library, which holds everything in memory.
@@ -49,9 +51,7 @@ func TestSpansAreReadAsTheLibraryReadsThem(t *testing.T) {
 	for _, file := range []string{"containerd-2.3.7.pb", "containerd-1.7.35.pb", "containerd-1.7.35-warn.pb"} {
 		request := recorded(t, file)
 		want, err := decoded(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		var got []span
 		n, err := spansOf(request, func(s *span) { got = append(got, *s) })
 		if err != nil || n != len(want) || !slices.EqualFunc(got, want, same) {
@@ -65,9 +65,7 @@ func encode(t testing.TB, spans ...*tracepb.Span) []byte {
 	data, err := proto.Marshal(&coltracepb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return data
 }
 

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A socket's path may hold any character, also those that mean something in a URL.
@@ -18,17 +20,13 @@ func TestTheRuntimeIsAskedWhateverItsSocketIsCalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
 			listener, err := net.Listen("unix", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			server := grpc.NewServer()
 			grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 			go func() { _ = server.Serve(listener) }()
 			defer server.Stop()
 			conn, err := Dial(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer conn.Close()
 			if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
 				t.Error(err)

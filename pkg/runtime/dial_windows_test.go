@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTheRuntimeIsAskedOverItsPipe(t *testing.T) {
 	name := fmt.Sprintf(`\\.\pipe\cniscope-test-%d`, os.Getpid())
 	listener, err := winio.ListenPipe(name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	go func() { _ = server.Serve(listener) }()
@@ -29,9 +29,7 @@ func TestTheRuntimeIsAskedOverItsPipe(t *testing.T) {
 		_ = first.Close()
 	}
 	conn, err := Dial(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

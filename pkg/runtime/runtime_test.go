@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // service is containerd's version service.
@@ -37,9 +38,7 @@ func (s service) Version(context.Context, *emptypb.Empty) (*versionapi.VersionRe
 func serve(t *testing.T, address string, s service) *grpc.Server {
 	t.Helper()
 	l, err := net.Listen("unix", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	server := grpc.NewServer()
 	versionapi.RegisterVersionServer(server, s)
 	go func() { _ = server.Serve(l) }()
@@ -140,9 +139,7 @@ func TestVersionThatNRITells(t *testing.T) {
 func TestSilentRuntimeEndsWithTheContext(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
 	l, err := net.Listen("unix", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // jittered makes n calls, each up to a tenth longer or shorter, by a seed.
@@ -116,9 +118,7 @@ func TestCompareNeverCallsAFewCallsTheSame(t *testing.T) {
 		t.Errorf("%q: %+v", got, c.Kinds[0].Change)
 	}
 	var b strings.Builder
-	if err := Differences(&b, c, Options{Width: 120}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Differences(&b, c, Options{Width: 120}))
 	if !strings.HasPrefix(b.String(), "CNI ADD eth0  too few calls to tell: median 120ms") || strings.Contains(b.String(), "no significant") {
 		t.Error(b.String())
 	}
@@ -146,9 +146,7 @@ func TestCompareCounts(t *testing.T) {
 func TestCompareCallsThatAreNew(t *testing.T) {
 	var b strings.Builder
 	c := Compare(collected(add(100)), Collect(func(func(*tracepb.ResourceSpans) bool) {}))
-	if err := Differences(&b, c, Options{Width: 120}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Differences(&b, c, Options{Width: 120}))
 	equal(t, b.String(), "CNI ADD eth0  vanished: 1 call → none")
 }
 
@@ -160,9 +158,7 @@ func TestDifferencesAreDrawn(t *testing.T) {
 		return add(500*x, append(runs(40, "iptables", 1.5*x), run("sleep", 100, 400), run("ip", 70, 75))...)
 	})
 	var b strings.Builder
-	if err := Differences(&b, Compare(before, after), Options{Width: 120}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Differences(&b, Compare(before, after), Options{Width: 120}))
 	equal(t, b.String(), `
 CNI ADD eth0  slower: median 96.1ms ±4% → 498.8ms ±5%  ×5.2  (20 → 20 calls)
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What happens inside of a plugin is drawn below it: what it waited for, and for whom.
@@ -44,9 +45,7 @@ func TestTheInsideOfAPlugin(t *testing.T) {
 		p.Apply(e)
 	}
 	var b strings.Builder
-	if err := Waterfalls(&b, slices.Values([]*tracepb.ResourceSpans{p.Flush()[0].Drawn().Spans}), Options{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Waterfalls(&b, slices.Values([]*tracepb.ResourceSpans{p.Flush()[0].Drawn().Spans}), Options{Width: 100}))
 	_, rows, _ := strings.Cut(b.String(), "100ms\n")
 	want := `✗ bridge ADD                  │██████████████████████████████████████│     100ms  exit 1
     wait for lock             │▐██████████████                       │      39ms  /run/cni.lock  held by other (pid 812) for 39ms at least

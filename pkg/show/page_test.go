@@ -8,19 +8,17 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/net/html"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // parsed is a page as a browser reads it.
 func parsed(t *testing.T, calls ...span) (*html.Node, string) {
 	t.Helper()
 	var b strings.Builder
-	if err := Page(&b, pods(calls...), PageOptions{All: true}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Page(&b, pods(calls...), PageOptions{All: true}))
 	doc, err := html.Parse(strings.NewReader(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return doc, b.String()
 }
 
@@ -187,13 +185,9 @@ func TestAPageOfVeryManyCalls(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := Page(&b, pods(calls...), PageOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Page(&b, pods(calls...), PageOptions{}))
 	doc, err := html.Parse(strings.NewReader(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if failed, slow := len(find(doc, "article", "failed")), len(find(doc, "article", "slow")); failed != 50 || slow != 50 {
 		t.Errorf("%d that failed, %d that were slow", failed, slow)
 	}
@@ -225,13 +219,9 @@ func TestAPageOfOrdinaryCalls(t *testing.T) {
 			calls = append(calls, add(float64(10+i)))
 		}
 		var b strings.Builder
-		if err := Page(&b, pods(calls...), PageOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, Page(&b, pods(calls...), PageOptions{}))
 		doc, err := html.Parse(strings.NewReader(b.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if got := len(find(doc, "details", "call")); got != want {
 			t.Errorf("of %d calls %d are shown, want %d", n, got, want)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Counts, quantiles and shares; what runs beside or inside another counts once for a share.
@@ -83,9 +85,7 @@ func TestTheTableIsDrawn(t *testing.T) {
 		add(200, runs(5, "iptables", 10)...).failing("bridge exited 1").with(attribute.String("cniscope.cause", "lock")),
 	).Statistics()
 	var b strings.Builder
-	if err := Table(&b, s, Options{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Table(&b, s, Options{Width: 100}))
 	drawn, _, _ := strings.Cut(b.String(), "\nshare:")
 	equal(t, drawn, `
 2 calls of 2 pods, 300ms in all: 1 failed, 0 slow

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func waterfalls(t *testing.T, o Options, operations ...*tracepb.ResourceSpans) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Waterfalls(&b, slices.Values(operations), o); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Waterfalls(&b, slices.Values(operations), o))
 	return b.String()
 }
 

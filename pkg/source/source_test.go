@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // source is a function as a Source.
@@ -42,9 +43,7 @@ func TestEverythingThatWasDeliveredIsTaken(t *testing.T) {
 		return nil
 	})
 	var taken int
-	if err := Merge(ctx, quiet, time.Hour, func(event.Event) { taken++ }, many, last); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, Merge(ctx, quiet, time.Hour, func(event.Event) { taken++ }, many, last))
 	if taken != 3*waiting+1 {
 		t.Errorf("%d of %d events were taken", taken, 3*waiting+1)
 	}

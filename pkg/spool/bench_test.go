@@ -3,6 +3,8 @@ package spool
 import (
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // ordinary is the size of an operation of a pod with bridge, host-local, ipMasq and
@@ -36,9 +38,7 @@ func BenchmarkPeekAndAdvance(b *testing.B) {
 		if err != nil || len(records) == 0 {
 			b.Fatalf("%d, %v", len(records), err)
 		}
-		if err := s.Advance(records[len(records)-1].Next); err != nil {
-			b.Fatal(err)
-		}
+		harness.Check(b, s.Advance(records[len(records)-1].Next))
 		s.cursor.at = Position{}
 	}
 }
@@ -54,16 +54,10 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	harness.Check(b, s.Close())
 	for b.Loop() {
 		s, err := Open(o)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			b.Fatal(err)
-		}
+		harness.Check(b, err)
+		harness.Check(b, s.Close())
 	}
 }

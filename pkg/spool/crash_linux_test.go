@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // written makes a spool of one segment and returns its folder, what is in it, and where
@@ -24,9 +26,7 @@ func written(t *testing.T, n int) (dir string, names []string, ends []int64) {
 		appendAll(t, s, noon, name)
 		ends = append(ends, s.Stats().Bytes)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Close())
 	return dir, names, ends
 }
 
@@ -35,9 +35,7 @@ func TestATornTailIsCut(t *testing.T) {
 	dir, names, ends := written(t, 8)
 	file := segmentFiles(t, dir)[0]
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for size := range len(data) + 1 {
 		whole, end := 0, int64(0)
 		for whole < len(ends) && ends[whole] <= int64(size) {
@@ -45,9 +43,7 @@ func TestATornTailIsCut(t *testing.T) {
 			whole++
 		}
 		for _, tail := range [][]byte{nil, make([]byte, 100)} { // cut short, or never written
-			if err := os.WriteFile(file, append(data[:size:size], tail...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, os.WriteFile(file, append(data[:size:size], tail...), 0o600))
 			got, errs := readAll(t, dir, time.Time{})
 			same(t, fmt.Sprintf("read of %d bytes", size), got, names[:whole])
 			if errs != nil {
@@ -63,9 +59,7 @@ func TestATornTailIsCut(t *testing.T) {
 			if damaged > 0 {
 				t.Fatalf("%d bytes: %d damaged", size, damaged)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, s.Close())
 		}
 	}
 }
@@ -75,13 +69,9 @@ func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
 	dir, names, ends := written(t, 40)
 	file := segmentFiles(t, dir)[0]
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	// A second segment, so that the first is not the one that is cut when it is opened.
-	if err := os.WriteFile(filepath.Join(dir, segment{sequence: 99}.name()), encode(nil, named("after")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(filepath.Join(dir, segment{sequence: 99}.name()), encode(nil, named("after")), 0o600))
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		bad := slices.Clone(data)
@@ -101,9 +91,7 @@ func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
 			}
 		}
 		want = append(want, "after")
-		if err := os.WriteFile(file, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(file, bad, 0o600))
 		s := mustOpen(t, large(dir))
 		got, damaged := waiting(t, s)
 		what := fmt.Sprintf("bytes %d to %d", from, to)
@@ -116,9 +104,7 @@ func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is damaged from byte") {
 			t.Fatalf("%s: %v", what, errs)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, s.Close())
 	}
 }
 
@@ -165,12 +151,8 @@ func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childDir+"="+dir)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
+		harness.Check(t, cmd.Start())
 		lines, sent := 0, ""
 		for scan := bufio.NewScanner(out); scan.Scan(); lines++ {
 			if lines == 50+round*13 {

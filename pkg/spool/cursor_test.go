@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The cursor is overwritten in place. Whichever byte of it is garbled, by a write that
@@ -14,21 +16,15 @@ func TestADamagedCursorIsOneStepBehindAtMost(t *testing.T) {
 	all := numbers(0, 10)
 	appendAll(t, s, noon, all...)
 	exportSome(t, s, 5)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Close())
 	file := filepath.Join(dir, cursorName)
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	behind := 0
 	for i := range data {
 		bad := append([]byte(nil), data...)
 		bad[i] ^= 0x5a
-		if err := os.WriteFile(file, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(file, bad, 0o600))
 		s := mustOpen(t, large(dir))
 		got, _ := waiting(t, s)
 		if len(got) == 6 {
@@ -40,9 +36,7 @@ func TestADamagedCursorIsOneStepBehindAtMost(t *testing.T) {
 		if s.Found().CursorLost {
 			t.Errorf("byte %d: lost", i)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, s.Close())
 	}
 	if behind != slotSize {
 		t.Errorf("%d bytes of %d matter", behind, slotSize)
@@ -64,12 +58,8 @@ func TestALostCursorSendsAllAgainAndSaysSo(t *testing.T) {
 			all := numbers(0, 10)
 			appendAll(t, s, noon, all...)
 			exportSome(t, s, 5)
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := garble(filepath.Join(dir, cursorName)); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, s.Close())
+			harness.Check(t, garble(filepath.Join(dir, cursorName)))
 			again := mustOpen(t, large(dir))
 			got, _ := waiting(t, again)
 			same(t, "waiting", got, all)
@@ -86,12 +76,8 @@ func TestACursorBehindTheEndHidesNothing(t *testing.T) {
 	s := mustOpen(t, large(dir))
 	appendAll(t, s, noon, numbers(0, 10)...)
 	exportSome(t, s, 10)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(segmentFiles(t, dir)[0], 100); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Close())
+	harness.Check(t, os.Truncate(segmentFiles(t, dir)[0], 100))
 	again := mustOpen(t, large(dir))
 	appendAll(t, again, noon, "new")
 	got, _ := waiting(t, again)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // noon is the time of the tests: nothing here waits.
@@ -21,9 +23,7 @@ func large(dir string) Options {
 func mustOpen(t testing.TB, o Options) *Spool {
 	t.Helper()
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -51,9 +51,7 @@ func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Drop
 	at(s, now)
 	for _, name := range names {
 		d, err := s.Append(named(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		all.Full += d.Full
 		all.Old += d.Old
 	}
@@ -64,9 +62,7 @@ func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Drop
 func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
 	t.Helper()
 	records, err := s.Peek(1<<20, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	s.Return()
 	for _, r := range records {
 		names = append(names, string(r.Data))
@@ -84,9 +80,7 @@ func exportSome(t testing.TB, s *Spool, n int) (names []string) {
 			t.Fatalf("%d records, %v", len(records), err)
 		}
 		names = append(names, string(records[0].Data))
-		if err := s.Advance(records[0].Next); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, s.Advance(records[0].Next))
 	}
 	return names
 }
@@ -114,9 +108,7 @@ func same(t testing.TB, what string, got, want []string) {
 func segmentFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return files
 }
 
@@ -124,21 +116,13 @@ func segmentFiles(t testing.TB, dir string) []string {
 func copyDir(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = filepath.Join(t.TempDir(), "copy")
-	if err := os.Mkdir(to, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Mkdir(to, 0o700))
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(from, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, e.Name()), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
+		harness.Check(t, os.WriteFile(filepath.Join(to, e.Name()), data, 0o600))
 	}
 	return to
 }

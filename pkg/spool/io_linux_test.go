@@ -101,15 +101,11 @@ func began(t *testing.T, o Options) (names []string) {
 	t.Helper()
 	o.Disk = disktest.Sound()
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	names = []string{"before 0", "before 1", "before 2", "before 3"}
 	appendAll(t, s, noon, names...)
 	exportSome(t, s, 1)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Close())
 	return names[1:]
 }
 
@@ -185,9 +181,7 @@ func TestASpoolThatCannotBeReadIsLeft(t *testing.T) {
 func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktest.Disk {
 	t.Helper()
 	d, err := disktest.New(folder, at, fault)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return d
 }
 
@@ -195,9 +189,7 @@ func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktes
 func descriptors(t *testing.T, dir string) (open []string) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, e := range all {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir) {
 			open = append(open, to)

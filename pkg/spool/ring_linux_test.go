@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTheOldestGoWhenItIsFull(t *testing.T) {
@@ -95,13 +97,9 @@ func TestAClockThatIsSetDropsNothing(t *testing.T) {
 		if _, err := s.Append(Operation{Start: noon, End: noon, Data: []byte("before")}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, s.Close())
 		for _, file := range segmentFiles(t, dir) {
-			if err := os.Chtimes(file, time.Time{}, time.Now().Add(-step)); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, os.Chtimes(file, time.Time{}, time.Now().Add(-step)))
 		}
 		s = mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: 24 * time.Hour})
 		op := Operation{Start: noon, End: noon.Add(step), Data: []byte("after")}
@@ -123,9 +121,7 @@ func TestWhatIsOnItsWayWhenItIsForgotten(t *testing.T) {
 	s := mustOpen(t, Options{Dir: t.TempDir(), MaxBytes: 16 << 10, MaxAge: time.Hour})
 	appendAll(t, s, noon, kilobyte(0))
 	records, err := s.Peek(1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for i := 1; i < 50; i++ {
 		appendAll(t, s, noon, kilobyte(i))
 	}
@@ -144,21 +140,15 @@ func TestSegmentsThatWereRemovedByHand(t *testing.T) {
 		appendAll(t, s, noon, kilobyte(i))
 	}
 	files := segmentFiles(t, dir)
-	if err := os.Remove(files[0]); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(files[0]))
 	got, damaged := waiting(t, s)
 	if len(got) < 10 || got[len(got)-1] != kilobyte(19) || damaged != 1 {
 		t.Errorf("%d, %d damaged", len(got), damaged)
 	}
 	exportSome(t, s, len(got))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Close())
 	for _, file := range files[1:] {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Remove(file))
 	}
 	// The cursor is ahead of all there is: what comes now must not lie behind it.
 	again := mustOpen(t, large(dir))

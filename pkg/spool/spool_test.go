@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
@@ -78,9 +80,7 @@ func TestAnOperationComesBackAsItWas(t *testing.T) {
 		if !got.Start.Equal(op.Start) || !got.End.Equal(op.End) || string(got.Data) != string(op.Data) {
 			t.Errorf("%v to %v, %d bytes", got.Start, got.End, len(got.Data))
 		}
-		if err := s.Advance(got.Next); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, s.Advance(got.Next))
 	}
 	if _, err := s.Append(Operation{Data: make([]byte, maxData+1)}); err == nil {
 		t.Error("one that is too large was taken")
@@ -109,9 +109,7 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	appendAll(t, s, noon, "a")
 	for path, want := range map[string]os.FileMode{dir: 0o700, segmentFiles(t, dir)[0]: 0o600, filepath.Join(dir, cursorName): 0o600} {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if info.Mode().Perm() != want {
 			t.Errorf("%s: mode %o, want %o", path, info.Mode().Perm(), want)
 		}
@@ -121,17 +119,13 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	}
 
 	open := filepath.Join(t.TempDir(), "open")
-	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)))
 	if _, err := Open(large(open)); err == nil || !strings.Contains(err.Error(), "may be written to by others") {
 		t.Errorf("a folder of everybody's: %v", err)
 	}
 
 	theirs := filepath.Join(t.TempDir(), "theirs")
-	if err := os.Mkdir(theirs, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Mkdir(theirs, 0o755))
 	if os.Chown(theirs, 65534, 65534) == nil { // root only
 		for _, dir := range []string{theirs, filepath.Join(theirs, "spool")} {
 			if _, err := Open(large(dir)); err == nil || !strings.Contains(err.Error(), "belongs to uid 65534") {
@@ -143,9 +137,7 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	// Links that lead out of it are not followed, neither to read nor to write.
 	victim := filepath.Join(t.TempDir(), "victim")
 	aimed := filepath.Join(t.TempDir(), "aimed")
-	if err := errors.Join(os.WriteFile(victim, nil, 0o600), os.Mkdir(aimed, 0o700), os.Symlink(victim, filepath.Join(aimed, cursorName))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(os.WriteFile(victim, nil, 0o600), os.Mkdir(aimed, 0o700), os.Symlink(victim, filepath.Join(aimed, cursorName))))
 	if _, err := Open(large(aimed)); err == nil {
 		t.Error("the link was followed")
 	}
@@ -158,12 +150,8 @@ func TestWhatIsClosedFails(t *testing.T) {
 	s := mustOpen(t, large(t.TempDir()))
 	appendAll(t, s, noon, "a", "b")
 	records, err := s.Peek(1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, s.Close())
 	if _, err := s.Append(named("c")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("append: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A segment that cannot be read is named with the reason, wherever it lies, and all others are read.
@@ -42,18 +44,14 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 				for i := range 3 {
 					path := filepath.Join(dir, segment{sequence: uint64(i + 1)}.name())
 					if i == at {
-						if err := tt.make(path); err != nil {
-							t.Fatal(err)
-						}
+						harness.Check(t, tt.make(path))
 						if tt.own {
 							want = append(want, "its own")
 						}
 						continue
 					}
 					want = append(want, fmt.Sprint(i))
-					if err := os.WriteFile(path, encode(nil, named(fmt.Sprint(i))), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, os.WriteFile(path, encode(nil, named(fmt.Sprint(i))), 0o600))
 				}
 				got, errs := readAll(t, dir, noon.Add(-time.Hour))
 				same(t, "what is read", got, want)
@@ -82,18 +80,12 @@ func TestASegmentThatMayNotBeOpened(t *testing.T) {
 		t.Skip("needs root: becomes another user")
 	}
 	dir, err := os.MkdirTemp("", "spool") // t.TempDir is root's alone
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Chmod(dir, 0o755))
 	for i, mode := range []os.FileMode{0o644, 0o600, 0o644} {
 		path := filepath.Join(dir, segment{sequence: uint64(i)}.name())
-		if err := os.WriteFile(path, encode(nil, named(fmt.Sprint(i))), mode); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, encode(nil, named(fmt.Sprint(i))), mode))
 	}
 	var got []string
 	var errs []error
@@ -117,9 +109,7 @@ func TestARecordThatIsBeingWrittenIsNoDamage(t *testing.T) {
 	dir := t.TempDir()
 	for cut := range second {
 		path := filepath.Join(dir, segment{sequence: 1}.name())
-		if err := os.WriteFile(path, append(first[:len(first):len(first)], second[:cut]...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, append(first[:len(first):len(first)], second[:cut]...), 0o600))
 		got, errs := readAll(t, dir, noon.Add(-time.Hour))
 		same(t, fmt.Sprint(cut), got, []string{"first"})
 		if errs != nil {
@@ -132,9 +122,7 @@ func TestARecordThatIsBeingWrittenIsNoDamage(t *testing.T) {
 func TestOpenLeavesASegmentThatIsTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, segment{sequence: 1}.name())
-	if err := sparse(path, encode(nil, named("its own")), 200<<30); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, sparse(path, encode(nil, named("its own")), 200<<30))
 	s := mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 50, MaxAge: 100 * 365 * 24 * time.Hour})
 	appendAll(t, s, noon, "next")
 	var got []string
@@ -144,18 +132,14 @@ func TestOpenLeavesASegmentThatIsTooLarge(t *testing.T) {
 			t.Fatalf("%v, %v", found, err)
 		}
 		got = append(got, string(found[0].Data))
-		if err := s.Advance(found[0].Next); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, s.Advance(found[0].Next))
 	}
 	same(t, "what is sent", got, []string{"its own", "next"})
 	if info, err := os.Stat(path); err != nil || info.Size() != 200<<30 {
 		t.Errorf("%v, %v", info, err)
 	}
 	// Where there is no room for it, it goes.
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.Close())
 	s = mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: 100 * 365 * 24 * time.Hour})
 	appendAll(t, s, noon, "one more")
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {

@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -277,9 +278,7 @@ func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 		op := sandbox()
 		b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1", Attributes: map[string]string{"b": "1", "a": "2"}}.Resource(), "v1")
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return data
 	}
 	first := bytes()

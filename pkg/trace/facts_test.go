@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func between(start, end int64) model.Interval { return model.Interval{Start: start, End: end} }
@@ -202,9 +203,7 @@ func TestTheInsideGivesTheSameBytes(t *testing.T) {
 	bytes := func() []byte {
 		op := busy()
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, options.Judge(op)).Spans)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return data
 	}
 	first, ids := bytes(), map[string]bool{}
@@ -263,9 +262,5 @@ func TestMounts(t *testing.T) {
 			{When: between(31, 31), What: &model.Mount{Mount: &event.Mount{Name: "umount2", Target: "/run/b", Error: "EBUSY"}}},
 		}
 	})), "cniscope.kind", "cniscope.mount.target", "cniscope.mount.source", "cniscope.errno")
-	for _, want := range []string{"      mount 12-30 mount /run/a /csi/data\n", "      unmount 31-31 mount /run/b EBUSY\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s\nlacks %s", got, want)
-		}
-	}
+	harness.Says(t, got, "      mount 12-30 mount /run/a /csi/data\n", "      unmount 31-31 mount /run/b EBUSY\n")
 }

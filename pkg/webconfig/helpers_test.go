@@ -45,9 +45,7 @@ func newFolder(t *testing.T) folder { return folder{t, t.TempDir()} }
 func (f folder) write(name, text string) string {
 	f.Helper()
 	path := filepath.Join(f.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		f.Fatal(err)
-	}
+	harness.Check(f, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -69,8 +67,6 @@ const (
 func users(t *testing.T, name, password string) string {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return "basic_auth_users:\n  " + name + ": " + string(hash) + "\n"
 }

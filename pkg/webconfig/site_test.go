@@ -40,9 +40,7 @@ func newStage(f folder, text string) *stage {
 		f.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Check(f, err)
 	s.address = l.Addr().String()
 	if secure := s.site.TLS(); secure != nil {
 		l = tls.NewListener(l, secure)
@@ -74,9 +72,7 @@ func (s *stage) ask(change func(*http.Request, *tls.Config)) string {
 		scheme = "https://"
 	}
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+s.address+"/metrics", nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	harness.Check(s, err)
 	config := &tls.Config{RootCAs: s.pool()}
 	if change != nil {
 		change(r, config)
@@ -148,20 +144,14 @@ func TestRenewal(t *testing.T) {
 	real := f
 	for _, name := range []string{"1", "2"} {
 		real.dir = filepath.Join(f.dir, name)
-		if err := os.Mkdir(real.dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Mkdir(real.dir, 0o700))
 		real.server(a, time.Hour)
 		real.write("web.yml", plainTLS)
 	}
 	link := filepath.Join(f.dir, "..data")
 	swap := func(to string) {
-		if err := os.Symlink(to, link+".new"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(link+".new", link); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Symlink(to, link+".new"))
+		harness.Check(t, os.Rename(link+".new", link))
 	}
 	swap("1")
 	f.dir = link
@@ -211,9 +201,7 @@ func TestWhatChangesTooMuchClosesTheDoor(t *testing.T) {
 		p.stale()
 		p.want(what, "503", as("a", "b"))
 	}
-	if err := os.Remove(filepath.Join(g.dir, "web.yml")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(filepath.Join(g.dir, "web.yml")))
 	p.stale()
 	p.want("it is gone", "503", as("a", "b"))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWhatAFileAsksFor(t *testing.T) {
@@ -39,9 +41,7 @@ func TestMistakes(t *testing.T) {
 	other, _ := a.issue("other", time.Hour)
 	f.write("other.crt", string(other))
 	f.write("empty", "")
-	if err := os.Mkdir(filepath.Join(f.dir, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Mkdir(filepath.Join(f.dir, "folder"), 0o700))
 	f.write("long", strings.Repeat("#", maxFile+1))
 	for text, say := range map[string]string{
 		"tls_config:\n  cert_file: tls.crt\n":                             "line 1: field tls_config not found",
@@ -91,9 +91,7 @@ func TestAnExposedKeyAndAnExpiredCertificate(t *testing.T) {
 	f := newFolder(t)
 	f.server(newAuthority(t), -time.Hour)
 	key := filepath.Join(f.dir, "tls.key")
-	if err := os.Chmod(key, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Chmod(key, 0o644))
 	s, err := Check(f.write("web.yml", plainTLS))
 	if err != nil || s.Exposed != key || !s.Expires.Before(time.Now()) {
 		t.Errorf("%+v, %v", s, err)

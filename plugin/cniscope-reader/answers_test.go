@@ -23,6 +23,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/access"
 	"github.com/cniscope/cniscope/pkg/history"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // asked is a node of two tenants, as its cniscope answers over the socket.
@@ -37,9 +38,7 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 	}
 	folder := filepath.Join(t.TempDir(), "read")
 	l, err := control.ListenRead(folder, os.Getgid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/events"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // server is an API server that only takes Events. It runs without a network, so that time may pass at once.
@@ -73,9 +74,7 @@ func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end 
 	t.Helper()
 	s.events = map[string]*v1.Event{}
 	api, err := eventsOf(&rest.Config{Host: "http://api.example", Transport: s, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	log = &strings.Builder{}
 	w := &writer{api: api, as: &rest.Config{}, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
 	to, done := make(chan batch), make(chan struct{})

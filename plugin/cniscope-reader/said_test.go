@@ -12,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/fleet/access"
 	"github.com/cniscope/cniscope/pkg/fleet/events"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
@@ -52,17 +53,13 @@ func TestNoTokenLeavesThroughTheAPIServer(t *testing.T) {
 		clean("an error", err.Error(), own, asked)
 		refuse = false
 		id, err := reviewAs(t.Context(), config(), asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		_, err = access.Of(id, "")
 		clean("an answer", err.Error(), own, asked)
 
 		refuse = true
 		api, err := eventsOf(config())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		log := &strings.Builder{}
 		w := &writer{api: api, as: config(), log: slog.New(slog.NewTextHandler(log, nil))}
 		write := &events.Write{Create: true}

@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
@@ -63,7 +64,7 @@ func TestAnEndpointThatRepeatsTheCredentialsIsNotQuoted(t *testing.T) {
 		backend.ways = append(backend.ways, spell)
 	}
 	o, err := config.Parse("test.toml", []byte(`[export.otlp]
-endpoint = "http://`+harness.Backend(t, "127.0.0.1:0", backend)+`"
+endpoint = "http://`+otlptest.Backend(t, "127.0.0.1:0", backend)+`"
 headers = { authorization = "Bearer `+token+`" }
 [metrics]
 listen = "127.0.0.1:0"

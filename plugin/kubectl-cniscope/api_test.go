@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cniscope/cniscope/test/fleet"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // api is an API server that is made up, in front of simulated nodes: as much as the program asks of one.
@@ -52,9 +53,7 @@ func (a *api) start(t *testing.T) (kubeconfig string) {
 "clusters":[{"name":"test","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],
 "users":[{"name":"jane","user":{"token":"jane"}}],
 "contexts":[{"name":"test","context":{"cluster":"test","user":"jane","namespace":"shop"}}]}`, server.URL)
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, []byte(config), 0o600))
 	return file
 }
 
@@ -188,11 +187,7 @@ func (r ran) want(t *testing.T, code int, parts ...string) {
 	if r.code != code {
 		t.Errorf("it ended with %d, want %d", r.code, code)
 	}
-	for _, p := range parts {
-		if !strings.Contains(r.out+r.said, p) {
-			t.Errorf("it does not say %q", p)
-		}
-	}
+	harness.Says(t, r.out+r.said, parts...)
 	if t.Failed() {
 		t.Fatalf("standard output:\n%s\nstandard error:\n%s", r.out, r.said)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
@@ -22,9 +23,7 @@ func TestDocumentsAreAsTheSchemasSay(t *testing.T) {
 		compiler.DefaultDraft(jsonschema.Draft2020)
 		compiler.AssertFormat()
 		schema, err := compiler.Compile(filepath.FromSlash("../../docs/schemas/kubectl-" + name + ".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		r := kubectl(t, config, append(args, "--format", "json")...)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(r.out))
 		if err != nil {

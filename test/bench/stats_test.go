@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestEnvironmentsHaveTheLengthThatIsSaid(t *testing.T) {
@@ -50,9 +52,7 @@ func TestAnIntervalHoldsTheEstimate(t *testing.T) {
 func TestTold(t *testing.T) {
 	tr := &tracer{out: filepath.Join(t.TempDir(), "out")}
 	text := "exec bridge\nexec runc pod-12\nexec kubepods\nexec x pod-3" // the last line is being written
-	if err := os.WriteFile(tr.out, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(tr.out, []byte(text), 0o600))
 	lines, naming, err := tr.Told(podName)
 	if lines != 3 || naming != 1 || err != nil {
 		t.Errorf("%d lines, %d of them with a name, %v; want 3, 1", lines, naming, err)

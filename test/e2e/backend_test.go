@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // backend is an OTLP server in the test's own process, which counts: a backend that
@@ -35,7 +35,7 @@ type backend struct {
 func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption) *backend {
 	t.Helper()
 	r.times = map[string]int{}
-	harness.Backend(t, addr, r, options...)
+	otlptest.Backend(t, addr, r, options...)
 	return r
 }
 

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -204,7 +205,7 @@ func (i *island) backend(r *receiver) (address string) {
 	i.within(func() error {
 		l, err := net.Listen("tcp", ownAddress+":4317") // below those that clients have
 		if err == nil {
-			address = harness.BackendAt(i.T, l, r, grpc.StatsHandler(compression{}))
+			address = otlptest.BackendAt(i.T, l, r, grpc.StatsHandler(compression{}))
 		}
 		return err
 	})

@@ -38,15 +38,11 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 		return file
 	}
 	before := record("before")
-	if err := os.WriteFile(changed, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(changed, nil, 0o600))
 	after := record("after")
 
 	var c show.Comparison
-	if err := json.Unmarshal([]byte(s.run("diff", "--format", "json", before, after)), &c); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal([]byte(s.run("diff", "--format", "json", before, after)), &c))
 	t.Logf("\n%s", s.run("diff", before, after))
 	words := map[string]show.Change{}
 	for _, kind := range c.Kinds {

@@ -29,9 +29,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 	s := set(t, false, sleeper("3"), scope.Options{TOML: "[slow]\nhung = \"1s\"\n"})
 	recording := filepath.Join(s.scope.Dir, "beside.rec")
 	record := exec.CommandContext(s.ctx, program, "record", recording, "--for", "8s", "--config", s.scope.Config())
-	if err := record.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, record.Start())
 	done := make(chan error)
 	go func() {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})

@@ -37,11 +37,7 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 					line += " --edit-config" // its configuration imports nothing
 				}
 				out := n.cniscope(line)
-				for _, said := range []string{"new       /usr/local/bin/cniscope", "containerd has to be restarted", "say where the spans go"} {
-					if !strings.Contains(out, said) {
-						t.Errorf("it does not say %q:\n%s", said, out)
-					}
-				}
+				harness.Says(t, out, "new       /usr/local/bin/cniscope", "containerd has to be restarted", "say where the spans go")
 				// It is said for as long as it is so.
 				if out := n.cniscope(line); !strings.Contains(out, "containerd has to be restarted") || strings.Contains(out, "new ") {
 					t.Errorf("before the restart it says:\n%s", out)

@@ -21,9 +21,7 @@ import (
 func TestTheExampleGatesACI(t *testing.T) {
 	s := set(t, false, sleeper("0.3"), scope.Options{})
 	path := t.TempDir()
-	if err := os.Symlink(program, filepath.Join(path, "cniscope")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Symlink(program, filepath.Join(path, "cniscope")))
 	recording := filepath.Join(path, "cni.rec.gz")
 	// gate runs the example; pods start while its command waits for a file.
 	gate := func(pod string, limits ...string) (code int, said string) {
@@ -33,9 +31,7 @@ func TestTheExampleGatesACI(t *testing.T) {
 		cmd.Env = append(os.Environ(), append(limits, "PATH="+path+":"+os.Getenv("PATH"), "RECORDING="+recording, "CONFIG="+s.scope.Config())...)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Start())
 		harness.Eventually(s, func() error {
 			_, err := os.Stat(begun)
 			return err
@@ -43,9 +39,7 @@ func TestTheExampleGatesACI(t *testing.T) {
 		if pod != "" {
 			s.pod(rig.PodOptions{Namespace: "shop", Name: pod})
 		}
-		if err := os.WriteFile(over, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(over, nil, 0o600))
 		var failed *exec.ExitError
 		if err := cmd.Wait(); err != nil && !errors.As(err, &failed) {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 
-	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // receiver takes OTLP over gRPC from who shows a certificate of its own CA.
@@ -38,7 +38,7 @@ type request struct{ compression, headers, client string }
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{keys: newKeys(t)}
-	r.address = harness.Backend(t, "127.0.0.1:0", r, grpc.StatsHandler(compression{}), grpc.Creds(r.mutual))
+	r.address = otlptest.Backend(t, "127.0.0.1:0", r, grpc.StatsHandler(compression{}), grpc.Creds(r.mutual))
 	return r
 }
 

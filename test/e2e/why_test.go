@@ -30,11 +30,7 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		slow = out
 		return err
 	})
-	for _, want := range []string{"shop/slow-0  CNI ADD eth0", "SLOW: more than 2s", "in sleep, by plugin sleeper", "→ ", "sleeper ADD"} {
-		if !strings.Contains(slow, want) {
-			t.Errorf("why shop/slow-0 does not say %q:\n%s", want, slow)
-		}
-	}
+	harness.Says(t, slow, "shop/slow-0  CNI ADD eth0", "SLOW: more than 2s", "in sleep, by plugin sleeper", "→ ", "sleeper ADD")
 	var web string
 	harness.Eventually(t, func() error {
 		out, err := s.cli("why", "web-0")

@@ -57,9 +57,7 @@ func TestJaeger(t *testing.T) {
 func TestCollector(t *testing.T) {
 	tool(t, "jaeger")
 	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() {
 		if err := backend.Close(); err != nil {
 			t.Error(err)
@@ -118,9 +116,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	t.Helper()
 	binary := tool(t, "jaeger")
 	data, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	c := &collector{ports: map[string]string{}}
 	text := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).ReplaceAllStringFunc(string(data), func(address string) string {
 		c.ports[strings.TrimPrefix(address, "127.0.0.1:")] = harness.Address(t)
@@ -131,19 +127,13 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	}
 	dir := t.TempDir()
 	moved, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
-	if err := os.WriteFile(moved, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(moved, []byte(text), 0o600))
 	out, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer out.Close()
 	cmd := exec.Command(binary, "--config", moved)
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := tied.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, tied.Start(cmd))
 	c.pid = cmd.Process.Pid
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -166,9 +156,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 func send(t *testing.T, address string) {
 	t.Helper()
 	program, err := scope.Build(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if out, err := exec.CommandContext(t.Context(), program, "show", recording, "--otlp", address).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

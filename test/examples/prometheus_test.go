@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -30,9 +31,7 @@ func tool(t *testing.T, name string) string {
 	if errors.Is(err, rig.ErrNoTools) {
 		t.Skipf("%s is not built: make tools-%s", name, name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return filepath.Join(dir, name)
 }
 
@@ -52,18 +51,14 @@ func TestAlerts(t *testing.T) {
 // Every query of the dashboard is PromQL: as rules, Prometheus' parser reads them.
 func TestTheDashboardsQueries(t *testing.T) {
 	data, err := os.ReadFile(dashboard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var d struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(data, &d); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal(data, &d))
 	// What Grafana puts in.
 	variables := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$instance", ".*")
 	var rules strings.Builder
@@ -79,8 +74,6 @@ func TestTheDashboardsQueries(t *testing.T) {
 		t.Fatal("no queries")
 	}
 	file := filepath.Join(t.TempDir(), "dashboard.yaml")
-	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, []byte(rules.String()), 0o600))
 	promtool(t, "check", "rules", file)
 }

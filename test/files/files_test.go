@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/scope"
 )
 
@@ -75,9 +76,7 @@ func look(t *testing.T, path string, args []string, says string, timed bool) {
 	t.Helper()
 	what := strings.ReplaceAll(strings.Join(args, " "), path, "FILE")
 	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer in.Close()
 	cmd := exec.Command(program, args...)
 	var said bytes.Buffer
@@ -113,24 +112,16 @@ func (c *counter) Write(b []byte) (int, error) {
 func write(t *testing.T, path string, bytes int64, lines func(io.Writer, int), level int) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer f.Close()
 	z, err := gzip.NewWriterLevel(f, level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	w := &bounded{Writer: bufio.NewWriterSize(z, 1<<20), left: bytes}
 	for i := 0; w.left > 0; i++ {
 		lines(w, i)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, w.Flush())
+	harness.Check(t, z.Close())
 }
 
 type bounded struct {

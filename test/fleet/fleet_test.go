@@ -200,11 +200,7 @@ func (p binary) run(t *testing.T, kubeconfig string, args ...string) ran {
 
 func (r ran) says(t *testing.T, code int, parts ...string) {
 	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(r.out+r.said, p) {
-			t.Errorf("it does not say %q", p)
-		}
-	}
+	harness.Says(t, r.out+r.said, parts...)
 	if r.code != code || t.Failed() {
 		t.Fatalf("it ended with %d, want %d, and said\n%s%s", r.code, code, r.out, r.said)
 	}

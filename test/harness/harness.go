@@ -1,5 +1,5 @@
 // Package harness holds what the tests of all packages need: an error that ends a test, a wait
-// for what another process does in its own time, an address to listen on, an OTLP backend.
+// for what another process does in its own time, an address to listen on.
 package harness
 
 import (
@@ -96,4 +96,14 @@ func Contains(text, what string) error {
 		return fmt.Errorf("there is no %q in:\n%s", what, text)
 	}
 	return nil
+}
+
+// Says fails the test for each text that said does not contain, and shows what it is instead.
+func Says(t testing.TB, said string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := Contains(said, text); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // measured are the kernels on which instructions are counted: those that many nodes have.
@@ -275,14 +277,10 @@ func tell(t *testing.T, all map[string]costs) {
 	now := instructions(all)
 	t.Logf("\n%s", now)
 	was, err := os.ReadFile(performance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	tables := regexp.MustCompile(`(?m)^\| instructions more.*\n(\|.*\n)+`)
 	if *update {
-		if err := os.WriteFile(performance, tables.ReplaceAllLiteral(was, []byte(now)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(performance, tables.ReplaceAllLiteral(was, []byte(now)), 0o644))
 		return
 	}
 	lines := func(table string) (first []string) {

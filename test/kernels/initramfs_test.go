@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/cavaliergopher/cpio"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // initramfs is a file with the archive of an architecture, and what else a machine needs: names, and what they are built of.
@@ -23,9 +25,7 @@ func initramfs(t *testing.T, arch string, more map[string]string) string {
 		packed.archives[key] = pack(t, arch, more)
 	}
 	file := filepath.Join(t.TempDir(), "initramfs")
-	if err := os.WriteFile(file, packed.archives[key], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, packed.archives[key], 0o644))
 	return file
 }
 
@@ -45,16 +45,12 @@ func pack(t *testing.T, arch string, more map[string]string) []byte {
 	for name, source := range programs {
 		program := build(t, arch, source)
 		header := &cpio.Header{Name: name, Mode: cpio.TypeReg | 0o755, Size: int64(len(program))}
-		if err := w.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, w.WriteHeader(header))
 		if _, err := w.Write(program); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, w.Close())
 	return archive.Bytes()
 }
 
@@ -68,8 +64,6 @@ func build(t *testing.T, arch, source string) []byte {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	program, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return program
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var update = flag.Bool("update", false, "write testdata/features.md")
@@ -43,14 +45,10 @@ func table(reports []reported) string {
 func compare(t *testing.T, measured string) {
 	t.Helper()
 	was, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	newest := regexp.MustCompile(`newest \([^)]*\)`)
 	if *update {
-		if err := os.WriteFile(page, []byte(measured), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(page, []byte(measured), 0o644))
 		return
 	}
 	said := newest.ReplaceAllString(string(was), "newest")

@@ -25,6 +25,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A plugin's trace is the same whether it was watched by functions of the kernel or by its system calls. Two probes
@@ -103,9 +104,7 @@ func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]str
 func TestRecordingsOfBothWaysGiveTheSameSpans(t *testing.T) {
 	way := func(name string) []event.Event {
 		recording, err := os.ReadFile(filepath.Join("testdata/ways", name+".rec.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return eventsOf(t, recording)
 	}
 	byFunctions, bySystemCalls := way("functions"), way("system-calls")
@@ -166,27 +165,21 @@ func recorded(t *testing.T, console []byte, way string) (all []event.Event) {
 	if folder := os.Getenv("CNISCOPE_RECORDINGS"); err == nil && folder != "" {
 		err = os.WriteFile(filepath.Join(folder, way+".rec.gz"), recording, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return eventsOf(t, recording)
 }
 
 func eventsOf(t *testing.T, recording []byte) (all []event.Event) {
 	t.Helper()
 	r, err := record.NewReader(bytes.NewReader(recording))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer r.Close()
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		all = append(all, e)
 	}
 }

@@ -38,9 +38,7 @@ var losses = map[string]loss{
 // user's, and a call that is under way when cniscope starts.
 func TestEveryCapabilityIsNeeded(t *testing.T) {
 	hold := filepath.Join(t.TempDir(), "hold")
-	if err := os.WriteFile(hold, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(hold, nil, 0o600))
 	c := start(t, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("hold")}}},
 		Plugins:  map[string][]byte{"hold": rig.Script(fmt.Sprintf("while [ -e %s ]; do sleep 0.05; done", hold))},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWhatIsMutated(t *testing.T) {
@@ -24,13 +26,9 @@ func TestWhatIsMutated(t *testing.T) {
 		`a, ok = 0, true`:              `early; drop; 0 1; true false`,
 	} {
 		file := filepath.Join(t.TempDir(), "x.go")
-		if err := os.WriteFile(file, []byte("package x\n\nfunc _() {\n"+body+"\n}\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(file, []byte("package x\n\nfunc _() {\n"+body+"\n}\n"), 0o600))
 		all, err := mutantsOf(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		var got []string
 		for _, m := range all {
 			switch {
@@ -57,9 +55,7 @@ func TestWhatIsMutated(t *testing.T) {
 func TestAMutantIsChosen(t *testing.T) {
 	src := "package x\n\nfunc f(a int) int { return a + 1 }\n"
 	file := filepath.Join(t.TempDir(), "x.go")
-	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, []byte(src), 0o600))
 	all, err := mutantsOf(file)
 	if err != nil || len(all) != 3 {
 		t.Fatal(all, err)

@@ -12,7 +12,7 @@ import (
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // collector is where the relay sends on to. It notes how late containerd's spans come.
@@ -27,7 +27,7 @@ type collector struct {
 func collect(t *testing.T) *collector {
 	t.Helper()
 	c := &collector{}
-	c.addr = harness.Backend(t, "127.0.0.1:0", c)
+	c.addr = otlptest.Backend(t, "127.0.0.1:0", c)
 	return c
 }
 

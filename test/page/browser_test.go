@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // browser is a page in a browser, and what that did for it.
@@ -44,9 +46,7 @@ func open(t *testing.T, html []byte) *browser {
 		t.Skip("Chromium is not installed: make test-html")
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, html, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, html, 0o600))
 	// Chromium looks for updates and experiments on the internet, unless told not to.
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000),
@@ -55,9 +55,7 @@ func open(t *testing.T, html []byte) *browser {
 	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf))
 	t.Cleanup(cancel)
 	b := &browser{Context: ctx, t: t}
-	if err := chromedp.Listen(ctx, b.listen); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, chromedp.Listen(ctx, b.listen))
 	b.do(chromedp.Navigate("file://"+file), chromedp.WaitReady(chromedp.CSS("main")))
 	return b
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // pictureMax is how many bytes the README's picture may have: it is loaded with the README, and
@@ -40,9 +42,7 @@ func TestPicture(t *testing.T) {
 func small(t *testing.T, data []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	counts := map[color.RGBA]int{}
 	for y := full.Bounds().Min.Y; y < full.Bounds().Max.Y; y++ {
 		for x := full.Bounds().Min.X; x < full.Bounds().Max.X; x++ {
@@ -59,8 +59,6 @@ func small(t *testing.T, data []byte) []byte {
 	few := image.NewPaletted(full.Bounds(), palette)
 	draw.Draw(few, few.Bounds(), full, full.Bounds().Min, draw.Src)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few))
 	return out.Bytes()
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // subjects are the packages whose subject is time (test/files: in its long form). `make check` and `make test` run none.
@@ -42,9 +44,7 @@ func TestNoTestAssertsADuration(t *testing.T) {
 		folders[folder] = append(folders[folder], file)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for folder, files := range folders {
 		observes := slices.ContainsFunc(observers, func(o string) bool { return folder == o || strings.HasPrefix(folder, o+"/") })
 		for _, at := range durations(files, observes) {
@@ -81,9 +81,7 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := parser.ParseFile(token.NewFileSet(), name, "package p\n"+c.code, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if found := durations([]*ast.File{file}, true); len(found) != c.finds {
 				t.Errorf("%d found, want %d", len(found), c.finds)
 			}

@@ -139,9 +139,5 @@ func compare(t *testing.T, one, two string) {
 
 func says(t *testing.T, text string, parts ...string) {
 	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(text, p) {
-			t.Errorf("it does not say %q:\n%s", p, text)
-		}
-	}
+	harness.Says(t, text, parts...)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTheListIsValid(t *testing.T) {
@@ -20,9 +22,7 @@ func TestTheListIsValid(t *testing.T) {
 
 func TestWhatIsNotListedIsFound(t *testing.T) {
 	allowed, err := parse("any pkg/a Test(One|Two) no reason\nown pkg/a TestThree/.* no reason")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	skipped, err := read(strings.NewReader(`
 {"Action":"output","Package":"` + module + `pkg/a","Test":"TestThree/sub","Output":"=== RUN   TestThree/sub\n"}
 {"Action":"output","Package":"` + module + `pkg/a","Test":"TestThree/sub","Output":"    a_test.go:7: not here\n"}
@@ -33,9 +33,7 @@ func TestWhatIsNotListedIsFound(t *testing.T) {
 {"Action":"pass","Package":"` + module + `pkg/a","Test":"TestFour"}
 {"Action":"skip","Package":"` + module + `pkg/without-tests"}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for condition, want := range map[string][]string{"own": {"pkg/b TestOne"}, "short": {"pkg/a TestThree/sub a_test.go:7: not here", "pkg/b TestOne"}} {
 		var unlisted []string
 		for _, s := range skipped {

@@ -20,6 +20,7 @@ import (
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 	"github.com/cniscope/cniscope/test/tied"
 )
 
@@ -300,7 +301,7 @@ func (n *node) pods(names ...string) string {
 // backend takes spans until the test ends.
 func (n *node) backend() (endpoint string, all func() []span) {
 	s := &spans{}
-	return "http://" + harness.Backend(n.t, "127.0.0.1:0", s), s.list
+	return "http://" + otlptest.Backend(n.t, "127.0.0.1:0", s), s.list
 }
 
 var _ coltracepb.TraceServiceServer = (*spans)(nil)

@@ -6,23 +6,20 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What is committed is what Options says, and each option is described.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files, err := generated("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for path, want := range files {
 		if is, err := os.ReadFile(path); err != nil || string(is) != want {
 			t.Errorf("%s is not what pkg/config says (%v): run `make options`", path, err)
 		}
 	}
 	explained, err := readComments("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, e := range config.Entries() {
 		if len(explained.of(e.Fields)) == 0 || e.Possible == "" {
 			t.Errorf("%s (%s) has no comment, or no values", e.Key, strings.Join(e.Fields, "."))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const crioConf = `[crio]
@@ -25,9 +26,7 @@ cni_default_network = "pods"
 func TestCRIOSaysItsFolders(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "crio.sock")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/config" {
 			_, _ = w.Write([]byte(crioConf))
@@ -36,9 +35,7 @@ func TestCRIOSaysItsFolders(t *testing.T) {
 	go server.Serve(l) //nolint:errcheck // it ends with the test
 	defer server.Close()
 	c := fact.CRI{ConfDir: "/etc/cni/net.d", BinDirs: []string{"/opt/cni/bin"}}
-	if err := crioFolders(t.Context(), socket, "/nowhere", &c); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, crioFolders(t.Context(), socket, "/nowhere", &c))
 	if c.ConfDir != "/srv/cni/net.d" || !reflect.DeepEqual(c.BinDirs, []string{"/srv/cni/bin", "/opt/cni/bin"}) || c.Default != "pods" {
 		t.Errorf("%+v", c)
 	}
@@ -49,12 +46,8 @@ func TestCRIOFiles(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		harness.Check(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	if conf, err := crioFiles(dir); err != nil || conf.Crio.Network.NetworkDir != "" {
 		t.Errorf("no files: %+v %v", conf, err)
@@ -71,9 +64,7 @@ func TestCRIOFiles(t *testing.T) {
 func TestWhatTheFolderHasIsTakenForLoaded(t *testing.T) {
 	dir := t.TempDir()
 	list := `{"name":"pods","cniVersion":"1.0.0","plugins":[{"type":"bridge","bridge":"b0","ipam":{"type":"host-local","subnet":"10.1.0.0/24"}},{"type":"x","socket":"/run/x/x.sock"}]}`
-	if err := os.WriteFile(filepath.Join(dir, "10.conflist"), []byte(list), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "10.conflist"), []byte(list), 0o644))
 	all := loadedFrom(dir, []event.Network{{Name: "pods", File: "10.conflist"}})
 	if len(all) != 1 || len(all[0].Plugins) != 2 || len(all[0].Subnets) != 1 || len(all[0].Bridges) != 1 || len(all[0].Asks) != 1 || all[0].Asks[0].Address != "/run/x/x.sock" {
 		t.Errorf("%+v", all)

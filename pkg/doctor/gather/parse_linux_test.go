@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLocks(t *testing.T) {
@@ -72,9 +73,7 @@ func TestSettingsOfAContainer(t *testing.T) {
 	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "true")
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 	}
 	must(os.WriteFile(outside, []byte("true"), 0o600))
 	dir := filepath.Join(root, "tmp/cilium/config-map")
@@ -124,9 +123,7 @@ func FuzzNetworksAsLoaded(f *testing.F) {
 		{"Source":"{\"type\":\"flannel\",\"password\":\"canary\"}"},
 		{"Source":"{\"type\":\"bridge\",\"bridge\":\"cni0\",\"ipam\":{\"type\":\"host-local\",\"dataDir\":\"/d\",\"ranges\":[[{\"subnet\":\"10.1.0.0/24\"}]]}}"}]}}]}`
 	var c fact.CRI
-	if err := parseLoaded(&c, []byte(loaded)); err != nil {
-		f.Fatal(err)
-	}
+	harness.Check(f, parseLoaded(&c, []byte(loaded)))
 	l := c.Loaded[0]
 	if !c.NeedsLoopback || len(c.Loaded) != 1 || !slices.Equal(l.Delegates, []string{"bridge", "host-local"}) || l.Subnets[0].String() != "10.1.0.0/24" ||
 		!slices.Equal(l.Plugins, []event.Plugin{{Type: "flannel"}, {Type: "bridge", IPAM: "host-local"}}) || l.DataDirs[0] != "/d" {

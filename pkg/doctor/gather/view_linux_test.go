@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/runtime"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -21,9 +22,7 @@ func rootWith(t *testing.T, files ...string) view {
 	root := t.TempDir()
 	for _, f := range files {
 		file := filepath.Join(root, f)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("x"), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("x"), 0o755)))
 	}
 	return view{root: root, sure: true}
 }
@@ -91,9 +90,7 @@ func TestWhatCannotBeSeenIsNotMissing(t *testing.T) {
 // Links of the node's lead to places of the node's.
 func TestLinksOfAnotherRoot(t *testing.T) {
 	v := rootWith(t, "/usr/lib/cni/bridge")
-	if err := errors.Join(os.MkdirAll(filepath.Join(v.root, "opt/cni"), 0o755), os.Symlink("/usr/lib/cni", filepath.Join(v.root, "opt/cni/bin"))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(os.MkdirAll(filepath.Join(v.root, "opt/cni"), 0o755), os.Symlink("/usr/lib/cni", filepath.Join(v.root, "opt/cni/bin"))))
 	if wrong, there := wrongWith(v, "bridge", []string{"/opt/cni/bin"}); wrong != "" || !there {
 		t.Errorf("%q %v", wrong, there)
 	}

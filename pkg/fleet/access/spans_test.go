@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
@@ -59,9 +60,7 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 	} {
 		seen := shop.Spans(append(decoded(t, waited), decoded(t, waited)...), []control.Line{{Namespace: "shop", Verdict: "of another operation"}, c.line})
 		got, err := otlpjson.Lines(seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if len(seen) != 2 {
 			t.Errorf("%s: %d operations", name, len(seen))
 		}
@@ -90,8 +89,6 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 func decoded(t *testing.T, json string) []*tracepb.ResourceSpans {
 	t.Helper()
 	var data tracepb.TracesData
-	if err := proto.Unmarshal(otlptest.Encoded(t, json), &data); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, proto.Unmarshal(otlptest.Encoded(t, json), &data))
 	return data.ResourceSpans
 }

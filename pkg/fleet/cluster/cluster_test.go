@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // pod is one that says it is cniscope's.
@@ -38,9 +39,7 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 	}))
 	t.Cleanup(server.Close)
 	c, err := New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return c
 }
 

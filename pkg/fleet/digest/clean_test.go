@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // No text of a node reaches a terminal as it came, also not one that is new in a line or a call.
@@ -34,13 +35,9 @@ func TestEveryTextIsCleaned(t *testing.T) {
 		}}}},
 		Events: []*tracepb.Span_Event{{Name: evil, Attributes: []*commonpb.KeyValue{{Key: "k", Value: evilValue}}}},
 	}}}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	spans, err := Spans(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if text := spans[0].String(); strings.ContainsAny(text, evil[:1]+"\u202e") || !strings.Contains(text, "x1b") {
 		t.Error(text)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A list comes as it is, and one of a million empty operations, which is three megabytes, takes no hundreds of them.
@@ -41,9 +42,7 @@ func TestListsAreBounded(t *testing.T) {
 func TestANodeIsNamedOnce(t *testing.T) {
 	var f Findings
 	r, err := UnmarshalReport([]byte(`{"checks":[{"name":"x","state":"could not check","reason":"1"},{"name":"x","state":"could not check","reason":"2"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	f.Add("node-1", r)
 	f.Add("node-2", r)
 	if all := f.Unmade(); len(all) != 1 || len(all[0].Nodes) != 2 {

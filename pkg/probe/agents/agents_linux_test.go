@@ -229,19 +229,13 @@ func TestAgentsAreFoundByName(t *testing.T) {
 func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 	server, program7 := serverProcess(t), filepath.Join(t.TempDir(), "stranger7")
 	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(sleep, program7); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, os.Symlink(sleep, program7))
 	for _, strangers := range []bool{true, false} { // otherwise they might be agents, and there are too many
 		k := &kernelSide{followed: map[event.Process]int{}, strangers: map[uint32]bool{}}
 		for range maxAgents + 1 {
 			cmd := exec.Command(program7, "60")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, cmd.Start())
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 			k.strangers[uint32(cmd.Process.Pid)] = strangers
 			for Program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // it has not yet execed

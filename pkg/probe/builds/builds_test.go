@@ -30,12 +30,8 @@ func tell(t *testing.T, b *Known, path string) string {
 
 func write(t *testing.T, path string, content []byte, modified time.Time) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, modified, modified); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(path, content, 0o700))
+	harness.Check(t, os.Chtimes(path, modified, modified))
 }
 
 func TestACopyIsTheSameBuildAndAnotherProgramIsNot(t *testing.T) {
@@ -78,9 +74,7 @@ func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
 	}
 	write(t, plugin, nil, time.Unix(1e9, 0))
 	was := tell(t, b, plugin)
-	if err := os.Remove(plugin); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Remove(plugin))
 	if got := tell(t, b, plugin); got != was || was == "" {
 		t.Errorf("it was %q and is %q", was, got)
 	}
@@ -89,9 +83,7 @@ func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
 // A command is no plugin: nobody looks at its file.
 func TestOnlyPluginsAreLookedAt(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	b := New()
 	command := &event.Exec{File: self, PID: uint32(os.Getpid())}
 	plugin := &event.Exec{File: self, PID: uint32(os.Getpid()), Started: forked(t), InPath: true}

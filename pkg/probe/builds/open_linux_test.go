@@ -11,19 +11,16 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A pipe that nobody writes to, a device and a link to a file are refused at once.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link, plain := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "plain")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Mkfifo(pipe, 0o600))
 	write(t, plain, []byte("#!"), time.Unix(1e9, 0))
-	if err := os.Symlink(plain, link); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Symlink(plain, link))
 	for _, name := range []string{pipe, "/dev/null", dir, link} {
 		if f, err := regular(name, unix.O_NOFOLLOW); err == nil {
 			f.Close()
@@ -31,9 +28,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		}
 	}
 	f, err := regular(plain, unix.O_NOFOLLOW)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer f.Close()
 	if got, err := io.ReadAll(f); string(got) != "#!" || err != nil {
 		t.Errorf("read %q, %v", got, err)
@@ -44,23 +39,17 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 func forked(t *testing.T) int64 {
 	t.Helper()
 	stat, err := procfs.StatOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return stat.Start - clock.Suspended()
 }
 
 // A process is looked at only while its pid is its own: another's file of the same name may be anything.
 func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	l := look{"/nowhere/" + filepath.Base(self), os.Getpid(), forked(t)}
 	f, err := l.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	f.Close()
 	l.started -= int64(time.Second)
 	if f, err := l.open(); err == nil {
@@ -72,14 +61,10 @@ func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
 // What a process runs is compared with what is known, and opened only if it is something else.
 func TestOnlyAnotherFileIsOpenedAgain(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	running := look{self, os.Getpid(), forked(t)}
 	known, err := running.at(file{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	// Who has the number now may be another process: it runs the same file, so nothing has to be opened.
 	if now, err := (look{"/nowhere", os.Getpid(), 0}).at(known); now != known || err != nil {
 		t.Errorf("the same file is %+v, %v; it was %+v", now, err, known)

@@ -86,9 +86,7 @@ func observe(t *testing.T) *observed {
 func plugin(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bridge")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755))
 	cmd := exec.Command(file)
 	cmd.Env = append(os.Environ(), "CNI_COMMAND=ADD", "CNI_CONTAINERID="+container, "CNI_IFNAME=eth0", "CNI_PATH="+filepath.Dir(file))
 	return cmd
@@ -146,12 +144,8 @@ func TestAPluginsTree(t *testing.T) {
 func TestACallUnderWay(t *testing.T) {
 	cmd := plugin(t, "cat >/dev/null; exit 2")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, cmd.Start())
 	harness.Eventually(t, func() error {
 		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
 		if err == nil && len(children) == 0 {
@@ -187,18 +181,12 @@ func TestACallUnderWay(t *testing.T) {
 func TestWhoHoldsALockIsSaid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	held, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer held.Close()
-	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
 	o := observe(t)
 	cmd := plugin(t, "sleep 0.05; exec flock "+file+" true") // what it is is seen meanwhile
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Start())
 	harness.Eventually(t, func() error { // it waits, and has done so for long enough
 		locks, err := procfs.Locks()
 		if err == nil && !slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == cmd.Process.Pid }) {
@@ -207,9 +195,7 @@ func TestWhoHoldsALockIsSaid(t *testing.T) {
 		return err
 	})
 	time.Sleep(waitsAfter + 10*waitsEvery) // it is no wait yet before, and then known as long as it is seen
-	if err := unix.Flock(int(held.Fd()), unix.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_UN))
 	_ = cmd.Wait()
 	o.tree(t)
 	for _, e := range o.list() {
@@ -228,9 +214,7 @@ func TestWhoIsNoPlugin(t *testing.T) {
 	o := observe(t)
 	cmd := plugin(t, "exit 0")
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "sleep 0.05"}
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Run())
 	_ = plugin(t, "sleep 0.05").Run()
 	if got := o.tree(t); len(got) != 4 {
 		t.Errorf("%v", got)
@@ -245,13 +229,9 @@ func TestMessagesOfOthersAreNotBelieved(t *testing.T) {
 	}
 	defer s.close()
 	name, err := unix.Getsockname(s.fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	other, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer unix.Close(other)
 	var forged [messageMax]byte
 	binary.NativeEndian.PutUint32(forged[0:], messageMax)

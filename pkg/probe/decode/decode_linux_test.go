@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // encode writes an exec record as the kernel side does.
@@ -80,9 +81,7 @@ func TestDecodeExec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _, err := newDecoder().life(test.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if x := e.Body.(*event.Exec); !test.want(x) {
 				t.Errorf("%+v, call %+v", x, x.Call)
 			}

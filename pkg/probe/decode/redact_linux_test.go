@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // answered is what leaves of an error that a plugin writes, which was told a configuration.
@@ -18,9 +19,7 @@ func answered(t *testing.T, configuration map[string]any, message string) string
 	t.Helper()
 	encode := func(v any) []byte {
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return b
 	}
 	s := &streams{known: &redact.Call{}}

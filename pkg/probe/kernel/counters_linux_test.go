@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // counting is a side that has nothing but the counters that its programs have, each of which counted.
@@ -14,22 +16,16 @@ func counting(tb testing.TB) *Side {
 		tb.Skip("needs root")
 	}
 	spec, err := LoadLife()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Check(tb, err)
 	m, err := ebpf.NewMap(spec.Maps["counters"])
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Check(tb, err)
 	tb.Cleanup(func() { _ = m.Close() })
 	s := new(Side)
 	if s.counters, err = m.Memory(); err != nil {
 		tb.Fatal(err)
 	}
 	for i := range uint32(LifeCounterCOUNTERS) {
-		if err := m.Put(i, uint64(10*i+1)); err != nil {
-			tb.Fatal(err)
-		}
+		harness.Check(tb, m.Put(i, uint64(10*i+1)))
 	}
 	return s
 }

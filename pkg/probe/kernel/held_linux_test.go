@@ -6,6 +6,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A program that is preempted is run for nobody else on its CPU meanwhile. Iterators are for one reader; a program that goes on to
@@ -13,9 +15,7 @@ import (
 func TestEveryProgramIsHeld(t *testing.T) {
 	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside, LoadFunctions} {
 		spec, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		for name, program := range spec.Programs {
 			goesOn := slices.ContainsFunc(program.Instructions, func(in asm.Instruction) bool {
 				return in.IsBuiltinCall() && in.Constant == int64(asm.FnTailCall)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A process is listed by the number that it has here, whatever it has in the initial namespace.
@@ -14,25 +15,15 @@ func TestProcessesAreListedByBothNumbers(t *testing.T) {
 		t.Skip("needs root")
 	}
 	spec, err := LoadLife()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	own, err := procfs.OwnNamespace("pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := spec.Variables["pid_ns"].Set(own); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, spec.Variables["pid_ns"].Set(own))
 	s := &Side{}
 	defer func() { _ = s.Close(0) }()
-	if err := s.openNumbers(takeNumbers(spec)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, s.openNumbers(takeNumbers(spec)))
 	keys, err := s.Numbers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if !slices.ContainsFunc(keys, func(k Key) bool {
 		return k.Pid == uint32(os.Getpid()) && k.Tgid != 0 && procfs.Alive(int(k.Pid), int64(k.Start))
 	}) {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"unsafe"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestObjectsAreAsTheyWereAfterTheirMemoryWasGivenBack(t *testing.T) {
@@ -12,9 +14,7 @@ func TestObjectsAreAsTheyWereAfterTheirMemoryWasGivenBack(t *testing.T) {
 	releaseObjects()
 	for name, object := range objects {
 		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if !bytes.Equal(object, want) {
 			t.Errorf("%s is not what it was", name)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // sender is a program that sends what it is given to a ring: a record of its first length bytes.
@@ -31,9 +33,7 @@ func sender(t *testing.T, ring *ebpf.Map, length int32, flags int32) func(first 
 			asm.Return(),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return func(first byte) {
 		t.Helper()
@@ -49,14 +49,10 @@ func smallRing(t *testing.T) (*Ring, *ebpf.Map) {
 		t.Skip("needs root")
 	}
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: uint32(os.Getpagesize())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	r, err := OpenRing(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = r.Close() })
 	return r, m
 }
@@ -107,9 +103,7 @@ func TestWhatEndsAWait(t *testing.T) {
 		r, m := smallRing(t)
 		send := sender(t, m, 8, loud)
 		for i := range 100 { // also where it comes just before somebody waits
-			if err := wait(t, r, never, func() { send(byte(i)) }); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, wait(t, r, never, func() { send(byte(i)) }))
 			if got, more := r.Next(); !more || got[0] != byte(i) {
 				t.Fatalf("%v, % x", more, got)
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // verified is how many instructions the verifier may look at in one program: a fifth of the
@@ -21,18 +23,12 @@ func TestTheVerifierOfNewerKernelsHasRoomForEveryProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, rlimit.RemoveMemlock())
 	types, err := btf.LoadKernelSpec()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for i, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside, LoadFunctions} {
 		spec, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if i == 2 {
 			aim(spec, types)
 		}
@@ -57,14 +53,10 @@ func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
 	if errors.Is(err, os.ErrPermission) && spec.Programs[name].AttachType != ebpf.AttachTraceRawTp {
 		t.Skip("this kernel allows no programs at its functions; make test-kernels loads it")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer c.Close()
 	info, err := c.Programs[name].Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	n, known := info.VerifiedInstructions()
 	if !known {
 		t.Skip("this kernel does not say (Linux 5.16)")
@@ -75,9 +67,7 @@ func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
 // Before Linux 6.0 arm64 refuses a program that has functions and goes on to other programs.
 func TestWhatGoesOnToOtherProgramsHasNoFunctions(t *testing.T) {
 	spec, err := LoadInside()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for name, program := range spec.Programs {
 		var goesOn, calls bool
 		for _, in := range program.Instructions {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf/btf"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // types are a kernel's, with a function for each hook, that has what functions need.
@@ -36,17 +38,11 @@ func without(name string) []btf.Type {
 func kernelOf(t *testing.T, all []btf.Type) *btf.Spec {
 	t.Helper()
 	b, err := btf.NewBuilder(all, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	raw, err := b.Marshal(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	spec, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return spec
 }
 
@@ -80,9 +76,7 @@ func TestFunctionsAreChosenWhereTheKernelHasAllThatTheyNeed(t *testing.T) {
 // A program that no line of the tables attaches would never run.
 func TestEveryProgramOfFunctionsIsAttached(t *testing.T) {
 	spec, err := LoadFunctions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	attached := slices.Concat(functionTracepoints, waitHooks, lockHooks, talkHooks, []string{lookBack, lookForServers})
 	for _, h := range functionHooks {
 		attached = append(attached, h.programs()...)

@@ -9,32 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/probe/connector"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A process that may open too few files keeps none of those that it opened before it failed.
 func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
 	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	lowest := func() uint64 { // file that is not open; all below it are after the first pass
 		ours, theirs, err := pipes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		defer closeAll(theirs[:])
 		defer closeAll(ours[:])
 		return uint64(theirs[0].Fd()) // theirs[0] is the first that was opened
 	}
 	first := lowest()
 	for more := range uint64(6) {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: first + more, Max: before.Max}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: first + more, Max: before.Max}))
 		_, _, err := pipes()
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
 		if err == nil {
 			t.Fatalf("with room for %d files there are three pipes", more)
 		}
@@ -47,14 +40,10 @@ func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
 // The process learns that a node is busy although the first order could not be sent.
 func TestAnOrderThatWasNotSentIsSentAgain(t *testing.T) {
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer read.Close()
 	closed, gone, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	closeAll([]*os.File{closed, gone})
 	p, asked := &Process{orders: gone}, 0
 	p.options = connector.Options{Busy: func() bool {

@@ -36,9 +36,7 @@ func started(t *testing.T) *Process {
 	if _, is := errors.AsType[*connector.UnsupportedError](err); is {
 		t.Skip(err) // in a PID namespace, say
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return p
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const kallsyms = `0000000000000000 A fixed_percpu_data
@@ -260,9 +262,7 @@ func BenchmarkLookUp(b *testing.B) {
 	}
 	defer file.Close()
 	table, err := io.ReadAll(file)
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Check(b, err)
 	in := bytes.NewReader(table)
 	b.ReportAllocs()
 	for b.Loop() {

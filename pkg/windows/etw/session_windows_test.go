@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func wine() bool {
@@ -75,22 +76,16 @@ func TestAChildIsTold(t *testing.T) {
 		t.Skipf("there is no event tracing here: %v", err)
 	}
 	s, err := etw.Open(etw.Options{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer func() { _, _ = left.Close(), s.Close() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &heard{name: "nobody-calls-a-test-so", soon: map[uint32]bool{}, begins: make(chan etw.Change, 1), ends: make(chan etw.Change, 1)}
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, h) }()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	child := exec.Command(self, "-test.run=nobody-calls-a-test-so")
-	if err := child.Run(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, child.Run())
 	for _, told := range []chan etw.Change{h.begins, h.ends} {
 		select {
 		case c := <-told:

@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // flush is how long after an event Windows delivers it.
@@ -109,9 +110,7 @@ func (w recorded) told(t *testing.T) (lines []string, stats Stats) {
 		}
 	})
 	r.lives = func(anchor.Anchor) bool { return true }
-	if err := errors.Join(r.begin(), w.Run(t.Context(), r)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(r.begin(), w.Run(t.Context(), r)))
 	r.tell(w.now)
 	r.close()
 	return lines, s.Stats()

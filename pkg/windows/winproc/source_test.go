@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -141,9 +142,7 @@ func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reade
 		}
 	})
 	r.lives = func(anchor.Anchor) bool { return true }
-	if err := r.begin(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, r.begin())
 	tell(w, snapshots, r)
 	r.tell(w.now)
 	r.close()

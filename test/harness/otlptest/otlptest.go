@@ -1,22 +1,20 @@
-// Package otlptest encodes the spans of tests.
+// Package otlptest has OTLP servers for tests, and encodes their spans.
 package otlptest
 
 import (
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Encoded returns OTLP JSON as an encoded TracesData.
 func Encoded(tb testing.TB, json string) []byte {
 	tb.Helper()
 	traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(json))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Check(tb, err)
 	wire, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Check(tb, err)
 	return wire
 }

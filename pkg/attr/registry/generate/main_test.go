@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/attr/registry"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What is generated is what the registry gives.
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	m := load(t)
 	source, err := format.Source([]byte(code(m)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if string(source) != read(t, "../../attr.go") {
 		t.Error("pkg/attr/attr.go is not what the registry gives: go generate ./pkg/attr")
 	}
@@ -56,9 +55,7 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 func load(t *testing.T) *registry.Model {
 	t.Helper()
 	m, err := registry.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	for _, a := range m.Attributes {
 		if len(a.Kinds) == 0 || a.Type == "" || a.Brief == "" || a.Stability == "" {
 			t.Errorf("%s is incomplete, or on no span", a.Key)
@@ -73,8 +70,6 @@ func load(t *testing.T) *registry.Model {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return string(text)
 }

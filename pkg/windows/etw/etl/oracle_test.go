@@ -20,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // recordings is where traces that others recorded on real Windows lie, beside the repository; they are not part of it.
@@ -42,9 +43,7 @@ type happening struct {
 func readOracle(t *testing.T, file string) (o oracle) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	o.counts = map[string]int{}
 	line := regexp.MustCompile(`^EVENT ([0-9,.]+): (.*?) (PID=.*)$`)
 	field := regexp.MustCompile(`(\w+)=(.*?); `)
@@ -90,26 +89,18 @@ func unpacked(t *testing.T, file string) []byte {
 	t.Helper()
 	if !strings.HasSuffix(file, ".zip") {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return data
 	}
 	z, err := zip.OpenReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer func() { _ = z.Close() }()
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, ".etl") {
 			r, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			data, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			return data
 		}
 	}
@@ -137,9 +128,7 @@ type place struct {
 func readTrace(t *testing.T, data []byte) *recorded {
 	t.Helper()
 	r, err := etl.NewReader(bufio.NewReader(bytes.NewReader(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	tr := &recorded{header: r.Header()}
 	var rec etw.Record
 	for {

@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // second is in ticks of the performance counter.
@@ -176,9 +177,7 @@ func TestAReaderThatFails(t *testing.T) {
 	failure := errors.New("the disk is gone")
 	whole := made().Bytes()
 	r, err := etl.NewReader(io.MultiReader(bytes.NewReader(whole[:70000]), failing{failure}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var rec etw.Record
 	for err == nil {
 		err = r.Next(&rec)

@@ -24,6 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")
@@ -195,19 +196,13 @@ func TestTheSeed(t *testing.T) {
 		t.Fatalf("%d were decoded, not %v %v", len(tr.processes), tr.decoder.Unknown(), tr.decoder.Malformed())
 	}
 	got, err := otlpjson.Lines(tell(tr.processes, tr.header, told))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	const golden = "testdata/seed.otlp.jsonl"
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(golden, got, 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the trace gives; if the change is meant: make golden\n%s", golden, got)
 	}

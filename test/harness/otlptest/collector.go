@@ -1,4 +1,4 @@
-package harness
+package otlptest
 
 import (
 	"compress/gzip"

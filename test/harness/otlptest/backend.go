@@ -1,4 +1,4 @@
-package harness
+package otlptest
 
 import (
 	"net"
@@ -6,6 +6,8 @@ import (
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Backend serves OTLP over gRPC at addr, which may be "127.0.0.1:0", until the test ends, and
@@ -13,7 +15,7 @@ import (
 func Backend(t testing.TB, addr string, backend coltracepb.TraceServiceServer, options ...grpc.ServerOption) string {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
-	Check(t, err)
+	harness.Check(t, err)
 	return BackendAt(t, l, backend, options...)
 }
 
