@@ -4,13 +4,7 @@ package cnis
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,21 +30,20 @@ func (n *node) controlPlane() {
 	if _, err := os.Stat(program); err != nil {
 		n.Skip("etcd is not installed: run `make tools-cilium` first")
 	}
-	n.start("etcd", func(ctx context.Context) error { return dial(ctx, etcd) },
-		program, "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls=http://"+etcd, "--advertise-client-urls=http://"+etcd, "--listen-peer-urls=http://127.0.0.1:2380")
-	harness.Check(n.T, writeKey(filepath.Join(dir, "key.pem")))
+	n.start("etcd", func(ctx context.Context) error { return kube.Reaches(ctx, etcd) },
+		append([]string{program}, kube.EtcdArgs(dir, etcd, "127.0.0.1:2380")...)...)
+	accounts, err := kube.AccountArgs(dir)
+	harness.Check(n.T, err)
 	n.file("tokens", token+",admin,admin,system:masters\n")
 	n.api = kube.New(apiServer, token)
 	n.start("kube-apiserver", func(ctx context.Context) error {
 		_, err := n.api.Do(ctx, http.MethodGet, "/readyz", nil)
 		return err
 	},
-		filepath.Join(n.tools, "kube-apiserver"), "--etcd-servers=http://"+etcd, "--bind-address=0.0.0.0", "--advertise-address="+nodeAddress,
-		"--cert-dir="+dir, "--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+filepath.Join(dir, "key.pem"), "--service-account-signing-key-file="+filepath.Join(dir, "key.pem"),
-		"--token-auth-file="+filepath.Join(n.rig.Dir(), "tokens"), "--authorization-mode=AlwaysAllow",
-		"--service-cluster-ip-range="+services, "--disable-admission-plugins=ServiceAccount", "--allow-privileged")
+		append(append([]string{filepath.Join(n.tools, "kube-apiserver")}, accounts...), "--etcd-servers=http://"+etcd, "--bind-address=0.0.0.0", "--advertise-address="+nodeAddress,
+			"--cert-dir="+dir,
+			"--token-auth-file="+filepath.Join(n.rig.Dir(), "tokens"), "--authorization-mode=AlwaysAllow",
+			"--service-cluster-ip-range="+services, "--disable-admission-plugins=ServiceAccount", "--allow-privileged")...)
 	n.objects()
 }
 
@@ -118,32 +111,5 @@ func (n *node) create(path string, o object) {
 
 // kubeconfig leads to the API server at an address.
 func kubeconfig(server string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: rig
-clusters: [{name: rig, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
-users: [{name: rig, user: {token: %s}}]
-contexts: [{name: rig, context: {cluster: rig, user: rig}}]
-`, server, token)
-}
-
-func dial(ctx context.Context, address string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-// writeKey makes the key that service accounts' tokens are signed with.
-func writeKey(path string) error {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	return kube.Config(server, token, "")
 }

@@ -4,10 +4,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -45,32 +41,20 @@ func startControlPlane(t *testing.T) *controlPlane {
 	dir := t.TempDir()
 	client, peer, server := harness.Address(t), harness.Address(t), harness.Address(t)
 	c := &controlPlane{API: kube.New(server, adminToken), address: server, dir: dir}
-	run(t, etcd, "--name=node", "--data-dir="+filepath.Join(dir, "etcd"),
-		"--listen-client-urls=http://"+client, "--advertise-client-urls=http://"+client,
-		"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=node=http://"+peer, "--unsafe-no-fsync")
-	harness.Eventually(t, func() error {
-		conn, err := net.Dial("tcp", client)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err
-	})
-	write := func(name, content string) string {
-		file := filepath.Join(dir, name)
-		harness.Check(t, os.WriteFile(file, []byte(content), 0o600))
-		return file
-	}
-	tokens := write("tokens", fmt.Sprintf("%s,admin,admin,system:masters\n%s,jane,jane\n", adminToken, janeToken))
-	key := write("service-accounts.pem", key(t))
+	run(t, etcd, kube.EtcdArgs(dir, client, peer)...)
+	harness.Eventually(t, func() error { return kube.Reaches(t.Context(), client) })
+	tokens := filepath.Join(dir, "tokens")
+	harness.Check(t, os.WriteFile(tokens, fmt.Appendf(nil, "%s,admin,admin,system:masters\n%s,jane,jane\n", adminToken, janeToken), 0o600))
+	accounts, err := kube.AccountArgs(dir)
+	harness.Check(t, err)
 	host, port, err := net.SplitHostPort(server)
 	harness.Check(t, err)
-	run(t, apiserver, "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
+	run(t, apiserver, append(accounts, "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
 		"--endpoint-reconciler-type=none", "--advertise-address=192.0.2.1", "--service-cluster-ip-range=10.96.0.0/16",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC",
 		// Pods are made here without a controller, and their ServiceAccounts without tokens.
 		"--disable-admission-plugins=ServiceAccount",
-		"--kubelet-preferred-address-types=InternalIP")
+		"--kubelet-preferred-address-types=InternalIP")...)
 	harness.Eventually(t, func() error {
 		_, err := c.Do(context.Background(), "GET", "/readyz", nil)
 		return err
@@ -96,23 +80,10 @@ func run(t *testing.T, program string, args ...string) {
 	})
 }
 
-// key is one that tokens of ServiceAccounts are signed with.
-func key(t *testing.T) string {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	harness.Check(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	harness.Check(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
-
 // kubeconfig is that of whoever has a token.
 func (c *controlPlane) kubeconfig(t *testing.T, token string) string {
 	t.Helper()
 	file := filepath.Join(c.dir, token+".config")
-	harness.Check(t, os.WriteFile(file, []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
-"clusters":[{"name":"c","cluster":{"server":"https://%s","insecure-skip-tls-verify":true}}],
-"users":[{"name":"u","user":{"token":%q}}],
-"contexts":[{"name":"c","context":{"cluster":"c","user":"u","namespace":"shop"}}]}`, c.address, token)), 0o600))
+	harness.Check(t, os.WriteFile(file, []byte(kube.Config(c.address, token, "shop")), 0o600))
 	return file
 }

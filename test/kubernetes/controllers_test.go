@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/chart"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -43,12 +43,8 @@ func (c *cluster) adminConfig() string {
 // configOf writes somebody's kubeconfig.
 func (c *cluster) configOf(person string) string {
 	c.Helper()
-	config := c.kubeconfig()
-	config["users"] = []any{map[string]any{"name": "rig", "user": map[string]any{"token": c.tokens[person]}}}
-	text, err := json.Marshal(config)
-	harness.Check(c, err)
 	file := filepath.Join(c.rig.Dir(), "control-plane", person+".json")
-	harness.Check(c, os.WriteFile(file, text, 0o600))
+	harness.Check(c, os.WriteFile(file, []byte(kube.Config(c.server, c.tokens[person], "")), 0o600))
 	return file
 }
 

@@ -5,10 +5,7 @@ package kubernetes
 import (
 	"context"
 	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -42,11 +39,8 @@ func (c *cluster) startControlPlane() {
 	dir := filepath.Join(c.rig.Dir(), "control-plane")
 	harness.Check(c, os.Mkdir(dir, 0o700))
 	client, peer, server := harness.Address(c), harness.Address(c), harness.Address(c)
-	c.beside("etcd", func(ctx context.Context) error { return dial(ctx, client) },
-		c.etcd(), "--name=node", "--data-dir="+filepath.Join(dir, "etcd"),
-		"--listen-client-urls=http://"+client, "--advertise-client-urls=http://"+client,
-		"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=node=http://"+peer,
-		"--unsafe-no-fsync")
+	c.beside("etcd", func(ctx context.Context) error { return kube.Reaches(ctx, client) },
+		append([]string{c.etcd()}, kube.EtcdArgs(dir, client, peer)...)...)
 
 	c.tokens = map[string]string{admin: secret(c), nodeToken: secret(c)}
 	tokens := fmt.Sprintf("%s,admin,admin,system:masters\n%s,system:node:%s,node,system:nodes\n", c.tokens[admin], c.tokens[nodeToken], c.node)
@@ -55,7 +49,8 @@ func (c *cluster) startControlPlane() {
 		tokens += fmt.Sprintf("%s,%s,%s\n", c.tokens[person], person, person)
 	}
 	harness.Check(c, os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
-	harness.Check(c, writeKey(filepath.Join(dir, "service-accounts.pem")))
+	accounts, err := kube.AccountArgs(dir)
+	harness.Check(c, err)
 	host, port, err := net.SplitHostPort(server)
 	harness.Check(c, err)
 	c.api = kube.New(server, c.tokens[admin])
@@ -64,12 +59,9 @@ func (c *cluster) startControlPlane() {
 		_, err := c.api.Do(ctx, "GET", "/readyz", nil)
 		return err
 	},
-		c.tool("kube-apiserver"), "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
-		"--advertise-address="+c.address, "--endpoint-reconciler-type=none", "--kubelet-preferred-address-types=InternalIP", "--service-cluster-ip-range=10.96.0.0/16",
-		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+filepath.Join(dir, "service-accounts.pem"),
-		"--service-account-signing-key-file="+filepath.Join(dir, "service-accounts.pem"),
-		"--token-auth-file="+filepath.Join(dir, "tokens"), "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")
+		append(append([]string{c.tool("kube-apiserver")}, accounts...), "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
+			"--advertise-address="+c.address, "--endpoint-reconciler-type=none", "--kubelet-preferred-address-types=InternalIP", "--service-cluster-ip-range=10.96.0.0/16",
+			"--token-auth-file="+filepath.Join(dir, "tokens"), "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")...)
 }
 
 // etcd comes from Debian.
@@ -92,32 +84,11 @@ func (c *cluster) tool(name string) string {
 	return filepath.Join(dir, name)
 }
 
-func dial(ctx context.Context, address string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
 func secret(c *cluster) string {
 	b := make([]byte, 16)
 	_, err := rand.Read(b)
 	harness.Check(c, err)
 	return hex.EncodeToString(b)
-}
-
-// writeKey makes the key that service accounts' tokens are signed with.
-func writeKey(path string) error {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 // hostPort is the address of an OTLP endpoint, as a kubelet wants it.

@@ -73,7 +73,7 @@ func (c *cluster) startKubelet() {
 	}
 	c.podLogs = filepath.Join(dir, "pods")
 	c.beside("kubelet", c.nodeReady, append(inside,
-		c.tool("kubelet"), "--config="+write("config.json", c.kubeletConfig(dir)), "--kubeconfig="+write("kubeconfig.json", c.kubeconfig()),
+		c.tool("kubelet"), "--config="+write("config.json", c.kubeletConfig(dir)), "--kubeconfig="+c.configOf(nodeToken),
 		"--root-dir="+filepath.Join(dir, "root"), "--cert-dir="+filepath.Join(dir, "pki"),
 		"--hostname-override="+c.node, "--node-ip="+c.address)...)
 }
@@ -106,16 +106,6 @@ func (c *cluster) kubeletConfig(dir string) map[string]any {
 		"imageGCHighThresholdPercent": 100,
 		// A ConfigMap that changes is there at once.
 		"configMapAndSecretChangeDetectionStrategy": "Watch", "syncFrequency": "1s",
-	}
-}
-
-func (c *cluster) kubeconfig() map[string]any {
-	named := func(key string, v any) []any { return []any{map[string]any{"name": "rig", key: v}} }
-	return map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "rig",
-		"clusters": named("cluster", map[string]any{"server": "https://" + c.server, "insecure-skip-tls-verify": true}),
-		"users":    named("user", map[string]any{"token": c.tokens[nodeToken]}),
-		"contexts": named("context", map[string]any{"cluster": "rig", "user": "rig"}),
 	}
 }
 
