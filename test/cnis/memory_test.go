@@ -3,17 +3,13 @@
 package cnis
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
 
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/grpc"
-
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // mostMemory is what a node may be asked for, in MiB: docs/performance.md.
@@ -26,7 +22,7 @@ func TestMemory(t *testing.T) {
 		return
 	}
 	n := newNode(t)
-	n.observeWith(fmt.Sprintf("[export.otlp]\nendpoint = %q\n", backend(t)))
+	n.observeWith(fmt.Sprintf("[export.otlp]\nendpoint = %q\n", "http://"+otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{}).Addr))
 	n.startWarmAgent(nil)
 	n.warm()
 	n.forgetHighest()
@@ -66,25 +62,4 @@ func (n *node) memory(name string) float64 {
 	_, err = fmt.Sscan(after, &kib)
 	harness.Check(n.T, err)
 	return float64(kib) / 1024
-}
-
-// backend takes spans, and forgets them.
-func backend(t *testing.T) (endpoint string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
-	server := grpc.NewServer()
-	coltracepb.RegisterTraceServiceServer(server, forgetful{})
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
-	return "http://" + l.Addr().String()
-}
-
-type forgetful struct {
-	coltracepb.UnimplementedTraceServiceServer
-}
-
-// Export takes a request.
-func (forgetful) Export(context.Context, *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
-	return &coltracepb.ExportTraceServiceResponse{}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -91,14 +90,11 @@ func newMachine(t *testing.T, programs ...string) *node {
 	harness.Check(t, err)
 	n.ownMounts()
 	n.ownNetwork()
-	n.rig, err = rig.Start(n.ctx, rig.Options{
+	n.rig = scope.Rig(n.ctx, t, rig.Options{
 		Networks: []rig.Network{}, // what is installed writes its own
 		Ready:    2 * time.Minute,
-		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Env:      []string{"PATH=" + os.Getenv("PATH")},
 	})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
 	t.Cleanup(n.end)
 	n.fault = n.folder("fault")
 	n.controlPlane()

@@ -63,14 +63,12 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	a := newAsker(t, false)
 	a.toml += "[slow]\nhung = \"1s\"\n"
-	s, err := scope.Start(a.ctx, a.rig, scope.Options{Program: program})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.Stop()) })
+	scope.Observe(a.ctx, t, a.rig, scope.Options{Program: program})
 	if found := of(a.examine(), "cni-agent"); len(found) > 0 {
 		t.Errorf("nobody knows yet whom it asks: %+v", found)
 	}
 	agent := a.serve()
-	_, err = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
+	_, err := a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 	harness.Check(t, err)
 	harness.Until(a, "cniscope has seen it", func() bool { return checkState(a.node, "cni-agent") == doctor.OK })
 	a.silent("cni-agent", "failed-calls")

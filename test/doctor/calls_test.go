@@ -26,9 +26,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 		t.Cleanup(func() { write(t, seen, "") }) // whatever fails
 		n.toml += "[slow]\nhung = \"1s\"\n"
 		if running {
-			s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
-			harness.Check(t, err)
-			t.Cleanup(func() { harness.Check(t, s.Stop()) })
+			scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 		} else {
 			// A script is its shell to the kernel; a plugin is a program.
 			harness.Check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,10 +43,7 @@ func newNode(t *testing.T, o rig.Options) *node {
 	t.Helper()
 	harness.Root(t)
 	ctx := harness.Context(t)
-	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	r, err := rig.Start(ctx, o)
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, r.Close()) })
+	r := scope.Rig(ctx, t, o)
 	n := &node{T: t, ctx: ctx, rig: r}
 	n.toml = fmt.Sprintf("[nri]\nsocket = %q\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = \"rig-node\"\n",
 		r.NRISocket(), r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"))

@@ -32,9 +32,7 @@ func healthy(t *testing.T, containerd string) {
 	n := newNode(t, rig.Options{Containerd: containerd})
 	_, err := n.rig.RunPod(n.ctx, rig.PodOptions{Name: "web-0"})
 	harness.Check(t, err)
-	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.Stop()) })
+	scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 	// Where process 1 cannot be read, as in some virtual machines, doctor says so and nothing else.
 	_, unreadable := os.Readlink("/proc/1/ns/net")
 	if unreadable != nil {

@@ -29,14 +29,11 @@ func TestNRIThatIsSwitchedOffIsFound(t *testing.T) {
 
 func TestACniscopeThatIsNotRegisteredIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
-	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program, NoNRI: true})
-	harness.Check(t, err)
+	s := scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program, NoNRI: true})
 	n.finds("nri", doctor.Warning, "is not registered", "process")
 	harness.Check(t, s.Stop())
 	n.finds("nri", doctor.Note, "no cniscope observes this node")
 
-	s, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.Stop()) })
+	scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 	n.silent("nri")
 }

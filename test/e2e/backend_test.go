@@ -6,13 +6,19 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip" // what it can take
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/cniscope/cniscope/test/harness/otlptest"
@@ -29,25 +35,37 @@ type backend struct {
 	refused bool
 	spans   []*span
 	times   map[string]int // how often each span came
+	asks    []request
 }
+
+// request is what a backend saw of a request besides its spans.
+type request struct{ compression, headers, client string }
 
 // receive starts a backend. It ends with the test.
 func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption) *backend {
 	t.Helper()
 	r.times = map[string]int{}
+	options = append(options, grpc.StatsHandler(compression{}))
 	otlptest.Backend(t, addr, r, options...)
 	return r
 }
 
-func (r *backend) Export(ctx context.Context, request *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+func (r *backend) Export(ctx context.Context, in *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
+	q := request{compression: *ctx.Value(compression{}).(*string), headers: strings.Join(append(headers.Get("authorization"), headers.Get("x-scope-orgid")...), ", ")}
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			q.client = info.State.PeerCertificates[0].Subject.CommonName
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if got := headers.Get("x-scope-orgid"); r.tenant != "" && (len(got) != 1 || got[0] != r.tenant) {
 		r.refused = true
 		return nil, status.Error(codes.Unauthenticated, "no org id")
 	}
-	for _, x := range flatten(request.GetResourceSpans()) {
+	r.asks = append(r.asks, q)
+	for _, x := range flatten(in.GetResourceSpans()) {
 		r.spans = append(r.spans, x)
 		r.times[x.trace()+hex.EncodeToString(x.SpanId)]++
 	}
@@ -59,6 +77,12 @@ func (r *backend) got() []*span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.spans[:len(r.spans):len(r.spans)]
+}
+
+func (r *backend) requests() []request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asks)
 }
 
 // refusedSome fails until somebody came who is not the tenant.
@@ -81,4 +105,31 @@ func (r *backend) twice() (n int) {
 		}
 	}
 	return n
+}
+
+// compression notes how a request came: gRPC takes it off before the handler.
+type compression struct{}
+
+func (compression) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, compression{}, new(string))
+}
+
+func (compression) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InHeader); ok {
+		*ctx.Value(compression{}).(*string) = in.Compression
+	}
+}
+
+func (compression) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (compression) HandleConn(context.Context, stats.ConnStats) {}
+
+// ids are the span ids of spans, sorted.
+func ids(spans []*span) string {
+	var all []string
+	for _, x := range spans {
+		all = append(all, x.id())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }

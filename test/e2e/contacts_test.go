@@ -175,7 +175,7 @@ func TestItContactsNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newIsland(t)
-			got := new(receiver)
+			got := new(otlptest.Collector)
 			options := scope.Options{Program: "nsenter", Args: []string{"--net=/run/netns/" + i.name, program, "run"}, Env: test.env, TOML: quick}
 			var want []string
 			if test.endpoint {
@@ -190,22 +190,20 @@ func TestItContactsNothingElse(t *testing.T) {
 			if went := i.went(); !slices.Equal(went, want) {
 				t.Errorf("it sent to %q, want %q", went, want)
 			}
-			got.mu.Lock()
-			defer got.mu.Unlock()
-			if arrived := len(got.got) > 0; arrived != test.endpoint {
-				t.Errorf("%d operations arrived", len(got.got))
+			if spans := got.Got(); (len(spans) > 0) != test.endpoint {
+				t.Errorf("%d spans arrived", len(spans))
 			}
 		})
 	}
 }
 
 // backend serves OTLP in the namespace.
-func (i *island) backend(r *receiver) (address string) {
+func (i *island) backend(r *otlptest.Collector) (address string) {
 	i.Helper()
 	i.within(func() error {
 		l, err := net.Listen("tcp", ownAddress+":4317") // below those that clients have
 		if err == nil {
-			address = otlptest.BackendAt(i.T, l, r, grpc.StatsHandler(compression{}))
+			address = otlptest.BackendAt(i.T, l, r, grpc.StatsHandler(r))
 		}
 		return err
 	})
@@ -217,9 +215,7 @@ func (i *island) pods(options scope.Options) {
 	i.Helper()
 	s := &stage{T: i.T, ctx: harness.Context(i.T)}
 	s.startRig(rig.Options{})
-	var err error
-	s.scope, err = scope.Start(s.ctx, s.rig, options)
-	harness.Check(i.T, err)
+	s.scope = scope.Observe(s.ctx, i.T, s.rig, options)
 	for n := range 3 {
 		id := s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)})
 		harness.Check(i.T, s.rig.RemovePod(s.ctx, id))

@@ -29,8 +29,7 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 	record := func(name string) string {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), name+".rec.gz")
-		recorder, err := scope.Start(s.ctx, s.rig, scope.Options{Program: program, Args: []string{"record", file}})
-		harness.Check(t, err)
+		recorder := scope.Observe(s.ctx, t, s.rig, scope.Options{Program: program, Args: []string{"record", file}})
 		for i := range 8 {
 			s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprint(name, "-", i)})
 		}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -83,13 +82,8 @@ func setRig(t *testing.T, tracing bool, ro rig.Options) *stage {
 // setJaeger is a stage with nothing but a Jaeger.
 func setJaeger(t *testing.T) *stage {
 	t.Helper()
-	harness.Root(t)
-	ctx := harness.Context(t)
-	s := &stage{T: t, ctx: ctx}
-	var err error
-	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.jaeger.Close()) })
+	s := &stage{T: t, ctx: harness.Context(t)}
+	s.jaeger = scope.Jaeger(s.ctx, t)
 	s.endpoint = s.jaeger.OTLP()
 	return s
 }
@@ -97,11 +91,7 @@ func setJaeger(t *testing.T) *stage {
 // startRig starts the stage's containerd.
 func (s *stage) startRig(ro rig.Options) {
 	s.Helper()
-	ro.Log = slog.New(slog.NewTextHandler(s.Output(), nil))
-	var err error
-	s.rig, err = rig.Start(s.ctx, ro)
-	harness.Check(s.T, err)
-	s.Cleanup(func() { harness.Check(s.T, s.rig.Close()) })
+	s.rig = scope.Rig(s.ctx, s, ro)
 }
 
 // startScope starts a cniscope that exports to the stage's Jaeger.
@@ -115,17 +105,7 @@ func (s *stage) startScope(so scope.Options) {
 		so.TOML = whole + so.TOML
 	}
 	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.endpoint) + so.TOML
-	var err error
-	s.scope, err = scope.Start(s.ctx, s.rig, so)
-	harness.Check(s.T, err)
-	s.Cleanup(func() {
-		if err := s.scope.Stop(); err != nil && !strings.Contains(err.Error(), "killed") {
-			s.Error(err)
-		}
-		if s.Failed() {
-			s.Logf("cniscope's log:\n%s", s.scope.LogText())
-		}
-	})
+	s.scope = scope.Observe(s.ctx, s, s.rig, so)
 }
 
 // pod runs a pod and removes it at the end of the test.

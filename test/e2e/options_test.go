@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
@@ -18,36 +20,37 @@ import (
 // TLS both ways, headers and compression, all of it set while cniscope runs; and the
 // same spans in a file that only root may read.
 func TestOTLPOverTLSAndAFile(t *testing.T) {
-	r := newReceiver(t)
+	k, addr := newKeys(t), harness.Address(t)
+	r := receive(t, addr, &backend{}, grpc.Creds(k.mutual))
 	s := set(t, false, rig.Options{}, scope.Options{})
 	destination := func(ca string) string {
 		return fmt.Sprintf("[export.otlp]\nendpoint = %q\ncompression = \"gzip\"\ncert = %q\nkey = %q\nheaders = { authorization = \"Bearer x\", x-scope-orgid = \"nodes\" }\n%s\n",
-			"https://"+r.address, r.pem("client.crt"), r.pem("client.key"), ca)
+			"https://"+addr, k.pem("client.crt"), k.pem("client.key"), ca)
 	}
 	// Whose certificate it is nobody has said: it is not spoken to.
 	s.options(destination(""))
 	s.pod(rig.PodOptions{Name: "web-0"})
 	s.logged("certificate signed by unknown authority", 1)
-	if got := r.spans(); len(got) > 0 {
+	if got := r.got(); len(got) > 0 {
 		t.Fatalf("%d spans went to a stranger", len(got))
 	}
 	// What waits goes out as soon as it may, without any further call.
-	s.options(destination(fmt.Sprintf("ca = %q", r.pem("ca.crt"))))
+	s.options(destination(fmt.Sprintf("ca = %q", k.pem("ca.crt"))))
 	harness.Eventually(s, func() error {
-		if len(only(of(r.spans(), "web-0"), "call", "CNI ADD")) < 2 {
+		if len(only(of(r.got(), "web-0"), "call", "CNI ADD")) < 2 {
 			return errors.New("web-0's setup has not arrived")
 		}
 		return nil
 	})
-	before := len(r.spans())
+	before := len(r.got())
 	file := filepath.Join(t.TempDir(), "spans")
-	s.options(destination(fmt.Sprintf("ca = %q\n[export.file]\npath = %q", r.pem("ca.crt"), file)))
+	s.options(destination(fmt.Sprintf("ca = %q\n[export.file]\npath = %q", k.pem("ca.crt"), file)))
 	for i := range 3 {
 		harness.Check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: fmt.Sprintf("both-%d", i)})))
 	}
 	harness.Check(t, s.scope.Stop()) // what waits is sent
 
-	sent, written := r.spans()[before:], spansIn(t, file)
+	sent, written := r.got()[before:], spansIn(t, file)
 	if ids(sent) != ids(written) || len(only(sent, "call", "CNI ADD")) != 6 || len(only(sent, "call", "CNI DEL")) == 0 {
 		t.Errorf("%d spans were sent, %d written, or not the same:\n%s\n%s", len(sent), len(written), ids(sent), ids(written))
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -129,13 +128,10 @@ func TestOverload(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report")
 	// The pod that floods is told by its name, which its plugins get from the runtime.
 	script := rig.Script(fmt.Sprintf("case $CNI_COMMAND$CNI_ARGS in ADD*NAME=flood*) %[1]s=%[2]s %[1]s_REPORT=%[3]s %[4]s;; esac", flooding, long, report, self))
-	s.rig, err = rig.Start(s.ctx, rig.Options{
+	s.startRig(rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("busy")}}},
 		Plugins:  map[string][]byte{"busy": script},
-		Log:      slog.New(slog.DiscardHandler),
 	})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
 	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{
 		Program: program, TOML: patient + whole + served + fmt.Sprintf("[export.file]\npath = %q\n", file),

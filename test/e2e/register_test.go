@@ -117,17 +117,10 @@ func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
 // stageWithoutScope is a stage whose containerd starts cniscope itself.
 func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	t.Helper()
-	harness.Root(t)
-	s := &stage{T: t, ctx: t.Context()}
-	var err error
-	s.jaeger, err = rig.StartJaeger(s.ctx, rig.JaegerOptions{})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.jaeger.Close()) })
+	s := setJaeger(t)
 	o := options(s)
 	o.OTLP = s.jaeger.OTLP()
-	s.rig, err = rig.Start(s.ctx, o)
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
+	s.startRig(o)
 	return s
 }
 

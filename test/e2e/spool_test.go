@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,13 +23,8 @@ import (
 // setAlone builds a stage without a backend: the test is the backend.
 func setAlone(t *testing.T) *stage {
 	t.Helper()
-	harness.Root(t)
-	ctx := harness.Context(t)
-	s := &stage{T: t, ctx: ctx}
-	var err error
-	s.rig, err = rig.Start(ctx, rig.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
+	s := &stage{T: t, ctx: harness.Context(t)}
+	s.startRig(rig.Options{})
 	return s
 }
 
@@ -40,18 +34,7 @@ const verbose = "[slow]\ncall = \"1us\"\n[sampling]\nper_second = 0\n" + quick
 // observe starts a cniscope with these options, verbose.
 func (s *stage) observe(toml string) *scope.Scope {
 	s.Helper()
-	so := scope.Options{Program: program, TOML: verbose + toml}
-	one, err := scope.Start(s.ctx, s.rig, so)
-	harness.Check(s.T, err)
-	s.Cleanup(func() {
-		if err := one.Stop(); err != nil && !strings.Contains(err.Error(), "killed") {
-			s.Error(err)
-		}
-		if s.Failed() {
-			s.Logf("cniscope's log:\n%s", one.LogText())
-		}
-	})
-	return one
+	return scope.Observe(s.ctx, s, s.rig, scope.Options{Program: program, TOML: verbose + toml})
 }
 
 // churn runs pods and removes them, four at a time and within that time if that can be

@@ -64,15 +64,7 @@ func setRemembering(t *testing.T) *stage {
 		Networks: []rig.Network{{Plugins: []rig.Plugin{unmasked, rig.Test("sleeper")}}},
 		Plugins:  map[string][]byte{"sleeper": rig.Script(`case "$CNI_COMMAND $CNI_ARGS" in ADD*K8S_POD_NAME=slow*) sleep 3 ;; esac`)},
 	})
-	var err error
-	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: "[control]\nread_group = \"60947\"\n"})
-	harness.Check(t, err)
-	t.Cleanup(func() {
-		harness.Check(t, s.scope.Stop())
-		if t.Failed() {
-			t.Logf("cniscope's log:\n%s", s.scope.LogText())
-		}
-	})
+	s.scope = scope.Observe(s.ctx, t, s.rig, scope.Options{Program: program, TOML: "[control]\nread_group = \"60947\"\n"})
 	return s
 }
 

@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/kube"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 // cluster is one node, and what runs it.
@@ -37,15 +37,9 @@ func start(t *testing.T, o rig.Options) *cluster {
 	c := &cluster{T: t, ctx: ctx, node: "rig-node"}
 	c.tool("kubelet") // or skip, before anything is started
 	c.etcd()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	var err error
-	c.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: log})
-	harness.Check(c, err)
-	t.Cleanup(func() { harness.Check(c, c.jaeger.Close()) })
-	o.OTLP, o.Log, o.Usual, o.Ready = c.jaeger.OTLP(), log, true, 2*time.Minute
-	c.rig, err = rig.Start(ctx, o)
-	harness.Check(c, err)
-	t.Cleanup(func() { harness.Check(c, c.rig.Close()) })
+	c.jaeger = scope.Jaeger(ctx, t)
+	o.OTLP, o.Usual, o.Ready = c.jaeger.OTLP(), true, 2*time.Minute
+	c.rig = scope.Rig(ctx, t, o)
 	began := time.Now()
 	harness.Check(c, c.rig.ImportImage(ctx, imageArchive, imageName))
 	c.addNodeAddress()

@@ -67,39 +67,23 @@ func newNode(t *testing.T, containerd, options string) *node {
 	n := &node{T: t, ctx: ctx, collector: collect(t), relay: harness.Address(t), metrics: harness.Address(t)}
 	tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
 	harness.Check(t, err)
-	n.rig, err = rig.Start(ctx, rig.Options{
+	n.rig = scope.Rig(ctx, t, rig.Options{
 		Containerd: filepath.Join(tools, containerd),
 		Env:        []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + n.relay, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", fmt.Sprint("OTEL_BSP_SCHEDULE_DELAY=", delay.Milliseconds())},
-	})
-	harness.Check(t, err)
-	t.Cleanup(func() {
-		if err := n.rig.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	n.options = options
 	if options == "" {
 		n.options = fmt.Sprintf("listen = %q\n", n.metrics)
 	}
 	n.start()
-	t.Cleanup(func() {
-		if err := n.scope.Stop(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Log(n.scope.LogText())
-		}
-	})
 	return n
 }
 
 // start starts cniscope.
 func (n *node) start() {
 	n.Helper()
-	var err error
-	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
+	n.scope = scope.Observe(n.ctx, n, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
 		"[metrics]\n%s[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.options, n.relay, n.collector.addr)})
-	harness.Check(n.T, err)
 }
 
 // settle waits until containerd exports: it began before the relay listened, and gRPC tries

@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,22 +43,11 @@ func start(t *testing.T, o rig.Options, toml string) *node {
 	t.Helper()
 	harness.Root(t)
 	n := &node{T: t, ctx: harness.Context(t)}
-	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	var err error
-	n.rig, err = rig.Start(n.ctx, o)
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
+	n.rig = scope.Rig(n.ctx, t, o)
 	n.spans = filepath.Join(n.rig.Dir(), "spans.jsonl")
-	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{
+	n.scope = scope.Observe(n.ctx, t, n.rig, scope.Options{
 		Program: program,
 		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n", n.spans) + toml,
-	})
-	harness.Check(t, err)
-	t.Cleanup(func() {
-		harness.Check(t, n.scope.Stop())
-		if t.Failed() {
-			t.Logf("cniscope's log:\n%s", n.scope.LogText())
-		}
 	})
 	return n
 }

@@ -48,9 +48,7 @@ func TestAnADDWithoutADEL(t *testing.T) {
 	s.whose(s.scope, gone)
 
 	harness.Check(t, s.scope.Stop())
-	next, err := scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: options})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, next.Stop()) })
+	next := scope.Observe(s.ctx, t, s.rig, scope.Options{Program: program, TOML: options})
 	harness.Check(t, next.WaitLog(s.ctx, leaked, 1))
 	line := s.whose(next, gone)
 

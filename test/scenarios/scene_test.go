@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,25 +77,15 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 		ro.Plugins[name] = binary
 	}
 	s := &scene{T: t, ctx: ctx}
-	ro.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	ro.CRIO = ro.CRIO || os.Getenv("CNISCOPE_TEST_RUNTIME") == "crio" // make test-crio
-	s.rig, err = rig.Start(ctx, ro)
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
+	s.rig = scope.Rig(ctx, t, ro)
 	s.spans = filepath.Join(s.rig.Dir(), "spans.jsonl")
 	if !strings.HasPrefix(toml, "[slow]") {
 		toml = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\n" + toml
 	}
-	s.scope, err = scope.Start(ctx, s.rig, scope.Options{
+	s.scope = scope.Observe(ctx, t, s.rig, scope.Options{
 		Program: program,
 		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n", s.spans) + toml,
-	})
-	harness.Check(t, err)
-	t.Cleanup(func() {
-		harness.Check(t, s.scope.Stop())
-		if t.Failed() {
-			t.Logf("cniscope's log:\n%s", s.scope.LogText())
-		}
 	})
 	return s
 }

@@ -9,13 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -85,6 +88,45 @@ type Scope struct {
 	err  error
 	once sync.Once
 	toml string
+	// killed is set where a test killed it.
+	killed atomic.Bool
+}
+
+// Rig starts a rig that logs to a test and ends with it.
+func Rig(ctx context.Context, t testing.TB, o rig.Options) *rig.Rig {
+	t.Helper()
+	harness.Root(t)
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	r, err := rig.Start(ctx, o)
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, r.Close()) })
+	return r
+}
+
+// Jaeger is Rig for a Jaeger.
+func Jaeger(ctx context.Context, t testing.TB) *rig.Jaeger {
+	t.Helper()
+	harness.Root(t)
+	j, err := rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, j.Close()) })
+	return j
+}
+
+// Observe is Start for a test: cniscope ends with the test, and its log is shown if the test fails.
+func Observe(ctx context.Context, t testing.TB, r *rig.Rig, o Options) *Scope {
+	t.Helper()
+	s, err := Start(ctx, r, o)
+	harness.Check(t, err)
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil && !s.killed.Load() {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("cniscope's log:\n%s", s.LogText())
+		}
+	})
+	return s
 }
 
 // Start runs cniscope on the rig and returns once it observes calls.
@@ -205,6 +247,11 @@ func (s *Scope) WaitLog(ctx context.Context, text string, n int) error {
 
 // Kill9 ends it as a crash would.
 func (s *Scope) Kill9() {
+	s.killed.Store(true)
+	s.kill()
+}
+
+func (s *Scope) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
 }
@@ -216,7 +263,7 @@ func (s *Scope) Stop() error {
 	case <-s.done:
 		return s.err
 	case <-time.After(15 * time.Second):
-		s.Kill9()
+		s.kill()
 		return fmt.Errorf("cniscope did not end within 15 s\n%s", s.LogText())
 	}
 }

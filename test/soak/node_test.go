@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,14 +75,11 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	harness.Check(t, err)
 	t.Cleanup(relay.Close)
 
-	n.rig, err = rig.Start(ctx, rig.Options{
+	n.rig = scope.Rig(ctx, t, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap(), rig.Firewall(), n.asks}}},
 		Plugins:  map[string][]byte{protocol.Plugin: plugin},
 		OTLP:     "http://" + relay.Addr, Ready: patience,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
 	n.witness, err = newWitness(n.rig.Dir())
 	harness.Check(t, err)
 	t.Cleanup(func() { harness.Check(t, n.witness.close()) })

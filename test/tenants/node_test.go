@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,13 +67,10 @@ func newNode(t *testing.T, toml string) *node {
 	harness.Check(t, err)
 	binary, err := os.ReadFile(self)
 	harness.Check(t, err)
-	n.rig, err = rig.Start(ctx, rig.Options{
+	n.rig = scope.Rig(ctx, t, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge()}}},
 		Plugins:  map[string][]byte{"remote": binary},
-		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
 	n.build("hostile", hostileImage)
 	n.build("apiserver", apiImage)
 	n.known = filepath.Join(n.rig.Dir(), "known")
@@ -140,22 +136,15 @@ func (n *node) network() {
 func (n *node) observe(toml string) {
 	n.Helper()
 	n.spans, n.recording = filepath.Join(n.rig.Dir(), "spans.jsonl"), filepath.Join(n.rig.Dir(), "tenants.rec.gz")
-	var err error
-	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
+	n.scope = scope.Observe(n.ctx, n, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
 		"[export.file]\npath = %q\n[sampling]\nper_second = 0\n", n.spans) + toml})
-	harness.Check(n.T, err)
 	beside := exec.Command(program, "record", n.recording, "--config", n.scope.Config())
 	beside.Stderr = n.Output()
 	harness.Check(n.T, beside.Start())
 	n.stop = sync.OnceValue(func() error {
 		return errors.Join(beside.Process.Signal(os.Interrupt), beside.Wait(), n.scope.Stop())
 	})
-	n.Cleanup(func() {
-		harness.Check(n.T, n.stop())
-		if n.Failed() {
-			n.Logf("cniscope's log:\n%s", n.scope.LogText())
-		}
-	})
+	n.Cleanup(func() { harness.Check(n.T, n.stop()) })
 	harness.Eventually(n, func() error {
 		_, err := os.Stat(n.recording)
 		return err
