@@ -1,6 +1,5 @@
-// Package anchor holds the processes of the node's container runtime: those that serve its NRI or CRI socket
-// (SO_PEERCRED), and those that the option probe.callers names. The kernel probe trusts their calls, and the relay
-// answers them first (docs/trust.md).
+// Package anchor holds the processes of the node's container runtime: those that serve its NRI or CRI socket, and
+// those of the option probe.callers. The kernel probe trusts their calls (docs/trust.md).
 package anchor
 
 import (
@@ -13,16 +12,14 @@ import (
 
 // Anchor is one process of the container runtime. PID and Start together identify it.
 type Anchor struct {
-	// PID is the number in cniscope's PID namespace.
+	// PID is in cniscope's PID namespace.
 	PID int `json:"pid"`
-	// Start is the time of the fork, in ns since boot, in steps of 10 ms (/proc/PID/stat).
-	Start int64 `json:"start"`
-	// Name is the kernel's name of the program (up to 15 bytes).
-	Name string `json:"name,omitempty"`
+	// Start is the fork, in ns since boot, in steps of 10 ms (/proc/PID/stat).
+	Start int64  `json:"start"`
+	Name  string `json:"name,omitempty"`
 	// How is the evidence: "serves /run/containerd/containerd.sock".
-	How string `json:"how"`
-	// Rootless is true for a process in its own user namespace, if the operator allowed that.
-	Rootless bool `json:"rootless,omitempty"`
+	How      string `json:"how"`
+	Rootless bool   `json:"rootless,omitempty"`
 }
 
 func (a Anchor) String() string {
@@ -34,8 +31,8 @@ var ErrStranger = errors.New("it is not taken for the container runtime's")
 
 // Set holds the anchors of a node. Make it with New; it is safe for concurrent use.
 //
-// An anchor that exited stays until another process becomes known in the same way: its Start keeps other processes
-// from passing for it, and a restarting runtime still counts as known.
+// An exited anchor stays until another process becomes known in the same way, so that a restarting runtime counts as
+// known. Its Start keeps other processes from passing for it.
 type Set struct {
 	mu       sync.Mutex
 	known    map[string][]Anchor // by Anchor.How
@@ -48,9 +45,8 @@ func New() *Set {
 	return &Set{known: map[string][]Anchor{}, watchers: map[int]func([]Anchor){}}
 }
 
-// Serves records that pid serves socket, instead of the previous process, and reports whether pid is an anchor now.
-// It ignores PID 1, which the kernel names under socket activation because it called listen(2), and 0, an invisible
-// process.
+// Serves records that pid serves socket, and reports whether it is an anchor now. It ignores PID 1, which called
+// listen(2) under socket activation, and 0, an invisible process.
 func (s *Set) Serves(socket string, pid int) bool {
 	if pid <= 1 {
 		return false
@@ -67,7 +63,6 @@ func (s *Set) Serves(socket string, pid int) bool {
 // Are replaces the anchors that another set delivered.
 func (s *Set) Are(anchors []Anchor) { s.put("told", anchors) }
 
-// put replaces the anchors of one kind of evidence, and calls the watchers if the list changes.
 func (s *Set) put(how string, anchors []Anchor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +80,7 @@ func (s *Set) put(how string, anchors []Anchor) {
 	}
 }
 
-// List returns the anchors by PID, each once. It includes processes that exited.
+// List returns the anchors by PID, including exited ones.
 func (s *Set) List() []Anchor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +118,8 @@ func (s *Set) PIDs() (pids []int) {
 	return pids
 }
 
-// Watch calls f with the current anchors and after each change, one call at a time, until stop is called. f must not
-// call the set's methods.
+// Watch calls f with the anchors now and after each change, one call at a time, until stop is called. f must not call
+// the set.
 func (s *Set) Watch(f func([]Anchor)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ func lookUp(pid int) (a Anchor, ok bool) {
 	return Anchor{PID: pid, Start: s.Start, Name: text.Clean(s.Name, 15)}, true
 }
 
-// Peer returns the PID of the process that called listen(2), or socketpair(2), for the other end of a unix socket. It
-// returns 0 if the process is unknown or in an invisible PID namespace.
+// Peer returns the PID of the process that called listen(2), or socketpair(2), for the other end; 0 if it is unknown
+// or invisible.
 func Peer(c net.Conn) int {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {
@@ -44,7 +44,7 @@ func Peer(c net.Conn) int {
 	return pid
 }
 
-// Ask connects to a unix socket, sends nothing, and adds the process that serves it.
+// Ask adds the process that serves a unix socket.
 func (s *Set) Ask(ctx context.Context, socket string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(socket, "unix://"))
 	if err != nil {
@@ -57,15 +57,14 @@ func (s *Set) Ask(ctx context.Context, socket string) error {
 
 const byOption = "probe.callers"
 
-// seekEvery is the interval between scans, so the delay until a started runtime is known. A scan reads one link per
-// process of the node, about 5 µs each.
+// seekEvery delays the discovery of a started runtime. A scan takes about 5 µs per process of the node.
 const seekEvery = 5 * time.Second
 
 // Seek looks every few seconds for processes whose executable matches patterns, until ctx ends.
 //
-// A path alone proves nothing, since every container has its own files: an anchor needs CAP_SYS_ADMIN in the initial
-// user namespace. If rootless is set, a process in its own user namespace also counts, if its executable is the
-// host's file of that path.
+// A path alone proves nothing, since every container has its own files: an anchor also needs CAP_SYS_ADMIN in the
+// initial user namespace. With rootless, a process in its own user namespace needs the host's file of that path
+// instead.
 func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	if len(patterns) == 0 {
 		return
@@ -82,7 +81,7 @@ func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	}
 }
 
-// Name scans once. If it finds no process, the previous ones stay, as with sockets.
+// Name scans once. If it finds no process, the previous ones stay.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.All()
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *Set) Name(patterns []string, rootless bool) {
 	}
 }
 
-// first sorts rootless processes last, since any user can start many of them, and then the oldest first.
+// first sorts rootless processes last, since any user can start many of them.
 func first(a, b Anchor) int {
 	rootless := func(a Anchor) int {
 		if a.Rootless {
@@ -127,7 +126,6 @@ func first(a, b Anchor) int {
 	return cmp.Or(cmp.Compare(rootless(a), rootless(b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 }
 
-// maxNamed bounds the processes of the option: a pattern may match everything.
 const maxNamed = 32
 
 func mayDoAnything(pid int) bool {
@@ -136,8 +134,8 @@ func mayDoAnything(pid int) bool {
 	return unix.Capget(&header, &sets[0]) == nil && sets[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// isHosts reports whether the process runs the host's file of this path. AT_STATX_DONT_SYNC keeps a file system in
-// user space from blocking the call.
+// isHosts reports whether the process runs the host's file of this path. AT_STATX_DONT_SYNC avoids blocking in a file
+// system in user space.
 func isHosts(pid int, file string) bool {
 	identity := func(path string) (id [3]uint64, ok bool) {
 		var s unix.Statx_t

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lookUp identifies the process that has a PID now. Start is in ns since 1970.
+// lookUp returns a Start in ns since 1970.
 func lookUp(pid int) (a Anchor, ok bool) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
@@ -35,7 +35,6 @@ func lookUp(pid int) (a Anchor, ok bool) {
 	return Anchor{PID: pid, Start: created.Nanoseconds(), Name: text.Clean(path.Base(file), 64)}, true
 }
 
-// fileOf returns the path of a process's executable, with slashes.
 func fileOf(h windows.Handle) string {
 	var name [windows.MAX_LONG_PATH]uint16
 	n := uint32(len(name))
@@ -58,8 +57,8 @@ func Peer(c net.Conn) int {
 	return int(pid)
 }
 
-// Ask connects to a named pipe, sends nothing, and adds the process that serves it. The pipe must belong to
-// administrators or the system, since any user can create a pipe of a free name.
+// Ask adds the process that serves a named pipe. The pipe must belong to administrators or the system, since any user
+// can create one of a free name.
 func (s *Set) Ask(ctx context.Context, pipe string) error {
 	pipe = strings.ReplaceAll(strings.TrimPrefix(pipe, "npipe://"), "/", `\`)
 	c, err := winio.DialPipeContext(ctx, pipe)
@@ -81,8 +80,7 @@ func (s *Set) Ask(ctx context.Context, pipe string) error {
 const (
 	byOption  = "probe.callers"
 	seekEvery = 5 * time.Second
-	// maxNamed bounds the processes of the option: a pattern may match everything.
-	maxNamed = 32
+	maxNamed  = 32
 )
 
 // Seek looks every few seconds for processes whose executable matches patterns ("C:/Program
@@ -103,8 +101,8 @@ func (s *Set) Seek(ctx context.Context, patterns []string, _ bool) {
 	}
 }
 
-// Name scans once. If it finds no process, the previous ones stay, as with pipes. Executables of containers do not
-// match: their paths are below their own volume ("/Device/…" or another drive).
+// Name scans once. If it finds no process, the previous ones stay. Executables of containers have other paths
+// ("/Device/…" or another drive).
 func (s *Set) Name(patterns []string, _ bool) {
 	var found []Anchor
 	for _, pid := range processes() {

@@ -1,4 +1,4 @@
-// Package clock reads the node's clocks. Only sources and other packages at the edges import it.
+// Package clock reads the node's clocks, only for sources and other packages at the edges.
 package clock
 
 import (
@@ -15,8 +15,8 @@ type instant struct {
 	at   time.Time
 }
 
-// began uses the tightest of 10 readings. The kernel's clock is read before Go's, so Monotonic is never ahead of the
-// kernel and a tick never promises undelivered events.
+// began uses the tightest of 10 readings. It reads the kernel's clock before Go's: if Monotonic were ahead, a tick
+// would promise undelivered events.
 func began() (i instant) {
 	best := time.Duration(1 << 62)
 	for range 10 {
@@ -30,19 +30,18 @@ func began() (i instant) {
 	return i
 }
 
-// Monotonic returns the node's CLOCK_MONOTONIC in ns, which events carry (bpf_ktime_get_ns), in any time namespace.
-// It uses Go's monotonic time, which needs no system call: an NRI handler could lose its CPU in one.
+// Monotonic returns the node's CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns does, in any time namespace. It makes no
+// system call, in which an NRI handler could lose its CPU.
 func Monotonic() int64 { return start.mono + int64(time.Since(start.at)) }
 
 func kernel() int64 {
 	var ts unix.Timespec
-	// It cannot fail with a valid clock and pointer (clock_gettime(2)).
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return ts.Nano() - ours.mono
 }
 
 // Anchor returns one instant on both clocks: monotonic ns and ns since 1970. It uses the tightest of 5 readings,
-// since a preemption between the clocks would shift every span.
+// since a preemption between them would shift every span.
 func Anchor() (mono, wall int64) {
 	best := int64(1 << 62)
 	for range 5 {

@@ -1,6 +1,6 @@
 //go:build !linux && !windows
 
-// Package clock reads the node's clocks. Only sources and other packages at the edges import it.
+// Package clock reads the node's clocks, only for sources and other packages at the edges.
 package clock
 
 import "time"

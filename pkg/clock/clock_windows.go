@@ -1,4 +1,4 @@
-// Package clock reads the node's clocks. Only sources and other packages at the edges import it.
+// Package clock reads the node's clocks, only for sources and other packages at the edges.
 package clock
 
 import (
@@ -14,7 +14,6 @@ var (
 	frequency = perSecond(kernel32.NewProc("QueryPerformanceFrequency"))
 )
 
-// perSecond returns the counter's frequency in Hz: 10,000,000 since Windows 10.
 func perSecond(ask *windows.LazyProc) uint64 { return max(1, uint64(read(ask))) }
 
 // read calls QueryPerformanceCounter or QueryPerformanceFrequency, which never fail since Windows XP.
@@ -23,22 +22,21 @@ func read(ask *windows.LazyProc) (n int64) {
 	return n
 }
 
-// Monotonic returns ns since the machine started, by QueryPerformanceCounter, the clock of ETW events. Go's monotonic
-// clock moves only every 0.5 to 16 ms.
+// Monotonic returns ns since the machine started, by QueryPerformanceCounter, the clock of ETW. Go's monotonic clock
+// moves only every 0.5 to 16 ms.
 func Monotonic() int64 { return FromCounter(read(counter)) }
 
 // FromCounter returns the Monotonic time of a QueryPerformanceCounter value.
 func FromCounter(ticks int64) int64 {
 	high, low := bits.Mul64(uint64(max(0, ticks)), 1e9)
-	if high >= frequency { // more than 292 years
+	if high >= frequency {
 		return 1<<63 - 1
 	}
 	ns, _ := bits.Div64(high, low, frequency)
 	return int64(min(ns, 1<<63-1))
 }
 
-// Anchor returns one instant on both clocks: monotonic ns and ns since 1970. It uses the tightest of 5 readings,
-// since a preemption between the clocks would shift every span.
+// Anchor returns one instant on both clocks: monotonic ns and ns since 1970.
 func Anchor() (mono, wall int64) {
 	best := int64(1 << 62)
 	for range 5 {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offsets are the ns that this process's time namespace adds to the node's clocks (time_namespaces(7)). Events of the
-// kernel do not have them.
+// offsets are what this process's time namespace adds to the node's clocks, in ns (time_namespaces(7)), but not to
+// the kernel's events.
 type offsets struct{ mono, boot int64 }
 
 var ours = ownOffsets()
 
-// ownOffsets reads the offsets of the process's time namespace. The file has those of its children: if they are in
-// another namespace, the process is in the initial one, unless namespaces are nested.
+// ownOffsets reads a file that has the offsets of the children's namespace. If that is another one, the process is in
+// the initial one, unless namespaces are nested.
 func ownOffsets() offsets {
 	own, _ := os.Readlink("/proc/self/ns/time")
 	children, _ := os.Readlink("/proc/self/ns/time_for_children")
@@ -47,18 +47,18 @@ func parseOffsets(text []byte) (o offsets) {
 // Boot returns the node's CLOCK_BOOTTIME in ns, in any time namespace.
 func Boot() int64 {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail with a valid clock and pointer
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
 	return ts.Nano() - ours.boot
 }
 
-// Suspended returns how long the node was suspended since it started, in ns: only Boot counts that time.
+// Suspended returns how long the node was suspended since it started, in ns.
 func Suspended() int64 { return Boot() - Monotonic() }
 
-// Shift returns by how many ns times in /proc are ahead of Boot in this process's time namespace.
+// Shift returns by how many ns this process's times in /proc are ahead of Boot.
 func Shift() int64 { return ours.boot }
 
-// CheckNamespace fails if the boottime offset is not a multiple of tick. /proc rounds start times to ticks after
-// adding the offset, so they would be inexact.
+// CheckNamespace fails if the boottime offset is no multiple of tick: /proc rounds start times after adding it, so
+// they would be inexact.
 func CheckNamespace(tick time.Duration) error { return ours.check(tick) }
 
 func (o offsets) check(tick time.Duration) error {

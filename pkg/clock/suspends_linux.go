@@ -2,23 +2,21 @@ package clock
 
 import "slices"
 
-// Suspends converts times of /proc (CLOCK_BOOTTIME, which counts suspended time) to times of events (CLOCK_MONOTONIC,
-// which does not). It knows the suspends since NewSuspends. It is not safe for concurrent use.
+// Suspends converts times of /proc (CLOCK_BOOTTIME) to times of events (CLOCK_MONOTONIC), which exclude suspended
+// time since NewSuspends. It is not safe for concurrent use.
 type Suspends struct {
-	read func() (boot, mono int64)
-	all  []suspend
-	// looked is the monotonic time of the last Look.
+	read   func() (boot, mono int64)
+	all    []suspend
 	looked int64
 }
 
-// suspend is the lead of boot time over monotonic time, for boot times from since on.
+// suspend is the lead of boot time, for boot times from since on.
 type suspend struct{ since, ahead int64 }
 
 const (
-	// shortest is the duration in ns from which on a suspend matters.
+	// shortest is the shortest suspend that matters, in ns.
 	shortest = int64(100e6)
-	// suspendsMax bounds the list. A time from before the oldest entry comes out too early, by the suspends between
-	// it and that entry, inclusive.
+	// suspendsMax bounds the list. Times from before the oldest entry come out too early.
 	suspendsMax = 64
 )
 
@@ -31,15 +29,15 @@ func newSuspends(read func() (boot, mono int64)) *Suspends {
 	s := &Suspends{read: read}
 	boot, mono := read()
 	s.all, s.looked = []suspend{{ahead: boot - mono}}, mono
-	for range 5 { // a preemption between the two readings makes the difference too small
+	for range 5 { // a preemption makes the difference too small
 		boot, mono = read()
 		s.all[0].ahead = max(s.all[0].ahead, boot-mono)
 	}
 	return s
 }
 
-// Look checks for a suspend. The caller must look more often than the node suspends: a process that started between
-// two looks counts as started after the suspend.
+// Look checks for a suspend. Call it more often than the node suspends: a process that started between two calls
+// counts as started after the suspend.
 func (s *Suspends) Look() {
 	boot, mono := s.read()
 	if ahead := boot - mono; ahead-s.all[len(s.all)-1].ahead >= shortest {
@@ -49,7 +47,7 @@ func (s *Suspends) Look() {
 	s.looked = mono
 }
 
-// Monotonic converts a time of /proc to the monotonic clock, both in ns.
+// Monotonic converts a time of /proc, both in ns.
 func (s *Suspends) Monotonic(boot int64) int64 {
 	s.Look()
 	for _, one := range slices.Backward(s.all) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// kinds holds an empty body of every kind by its name. The names are part of the recording format (pkg/record) and
-// never change. A new kind needs its type, its Doer, and a line in one of the merged lists.
+// kinds maps names, which are part of the recording format (pkg/record) and never change, to empty bodies. A new kind
+// needs its type, its Doer, and a line in one of the merged lists.
 var kinds = func() map[string]Body {
 	all := map[string]Body{}
 	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {
@@ -24,10 +24,10 @@ var names = func() map[reflect.Type]string {
 	return byType
 }()
 
-// Kinds returns the names of all kinds of events, sorted. Tests use it to cover every kind.
+// Kinds returns the sorted names of all kinds of events.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Kind returns the name of a body's kind; empty for a type that Kinds does not list.
+// Kind returns the name of a body's kind; empty if Kinds does not list it.
 func Kind(body Body) string { return names[reflect.TypeOf(body)] }
 
 // New returns an empty body of the kind; nil if there is no such kind.

@@ -6,121 +6,111 @@ var processKinds = map[string]Body{
 	"exit": &Exit{},
 }
 
-// Fork reports that a process of a plugin's tree forked. The new process may never exec, such as a subshell.
+// Fork reports that a process of a plugin's tree forked. The new process may never exec.
 type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
-	// PID is the number in cniscope's own PID namespace.
+	// PID is in cniscope's PID namespace.
 	PID uint32 `json:"pid"`
 }
 
-// Exec reports that a process began to run an image: a possible CNI plugin (privileged, with CNI_COMMAND in its
-// environment), or a descendant of one.
+// Exec reports that a process began to run an image: a possible CNI plugin (privileged, with CNI_COMMAND), or a
+// descendant of one.
 type Exec struct {
 	Process Process `json:"process"`
-	// Parent forked the process, and may have exited since.
+	// Parent forked the process, and may have exited.
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
-	// Started is the time of the fork, in monotonic ns.
+	// Started is the fork, in monotonic ns.
 	Started int64 `json:"started"`
-	// Root is true if the parent is not part of a plugin's tree: a container runtime or an agent started the image.
+	// Root is true if the parent is in no plugin's tree.
 	Root bool `json:"root,omitempty"`
-	// Caller is why a root is trusted to be a CNI plugin; empty for other images, and in old recordings.
+	// Caller is why a root is trusted; else empty, and in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// File is the executed path as the caller gave it: of a script, not of its interpreter.
+	// File is the path that the caller executed: of a script, not of its interpreter.
 	File string `json:"file"`
-	// Name is the base name of the first argument without ".exe" (on Debian the file of iptables is
-	// xtables-nft-multi), or of a script's file.
+	// Name is the base name of argument 0 without ".exe" (on Debian the file of iptables is xtables-nft-multi), or of
+	// a script.
 	Name string `json:"name"`
-	// Args are the arguments after the first that the command's allow-list permits.
+	// Args are the permitted arguments after the first.
 	Args []string `json:"args,omitempty"`
-	// Hidden is the number of omitted arguments.
+	// Hidden is the number of others.
 	Hidden int `json:"hidden,omitempty"`
-	// Stdin identifies standard input: processes with the same Stdin read from the same pipe. NoStdin means nothing
-	// to read from; empty means unknown.
-	Stdin string `json:"stdin,omitempty"`
-	// NetNS is the network namespace at exec.
+	// Stdin is equal for readers of the same pipe. It is NoStdin, or empty if unknown.
+	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// InPath is true if File is in a directory of CNI_PATH, where libcni looks for plugins. A command that inherited
-	// a plugin's environment is elsewhere.
+	// InPath is true if File is in a directory of CNI_PATH. A command that inherited a plugin's environment is
+	// elsewhere.
 	InPath bool `json:"in_path,omitempty"`
-	// Call is the CNI call of the environment. It is nil unless InPath, because other images only inherited it, and
-	// for a process that lacks the privileges to be trusted.
+	// Call is the CNI call of a trusted, InPath process; nil for others, which only inherited the environment.
 	Call *Call `json:"call,omitempty"`
-	// Mentions are the sandboxes with a call in progress that its arguments or namespace name; only for commands of
-	// an agent.
+	// Mentions are the sandboxes with a call in progress that an agent's command names.
 	Mentions []string `json:"mentions,omitempty"`
-	// Used is the consumption of the process before this image.
-	Used Usage `json:"used,omitzero"`
-	// Truncated is true if arguments or environment exceed the source's limit.
-	Truncated bool `json:"truncated,omitempty"`
-	// Unidentified is true if the process had exited, or ran another image, before the source examined it: only its
-	// place in the tree, its times, and sometimes Name are known.
+	// Used is the consumption before this image.
+	Used      Usage `json:"used,omitzero"`
+	Truncated bool  `json:"truncated,omitempty"`
+	// Unidentified is true if the process had exited, or changed its image, before it was examined: only its parent,
+	// its times, and sometimes Name are known.
 	Unidentified bool `json:"unidentified,omitempty"`
-	// Build is a fingerprint of a plugin's file, which changes with the program; empty if it was not read.
+	// Build is a fingerprint of a plugin's file; may be empty.
 	Build string `json:"build,omitempty"`
-	// InFlight is true if the process ran before the source started: Time is then its start, and its earlier actions
-	// are unknown.
+	// InFlight is true if the process ran before the source: Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
-// NoStdin is the standard input of a process whose stdin is closed, or a device such as /dev/null.
+// NoStdin is a closed standard input, or a device such as /dev/null.
 const NoStdin = "none"
 
-// Caller is the kind of process that started a plugin, and so why the plugin is trusted.
+// Caller is the kind of process that started a plugin.
 type Caller string
 
 // The trusted callers (docs/trust.md).
 const (
-	// CallerRuntime: the container runtime.
 	CallerRuntime Caller = "runtime"
-	// CallerAgent: an agent that is privileged on the node.
+	// an agent that is privileged on the node
 	CallerAgent Caller = "agent"
-	// CallerHost: a privileged process that sees the host's file systems.
+	// a privileged process that sees the host's file systems
 	CallerHost Caller = "host"
-	// CallerPrivileged: a fully privileged process, on a node whose runtime is unknown.
+	// a fully privileged process, with an unknown runtime
 	CallerPrivileged Caller = "privileged"
-	// CallerRootless: a runtime in a user namespace.
+	// a runtime in a user namespace
 	CallerRootless Caller = "rootless"
 )
 
-// Anchored reports whether the caller is the container runtime, which is assumed for old recordings.
+// Anchored reports whether the caller is the container runtime, which old recordings omit.
 func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
-// Exit reports that a process, with all of its threads, exited.
+// Exit reports that all threads of a process exited.
 type Exit struct {
 	Process Process `json:"process"`
-	// Code is the exit code; 0 if Signal is set.
-	Code uint32 `json:"code,omitempty"`
-	// Signal is the signal that killed it, such as "SIGKILL"; empty if it exited by itself.
+	Code    uint32  `json:"code,omitempty"`
+	// Signal is such as "SIGKILL"; empty if the process exited by itself.
 	Signal string `json:"signal,omitempty"`
-	// Used is the total consumption of the process, without its children.
+	// Used is the total, without children.
 	Used  Usage     `json:"used,omitzero"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// Unseen is true if the exit was not observed: the process was found gone at Time, and code and usage are
-	// unknown.
+	// Unseen is true if the process was found gone at Time, with unknown code and usage.
 	Unseen bool `json:"unseen,omitempty"`
 }
 
 // Usage is the consumption of a process since its fork, in ns.
 type Usage struct {
-	// CPU is the time on a CPU.
 	CPU int64 `json:"cpu,omitempty"`
-	// RunDelay is the time that it was runnable and waited for a CPU.
+	// RunDelay is the time runnable without a CPU.
 	RunDelay int64 `json:"run_delay,omitempty"`
 }
 
-// Call is the identity of a CNI call, from the plugin's environment (CNI specification).
+// Call is the CNI call of a plugin's environment (CNI specification).
 type Call struct {
-	// Command is CNI_COMMAND: ADD, DEL, CHECK, GC, STATUS or VERSION.
+	// Command is ADD, DEL, CHECK, GC, STATUS or VERSION.
 	Command     string `json:"command"`
 	ContainerID string `json:"container_id,omitempty"`
-	// NetNS is CNI_NETNS, a path; empty at the second DEL of a sandbox.
+	// NetNS is a path; empty at the second DEL of a sandbox.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
-	// Pod is the pod of CNI_ARGS.
+	// Pod is from CNI_ARGS.
 	Pod Pod `json:"pod,omitzero"`
 	// Trace is TRACEPARENT and TRACESTATE (containerd >= 2.4).
 	Trace TraceContext `json:"trace,omitzero"`

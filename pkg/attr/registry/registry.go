@@ -1,5 +1,4 @@
-// Package registry reads the registry of spans and attributes, cniscope.yaml, for the generator and for tests. The
-// program uses the generated constants (pkg/attr).
+// Package registry reads cniscope.yaml for the generator and for tests.
 package registry
 
 import (
@@ -17,8 +16,7 @@ var file []byte
 
 // Model is the registry with all references resolved.
 type Model struct {
-	// Attributes are defined by cniscope, in the order of the file. Foreign are attributes of OpenTelemetry, in the
-	// order of their first use.
+	// Attributes are cniscope's, in file order; Foreign are OpenTelemetry's, by first use.
 	Attributes, Foreign []*Attribute
 	Spans               []*Span
 }
@@ -45,10 +43,10 @@ type Span struct {
 	Stability  string `yaml:"stability"`
 }
 
-// Value returns the value of cniscope.kind on such a span.
+// Value returns the span's cniscope.kind.
 func (s *Span) Value() string { return strings.TrimPrefix(s.Type, "cniscope.") }
 
-// resource stands in Attribute.Kinds for the resource of all spans.
+// resource is the Kind of resource attributes.
 const resource = "resource"
 
 type ref struct {
@@ -130,7 +128,7 @@ func (m *Model) use(s *Span, r ref) error {
 	return nil
 }
 
-// Attribute returns the attribute of a key, or the template that the key belongs to; nil if there is none.
+// Attribute returns the attribute or template of a key; nil if there is none.
 func (m *Model) Attribute(key string) *Attribute {
 	for _, a := range slices.Concat(m.Attributes, m.Foreign) {
 		template := strings.HasPrefix(a.Type, "template[") || a.Key == "k8s.pod.label"

@@ -36,8 +36,6 @@ func main() {
 	}
 }
 
-// code returns a constant for each kind, and a constant and a constructor for each attribute, as OpenTelemetry's own
-// package has them.
 func code(m *registry.Model) string {
 	var b strings.Builder
 	b.WriteString("// Code generated from registry/cniscope.yaml. DO NOT EDIT.\n\npackage attr\n\n" +
@@ -70,7 +68,7 @@ func code(m *registry.Model) string {
 	return b.String()
 }
 
-// name returns the Go name of a key: BiggestPartMS for cniscope.biggest_part_ms.
+// name converts cniscope.biggest_part_ms to BiggestPartMS.
 func name(key string) string {
 	upper := map[string]string{"ips": "IPs", "netns": "NetNS", "ifname": "IfName"}
 	for _, s := range []string{"cni", "cpu", "dad", "id", "ip", "ipam", "mac", "ms", "mtu", "pid"} {
@@ -87,7 +85,6 @@ func name(key string) string {
 	return b.String()
 }
 
-// document returns the page with regenerated tables.
 func document(m *registry.Model, page string) string {
 	var spans, own, foreign strings.Builder
 	spans.WriteString("| name | `cniscope.kind` | one for |\n|---|---|---|\n")
@@ -121,7 +118,6 @@ func document(m *registry.Model, page string) string {
 	return page
 }
 
-// on returns the kinds of spans that carry an attribute.
 func on(m *registry.Model, a *registry.Attribute) string {
 	if len(a.Kinds) >= len(m.Spans)-1 {
 		return "all"
