@@ -7,14 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Max bounds the attachments of a Book: far more than a node's pods (kubelet's default is 110). The oldest is dropped
-// first.
+// Max bounds the attachments of a Book; a node has far fewer pods (110 by default). The oldest is dropped first.
 const Max = 4096
 
-// Book remembers the attachments that ADDs made and no DEL removed, and the leaked ones of the last Look. It is not
-// safe for concurrent use.
+// Book remembers attachments without a DEL, and the result of the last Look. It is not safe for concurrent use.
 type Book struct {
-	held   []Attachment // in the order of their ADD
+	held   []Attachment // in order of ADD
 	leaked []Attachment
 	leases int
 	looked bool
@@ -29,7 +27,7 @@ func (b *Book) Added(a Attachment) {
 	b.held = append(b.held, a)
 }
 
-// Deleted records a finished DEL of a's sandbox, interface and network. failed is its error, empty on success.
+// Deleted records a finished DEL. failed is its error, empty on success.
 func (b *Book) Deleted(a Attachment, failed string) {
 	if failed == "" {
 		b.held = slices.DeleteFunc(b.held, func(k Attachment) bool { return same(k, a) })
@@ -46,8 +44,8 @@ func (b *Book) Deleted(a Attachment, failed string) {
 // Doubt forgets the attachments, because a DEL may have been missed.
 func (b *Book) Doubt() { b.held = nil }
 
-// Look compares the observed attachments with the node. It returns the attachments that leaked since the last Look,
-// and those that no longer leak.
+// Look compares the attachments with the node. It returns those that leaked since the last Look, and those that no
+// longer leak.
 func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	now := l.Attachments(b.held, after)
 	for _, a := range now {
@@ -60,7 +58,7 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 			freed = append(freed, k)
 		}
 	}
-	// libcni removed these results of gone sandboxes during an unobserved DEL.
+	// libcni removed these results during an unobserved DEL.
 	b.held = slices.DeleteFunc(b.held, func(a Attachment) bool {
 		return l.gone(a.ContainerID, a.Since, after) && !slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
 	})
@@ -72,10 +70,10 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 // Leaked returns the leaked attachments of the last Look.
 func (b *Book) Leaked() []Attachment { return slices.Clone(b.leaked) }
 
-// Held returns the remembered attachments, of gone sandboxes also.
+// Held returns the remembered attachments.
 func (b *Book) Held() []Attachment { return slices.Clone(b.held) }
 
-// Readings returns the figures of the last Look; none before the first.
+// Readings returns figures; none before the first Look.
 func (b *Book) Readings() []meter.Reading {
 	if !b.looked {
 		return nil

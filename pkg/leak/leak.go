@@ -1,8 +1,8 @@
 // Package leak finds network resources of gone sandboxes: attachments (an ADD without a DEL) and leases of
-// host-local. It is pure: pkg/doctor/gather reads the node into a Look.
+// host-local. It is pure: pkg/doctor/gather makes the Look.
 //
-// Younger resources than the bound may still be in setup. An id of any container, sandbox or process of the node is
-// in use. Without the runtime's list there is no Look.
+// A resource does not leak if it is young, or if its id is of a container, sandbox or process. Without the runtime's
+// list there is no Look.
 package leak
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// After is the minimum age of a leaked ADD or lease. The runtime lists a sandbox only when its network is ready, and
-// kubelet waits up to four minutes for that (twice runtimeRequestTimeout).
+// After is the minimum age of a leak. The runtime lists a sandbox only with its network, for which kubelet waits up
+// to four minutes (twice runtimeRequestTimeout).
 const After = 5 * time.Minute
 
-// Attachment is a network of a sandbox, from an ADD that no DEL followed.
+// Attachment is a network of a sandbox.
 type Attachment struct {
 	ContainerID string    `json:"sandbox"`
 	Network     string    `json:"network,omitempty"`
 	IfName      string    `json:"ifname"`
 	Pod         event.Pod `json:"pod,omitzero"`
-	// Since is when the ADD ended.
+	// Since is the end of the ADD.
 	Since     time.Time `json:"since"`
 	Addresses []string  `json:"addresses,omitempty"`
-	// File is libcni's cached result, which a DEL needs; empty if there is none.
+	// File is libcni's cached result, which a DEL needs; may be empty.
 	File string `json:"file,omitempty"`
-	// Failed is true if the ADD failed. Parts of its work may remain.
+	// Failed is true if the ADD failed, but may have left something.
 	Failed bool `json:"failed,omitempty"`
-	// Tried is the number of observed DELs that failed, and Says the error of the last one.
+	// Tried counts failed DELs, and Says is the last error.
 	Tried int    `json:"tried,omitempty"`
 	Says  string `json:"says,omitempty"`
 }
@@ -45,31 +45,29 @@ type Lease struct {
 	File                string
 }
 
-// Look is the state of a node at one moment.
+// Look is the state of a node.
 type Look struct {
 	Time time.Time
-	// Boot is when the node was started; zero if unknown.
+	// Boot is the node's start; zero if unknown.
 	Boot time.Time
-	// Alive are the ids of the node's sandboxes, containers and processes.
+	// Alive are ids of sandboxes, containers and processes.
 	Alive map[string]bool
-	// Cached are libcni's cached results. Complete is true if all of its directories could be read: then a successful
-	// ADD without a result was undone.
+	// Cached are libcni's cached results. Complete is true if all are readable: then an ADD without a result was
+	// undone.
 	Cached   []Attachment
 	Complete bool
 	Leases   []Lease
-	// Total is the number of leases of each network, leaked or not.
+	// Total counts the leases of each network.
 	Total map[string]int
-	// More is the number of results and leases beyond the limit, which were not examined.
+	// More counts unexamined results and leases.
 	More int
 }
 
-// gone reports whether the owner of a resource from since no longer exists.
 func (l Look) gone(id string, since time.Time, after time.Duration) bool {
 	return id != "" && !l.Alive[id] && l.Time.Sub(since) >= after
 }
 
-// Attachments returns the attachments of gone sandboxes, from libcni's cache and from observed ADDs, the oldest
-// first.
+// Attachments returns the attachments of gone sandboxes, the oldest first.
 func (l Look) Attachments(seen []Attachment, after time.Duration) (leaked []Attachment) {
 	for _, a := range l.Cached {
 		if a.IfName == "lo" || !l.gone(a.ContainerID, a.Since, after) {
@@ -119,15 +117,14 @@ func orPod(a, b event.Pod) event.Pod {
 	return a
 }
 
-// name matches container ids and network names of the CNI specification (section 2; libcni's ValidateContainerID and
-// ValidateNetworkName).
+// name is the CNI specification's format of container ids and network names (section 2; libcni's ValidateContainerID
+// and ValidateNetworkName).
 var name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,253}$`)
 
-// Named reports whether CNI allows the id or network name, so that it needs no quotes in a shell command.
+// Named reports whether CNI allows the id or name, so that a shell command needs no quotes.
 func Named(s string) bool { return name.MatchString(s) }
 
-// Interface reports whether s is a valid interface name (linux/if.h: IFNAMSIZ) that needs no quotes in a shell
-// command.
+// Interface is Named for an interface (linux/if.h: IFNAMSIZ).
 func Interface(s string) bool { return len(s) < 16 && Named(s) }
 
 var file = regexp.MustCompile(`^/[a-zA-Z0-9_./:-]*$`)
@@ -135,8 +132,7 @@ var file = regexp.MustCompile(`^/[a-zA-Z0-9_./:-]*$`)
 // Plain reports whether a path needs no quotes in a shell command.
 func Plain(path string) bool { return file.MatchString(path) }
 
-// Free returns a shell command that frees the resources of cached results as the runtime's DEL would: the plugins in
-// reverse order, with the ADD's configuration and result. It needs jq.
+// Free returns a shell command that frees cached results as the runtime's DEL would. It needs jq.
 func Free(files, binDirs []string) string {
 	path := strings.Join(binDirs, ":")
 	return "for f in " + strings.Join(files, " ") + "; do jq -c '(.config|@base64d|fromjson) as $l|.result as $r|($l.plugins//[$l])|reverse[]|.+{name:$l.name,cniVersion:$l.cniVersion,prevResult:$r}' $f | " +

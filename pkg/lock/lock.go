@@ -10,7 +10,7 @@ import (
 
 // HeldError reports that another cniscope observes the node.
 type HeldError struct {
-	// Holder is the text of the lock file: "pid 4711, in a pod, /usr/bin/cniscope, since …".
+	// Holder is the lock file's text: "pid 4711, in a pod, /usr/bin/cniscope, since …".
 	Holder string
 	File   string
 }
@@ -23,7 +23,7 @@ func (e *HeldError) Error() string {
 // ExitCode returns EX_TEMPFAIL of sysexits(3), "try again later".
 func (e *HeldError) ExitCode() int { return 75 }
 
-// Wait tries Take every interval until it succeeds or ctx ends. The error is the last one of Take.
+// Wait calls Take every interval until it succeeds or ctx ends, and returns its last error.
 func Wait(ctx context.Context, dir, who string, every time.Duration) (release func(), err error) {
 	again := time.NewTicker(every)
 	defer again.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// In acquires the lock of the file name in root, and removes the file on release. Only this user may have write
-// access to root (private.Dir): another user could hold the lock. who and errors are as for Take.
+// In acquires the lock of the file name in root, and removes the file on release. root must be private (private.Dir).
+// who and errors are as for Take.
 func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	for {
@@ -32,13 +32,13 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 		}
 		sign(f, who)
 		return sync.OnceFunc(func() {
-			_ = os.Remove(path) // before the unlock: afterwards it may be another process's
+			_ = os.Remove(path) // while locked: afterwards it may be another process's
 			_ = f.Close()
 		}), nil
 	}
 }
 
-// lock locks an open file, and reports whether it still is the file of that name.
+// lock reports whether the locked file still has that name.
 func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// In acquires the lock of the file name in root. Only this user may have write access to root. The file stays on
-// release. who and errors are as for Take.
+// In acquires the lock of the file name in root, and leaves the file on release. root must be private. who and errors
+// are as for Take.
 func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -32,11 +32,10 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 	return sync.OnceFunc(func() { _ = f.Close() }), nil
 }
 
-// ErrTaken is returned if another process holds the lock of a file.
+// ErrTaken means that another process holds the lock.
 var ErrTaken = errors.New("another process has it")
 
-// File locks an open file until it is closed. It locks a byte after any text, because other processes cannot read a
-// locked byte.
+// File locks an open file until it is closed: a byte behind the text, since locked bytes are unreadable for others.
 func File(f *os.File) error {
 	behind := windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &behind)

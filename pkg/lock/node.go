@@ -11,12 +11,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// nodeLock is the file that represents the node.
 const nodeLock = "node.lock"
 
-// Take acquires the lock of the node in dir, and creates dir if it is missing. The lock file describes this process
-// with who, such as "in a pod". Take fails with a HeldError if another cniscope holds the lock, and with a
-// *private.Error if another user could hold it. The kernel releases the lock when the process exits.
+// Take acquires the lock of the node in dir, which it creates if needed. who describes this process in the file: "in
+// a pod". It fails with a HeldError if another cniscope holds the lock, and with a *private.Error if another user
+// could. The kernel releases the lock at the exit.
 func Take(dir, who string) (release func(), err error) {
 	root, err := private.Dir(dir)
 	if err != nil {
@@ -26,14 +25,13 @@ func Take(dir, who string) (release func(), err error) {
 	return In(root, nodeLock, who)
 }
 
-// held returns the error for a lock of another process, whose description is in the file.
 func held(f *os.File, path string) error {
 	holder := make([]byte, 256)
 	n, _ := f.Read(holder)
 	return &HeldError{Holder: strings.TrimSpace(string(holder[:n])), File: path}
 }
 
-// sign describes the holder in the file, for information only, so a failed write is ignored.
+// sign describes the holder in the file. It is informative, so errors are ignored.
 func sign(f *os.File, who string) {
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintf(f, "pid %d, %s, since %s\n", os.Getpid(), who, time.Now().UTC().Format(time.RFC3339))

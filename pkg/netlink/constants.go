@@ -1,6 +1,6 @@
 package netlink
 
-// These constants repeat Linux' headers (include/uapi/linux), because golang.org/x/sys/unix has them only on Linux.
+// From Linux' headers (include/uapi/linux): golang.org/x/sys/unix has these only on Linux.
 
 // Netlink families (netlink.h).
 const (
@@ -12,8 +12,7 @@ const (
 	netlinkGeneric   = 16
 )
 
-// netlink.h: the size of the header, the alignment, the first type of a family, and the attribute with an answer's
-// message.
+// netlink.h
 const (
 	headerSize       = 16
 	alignTo          = 4
@@ -116,7 +115,7 @@ type (
 		Family, PrefixLen, Flags, Scope uint8
 		Index                           uint32
 	}
-	routeMsg struct { // struct rtmsg; struct fib_rule_hdr has the same layout
+	routeMsg struct { // struct rtmsg; struct fib_rule_hdr is equal
 		Family, DstLen, SrcLen, TOS  uint8
 		Table, Protocol, Scope, Type uint8
 		Flags                        uint32

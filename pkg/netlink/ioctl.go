@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Ioctl returns the request of an ioctl(2) of a socket. argument is the memory behind its argument when it returned.
-// Nil for a command about the socket itself.
+// Ioctl decodes an ioctl(2) of a socket, with its argument's memory on return. Nil if the network is not concerned.
 func (c *Call) Ioctl(command uint32, result int64, argument []byte) *event.Request {
 	if command < firstControl {
 		return nil
@@ -26,8 +25,7 @@ func (c *Call) Ioctl(command uint32, result int64, argument []byte) *event.Reque
 	return q
 }
 
-// Replace returns the request in which iptables-legacy replaces a table: setsockopt(2) with a struct ipt_replace or
-// ip6t_replace.
+// Replace decodes setsockopt(2) with a struct ipt_replace or ip6t_replace (iptables-legacy).
 func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request {
 	q := c.request()
 	q.Object, q.Verb = event.ObjectTable, event.VerbChange
@@ -40,7 +38,7 @@ func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request
 	return q
 }
 
-// ifreq reads a struct ifreq (netdevice(7)): a name and a value.
+// ifreq reads a struct ifreq (netdevice(7)).
 func ifreq(q *event.Request, data []byte) {
 	q.Interface.Name = foreign(data[:min(len(data), ifNameSize)], ifNameSize)
 	if len(data) < ifNameSize+8 || q.Error != "" && q.Query() {
@@ -66,7 +64,7 @@ func ifreq(q *event.Request, data []byte) {
 	}
 }
 
-// control is an ioctl of sockets. about: its argument begins with an interface name (struct ifreq).
+// control is an ioctl of sockets. about: it has a struct ifreq.
 type control struct {
 	name   string
 	verb   event.Verb
@@ -74,10 +72,10 @@ type control struct {
 	about  bool
 }
 
-// firstControl is SIOCADDRT: lower commands are about sockets, not about the network.
+// firstControl is SIOCADDRT: lower commands do not concern the network.
 const firstControl = 0x890b
 
-// controls are the ioctls of include/uapi/linux/sockios.h that configure a network.
+// controls are from include/uapi/linux/sockios.h.
 var controls = func() map[uint32]control {
 	const (
 		add, change, remove, query = event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery

@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// link reads a struct ifinfomsg with its attributes (rtnetlink(7)). Only a change sets the interface's state.
+// link reads a struct ifinfomsg (rtnetlink(7)).
 func (c *Call) link(q *event.Request, data []byte) {
 	var m ifInfoMsg
 	rest, ok := fixed(data, &m)
@@ -17,7 +17,7 @@ func (c *Call) link(q *event.Request, data []byte) {
 	i := &q.Interface
 	i.Index = uint32(max(m.Index, 0))
 	if change && m.Index == 0 && len(rest) == 0 {
-		q.Verb = event.VerbQuery // ip probes in this way whether the kernel knows the message
+		q.Verb = event.VerbQuery // ip probes the kernel in this way
 	}
 	// An empty mask means all flags (rtnl_dev_get_flags), if any flag is set.
 	if change && (m.Change&iffUp != 0 || m.Change == 0 && m.Flags&iffUp != 0) {
@@ -43,7 +43,6 @@ func (c *Call) link(q *event.Request, data []byte) {
 	})
 }
 
-// named reads one attribute of an interface's name or settings.
 func named(i *event.Interface, ad *netlink.AttributeDecoder) {
 	switch ad.Type() {
 	case iflaIfName:
@@ -59,7 +58,6 @@ func named(i *event.Interface, ad *netlink.AttributeDecoder) {
 	}
 }
 
-// kind reads the kind of the interface, and the peer of a veth pair.
 func (c *Call) kind(i *event.Interface, info []byte) {
 	var data []byte
 	attributes(info, func(ad *netlink.AttributeDecoder) {
@@ -90,7 +88,6 @@ func (c *Call) kind(i *event.Interface, info []byte) {
 	})
 }
 
-// namespace returns the namespace of an attribute, by descriptor or by PID.
 func (c *Call) namespace(ad *netlink.AttributeDecoder) event.Namespace {
 	if ad.Type() == iflaNetNSFD {
 		return c.ByFile(ad.Uint32())
@@ -98,7 +95,6 @@ func (c *Call) namespace(ad *netlink.AttributeDecoder) event.Namespace {
 	return c.ByPID(ad.Uint32())
 }
 
-// linkName reads an interface's name from an answer; nil if it has none.
 func (c *Call) linkName(data []byte) *event.Link {
 	var m ifInfoMsg
 	rest, ok := fixed(data, &m)
@@ -117,7 +113,7 @@ func (c *Call) linkName(data []byte) *event.Link {
 	return l
 }
 
-// assigned is the address of an interface (rtnetlink(7), struct ifaddrmsg).
+// assigned is a struct ifaddrmsg (rtnetlink(7)).
 type assigned struct {
 	index   uint32
 	address string // with its prefix
@@ -137,9 +133,9 @@ func assignment(data []byte) (a assigned, ok bool) {
 		switch ad.Type() {
 		case ifaLocal:
 			local = ad.Bytes()
-		case ifaAddress: // the other end on a point-to-point link, else the same
+		case ifaAddress: // on a point-to-point link the other end
 			address = ad.Bytes()
-		case ifaFlags: // all flags; the header has only eight bits
+		case ifaFlags: // beyond the header's eight bits
 			a.flags = ad.Uint32()
 		}
 	})
@@ -150,7 +146,7 @@ func assignment(data []byte) (a assigned, ok bool) {
 	return a, true
 }
 
-// addressState reads the state of duplicate address detection from an answer; nil for an IPv4 address.
+// addressState returns nil for an IPv4 address.
 func (c *Call) addressState(data []byte) *event.Address {
 	a, ok := assignment(data)
 	if !ok || !a.six || a.address == "" {

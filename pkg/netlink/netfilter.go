@@ -9,15 +9,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// subsystem is one part of the packet filter behind netlink.
+// subsystem is a part of the packet filter.
 type subsystem struct {
 	protocol, prefix string
-	// messages are the names by number, without the prefix.
-	messages []string
+	messages         []string
 }
 
-// subsystems returns those of include/uapi/linux/netfilter/nfnetlink.h that network plugins use, with the
-// enumerations of the headers beside it.
+// subsystems are those of plugins in include/uapi/linux/netfilter/nfnetlink.h, with the enumerations beside it.
 func subsystems(n uint8) (s subsystem) {
 	switch n {
 	case subsysNFTables:
@@ -45,7 +43,6 @@ func subsystems(n uint8) (s subsystem) {
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
 }
 
-// meaning returns the object and verb of a message, from its name without the subsystem's prefix.
 func (s subsystem) meaning(name string) (event.Object, event.Verb) {
 	switch s.protocol {
 	case "ipset":
@@ -63,7 +60,6 @@ func (s subsystem) meaning(name string) (event.Object, event.Verb) {
 	return "", ""
 }
 
-// verbOf reads the verb from the start of a message name of nf_tables or conntrack.
 func verbOf(name string) event.Verb {
 	for _, known := range []struct {
 		prefix string
@@ -76,7 +72,6 @@ func verbOf(name string) event.Verb {
 	return ""
 }
 
-// ruleMeaning reads the object from the end of a message name of nf_tables.
 func ruleMeaning(name string) event.Object {
 	name = strings.TrimSuffix(name, "_RESET")
 	for _, known := range []struct {
@@ -99,7 +94,7 @@ func ruleMeaning(name string) event.Object {
 	return ""
 }
 
-// Questions returns the queries of a subsystem of nfnetlink: bit n for message number n.
+// Questions returns the queries of an nfnetlink subsystem as bits by message number.
 func Questions(subsystem uint8) (bits uint64) {
 	s := subsystems(subsystem)
 	for n, name := range s.messages {
@@ -110,7 +105,6 @@ func Questions(subsystem uint8) (bits uint64) {
 	return bits
 }
 
-// setMeaning returns the object and verb of a message of ipset (ipset(8)).
 func setMeaning(name string) (event.Object, event.Verb) {
 	switch name {
 	case "CREATE":
@@ -131,8 +125,7 @@ func setMeaning(name string) (event.Object, event.Verb) {
 	return event.ObjectSet, event.VerbQuery
 }
 
-// netfilter reads a message to the packet filter: a struct nfgenmsg and attributes. The upper half of its type is the
-// subsystem.
+// netfilter reads a struct nfgenmsg with attributes. The upper half of its type is the subsystem.
 func netfilter(q *event.Request, m netlink.Message) {
 	s, n, name := subsystems(uint8(m.Header.Type>>8)), int(m.Header.Type&0xff), ""
 	if n < len(s.messages) {
@@ -142,7 +135,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 	q.Protocol = s.protocol
 	q.Object, q.Verb = s.meaning(name)
 	if q.Verb == event.VerbAdd {
-		// These flag bits have this meaning only in NEW messages.
+		// In other messages these bits differ.
 		q.Exclusive = m.Header.Flags&netlink.Excl != 0
 		if q.Protocol == "nf_tables" && m.Header.Flags&netlink.Replace != 0 {
 			q.Verb = event.VerbChange
@@ -157,7 +150,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 		switch at := ad.Type(); {
 		case s.protocol == "ipset" && at == ipsetAttrSetName:
 			q.Table = foreign(ad.Bytes(), setNameSize)
-		// The first attribute of every nf_tables object is the name of its table.
+		// the first attribute of every nf_tables object
 		case s.protocol == "nf_tables" && at == nftaTableName && q.Object != event.ObjectRuleset:
 			q.Table = foreign(ad.Bytes(), nftNameSize)
 		case q.Object == event.ObjectChain && at == nftaChainName,

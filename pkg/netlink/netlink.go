@@ -1,7 +1,7 @@
-// Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: messages of
-// rtnetlink, nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure, and builds everywhere.
+// Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: rtnetlink,
+// nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure, and builds everywhere.
 //
-// The bytes come from untrusted processes and may be cut: undecodable parts are omitted without an error.
+// The bytes are untrusted and may be cut: undecodable parts are omitted without an error.
 package netlink
 
 import (
@@ -17,25 +17,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Call is the system call of the bytes, with the process state that decoding needs.
+// Call is the system call of the bytes.
 type Call struct {
 	Process event.Process
 	Thread  uint32
 	Start   int64
-	// NetNS is the socket's network namespace.
-	NetNS event.Namespace
-	// Family and Port are those of a netlink socket.
+	NetNS   event.Namespace
+	// Family and Port are a netlink socket's.
 	Family uint16
 	Port   uint32
-	// Errno returns the name of a negative error number, and "" for other values.
+	// Errno names a negative error number, else returns "".
 	Errno func(int64) string
-	// ByFile and ByPID return the network namespace of a descriptor of the process, or of another process; empty if
-	// unknown.
+	// ByFile and ByPID return the network namespace of a descriptor, or of another process; empty if unknown.
 	ByFile, ByPID func(uint32) event.Namespace
 }
 
-// Requests decodes data. Consecutive messages of one name become one request, since a change of the firewall may have
-// hundreds; but not changes of rtnetlink, each of which has its own object.
+// Requests decodes data. Equal consecutive messages become one request, since a firewall change may have hundreds,
+// except rtnetlink's changes, which have different objects.
 func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	var last *event.Request
 	for _, m := range messages(data) {
@@ -52,8 +50,8 @@ func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	return requests
 }
 
-// Answers decodes the kernel's answers in data, in order: refusals (*event.Answer), names of interfaces
-// (*event.Link), and IPv6 addresses with their state (*event.Address).
+// Answers decodes refusals (*event.Answer), names of interfaces (*event.Link), and IPv6 addresses (*event.Address),
+// in order.
 func (c *Call) Answers(data []byte) (bodies []event.Body) {
 	for _, m := range messages(data) {
 		switch {
@@ -78,7 +76,7 @@ func (c *Call) request() *event.Request {
 	return &event.Request{Process: c.Process, Thread: c.Thread, Start: c.Start, NetNS: c.NetNS}
 }
 
-// message decodes one message; nil for messages that only frame others.
+// message returns nil for framing messages.
 func (c *Call) message(m netlink.Message) *event.Request {
 	q := c.request()
 	q.Name = fmt.Sprintf("message %d", m.Header.Type)
@@ -87,7 +85,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 		return nil // NLMSG_NOOP and similar
 	}
 	if m.Header.Flags&netlink.Dump == netlink.Dump {
-		q.Verb = event.VerbQuery // a dump of any type is a query
+		q.Verb = event.VerbQuery // of any type
 	}
 	switch c.Family {
 	case netlinkRoute:
@@ -115,8 +113,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	return q
 }
 
-// refusal reads a struct nlmsgerr and its attributes, behind the request or its header (netlink(7)). It is nil for a
-// granted request.
+// refusal reads a struct nlmsgerr with attributes (netlink(7)); nil for a granted request.
 func (c *Call) refusal(m netlink.Message) *event.Answer {
 	const head = 4 + headerSize
 	if len(m.Data) < head {
@@ -129,7 +126,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	}
 	rest := m.Data[head:]
 	if m.Header.Flags&netlink.Capped == 0 {
-		asked := binary.NativeEndian.Uint32(m.Data[4:]) // the length of the request
+		asked := binary.NativeEndian.Uint32(m.Data[4:]) // request length
 		rest = rest[min(uint64(len(rest)), align(uint64(max(asked, headerSize)-headerSize))):]
 	}
 	if m.Header.Flags&netlink.AcknowledgeTLVs != 0 {
@@ -142,7 +139,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	return a
 }
 
-// messages splits b. The end of the last message may be missing.
+// messages splits b; the last message may be cut.
 func messages(b []byte) (all []netlink.Message) {
 	for len(b) >= headerSize {
 		length := uint64(binary.NativeEndian.Uint32(b))
@@ -167,10 +164,9 @@ func messages(b []byte) (all []netlink.Message) {
 
 func align(n uint64) uint64 { return (n + alignTo - 1) &^ (alignTo - 1) }
 
-// attributes calls f for each complete attribute of b.
 func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	ad, err := netlink.NewAttributeDecoder(b)
-	if err != nil { // the last attribute is followed by fewer bytes than a header
+	if err != nil { // trailing bytes shorter than a header
 		ad, err = netlink.NewAttributeDecoder(b[:len(b)&^(alignTo-1)])
 	}
 	for err == nil && ad.Next() {
@@ -178,7 +174,7 @@ func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	}
 }
 
-// fixed reads the struct at the start of b, and returns the attributes behind it; false if the struct is cut.
+// fixed reads a struct, and returns the attributes behind it; false if it is cut.
 func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	n, err := binary.Decode(b, binary.NativeEndian, to)
 	if err != nil {
@@ -187,13 +183,12 @@ func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	return b[min(uint64(len(b)), align(uint64(n))):], true
 }
 
-// foreign returns a sanitized name from a message, up to its zero.
+// foreign sanitizes a name, up to its zero.
 func foreign(b []byte, limit int) string {
 	name, _, _ := bytes.Cut(b, []byte{0})
 	return text.Clean(string(name), limit)
 }
 
-// ipOf formats an address of either family; empty for another length.
 func ipOf(b []byte) string {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok {
@@ -202,7 +197,6 @@ func ipOf(b []byte) string {
 	return a.String()
 }
 
-// prefix formats an address with its prefix length.
 func prefix(b []byte, bits uint8) string {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok {
@@ -214,7 +208,7 @@ func prefix(b []byte, bits uint8) string {
 	return a.String()
 }
 
-// mac formats a link-layer address; InfiniBand's has 20 bytes.
+// mac formats a link-layer address: up to 20 bytes (InfiniBand).
 func mac(b []byte) string {
 	if len(b) > 20 {
 		return ""

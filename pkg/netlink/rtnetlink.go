@@ -8,14 +8,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// group is one of rtnetlink's groups of four messages: NEW, DEL, GET and SET.
+// group has four messages: NEW, DEL, GET and SET.
 type group struct {
 	name   string
 	object event.Object
 }
 
-// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Groups that plugins do not use have
-// no object.
+// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Those without an object are not for
+// plugins.
 var groups = []group{
 	{"LINK", event.ObjectLink},
 	{"ADDR", event.ObjectAddress},
@@ -46,7 +46,6 @@ var groups = []group{
 	{"TUNNEL", ""},
 }
 
-// verbNew is the first of a group's four messages.
 const verbNew = 0
 
 func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
@@ -84,7 +83,7 @@ func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
 	}
 }
 
-// route reads a struct rtmsg with its attributes (rtnetlink(7)).
+// route reads a struct rtmsg (rtnetlink(7)).
 func route(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)
@@ -103,7 +102,7 @@ func route(q *event.Request, data []byte) {
 			}
 		case rtaTable:
 			table = ad.Uint32()
-		case rtaMultipath: // the first path represents all
+		case rtaMultipath: // the first path
 			var hop nextHop
 			if within, ok := fixed(ad.Bytes(), &hop); ok {
 				q.Interface.Index = uint32(max(hop.Index, 0))
@@ -113,27 +112,26 @@ func route(q *event.Request, data []byte) {
 			way(q, ad)
 		}
 	})
-	// The main table is not named, because most routes are in it.
+	// Most routes are in the main table.
 	if table != rtTableUnspec && table != rtTableMain {
 		q.Table = strconv.FormatUint(uint64(table), 10)
 	}
 }
 
-// way reads one attribute of a route's next hop.
 func way(q *event.Request, ad *netlink.AttributeDecoder) {
 	switch ad.Type() {
 	case rtaOIF:
 		q.Interface.Index = ad.Uint32()
 	case rtaGateway:
 		q.Gateway = ipOf(ad.Bytes())
-	case rtaVia: // of another family: struct rtvia
+	case rtaVia: // struct rtvia
 		if b := ad.Bytes(); len(b) > 2 {
 			q.Gateway = ipOf(b[2:])
 		}
 	}
 }
 
-// neighbor reads a struct ndmsg with its attributes (rtnetlink(7)).
+// neighbor reads a struct ndmsg (rtnetlink(7)).
 func neighbor(q *event.Request, data []byte) {
 	var m neighborMsg
 	rest, ok := fixed(data, &m)
@@ -151,7 +149,7 @@ func neighbor(q *event.Request, data []byte) {
 	})
 }
 
-// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h), which has the layout of struct rtmsg.
+// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
 func rule(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)

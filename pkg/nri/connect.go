@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
-// serve keeps a session until ctx ends, or until the runtime of a pre-installed plugin exits.
+// serve returns when ctx ends, or the runtime of a pre-installed plugin exits.
 func (p *Plugin) serve(ctx context.Context) error {
 	defer p.attempt()
 	inherited := p.inherit()
@@ -58,7 +58,6 @@ func (p *Plugin) serve(ctx context.Context) error {
 	}
 }
 
-// ending distinguishes the end of ctx from the exit of the runtime.
 func ending(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), ErrRuntimeGone) {
 		return ErrRuntimeGone
@@ -66,7 +65,7 @@ func ending(ctx context.Context) error {
 	return nil
 }
 
-// inherit returns the socket of a pre-installed plugin; nil if there is none.
+// inherit returns a pre-installed plugin's socket; nil if there is none.
 func (p *Plugin) inherit() net.Conn {
 	if !p.preinstalled {
 		return nil
@@ -103,14 +102,12 @@ func dial(ctx context.Context, socket string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", socket)
 }
 
-// trouble stores why NRI is unavailable; the pump reports it once.
 func (p *Plugin) trouble(err error) {
 	reason := remedy(err, p.options.Socket)
 	p.options.Log.Debug("NRI: not connected", "error", said(err))
 	p.queue.say(&reason)
 }
 
-// remedy returns the cause, the effect and the remedy.
 func remedy(err error, socket string) string {
 	const without = "pods are traced without labels, addresses and the mark \"running\""
 	switch {
@@ -126,11 +123,10 @@ func remedy(err error, socket string) string {
 	return fmt.Sprintf("NRI at %s: %s: %s; containerd's log says more", socket, said(err), without)
 }
 
-// backoff doubles the delay from first to limit and takes a random half to all of it, so that plugins disconnected
-// together do not reconnect together.
+// backoff is randomized so that plugins disconnected together do not reconnect together.
 func backoff(first, limit time.Duration, failures int, random float64) time.Duration {
 	delay := limit
-	if failures < 16 { // 2^16 times a sensible delay is beyond any limit
+	if failures < 16 { // avoids an overflow
 		delay = min(limit, first<<failures)
 	}
 	return time.Duration(float64(delay) * (0.5 + random/2))

@@ -17,13 +17,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// handlers are the NRI handlers of one session. The stub subscribes to the events whose handlers exist: every runtime
-// since NRI 0.8.0 has these three, and refuses a plugin that subscribes to unknown ones.
+// handlers are a session's NRI handlers. The stub subscribes to these events, which all runtimes since NRI 0.8.0
+// have; unknown ones would be refused.
 type handlers struct {
 	plugin       *Plugin
 	state        atomic.Int32  // waiting, configured or abandoned
-	applied      chan struct{} // closed when the options were applied
-	synchronised chan struct{} // closed when the existing sandboxes were received
+	applied      chan struct{} // options are applied
+	synchronised chan struct{} // existing sandboxes are received
 	apply, sync  func()        // close them, once
 }
 
@@ -41,7 +41,7 @@ func newHandlers(p *Plugin) *handlers {
 	return h
 }
 
-// gate rejects the runtime's Configure after the registration was abandoned.
+// gate rejects a Configure after the registration was abandoned.
 func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
 	if strings.HasSuffix(info.FullMethod, "/Configure") {
 		h.state.CompareAndSwap(waiting, configured)
@@ -52,7 +52,7 @@ func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc
 	return method(ctx, body)
 }
 
-// Configure applies the options in the background, so that the runtime need not wait.
+// Configure applies the options in the background: the runtime waits.
 func (h *handlers) Configure(_ context.Context, config, runtime, version string) (api.EventMask, error) {
 	if h.state.Load() == abandoned {
 		return 0, errAbandoned
@@ -62,7 +62,7 @@ func (h *handlers) Configure(_ context.Context, config, runtime, version string)
 		h.plugin.apply(config)
 		h.plugin.announce(clean(runtime), clean(version))
 	}()
-	return 0, nil // 0: all events that have a handler
+	return 0, nil // 0: all events with a handler
 }
 
 func (p *Plugin) apply(config string) {
@@ -89,7 +89,7 @@ func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, _ []
 	return nil, nil
 }
 
-// RunPodSandbox comes after CNI ADD, when the sandbox has started.
+// RunPodSandbox comes after CNI ADD and the sandbox's start.
 func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.plugin.handle(ctx, event.SandboxRunning, pod)
 }
@@ -99,12 +99,12 @@ func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) erro
 	return h.plugin.handle(ctx, event.SandboxStopped, pod)
 }
 
-// RemovePodSandbox comes when the sandbox was removed.
+// RemovePodSandbox comes after the removal.
 func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }
 
-// handle never returns an error, which would fail the pod. Its duration is measured, because a pod waits for it.
+// handle never returns an error, which would fail the pod, and measures how long the pod waits.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
 	p.receive(ctx, phase, traceOf(ctx), pod)
@@ -122,5 +122,5 @@ func (p *Plugin) receive(ctx context.Context, phase event.Phase, trace event.Tra
 	}
 }
 
-// said redacts and bounds an error, parts of which come from the runtime.
+// said redacts and bounds an error, parts of which are the runtime's.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), 2*text.Bound) }

@@ -1,18 +1,16 @@
 // Package nri is the source of a sandbox's identity and lifecycle: a plugin of the container runtime's Node Resource
 // Interface.
 //
-// It never blocks and never fails a pod. The runtime calls a plugin's handlers one after another, under locks of the
-// whole node: each millisecond delays every pod, an error fails the pod, and after two seconds the runtime
-// disconnects the plugin. So a handler copies a bounded number of fields into a bounded queue without waiting,
-// recovers its panics and returns nil. Drops of a full queue are counted and reported as event.Lost. The plugin never
-// asks the runtime to change anything.
+// It never blocks or fails a pod, and changes nothing. The runtime calls handlers one after another under locks of
+// the node: each millisecond delays every pod, an error fails the pod, and a timeout of two seconds disconnects the
+// plugin. So a handler copies bounded fields into a bounded queue, recovers panics and returns nil. Drops are counted
+// and reported as event.Lost.
 //
-// An external plugin connects to the runtime's NRI socket, and reconnects after each disconnect. A pre-installed
-// plugin gets its socket from the runtime, by environment, and exits with it, because the next runtime starts its
-// own. After a mere disconnect it uses the external socket. containerd kills a pre-installed plugin that it
-// disconnected itself, at the next request.
+// An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin
+// inherits a socket, and exits with its runtime, because the next one starts its own. After a mere disconnect it uses
+// the external socket; containerd kills it at the next request if it disconnected it.
 //
-// Without NRI the other sources continue; the plugin reports event.Degraded once and keeps trying.
+// Without NRI it reports event.Degraded once, and keeps trying.
 package nri
 
 import (
@@ -37,38 +35,34 @@ import (
 // Defaults of Options.
 const (
 	DefaultName  = "cniscope"
-	DefaultIndex = "90" // late: changes by other plugins do not matter, and they need not wait
+	DefaultIndex = "90" // late: others need not wait for it
 	// DefaultSocket is containerd's socket for external plugins.
 	DefaultSocket = api.DefaultSocketPath
-	// DefaultQueue holds the starts and stops of 135 pods and the synchronization of 500 sandboxes: a few MiB with
-	// labels.
+	// DefaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes: a few MiB.
 	DefaultQueue = 1024
 )
 
-// ErrRuntimeGone is the error of Run in a pre-installed plugin whose runtime exited. The program should exit also:
-// the next runtime starts its own.
+// ErrRuntimeGone means that the runtime of a pre-installed plugin exited. The program should exit also.
 var ErrRuntimeGone = errors.New("the container runtime that started this plugin is gone")
 
-// Options are the parameters of a Plugin. All may be empty.
+// Options may be empty.
 type Options struct {
-	// Name and Index register an external plugin; the file name of a pre-installed plugin has both. The index is two
-	// digits, the order among plugins.
+	// Name and Index (two digits, the order) register an external plugin; a pre-installed one has them in its file
+	// name.
 	Name, Index string
-	// Socket is the path of the runtime's NRI socket.
-	Socket string
-	// Queue is the number of events that may wait for the sink.
+	Socket      string
+	// Queue is the number of events.
 	Queue int
-	// Configure gets the text of a pre-installed plugin's configuration file, if the runtime has one. Its error is
-	// only logged, and the options stay as they were. It may be slow.
+	// Configure gets a pre-installed plugin's configuration, if there is one. It may be slow. Its error is logged,
+	// and the options stay.
 	Configure func(text string) error
-	// Connected is called at each registration, from its own goroutine.
+	// Connected is called at each registration, in its own goroutine.
 	Connected func(name, version string)
-	// Anchors receives the runtime's process.
-	Anchors *anchor.Set
-	Log     *slog.Logger
+	Anchors   *anchor.Set
+	Log       *slog.Logger
 }
 
-// Plugin is the source. Make it with New, run it once.
+// Plugin is the source. Run it once.
 type Plugin struct {
 	options      Options
 	preinstalled bool
@@ -86,8 +80,7 @@ type Plugin struct {
 	times      times
 }
 
-// New returns a plugin, which Run connects. It is pre-installed if NRI_PLUGIN_SOCKET is set. The error names a wrong
-// option.
+// New returns a plugin, which is pre-installed if NRI_PLUGIN_SOCKET is set. The error names a wrong option.
 func New(o Options) (*Plugin, error) {
 	o.Name, o.Index = cmp.Or(o.Name, DefaultName), cmp.Or(o.Index, DefaultIndex)
 	o.Socket, o.Queue = cmp.Or(o.Socket, DefaultSocket), cmp.Or(o.Queue, DefaultQueue)
@@ -112,15 +105,15 @@ func New(o Options) (*Plugin, error) {
 	}, nil
 }
 
-// Preinstalled reports whether the runtime started this process as its plugin.
+// Preinstalled reports whether the runtime started this process.
 func (p *Plugin) Preinstalled() bool { return p.preinstalled }
 
-// Attempted is closed after the first registration failed, or succeeded and delivered the sandboxes. Heavy work, such
-// as loading BPF programs, should wait for it: the runtime waits only seconds for a registration.
+// Attempted is closed after the first registration failed, or delivered the sandboxes. Heavy work should wait for it:
+// the runtime allows seconds.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
-// Run registers, and delivers events to the sink from one goroutine until ctx ends. It returns nil, or ErrRuntimeGone
-// in a pre-installed plugin whose runtime exited. It first delivers all received events.
+// Run delivers events to the sink from one goroutine until ctx ends, and at the end all received ones. It returns nil
+// or ErrRuntimeGone.
 func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	pumpCtx, stopPump := context.WithCancel(context.WithoutCancel(ctx))
 	var pump sync.WaitGroup
@@ -136,23 +129,22 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 
 // Counts are the plugin's counters.
 type Counts struct {
-	// Connected is true if the plugin is registered now.
 	Connected bool
-	// RuntimePID is the process at the other end of the connection; 0 if unknown.
+	// RuntimePID is the other end's PID; 0 if unknown.
 	RuntimePID int
-	// Sessions is the number of registrations.
+	// Sessions counts registrations.
 	Sessions uint64
-	// Received is the number of sandbox events from the runtime; Dropped of them found the queue full.
+	// Received counts sandbox events, and Dropped those beyond the queue.
 	Received, Dropped uint64
-	// Panics is the number of recovered panics, in handlers and in the sink.
+	// Panics counts recovered panics, in handlers and the sink.
 	Panics  uint64
-	Handler Times // Handler are the durations of the handlers that a pod waits for.
+	Handler Times // of handlers that a pod waits for
 }
 
 // Name returns "nri".
 func (*Plugin) Name() string { return "nri" }
 
-// Stats returns the registration state and the counters.
+// Stats returns the state and the counters.
 func (p *Plugin) Stats() source.Stats {
 	counts := p.Counts()
 	s := source.Stats{State: "degraded", Features: []string{feature}, Losses: []string{queueFull}, Readings: counts.Readings()}
@@ -162,7 +154,7 @@ func (p *Plugin) Stats() source.Stats {
 	return s
 }
 
-// Counts returns a snapshot. It is safe for concurrent use.
+// Counts is safe for concurrent use.
 func (p *Plugin) Counts() Counts {
 	return Counts{
 		Connected:  p.connected.Load(),
@@ -184,7 +176,6 @@ func (c Counts) Readings() []meter.Reading {
 	}
 }
 
-// survive is deferred around foreign data or code that could panic.
 func (p *Plugin) survive(where string) {
 	reason := recover()
 	if reason == nil {
@@ -196,15 +187,14 @@ func (p *Plugin) survive(where string) {
 	})
 }
 
-// pace are the delays and timeouts.
 type pace struct {
-	first   time.Duration // the first delay before reconnecting
-	missing time.Duration // the longest delay without a listener: connecting costs nothing
-	refused time.Duration // the longest delay with a listener: a registration takes a lock of the whole node
-	steady  time.Duration // a session of this duration resets the delay
-	start   time.Duration // timeout for registration and configuration
-	settle  time.Duration // timeout for the first synchronization, before heavy work begins
-	stop    time.Duration // timeout for the stub to stop
+	first   time.Duration // delay before the first reconnect
+	missing time.Duration // longest delay without a listener: a try costs nothing
+	refused time.Duration // longest delay with a listener: a try takes a lock of the node
+	steady  time.Duration // session length that resets the delay
+	start   time.Duration // registration timeout
+	settle  time.Duration // timeout of the first synchronization
+	stop    time.Duration // timeout of the stub's stop
 }
 
 // The runtime allows 5 s for a registration and 2 s for a request (nri pkg/api: DefaultPluginRegistrationTimeout,

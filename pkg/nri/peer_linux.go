@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processEnded waits until the process exits, and returns false if ctx ends first.
+// processEnded returns false if ctx ends first.
 func processEnded(ctx context.Context, pid int) bool {
 	parent := os.Getppid()
 	if pid == 0 {
@@ -32,8 +32,7 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// pidfdEnded waits without a thread: a pidfd becomes readable when its process exits (pidfd_open(2)). It returns !ok
-// where that does not work.
+// pidfdEnded waits without a thread: a pidfd is readable after the exit (pidfd_open(2)). !ok: unsupported.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -51,7 +50,7 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	return ended, err == nil || ctx.Err() != nil
 }
 
-// orphaned is the fallback without pidfds (a seccomp profile may forbid them): the parent changes when it exits.
+// orphaned is the fallback (a seccomp profile may forbid pidfds): the exit changes the parent.
 func orphaned(ctx context.Context, parent int) bool {
 	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {

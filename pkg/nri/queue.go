@@ -8,16 +8,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// queue decouples the handlers, which never wait, from the sink, which may block.
+// queue decouples the handlers from the sink, which may block.
 type queue struct {
 	events  chan event.Event
-	lost    atomic.Uint64          // dropped and not yet reported
+	lost    atomic.Uint64          // not yet reported
 	dropped atomic.Uint64          // dropped in all
-	trouble atomic.Pointer[string] // why NRI is unavailable; nil if it is available
-	wake    chan struct{}          // there is something to deliver or to report
+	trouble atomic.Pointer[string] // why NRI is unavailable, or nil
+	wake    chan struct{}
 }
 
-// The feature that may be unavailable, and the reason of losses.
 const (
 	feature   = "nri"
 	queueFull = "queue full"
@@ -27,7 +26,7 @@ func newQueue(size int) queue {
 	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
 }
 
-// offer never waits and does not wake the pump: see pokeAfter.
+// offer does not wake the pump: see pokeAfter.
 func (q *queue) offer(e event.Event) {
 	select {
 	case q.events <- e:
@@ -37,7 +36,7 @@ func (q *queue) offer(e event.Event) {
 	}
 }
 
-// say sets why NRI is unavailable, nil if it is available. Only the latest value counts.
+// say keeps only the latest value.
 func (q *queue) say(trouble *string) {
 	q.trouble.Store(trouble)
 	q.poke()
@@ -50,8 +49,8 @@ func (q *queue) poke() {
 	}
 }
 
-// pokeAfter wakes the pump after the call of ctx was answered, when the server cancels ctx. On a busy node the woken
-// pump would take the handler's CPU, and the pod would wait.
+// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx): earlier, it might take the
+// handler's CPU.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()
@@ -60,9 +59,9 @@ func (q *queue) pokeAfter(ctx context.Context) {
 	context.AfterFunc(ctx, q.poke)
 }
 
-// pump delivers until ctx ends, and then the remaining events. It makes all calls of the sink.
+// pump makes all calls of the sink.
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
-	var degraded bool // the state that the sink got last
+	var degraded bool // as sent
 	for over := false; !over; {
 		select {
 		case <-p.queue.wake:
@@ -76,7 +75,6 @@ func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	}
 }
 
-// report sends lost events and changes of NRI's availability to the sink.
 func (p *Plugin) report(sink event.Sink, degraded *bool) {
 	if n := p.queue.lost.Swap(0); n > 0 {
 		p.deliver(sink, source.Now(&event.Lost{Source: p.Name(), Reason: queueFull, Count: n}))

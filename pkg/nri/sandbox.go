@@ -11,15 +11,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Bounds of a sandbox's fields. Kubernetes limits names to 253 bytes, a label's key to 317 and its value to 63.
+// Kubernetes limits names to 253 bytes, a label's key to 317 and its value to 63.
 const (
 	maxLabels = 64
 	maxKey    = 320
 	maxIPs    = 16
-	maxTrace  = 512 // tracestate, by the W3C recommendation
+	maxTrace  = 512 // W3C's recommendation for tracestate
 )
 
-// annotationPrefix selects annotations: others may hold secrets.
+// annotationPrefix excludes annotations that may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
 func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
@@ -42,8 +42,7 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// some copies the entries whose keys begin with prefix. Beyond maxLabels the choice is arbitrary: sorting would cost
-// time for every pod.
+// some copies entries by prefix, arbitrary ones beyond maxLabels: sorting would delay pods.
 func some(all map[string]string, prefix string) map[string]string {
 	var out map[string]string
 	for key, value := range all {
@@ -72,7 +71,7 @@ func addresses(ips []string) []string {
 	return out
 }
 
-// networkNamespace returns the path that CNI plugins get as CNI_NETNS; empty once the namespace is gone.
+// networkNamespace returns CNI_NETNS; empty once it is gone.
 func networkNamespace(pod *api.PodSandbox) string {
 	for _, ns := range pod.GetLinux().GetNamespaces() {
 		if ns.GetType() == "network" {
@@ -82,7 +81,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// traceOf reads the runtime's trace context from the request (containerd >= 2.2).
+// traceOf reads the runtime's trace context (containerd >= 2.2).
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

@@ -26,7 +26,7 @@ var (
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// session registers over a connection and returns a non-nil error when that fails or the connection ends.
+// session returns a non-nil error at the end of the connection.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))
@@ -57,8 +57,7 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 }
 
-// anchor records the process at the other end as the runtime. For a pre-installed plugin whose socket does not name
-// it, that is the parent.
+// anchor records the other end as the runtime, or a pre-installed plugin's parent.
 func (p *Plugin) anchor(peer int) {
 	if peer == 0 && p.preinstalled {
 		peer = os.Getppid()
@@ -67,8 +66,8 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// stubOptions pass the stub our connection. WithConnection allows only one session per stub, and keeps it from using
-// the socket of the environment again.
+// stubOptions give the stub our connection. WithConnection is for one session, and keeps the stub from the inherited
+// socket.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -81,8 +80,8 @@ func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	return options
 }
 
-// start registers. The stub's Start waits for the runtime's Configure and ignores its context (nri v0.12.5
-// pkg/stub/stub.go:483), so start abandons it when the connection ends or a timeout expires.
+// start abandons a Start that waits for Configure too long: the stub ignores its context (nri v0.12.5
+// pkg/stub/stub.go:483).
 func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) error {
 	started := make(chan error, 1)
 	go func() { started <- s.Start(withTTRPCLog(ctx, p.options.Log)) }()
@@ -99,15 +98,14 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	}
 	c.Close()
 	if !p.release(s, c, h, started) {
-		// This leaks a few KiB, which nothing else reports.
+		// This leaks a few KiB.
 		p.options.Log.Warn("NRI: a registration that was given up hangs for ever", "why", why)
 	}
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start return whose connection is closed. A registered Start returns only after a call of Configure,
-// which the runtime will not make. release makes it, and the handler returns errAbandoned. The gate ensures that only
-// one such call is made, by the runtime or by release.
+// release makes a Start return whose connection is closed. After the registration Start waits for a call of
+// Configure, so release makes that call, and the handler returns errAbandoned. The gate permits only one such call.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
@@ -124,7 +122,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 				go func() { _, _ = own.Configure(context.Background(), &api.ConfigureRequest{}) }()
 			}
 		case err := <-started:
-			if err == nil { // the registration came too late
+			if err == nil { // too late
 				s.Stop()
 			}
 			return true
@@ -134,8 +132,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// settle waits shortly for the options and the sandboxes: until the synchronization ends, the runtime may hold a lock
-// of the whole node for this plugin.
+// settle waits shortly for options and sandboxes: until then the runtime may hold a lock of the node.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()
@@ -157,10 +154,10 @@ func within(limit time.Duration, f func()) {
 	}
 }
 
-// conn reports its first use and its end, which the stub does not report while it starts.
+// conn reports its first use and its end, which the stub does not.
 type conn struct {
 	net.Conn
-	spoke, gone  chan struct{} // closed at the first write, and at the first read error or Close
+	spoke, gone  chan struct{} // first write; read error or Close
 	speaks, over func()        // close them, once
 }
 
@@ -187,7 +184,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// stubLog writes the stub's log at debug level: this package logs the important events.
+// stubLog demotes the stub's log to debug level.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
@@ -204,8 +201,7 @@ func (l stubLog) say(ctx context.Context, format string, args []any) {
 	}
 }
 
-// withTTRPCLog does the same for ttrpc, which logs to the logger of its context, or else to standard error in another
-// format.
+// withTTRPCLog does the same for ttrpc, which logs to its context's logger, or else to standard error.
 func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// A bucket is a quarter of a power of two, so a quantile is up to 25 % too long and never too short. The last bucket
-// holds everything above 8 s.
+// A bucket is a quarter of a power of two; the last one holds everything above 8 s.
 const (
 	perOctave = 4
 	octaves   = 33
 	buckets   = perOctave * octaves
 )
 
-// times is a histogram that costs a handler a few atomic additions.
+// times is a histogram of a few atomic additions per handler.
 type times struct {
 	buckets [buckets]atomic.Uint64
 	max     atomic.Int64
@@ -30,14 +29,13 @@ func (t *times) add(d time.Duration) {
 	}
 }
 
-// bucketOf finds the bucket by the highest bit and the two below it.
+// bucketOf uses the highest bit and the two below it.
 func bucketOf(d time.Duration) int {
-	n := uint64(max(d, perOctave)) // the buckets below 4 ns stay empty
+	n := uint64(max(d, perOctave)) // no buckets below 4 ns
 	octave := bits.Len64(n) - 1
 	return min(octave*perOctave+int(n>>(octave-2))&3, buckets-1)
 }
 
-// upperBound returns the shortest duration above the bucket.
 func upperBound(bucket int) time.Duration {
 	octave, quarter := bucket/perOctave, bucket%perOctave
 	return time.Duration((perOctave + quarter + 1) << octave / perOctave)
@@ -59,8 +57,8 @@ type Times struct {
 	buckets [buckets]uint64
 }
 
-// Quantile returns a duration that the share q (0 to 1) of all did not exceed: up to 25 % above the true value, never
-// below it; 0 without samples.
+// Quantile returns a duration that the share q (0 to 1) of all did not exceed, up to 25 % too long and never too
+// short; 0 without samples.
 func (t Times) Quantile(q float64) time.Duration {
 	var seen uint64
 	for i, n := range t.buckets {

@@ -17,8 +17,7 @@ const (
 	diagPeer        = 2  // UNIX_DIAG_PEER
 )
 
-// waiting reports whether a connection is still in the listener's queue: its other end has no inode until it is
-// accepted.
+// waiting reports whether a connection is in the listener's queue: until it is accepted, its other end has no inode.
 func waiting(c net.Conn) bool {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -36,7 +35,6 @@ func waiting(c net.Conn) bool {
 	return false
 }
 
-// unixPeer returns the inode of the socket at the other end.
 func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -61,7 +59,7 @@ func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	return otherIn(answers[0])
 }
 
-// otherIn reads the inode of the other end from a struct unix_diag_msg (UDIAG_SHOW_PEER); false if it has none.
+// otherIn reads the other end's inode from a struct unix_diag_msg (UDIAG_SHOW_PEER).
 func otherIn(m netlink.Message) (inode uint32, known bool) {
 	if len(m.Data) < unixMessageSize {
 		return 0, false
@@ -78,7 +76,7 @@ func otherIn(m netlink.Message) (inode uint32, known bool) {
 	return 0, false
 }
 
-// hungUp reports whether the accepting process, or the listener, closed the other end.
+// hungUp reports whether the other end was closed.
 func hungUp(c *net.UnixConn) (is bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unixInodeAt is the offset of the inode in struct unix_diag_msg.
+// unixInodeAt is an offset in struct unix_diag_msg.
 const unixInodeAt = 4
 
-// TCP returns the inode of the connected socket with address of whose other end has address other; ErrGone if our
-// network namespace has none.
+// TCP returns the inode of the connected socket with these addresses; ErrGone if our network namespace has none.
 func TCP(of, other netip.AddrPort) (inode uint64, err error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -31,8 +30,8 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// Streams returns the other end of each connected unix and TCP socket of our network namespace, by inode. It omits
-// sockets whose other end is elsewhere.
+// Streams returns the other ends of our network namespace's unix and TCP sockets by inode. Other ends elsewhere are
+// omitted.
 func Streams() (map[uint64]End, error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {

@@ -1,14 +1,13 @@
-// Package peer reports whether the other end of a local TCP connection belongs to certain processes. On Linux it asks
-// the kernel for the socket (inet_diag) and looks for it in the processes' descriptors; Windows names the owner. A
-// uid proves nothing, since ordinary pods also run as root, and a sent process id may be forged.
+// Package peer reports whether the other end of a local TCP connection belongs to certain processes. Linux names the
+// socket (inet_diag), which is looked up in the processes' descriptors; Windows names the owner. A uid proves
+// nothing, since ordinary pods run as root also.
 package peer
 
 import "errors"
 
 var (
-	// ErrStranger means that the socket belongs to another process.
+	// ErrStranger means that another process has the socket.
 	ErrStranger = errors.New("another process")
-	// ErrGone means that there is no such socket: it was closed, or is on another machine or in another network
-	// namespace.
+	// ErrGone means that the socket was closed, or is on another machine or in another network namespace.
 	ErrGone = errors.New("no such socket here")
 )

@@ -20,13 +20,13 @@ const (
 	sockDiagByFamily = 20
 	requestSize      = 56 // struct inet_diag_req_v2
 	messageSize      = 72 // struct inet_diag_msg
-	addressesAt      = 4  // struct inet_diag_sockid in the message; in the request it is at 8
+	addressesAt      = 4  // struct inet_diag_sockid; in the request at 8
 	cookieAt         = 44
 	inodeAt          = 68
 	tcpEstablished   = 1
 )
 
-// socket identifies a socket. The kernel reuses the inode number of /proc after 2^32 sockets, but never the cookie.
+// socket identifies a socket: inode numbers are reused after 2^32 sockets, cookies never.
 type socket struct {
 	inode  uint32
 	cookie uint64
@@ -36,8 +36,7 @@ type socket struct {
 var errUnclaimed = fmt.Errorf("nobody has it open: %w", ErrGone)
 
 // Owned reports for each connection whether its other end belongs to one of the processes: nil, ErrStranger, ErrGone,
-// or another error. It reads the processes' descriptors once, after the connections were made, and only if a socket
-// was found.
+// or another error. It reads the descriptors after the connections were made.
 func Owned(conns []*net.TCPConn, pids []int) []error {
 	errs := make([]error, len(conns))
 	sockets := make([]socket, len(conns))
@@ -77,15 +76,13 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 
 func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	s, err := socketOf(diag, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
-	// An earlier owner of that port may have written something and exited: the result holds only if the connection is
-	// still established.
+	// An earlier owner of that port may have written something and exited: the connection must still be established.
 	if (err == nil || errors.Is(err, errUnclaimed)) && !established(c) {
 		return socket{}, ErrGone
 	}
 	return s, err
 }
 
-// socketOf returns the socket with address there whose other end has address here.
 func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	id := sockID(there, here)
 	family := byte(unix.AF_INET6)
@@ -111,7 +108,7 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 		return socket{}, errors.New("the kernel's answer about a socket (sock_diag) cannot be understood")
 	}
 	m := answers[0].Data
-	// Without a connection the kernel returns the listener of that port.
+	// without a connection the kernel returns a listener
 	of, peer := addressesIn(m)
 	if m[1] != tcpEstablished || of != there || peer != here {
 		return socket{}, ErrGone
@@ -124,13 +121,12 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	return s, nil
 }
 
-// addrPort returns a connection's address, as IPv4 if possible.
 func addrPort(a net.Addr) netip.AddrPort {
 	ap := a.(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
 }
 
-// sockID builds the start of struct inet_diag_sockid: ports and addresses of a socket and of its peer.
+// sockID builds the start of struct inet_diag_sockid.
 func sockID(of, peer netip.AddrPort) []byte {
 	b := make([]byte, 36)
 	binary.BigEndian.PutUint16(b, of.Port())
@@ -140,8 +136,7 @@ func sockID(of, peer netip.AddrPort) []byte {
 	return b
 }
 
-// addressesIn reads the addresses of a socket and of its peer from a struct inet_diag_msg, as IPv4 if possible: an
-// IPv6 socket with an IPv4 connection has mapped addresses.
+// addressesIn reads a struct inet_diag_msg. IPv4 connections of IPv6 sockets have mapped addresses.
 func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	size := 16
 	if m[0] == unix.AF_INET {
@@ -154,7 +149,6 @@ func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	return read(addressesAt, addressesAt+4), read(addressesAt+2, addressesAt+20)
 }
 
-// established reports whether the other end has not closed our connection.
 func established(c *net.TCPConn) (is bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -167,11 +161,9 @@ func established(c *net.TCPConn) (is bool) {
 	return is
 }
 
-// descriptor is an open socket of a process.
 type descriptor struct{ pid, fd int }
 
-// descriptors finds wanted sockets among the descriptors of processes. If it finds none, the error names an
-// unreadable process.
+// descriptors looks for wanted sockets. If it finds none, the error names an unreadable process.
 func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, error) {
 	found := map[uint32][]descriptor{}
 	var failed error
@@ -198,8 +190,7 @@ func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error 
 	})
 }
 
-// is reports whether the descriptor is the socket with that cookie. If reading it is forbidden (Yama's ptrace_scope
-// 3), the inode number must suffice.
+// is falls back to the inode number if the descriptor may not be read (Yama's ptrace_scope 3).
 func (d descriptor) is(cookie uint64) bool {
 	process, err := unix.PidfdOpen(d.pid, 0)
 	if err != nil {

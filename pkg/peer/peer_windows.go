@@ -13,7 +13,7 @@ import (
 )
 
 // Owned reports for each connection whether its other end belongs to one of the processes: nil, ErrStranger, ErrGone,
-// or another error. It reads the table of connections once.
+// or another error.
 func Owned(conns []*net.TCPConn, pids []int) []error {
 	errs := make([]error, len(conns))
 	owners, err := owners()
@@ -33,7 +33,7 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 	return errs
 }
 
-// ends are a connection's addresses, as its local process sees them.
+// ends are as the local process sees them.
 type ends struct{ local, remote netip.AddrPort }
 
 func addressOf(a net.Addr) netip.AddrPort {
@@ -60,7 +60,6 @@ func owners() (map[ends]uint32, error) {
 	return all, nil
 }
 
-// connections returns a family's table of connections with their owners.
 func connections(family uint32) ([]byte, error) {
 	const ownerPID = 4 // TCP_TABLE_OWNER_PID_CONNECTIONS (iprtrmib.h)
 	call := windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetExtendedTcpTable")
@@ -76,11 +75,11 @@ func connections(family uint32) ([]byte, error) {
 		case !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER):
 			return nil, err
 		}
-		size += size / 4 // connections may be added before the next call
+		size += size / 4 // the table may grow
 	}
 }
 
-// rows splits a table, which begins with the number of rows, into rows of size bytes.
+// rows splits a table behind its number of rows.
 func rows(table []byte, size int) (all [][]byte) {
 	n := int(binary.LittleEndian.Uint32(table))
 	for row := range slices.Chunk(table[4:], size) {
@@ -92,8 +91,7 @@ func rows(table []byte, size int) (all [][]byte) {
 	return all
 }
 
-// four reads rows of MIB_TCPROW_OWNER_PID (tcpmib.h): state, local address and port, remote address and port,
-// process.
+// four reads MIB_TCPROW_OWNER_PID (tcpmib.h): state, local address and port, remote address and port, process.
 func four(table []byte, all map[ends]uint32) {
 	for _, r := range rows(table, 24) {
 		at := func(i int) netip.AddrPort {
@@ -103,7 +101,7 @@ func four(table []byte, all map[ends]uint32) {
 	}
 }
 
-// six reads rows of MIB_TCP6ROW_OWNER_PID: local address, scope and port, the same of the remote end, state, process.
+// six reads MIB_TCP6ROW_OWNER_PID: local address, scope and port, the same of the remote end, state, process.
 func six(table []byte, all map[ends]uint32) {
 	for _, r := range rows(table, 56) {
 		at := func(i int) netip.AddrPort {

@@ -14,27 +14,24 @@ import (
 const (
 	showName    = 1 // UDIAG_SHOW_NAME
 	showWaiting = 8 // UDIAG_SHOW_ICONS
-	unixStateAt = 2 // offset of the state in struct unix_diag_msg
+	unixStateAt = 2 // in struct unix_diag_msg
 	diagName    = 0 // UNIX_DIAG_NAME
-	diagWaiting = 3 // UNIX_DIAG_ICONS: the sockets that wait to be accepted
+	diagWaiting = 3 // UNIX_DIAG_ICONS: not yet accepted sockets
 	tcpSynSent  = 2
 	tcpListen   = 10
 )
 
-// listMax bounds one list of the kernel: about 50 ms of its time.
+// listMax bounds the kernel's time for a list to about 50 ms.
 const listMax = 1 << 16
 
-// errCut: the list exceeded its bound.
 var errCut = errors.New("the list of sockets (sock_diag) was cut")
 
-// Remote is the destination of a stream: "unix" with the other end's path ("@" and the name if abstract), or "tcp"
-// with address and port.
+// Remote is a stream's destination: "unix" and a path (or "@" and an abstract name), or "tcp" with address and port.
 type Remote struct{ Network, Address string }
 
-// Remotes returns the destinations of stream sockets of our network namespace, given by inode: connected ones, ones
-// that wait to be accepted, and ones that wait for another machine's answer. It omits unix sockets whose other end
-// has no name. It stores only wanted sockets, and reads up to 65,536 sockets of a kind: after an error the result may
-// be incomplete.
+// Remotes returns the destinations of our network namespace's stream sockets, given by inode: connected, not yet
+// accepted, or connecting ones, without nameless unix sockets. It reads up to 65,536 sockets of a kind, so with an
+// error the result may be incomplete.
 func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	remotes, of := map[uint64]Remote{}, make(map[uint32]bool, len(wanted))
 	for _, inode := range wanted {
@@ -47,13 +44,13 @@ func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	return remotes, errors.Join(errs...)
 }
 
-// list asks the kernel for sockets and calls each with every answer. Beyond the bound it fails with errCut.
+// list calls each with the kernel's answers, and fails with errCut beyond the bound.
 func list(request []byte, most int, each func(m []byte) error) error {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
 		return err
 	}
-	defer diag.Close() // ends the kernel's list also
+	defer diag.Close() // also ends the kernel's list
 	sent, err := diag.Send(netlink.Message{Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump}, Data: request})
 	if err != nil {
 		return fmt.Errorf("asking the kernel for its sockets (sock_diag): %w", err)
@@ -69,16 +66,16 @@ func list(request []byte, most int, each func(m []byte) error) error {
 			err = each(m.Data)
 		}
 		if err != nil {
-			_ = diag.Close() // else the remaining answers would be read
+			_ = diag.Close() // skips the rest
 			return fmt.Errorf("reading the kernel's list of sockets (sock_diag): %w", err)
 		}
 	}
 	return nil
 }
 
-// unixRemotes lists twice, first the other ends and then their names, to store only wanted names.
+// unixRemotes lists other ends, and then names, to store only wanted names.
 func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
-	others := map[uint32]uint32{} // inode of the other end -> wanted inode
+	others := map[uint32]uint32{} // other end's inode -> wanted inode
 	err := unixSockets(1<<tcpEstablished|1<<tcpListen, showName|showPeer|showWaiting, func(s unixSocket) error {
 		if !s.listens && !wanted[s.inode] {
 			return nil
@@ -90,7 +87,7 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 			case a.Type == diagName:
 				name = nameIn(a.Data)
 			case a.Type == diagPeer && len(a.Data) == 4 && wanted[s.inode]:
-				if other := binary.NativeEndian.Uint32(a.Data); other != 0 { // 0: it waits to be accepted
+				if other := binary.NativeEndian.Uint32(a.Data); other != 0 { // 0: not yet accepted
 					others[other] = s.inode
 				}
 			case a.Type == diagWaiting:
@@ -127,12 +124,11 @@ type unixSocket struct {
 	shown   []byte
 }
 
-// attributes decodes the shown attributes; the name comes first.
+// attributes has the name first.
 func (s unixSocket) attributes() ([]netlink.Attribute, error) {
 	return netlink.UnmarshalAttributes(s.shown)
 }
 
-// unixSockets calls each with the open unix sockets in these states.
 func unixSockets(states, show uint32, each func(unixSocket) error) error {
 	request := make([]byte, unixRequestSize)
 	request[0] = unix.AF_UNIX
