@@ -1,5 +1,4 @@
-// Package pipeline turns events into traces: timeline, judge, trace. It is pure, and the same for a live node and a
-// recording.
+// Package pipeline turns events into traces: timeline, judge, trace. It is pure, for live nodes and recordings.
 package pipeline
 
 import (
@@ -15,9 +14,9 @@ import (
 type Pipeline struct {
 	// Judge may be replaced between two events.
 	Judge judge.Options
-	// Whole builds all spans of each slow or failed operation, regardless of the sampler.
+	// Whole builds all spans of slow and failed operations, regardless of the sampler.
 	Whole bool
-	// Usual is the baseline; it learns from each operation.
+	// Usual is the baseline, which learns.
 	Usual              *baseline.Book
 	ordinary, problems judge.Limiter
 	timeline           *timeline.Timeline
@@ -36,7 +35,7 @@ func (p *Pipeline) Apply(e event.Event) (results []Result) {
 	return results
 }
 
-// Each is Apply for callers that cannot hold many traces: it passes each result to take before it builds the next.
+// Each is Apply with one result in memory at a time.
 func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)
@@ -59,7 +58,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.afters(take)
 }
 
-// afters passes on agents' work after ADDs. It comes after the operations.
+// afters follow the operations.
 func (p *Pipeline) afters(take func(Result)) {
 	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)
@@ -67,28 +66,28 @@ func (p *Pipeline) afters(take func(Result)) {
 	}
 }
 
-// Now returns the time of the latest event, in monotonic ns.
+// Now is the latest event, in monotonic ns.
 func (p *Pipeline) Now() int64 { return p.now }
 
 // InFlight returns the calls in progress.
 func (p *Pipeline) InFlight() []model.Flight { return p.timeline.InFlight() }
 
-// Flush finishes all open operations.
+// Flush finishes all operations.
 func (p *Pipeline) Flush() (results []Result) {
 	p.FlushEach(func(r Result) { results = append(results, r) })
 	return results
 }
 
-// FlushEach relates to Flush as Each to Apply.
+// FlushEach is Flush with one result in memory at a time.
 func (p *Pipeline) FlushEach(take func(Result)) {
 	p.results(p.timeline.Flush(), take)
 	p.afters(take)
 }
 
-// Open returns the number of unfinished operations.
+// Open counts the unfinished operations.
 func (p *Pipeline) Open() int { return p.timeline.Open() }
 
-// Stats returns the counts of events that could not be placed.
+// Stats counts events that could not be placed.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 
 func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
@@ -109,12 +108,12 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	}
 }
 
-// problemShare is the budget of complete slow, failed and hung operations, per ordinary one of sampling.per_second.
-// With the default of 5 a burst of 30 pods stays complete.
+// problemShare is the number of complete problems per ordinary operation of sampling.per_second. With the default of
+// 5 a burst of 30 pods stays complete.
 const problemShare = 10
 
-// mayBeWhole reports whether an operation that ends now is exported with all spans. Slow, failed and hung operations
-// have their own budget, since ordinary ones end first in a burst.
+// mayBeWhole decides on all spans of an operation. Problems have their own budget, since ordinary operations end
+// first in a burst.
 func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
 	if j.Problem() != "" {
 		return p.problems.Whole(p.now, p.Judge.PerSecond*problemShare)
@@ -122,7 +121,7 @@ func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
 	return p.ordinary.Whole(p.now, p.Judge.PerSecond)
 }
 
-// whole returns all spans of an operation, even if its judgement omits some.
+// whole ignores the judgement's omissions.
 func (p *Pipeline) whole(r *Judged) trace.Trace {
 	if r.Judgement.Keep && !r.Judgement.Reduced {
 		return r.Trace

@@ -6,10 +6,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is a result of the pipeline. *Judged is a finished operation. The others are marks about an unfinished or an
-// earlier operation: *Hung, *Connected, *After and *Outage.
+// Result is *Judged, a finished operation, or a mark about another one: *Hung, *Connected, *After or *Outage.
 type Result interface {
-	// Drawn returns the result as spans; the zero value for an operation that is not exported.
+	// Drawn returns spans; the zero value if the operation is not exported.
 	Drawn() trace.Trace
 }
 
@@ -17,33 +16,33 @@ type Result interface {
 type Judged struct {
 	Operation *model.Operation
 	Judgement *judge.Judgement
-	// Trace is the zero value if the operation is not exported: attributes are built only after that decision.
+	// Trace is zero if the operation is not exported.
 	trace.Trace
-	// Whole has all spans of a slow or failed operation, if Pipeline.Whole is set.
+	// Whole has all spans, if Pipeline.Whole is set.
 	Whole trace.Trace
 }
 
-// Hung is a call in progress that exceeds slow.hung.
+// Hung is a call in progress longer than slow.hung.
 type Hung struct {
 	model.Flight
 	trace.Trace
 }
 
-// Connected is a pod's first connection after its setup, if the setup was exported.
+// Connected is a pod's first connection after an exported setup.
 type Connected struct {
 	model.Connected
 	trace.Trace
 }
 
-// After is an agent's work for a pod after its ADD, if that was exported.
+// After is an agent's work for a pod after its ADD.
 type After struct {
 	model.After
-	// Says is why the pod waited for it; empty if it did not.
+	// Says is why the pod waited; may be empty.
 	Says string
 	trace.Trace
 }
 
-// Outage is a period in which the node's network was not ready.
+// Outage is a period without a ready node network.
 type Outage struct {
 	model.Outage
 	trace.Trace

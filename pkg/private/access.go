@@ -2,19 +2,19 @@ package private
 
 import "fmt"
 
-// access is one allowing entry of a Windows access control list.
+// access is an allowing entry of an access control list.
 type access struct {
 	sid  string
 	mask uint32
-	// later: it applies only to files below the directory.
+	// later: only for inherited rights
 	later bool
 }
 
-// The rights that matter (winnt.h).
+// winnt.h
 const (
-	writeData   = 0x2  // create a file in a directory
-	appendData  = 0x4  // create a directory in a directory
-	deleteChild = 0x40 // remove other accounts' files from a directory
+	writeData   = 0x2  // create a file
+	appendData  = 0x4  // create a directory
+	deleteChild = 0x40 // remove other accounts' files
 	remove      = 0x10000
 	writeDAC    = 0x40000
 	writeOwner  = 0x80000
@@ -24,13 +24,13 @@ const (
 )
 
 const (
-	// replaces are the rights that allow another account to replace a directory's content.
+	// replaces are rights to replace content.
 	replaces = deleteChild | remove | writeDAC | writeOwner | genericAll | maximum
-	// changes are the rights that allow another account to add or replace content.
+	// changes are rights to replace or add content.
 	changes = replaces | writeData | appendData | genericFull
 )
 
-// Accounts with full rights on the machine, and Windows' installer, which owns its directories. See
+// Windows' installer owns Windows' directories. See
 // https://learn.microsoft.com/en-us/windows-server/identity/ad-ds/manage/understand-security-identifiers
 var almighty = map[string]bool{
 	"S-1-5-18":     true, // SYSTEM
@@ -38,11 +38,11 @@ var almighty = map[string]bool{
 	"S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464": true, // TrustedInstaller
 }
 
-// creatorOwner stands in inherited entries for the creator of a file.
+// creatorOwner is a file's creator in inherited entries.
 const creatorOwner = "S-1-3-0"
 
-// exposed reports who else can add or replace content of a directory; empty if no other account can. own is the
-// account of this process. In a directory on the way, other accounts may add entries.
+// exposed names other accounts that can replace a directory's content, or add to it unless it is only on the way. own
+// is our account.
 func exposed(owner, own string, list []access, onTheWay bool) string {
 	trusted := func(sid string) bool { return almighty[sid] || sid == own }
 	if !trusted(owner) {

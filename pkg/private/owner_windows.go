@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Owned returns an error if an open object, such as a pipe, belongs to an account other than administrators, the
-// system, or this process's: any account can create one.
+// Owned returns an error if an open object, such as a pipe, does not belong to administrators, the system, or us: any
+// account can create one.
 func Owned(h windows.Handle) error {
 	security, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {
@@ -30,14 +30,14 @@ func Owned(h windows.Handle) error {
 	return fmt.Errorf("it belongs to %s, who is no administrator", nameOf(owner))
 }
 
-// ours returns this process's account, and the owner of objects that it creates, which may be a group.
+// ours returns our account, and the owner of our objects, which may be a group.
 func ours() ([]string, error) {
 	token := windows.GetCurrentProcessToken()
 	user, err := token.GetTokenUser()
 	if err != nil {
 		return nil, err
 	}
-	var owner struct { // TOKEN_OWNER with its SID of up to 68 bytes (SECURITY_MAX_SID_SIZE)
+	var owner struct { // TOKEN_OWNER and its SID, up to 68 bytes (SECURITY_MAX_SID_SIZE)
 		sid  *windows.SID
 		room [68]byte
 	}
@@ -48,7 +48,6 @@ func ours() ([]string, error) {
 	return []string{user.User.Sid.String(), owner.sid.String()}, nil
 }
 
-// nameOf returns the account's name, or its SID.
 func nameOf(sid *windows.SID) string {
 	if account, domain, _, err := sid.LookupAccount(""); err == nil {
 		return domain + `\` + account

@@ -1,17 +1,13 @@
-// Package private creates and checks directories in which only this user and root can add or replace files: for
-// locks, spools and sockets.
-//
-// It also checks the path: an account that can write to a parent directory, or owns a link on the way, chooses where
-// the path leads.
+// Package private creates and checks directories to which only this user and root can write: for locks, spools and
+// sockets. It checks the whole path, because the owner of a parent directory or link decides where the path leads.
 package private
 
 import "fmt"
 
-// Error describes an unsafe directory, or an unsafe part of its path.
+// Error describes an unsafe directory.
 type Error struct {
-	// Path is the directory, or the unsafe part of its path.
-	Path string
-	// What is the cause, and Remedy the fix.
+	// Path is the unsafe part of the path.
+	Path         string
 	What, Remedy string
 }
 

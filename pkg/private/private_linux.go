@@ -10,11 +10,10 @@ import (
 	"syscall"
 )
 
-// maxLinks is the kernel's limit of links on a path (path_resolution(7)).
+// maxLinks is the kernel's limit (path_resolution(7)).
 const maxLinks = 40
 
-// Dir opens dir. It creates missing directories of the path with mode 0700. A *Error names another user with write
-// access to dir or to a part of its path.
+// Dir opens dir, and creates missing parts of its path with mode 0700. A *Error names another user with write access.
 func Dir(dir string) (*os.Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -42,8 +41,7 @@ func Dir(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// walk follows an absolute path link by link, creates missing directories, and returns where it leads. Every
-// directory on the way must be safe.
+// walk follows an absolute path through safe directories, creates missing ones, and returns where it leads.
 func walk(path string) (at string, info fs.FileInfo, err error) {
 	at, rest := "/", split(path)
 	for links := 0; ; {
@@ -56,7 +54,7 @@ func walk(path string) (at string, info fs.FileInfo, err error) {
 		if err := ours(at, info, true); err != nil {
 			return at, nil, err
 		}
-		next := filepath.Join(at, rest[0]) // Join resolves ".." correctly, since at has no links
+		next := filepath.Join(at, rest[0]) // ".." is resolved correctly, since at has no links
 		rest = rest[1:]
 		entry, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +65,7 @@ func walk(path string) (at string, info fs.FileInfo, err error) {
 		if err != nil {
 			return at, nil, err
 		}
-		// In a sticky directory (/tmp), only the owner of an entry may move it.
+		// In a sticky directory (/tmp) only the owner may move an entry.
 		if info.Mode()&fs.ModeSticky != 0 && !owned(entry) {
 			return at, nil, foreign(next, entry)
 		}
@@ -93,8 +91,8 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// ours returns an error for a directory in which other users may add files. In a directory on the way (passed) they
-// may add their own entries, if they cannot change ours.
+// ours returns an error for a directory to which others can write. In a sticky one on the way (passed) they cannot
+// touch our entries.
 func ours(path string, info fs.FileInfo, passed bool) error {
 	if !info.IsDir() {
 		return &Error{path, "is no folder", "name another place, or move it away"}
@@ -102,14 +100,13 @@ func ours(path string, info fs.FileInfo, passed bool) error {
 	if !owned(info) {
 		return foreign(path, info)
 	}
-	// The group bits bound the rights of an access control list (acl(5)).
+	// The group bits bound an access control list (acl(5)).
 	if info.Mode().Perm()&0o022 != 0 && (!passed || info.Mode()&fs.ModeSticky == 0) {
 		return &Error{path, fmt.Sprintf("may be written to by others (mode %04o)", info.Mode().Perm()), "chmod go-w it, or name a folder of its own"}
 	}
 	return nil
 }
 
-// owned reports whether a file is ours or root's.
 func owned(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (s.Uid == 0 || int(s.Uid) == os.Geteuid())
@@ -123,8 +120,7 @@ func foreign(path string, info fs.FileInfo) error {
 	return &Error{path, fmt.Sprintf("belongs to uid %d", uid), fmt.Sprintf("chown it to uid %d, or name a folder of its own", os.Geteuid())}
 }
 
-// File returns an error for an open file that other users may have open: one that is not ours, has several names, or
-// has a mode for others.
+// File returns an error for an open file that others may have open.
 func File(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

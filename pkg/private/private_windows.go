@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// protected is the security descriptor of a created directory: full access for the system (SY) and administrators
-// (BA), inherited by its content, and none for others.
+// protected gives full access to the system (SY) and administrators (BA), inherited, and none to others.
 const protected = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-// Dir opens dir. It creates missing directories of the path for administrators and the system only. A *Error names
-// another account with write access to dir or to a part of its path.
+// Dir opens dir, and creates missing parts of its path for administrators and the system. A *Error names another
+// account with write access.
 func Dir(dir string) (*os.Root, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -28,7 +27,6 @@ func Dir(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// makeFolder creates a directory and its parents for administrators and the system only.
 func makeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -54,8 +52,7 @@ func makeFolder(dir string) error {
 	return nil
 }
 
-// check returns a *Error if an account other than administrators and the system can change the content of a
-// directory, or the target of its path.
+// check returns a *Error if another account can change a directory, or where its path leads.
 func check(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -71,7 +68,7 @@ func check(dir string) error {
 	return way(real)
 }
 
-// way checks a directory and its parents; it checks a link, not its target.
+// way checks a link itself, not its target.
 func way(dir string) error {
 	for at := dir; ; at = filepath.Dir(at) {
 		what, err := open(at, at != dir)
@@ -87,7 +84,6 @@ func way(dir string) error {
 	}
 }
 
-// open returns the other accounts with write access to a path.
 func open(path string, onTheWay bool) (what string, err error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -116,7 +112,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 		return "", err
 	}
 	list, _, err := security.DACL()
-	if err != nil || list == nil { // without a list every account has full access
+	if err != nil || list == nil { // full access for everyone
 		return "may be written to by everybody", nil
 	}
 	var all []access
@@ -126,7 +122,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 			return "", err
 		}
 		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE {
-			continue // a denying entry allows nothing
+			continue // it allows nothing
 		}
 		all = append(all, access{
 			sid:   (*windows.SID)(unsafe.Pointer(&ace.SidStart)).String(),
@@ -137,7 +133,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 	return exposed(owner.String(), us.User.Sid.String(), all, onTheWay), nil
 }
 
-// File returns a *Error if an account other than administrators and the system can change an open file.
+// File returns a *Error if another account can change an open file.
 func File(f *os.File) error {
 	what, err := byHandle(windows.Handle(f.Fd()), false)
 	if err != nil {

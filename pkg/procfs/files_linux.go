@@ -17,15 +17,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// Lock is a line of /proc/locks: the holder of a file lock, or a waiter.
+// Lock is a line of /proc/locks.
 type Lock struct {
 	Kind  string // "FLOCK", "POSIX", "OFDLCK", "LEASE"…
 	PID   int
-	File  string // device in hex and inode in decimal, as fs/locks.c writes them: "00:2f:1234"
+	File  string // device in hex and inode in decimal (fs/locks.c): "00:2f:1234"
 	Waits bool
 }
 
-// Locks lists the kernel's file locks, each followed by its waiters.
+// Locks lists file locks, each followed by its waiters.
 func Locks() ([]Lock, error) {
 	table, err := os.ReadFile("/proc/locks")
 	return parseLocks(string(table)), err
@@ -52,11 +52,11 @@ func parseLocks(table string) (all []Lock) {
 	return all
 }
 
-// maxDescriptors is fs.nr_open's default, the limit of one process.
+// maxDescriptors is fs.nr_open's default.
 const maxDescriptors = 1 << 20
 
-// Descriptors calls each with every open descriptor of a process and its target in /proc/PID/fd, until each returns
-// false. Descriptors that are closed during the call are omitted. Another user's process requires CAP_SYS_PTRACE.
+// Descriptors calls each with a process's descriptors and their targets in /proc/PID/fd, until it returns false.
+// Another user's process requires CAP_SYS_PTRACE.
 func Descriptors(pid int, each func(fd int, target string) bool) error {
 	dir, err := os.Open(path(pid, "fd"))
 	if err != nil {
@@ -84,8 +84,8 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
 }
 
-// Cgroup returns the directory of our own cgroup in the unified hierarchy; empty if there is none. If only another
-// part of the hierarchy is mounted, it is the top of that part.
+// Cgroup returns our directory in the unified hierarchy; empty if there is none. If only another part is mounted, it
+// is the top of that.
 func Cgroup() string {
 	self, err := procfs.Self()
 	if err != nil {
@@ -94,7 +94,7 @@ func Cgroup() string {
 	return cgroupOf(self, self)
 }
 
-// CgroupOf returns the directory of a process's cgroup; empty as for Cgroup.
+// CgroupOf returns a process's directory, as Cgroup does.
 func CgroupOf(pid int) string {
 	self, err1 := procfs.Self()
 	p, err2 := procfs.NewProc(pid)
@@ -104,7 +104,6 @@ func CgroupOf(pid int) string {
 	return cgroupOf(p, self)
 }
 
-// cgroupOf finds the cgroup of p among the mounts of self.
 func cgroupOf(p, self procfs.Proc) string {
 	groups, err1 := p.Cgroups()
 	mounts, err2 := self.MountInfo()
@@ -128,8 +127,7 @@ func cgroupOf(p, self procfs.Proc) string {
 	return ""
 }
 
-// Started returns the wall time at which a process started, to a Tick. It converts with the current wall clock, which
-// may have been set since.
+// Started returns a process's start, to a Tick, by the wall clock's current setting.
 func Started(pid int) (time.Time, error) {
 	s, err := StatOf(pid)
 	if err != nil {

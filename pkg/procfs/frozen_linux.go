@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// freezers are the files of a cgroup that report a freeze and that end it.
+// freezers are the files that report a freeze, and that end it.
 var freezers = map[string]struct{ tells, thaws string }{
 	"cgroup2": {"cgroup.freeze", "cgroup.freeze"},
 	"cgroup":  {"freezer.self_freezing", "freezer.state"},
 }
 
-// FrozenBy returns the path of the file that freezes a process's cgroup or a parent: cgroup.freeze (version 2) or
-// freezer.state (version 1). It is empty if none does, or if the cgroup is not visible.
+// FrozenBy returns the file that freezes a process's cgroup or a parent: cgroup.freeze (version 2) or freezer.state
+// (version 1). It is empty if none does, or the cgroup is invisible.
 func FrozenBy(pid int) string {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -54,7 +54,7 @@ func FrozenBy(pid int) string {
 	return ""
 }
 
-// TracerOf returns the PID of a process's tracer; 0 if there is none, or it is not visible.
+// TracerOf returns the PID of a process's tracer; 0 if there is none, or it is invisible.
 func TracerOf(pid int) int {
 	status, err := os.ReadFile(path(pid, "status"))
 	if err != nil {

@@ -10,27 +10,24 @@ import (
 // ErrHangs means that a read exceeded its timeout.
 var ErrHangs = errors.New("reading it hangs")
 
-// Memory reads processes' environment and arguments from /proc. A process may have mapped them to a file on an
-// unresponsive mount, on which a plain read would hang. Make it with NewMemory; it is not safe for concurrent use.
+// Memory reads processes' environment and arguments. A process may have mapped them to a file on an unresponsive
+// mount, where a plain read hangs. It is not safe for concurrent use.
 type Memory struct {
-	// patience is the timeout of one read.
 	patience time.Duration
-	// hung counts reads that exceeded the timeout. Each holds a thread until either process exits, so after hungMax
-	// of them Memory reads nothing more.
+	// hung counts timeouts. Each holds a thread, so after hungMax Memory reads nothing more.
 	hung, hungMax int
 }
 
-// NewMemory allows 100 ms per read (microseconds are normal) and eight hung reads, so hostile processes cost up to
-// 0.8 s in all.
+// NewMemory allows 100 ms per read (microseconds are normal) and eight timeouts, so hostile processes cost up to 0.8
+// s.
 func NewMemory() *Memory { return &Memory{patience: 100 * time.Millisecond, hungMax: 8} }
 
-// Environment returns the environment that a process was started with. The error is ErrHangs, or from os.ReadFile.
+// Environment returns a process's initial environment, ErrHangs, or os.ReadFile's error.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }
 
-// Arguments returns the command line of a process. The error is ErrHangs, or from os.ReadFile.
+// Arguments returns a process's command line, ErrHangs, or os.ReadFile's error.
 func (m *Memory) Arguments(pid int) ([]string, error) { return m.strings(path(pid, "cmdline")) }
 
-// strings splits a file of NUL-terminated strings.
 func (m *Memory) strings(file string) ([]string, error) {
 	data, err := m.read(file)
 	if text := strings.TrimSuffix(string(data), "\x00"); text != "" {

@@ -15,7 +15,7 @@ import (
 // MemoryGroup is the cgroup that limits a process's memory.
 type MemoryGroup struct{ file string }
 
-// MemoryGroupOf returns the memory cgroup of a process; its Killed is always 0 if the cgroup is unknown.
+// MemoryGroupOf returns a process's memory cgroup; the zero value counts nothing.
 func MemoryGroupOf(pid int) (g MemoryGroup) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -53,7 +53,7 @@ func MemoryGroupOf(pid int) (g MemoryGroup) {
 	return g
 }
 
-// Killed returns the number of OOM kills in the cgroup and below; 0 if there is no counter, or the cgroup is gone.
+// Killed counts OOM kills in the cgroup and below; 0 if unknown.
 func (g MemoryGroup) Killed() (n uint64) {
 	if g.file == "" {
 		return 0

@@ -1,9 +1,7 @@
-// Package procfs is the only reader of process data in /proc. github.com/prometheus/procfs parses; this package
-// converts units, bounds reads that can hang (Memory), and distinguishes a process from a later one with the same
-// PID.
+// Package procfs is the only reader of process data in /proc. It converts units, bounds reads that can hang (Memory),
+// and distinguishes processes with the same PID; github.com/prometheus/procfs parses.
 //
-// PIDs are those of the PID namespace in which /proc was mounted. Names, arguments and environments are returned
-// unchanged: clean them before showing them.
+// PIDs are those of the PID namespace in which /proc was mounted. Names, arguments and environments are unsanitized.
 package procfs
 
 import (
@@ -21,26 +19,26 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// Tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every Linux architecture of Go
+// Tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all Linux architectures of Go
 // (include/asm-generic/param.h).
 const Tick = 10 * time.Millisecond
 
-// InitialPID is the inode of the initial PID namespace: PROC_PID_INIT_INO (include/linux/proc_ns.h).
+// InitialPID is PROC_PID_INIT_INO (include/linux/proc_ns.h).
 const InitialPID = 0xEFFFFFFC
 
-// InitialUser is the inode of the initial user namespace: PROC_USER_INIT_INO (include/linux/proc_ns.h).
+// InitialUser is PROC_USER_INIT_INO (include/linux/proc_ns.h).
 const InitialUser = 0xEFFFFFFD
 
-// Stat is the content of /proc/PID/stat.
+// Stat is from /proc/PID/stat.
 type Stat struct {
-	Name            string // the kernel's name of the program, up to 15 arbitrary bytes
+	Name            string // up to 15 arbitrary bytes
 	State           string // proc(5): "R", "S", "D", "Z"…
 	Parent, Session int
 	Start           int64 // ns since boot, rounded down to a Tick
 	CPU             int64 // ns of user and system time, in steps of a Tick
 }
 
-// StatOf reads the stat of a process. Gone reports whether the error means that there is none.
+// StatOf reads the stat of a process. See Gone for its error.
 func StatOf(pid int) (Stat, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -56,30 +54,27 @@ func StatOf(pid int) (Stat, error) {
 	}, nil
 }
 
-// Gone reports whether the error means that the process no longer exists.
+// Gone reports whether the error means that the process exited.
 func Gone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
-// Zombie reports whether the first thread exited. Other threads may still run, but the executable cannot be read any
-// more.
+// Zombie reports whether the first thread exited. Other threads may run, but the executable is unreadable.
 func (s Stat) Zombie() bool { return s.State == "Z" }
 
-// BeganAt reports whether the process began at start, in ns since boot, with the precision of /proc: start comes from
-// the kernel, and differs by up to a Tick either way.
+// BeganAt compares a start in ns since boot, from the kernel, with /proc's: they differ by up to a Tick either way.
 func (s Stat) BeganAt(start int64) bool {
 	const tick = int64(Tick)
 	return s.Start <= start+tick && start < s.Start+2*tick
 }
 
-// Alive reports whether pid is still the process that began at start (BeganAt), and its first thread runs.
+// Alive reports whether pid is still the process that began at start, and its first thread runs.
 func Alive(pid int, start int64) bool {
 	s, err := StatOf(pid)
 	return err == nil && !s.Zombie() && s.BeganAt(start)
 }
 
-// Exists reports whether pid is still the process that began at start, even if only other threads than the first run.
-// An unreadable process counts as existing.
+// Exists is Alive for any thread. An unreadable process exists.
 func Exists(pid int, start int64) bool {
 	s, err := StatOf(pid)
 	if err != nil {
@@ -88,11 +83,11 @@ func Exists(pid int, start int64) bool {
 	return s.BeganAt(start)
 }
 
-// Status is the content of /proc/PID/status about a process's rights.
+// Status is from /proc/PID/status.
 type Status struct {
 	UID                uint64 // the real UID
 	Effective, Ambient uint64 // capabilities, one bit each
-	Pauses             uint64 // voluntary context switches of the first thread
+	Pauses             uint64 // of the first thread, voluntary
 }
 
 // StatusOf reads the status of a process.
@@ -105,7 +100,7 @@ func StatusOf(pid int) (Status, error) {
 	return Status{UID: s.UIDs[0], Effective: s.CapEff, Ambient: s.CapAmb, Pauses: s.VoluntaryCtxtSwitches}, err
 }
 
-// All lists the PIDs of all processes, in no particular order.
+// All lists all PIDs, unordered.
 func All() ([]int, error) {
 	all, err := procfs.AllProcs()
 	pids := make([]int, len(all))
@@ -115,14 +110,13 @@ func All() ([]int, error) {
 	return pids, err
 }
 
-// Executable returns the path of a process's executable, as the process sees it, even if the file was deleted or
-// replaced.
+// Executable returns the path of a process's executable, even a deleted one, as the process sees it.
 func Executable(pid int) (string, error) {
 	file, err := os.Readlink(Runs(pid))
 	return strings.TrimSuffix(file, " (deleted)"), err
 }
 
-// Wchan returns the kernel function in which a process sleeps; empty if it does not sleep, or without CAP_SYS_PTRACE.
+// Wchan returns the kernel function in which a process sleeps; empty if unknown (CAP_SYS_PTRACE).
 func Wchan(pid int) string {
 	channel, err := os.ReadFile(path(pid, "wchan"))
 	if err != nil || string(channel) == "0" {
@@ -137,7 +131,7 @@ func Namespace(pid int, kind string) (inode uint32, err error) {
 	return namespace(path(pid, "ns/"+kind))
 }
 
-// OwnNamespace returns that of the calling process, even if its PID in /proc differs.
+// OwnNamespace works in any PID namespace.
 func OwnNamespace(kind string) (inode uint32, err error) { return namespace("/proc/self/ns/" + kind) }
 
 func namespace(file string) (inode uint32, err error) {
@@ -151,12 +145,11 @@ func namespace(file string) (inode uint32, err error) {
 	return inode, nil
 }
 
-// Runs returns the path that leads to a process's executable file, even if another file replaced it. Opening it may
-// hang on an unresponsive mount.
+// Runs leads to a process's executable, even if its path has another file now. Opening it may hang on an unresponsive
+// mount.
 func Runs(pid int) string { return path(pid, "exe") }
 
-// Root returns the path of a process's own file system. Files below it may be links that lead outside, and mounts
-// that hang.
+// Root is a process's own file system. Links below it may lead outside, and mounts may hang.
 func Root(pid int) string { return path(pid, "root") }
 
 func path(pid int, name string) string {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReleaseProgram removes the unmodified pages of this program's file from its memory. Most of them were needed only
-// to start, or were mapped around needed ones (MapSparsely). Needed pages return from the page cache.
+// ReleaseProgram drops the unmodified pages of this program's file: most were needed only to start, or mapped around
+// needed ones (MapSparsely). Needed ones return from the page cache.
 func ReleaseProgram() error {
 	ranges, err := programRanges()
 	if err != nil {
 		return err
 	}
 	for _, r := range ranges {
-		// unix.Madvise requires a slice, but this memory is not Go's.
+		// unix.Madvise requires Go memory.
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
 			err = errors.Join(err, fmt.Errorf("madvise of %x-%x: %w", r.start, r.end, errno))
 		}
@@ -27,7 +27,6 @@ func ReleaseProgram() error {
 	return err
 }
 
-// programRanges returns the read-only mappings of this program's file.
 func programRanges() ([]addresses, error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -40,12 +39,10 @@ func programRanges() ([]addresses, error) {
 	return cleanRanges(smaps, program), nil
 }
 
-// addresses is a range of the process's memory.
 type addresses struct{ start, end uintptr }
 
-// cleanRanges returns the mappings of a file that are not writable and have no modified page: the linker's
-// relocations are read-only later, and dropping them would lose them (proc(5), smaps). Anonymous counts such pages in
-// memory, Swap those on disk.
+// cleanRanges returns a file's mappings that are neither writable nor modified: relocations are read-only later, and
+// dropping them would lose them (proc(5), smaps). Anonymous counts modified pages in memory, Swap those on disk.
 func cleanRanges(smaps []byte, file string) (clean []addresses) {
 	var candidate bool
 	lines := bufio.NewScanner(bytes.NewReader(smaps))
@@ -54,7 +51,7 @@ func cleanRanges(smaps []byte, file string) (clean []addresses) {
 		var r addresses
 		switch {
 		case len(fields) < 2:
-		case strings.HasSuffix(fields[0], ":"): // a field of the previous mapping
+		case strings.HasSuffix(fields[0], ":"): // of the previous mapping
 			if (fields[0] == "Anonymous:" || fields[0] == "Swap:") && candidate && fields[1] != "0" {
 				clean, candidate = clean[:len(clean)-1], false
 			}

@@ -13,11 +13,11 @@ import (
 // Thread is the state of a thread.
 type Thread struct {
 	State   string // proc(5): "R", "S", "D", "T", "t", "Z"…
-	Channel string // kernel function in which it sleeps, without compiler suffixes; empty if unknown
+	Channel string // kernel function in which it sleeps, without compiler suffixes, if known
 }
 
-// Threads reads up to most threads of a process, each at its own instant, in about 10 µs per thread. It omits threads
-// that exit during the call. Channels of another user's process require CAP_SYS_PTRACE.
+// Threads reads up to most threads of a process, about 10 µs each. Channels of another user's process require
+// CAP_SYS_PTRACE.
 func Threads(pid, most int) ([]Thread, error) {
 	dir, err := os.Open(path(pid, "task"))
 	if err != nil {
@@ -42,8 +42,8 @@ func Threads(pid, most int) ([]Thread, error) {
 	return threads, err
 }
 
-// Ended reports whether all threads of a process exited, even if the parent has not waited for it. The first thread
-// may exit before the others. Threads beyond the limit count as running.
+// Ended reports whether all threads exited; the first may exit before others. Beyond the limit threads count as
+// running.
 func Ended(pid int) bool {
 	if s, err := StatOf(pid); err != nil || !s.Zombie() {
 		return err != nil && Gone(err)
@@ -54,7 +54,7 @@ func Ended(pid int) bool {
 		!slices.ContainsFunc(threads, func(t Thread) bool { return t.State != "Z" && t.State != "X" })
 }
 
-// stateIn returns the state in a line of stat. It follows the name, which may hold any bytes.
+// stateIn skips the name, which may hold any bytes.
 func stateIn(stat string) string {
 	_, after := cutLast(stat, ") ")
 	return after[:min(1, len(after))]
@@ -67,7 +67,7 @@ func cutLast(s, sep string) (before, after string) {
 	return s, ""
 }
 
-// channelIn returns the function name of a wchan: "ep_poll.isra.0" is ep_poll.
+// channelIn cuts compiler suffixes: "ep_poll.isra.0" is ep_poll.
 func channelIn(wchan string) string {
 	name, _, _ := strings.Cut(wchan, ".")
 	if name == "0" {
@@ -76,14 +76,14 @@ func channelIn(wchan string) string {
 	return name
 }
 
-// lineAt reads a short file below a directory of /proc in three system calls; empty if it is unreadable.
+// lineAt reads a short file in three system calls; empty if unreadable.
 func lineAt(dir *os.File, name string) string {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(fd)
-	var line [1024]byte // a line of stat has up to about 350 bytes
+	var line [1024]byte // stat has up to 350 bytes
 	n, _ := unix.Read(fd, line[:])
 	return string(line[:max(n, 0)])
 }

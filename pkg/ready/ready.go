@@ -1,7 +1,5 @@
-// Package ready is the source of the runtime's network readiness, which kubelet polls and without which the node gets
-// no pods.
-//
-// It never changes anything. If the runtime cannot be reached (a container without its socket), it reports that once.
+// Package ready is the source of the runtime's network readiness, without which kubelet gives the node no pods. It
+// changes nothing, and reports an unreachable runtime once.
 package ready
 
 import (
@@ -20,37 +18,33 @@ import (
 )
 
 const (
-	// every is the polling interval while the network is ready. kubelet polls every 5 s, and each poll may make the
-	// runtime run a plugin (STATUS, CNI specification 1.1).
+	// kubelet polls every 5 s, and each poll may run a plugin (STATUS, CNI specification 1.1)
 	every = 10 * time.Second
-	// soon is the polling interval while the network is not ready: the precision of an outage's end.
+	// soon is the interval, and so the precision, during an outage.
 	soon = time.Second
-	// settle delays the end of an outage: its cause usually is a file in the CNI directory, which cniconf reads after
-	// 200 ms without changes.
+	// settle delays the end of an outage: its cause usually is a new CNI file, which cniconf reads 200 ms later.
 	settle = 300 * time.Millisecond
-	// answer is the timeout of one query.
 	answer = 5 * time.Second
-	// patience is the number of consecutive failures that make the feature unavailable.
+	// patience is the number of failures that make the feature unavailable.
 	patience = 3
-	// looks is the interval between searches for the cause of an outage.
+	// looks is the interval of Source.Look.
 	looks   = 5 * time.Second
 	feature = "network readiness"
 )
 
 // Source polls the runtime. Run it once.
 type Source struct {
-	// Address is the path of the runtime's socket.
 	Address string
-	// Look finds what is missing while the network is not ready; nil: no search.
+	// Look returns what a network that is not ready lacks; may be nil.
 	Look func(context.Context) (event.Lack, string)
-	// Overdue is the duration after which an outage is overdue; 0: never.
+	// Overdue is the longest acceptable outage; 0: any.
 	Overdue time.Duration
 }
 
 // Name returns "ready".
 func (Source) Name() string { return "ready" }
 
-// Stats returns the feature that may be unavailable; there are no counters.
+// Stats has no counters.
 func (Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
 // Run polls until ctx ends, and returns nil.
@@ -68,7 +62,6 @@ func (s Source) Run(ctx context.Context, sink event.Sink) error {
 	return nil
 }
 
-// watch polls until ctx ends, and sends changes to sink.
 func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.Context) (*cri.StatusResponse, error)) {
 	var known *event.Readiness
 	var out outage
@@ -110,13 +103,12 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 	}
 }
 
-// tie ties the clocks before an outage: since the last call the wall clock may have been set, or the node suspended.
+// tie publishes the clocks: since the last call the wall clock may have been set, or the node suspended.
 func tie(sink event.Sink) {
 	mono, wall := clock.Anchor()
 	sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
 }
 
-// wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -124,14 +116,12 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// outage is the state of a period in which the network is not ready.
 type outage struct {
-	since, looked time.Time // zero while it is ready, and before the first search
+	since, looked time.Time // zero: ready; not yet
 	lacks         event.Lack
 	missing       string
 }
 
-// explain adds to an answer what is missing, and whether the outage is overdue.
 func (o *outage) explain(ctx context.Context, s Source, r *event.Readiness) {
 	now := time.Now()
 	switch {
@@ -153,7 +143,6 @@ func (o *outage) explain(ctx context.Context, s Source, r *event.Readiness) {
 	r.Overdue = s.Overdue > 0 && now.Sub(o.since) >= s.Overdue
 }
 
-// ask queries once, and returns the network's condition.
 func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse, error)) (*event.Readiness, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -173,5 +162,5 @@ func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse,
 	return nil, fmt.Errorf("its status says nothing of the network")
 }
 
-// foreign redacts and bounds a text of the runtime, which repeats the errors of plugins (STATUS).
+// foreign redacts and bounds the runtime's text, which repeats plugins' errors (STATUS).
 func foreign(s string) string { return text.Clean(redact.Ours().Said(s), text.Bound) }

@@ -10,12 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxString bounds the strings of a recording, in bytes: PATH_MAX, Linux' longest path. Sources cut to this or less,
-// so their strings pass unchanged.
+// maxString is PATH_MAX, the longest path of Linux. Sources cut to this or less.
 const maxString = 4096
 
-// clean makes every string in v, a pointer, safe to print: v comes from a possibly hostile file. Cleaning a clean
-// value changes nothing.
+// clean sanitizes every string in v, a pointer to data of a possibly hostile file. It is idempotent.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -46,8 +44,7 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// cleanMap returns a copy with clean keys and values. It sorts the keys, so that the same key always wins if two
-// become one.
+// cleanMap sorts the keys, so that the same one wins if two become equal.
 func cleanMap(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v
@@ -66,14 +63,14 @@ func cleanMap(v reflect.Value) reflect.Value {
 	return out
 }
 
-// cleanObject cleans a JSON object. It fails for other JSON.
+// cleanObject fails for JSON that is no object.
 func cleanObject(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
 	var object map[string]any
 	in := json.NewDecoder(bytes.NewReader(raw))
-	in.UseNumber() // a duration in ns must not pass through a float
+	in.UseNumber() // a float cannot hold a duration in ns
 	if err := in.Decode(&object); err != nil {
 		return nil, fmt.Errorf("options: %w", err)
 	}

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// kernel returns Windows' version: "10.0.20348".
+// kernel returns such as "10.0.20348".
 func kernel() string {
 	v := windows.RtlGetVersion()
 	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)
 }
 
-// bootID identifies the boot in Linux' form: a hash of the machine's id, which stays private, and the boot time.
+// bootID hashes the machine's id, which stays private, and the boot time.
 func bootID() string {
 	machine := ""
 	if key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`, registry.QUERY_VALUE|registry.WOW64_64KEY); err == nil {
@@ -30,7 +30,7 @@ func bootID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// booted returns the boot time as a FILETIME, without later changes of the clock; 0 if unknown.
+// booted returns the boot time as a FILETIME, unaffected by later changes of the clock; 0 if unknown.
 func booted() int64 {
 	var t struct { // SYSTEM_TIMEOFDAY_INFORMATION
 		boot, current, zone int64

@@ -19,7 +19,7 @@ import (
 type Reader struct {
 	name    string
 	lines   *bufio.Scanner
-	line    int // number of the last read line, from 1
+	line    int // from 1
 	header  Header
 	skipped uint64
 	bytes   int64 // unpacked so far
@@ -31,8 +31,7 @@ type Reader struct {
 	file      disk.File
 }
 
-// Open opens the recording in a file, and reads its header. Its errors are those of NewReader. The caller must close
-// the Reader.
+// Open opens a recording, and reads its header. Its errors are those of NewReader. Close the Reader.
 func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
 
 func open(on disk.FS, path string) (*Reader, error) {
@@ -40,7 +39,6 @@ func open(on disk.FS, path string) (*Reader, error) {
 	return over(f, err, func(in io.Reader) io.Reader { return in }, path)
 }
 
-// over reads the header of an opened file through another reader, or wraps the error of opening it.
 func over(f disk.File, failed error, through func(io.Reader) io.Reader, path string) (*Reader, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("read the recording: %w", failed)
@@ -53,8 +51,7 @@ func over(f disk.File, failed error, through func(io.Reader) io.Reader, path str
 	return r, nil
 }
 
-// NewReader reads the header of a recording. It fails with ErrNotRecording, or with ErrNewer for a newer version than
-// this package reads.
+// NewReader reads a recording's header. It fails with ErrNotRecording, or with ErrNewer.
 func NewReader(in io.Reader) (*Reader, error) { return newReader(in, "") }
 
 func newReader(in io.Reader, name string) (*Reader, error) {
@@ -72,7 +69,7 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// decompress recognizes gzip by its first bytes (RFC 1952, 1f 8b), because the file may have any name.
+// decompress recognizes gzip by its first bytes (RFC 1952): the file may have any name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	magic, err := buffered.Peek(2)
@@ -85,7 +82,7 @@ func decompress(in io.Reader) (io.Reader, error) {
 	return gzip.NewReader(buffered)
 }
 
-// keepEnds splits into lines with their line feeds: an incomplete line has none.
+// keepEnds keeps line feeds, which incomplete lines lack.
 func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -105,7 +102,7 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
 	}
 	r.line++
-	// Only the version first: a newer header may differ in everything else.
+	// Version first: a newer header may differ in everything else.
 	var is struct {
 		Format  string `json:"cniscope"`
 		Version int    `json:"version"`
@@ -130,22 +127,20 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// Bound limits how much Next reads, in unpacked bytes and in events; 0 means no limit. Set it for files from
-// strangers.
+// Bound limits Next in unpacked bytes and in events; 0: no limit. Set it for strangers' files.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
-// Place returns the file and the number of the last read line, for messages.
+// Place returns the file and the last line, for messages.
 func (r *Reader) Place() string { return place(r.name, r.line) }
 
-// Header returns the recording's first line, with its strings cleaned.
+// Header returns the recording's cleaned first line.
 func (r *Reader) Header() Header { return r.header }
 
-// Skipped returns the number of skipped events: their kinds are unknown, because a newer cniscope recorded them.
+// Skipped counts events of unknown kinds, from a newer cniscope.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
-// Next returns the next event, or io.EOF after the last. It fails with a *TruncatedError if the recording ends within
-// a line, with a *BoundError beyond Bound, and with ErrBroken or ErrTooLong if a line is not an event. Any error is
-// final.
+// Next returns the next event, or io.EOF. It fails with a *TruncatedError if the recording ends within a line, with a
+// *BoundError beyond Bound, and with ErrBroken or ErrTooLong for other lines. Errors are final.
 func (r *Reader) Next() (event.Event, error) {
 	for r.err == nil {
 		var e event.Event
@@ -156,7 +151,7 @@ func (r *Reader) Next() (event.Event, error) {
 	return event.Event{}, r.err
 }
 
-// next returns the event in the next line. Its body is nil if its kind is unknown.
+// next returns no body for an unknown kind.
 func (r *Reader) next() (event.Event, error) {
 	if !r.lines.Scan() {
 		return event.Event{}, r.ending()
@@ -184,7 +179,6 @@ func (r *Reader) next() (event.Event, error) {
 	return e, nil
 }
 
-// count counts a line. It fails beyond the bounds.
 func (r *Reader) count(line []byte) error {
 	r.bytes += int64(len(line))
 	r.events++
@@ -197,7 +191,6 @@ func (r *Reader) count(line []byte) error {
 	return nil
 }
 
-// ending returns why there is no further line.
 func (r *Reader) ending() error {
 	err := r.lines.Err()
 	switch {
@@ -212,7 +205,7 @@ func (r *Reader) ending() error {
 	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
 }
 
-// decode reads one line of a recording of that version. The body is nil if the kind of event is unknown.
+// decode returns no body for an unknown kind.
 func decode(line []byte, version int) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
 	if quick && event.New(kind) != nil {
@@ -223,9 +216,8 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// split splits a line in the Writer's layout without parsing it: parsing every line twice would be half of the work
-// of reading. It returns false for any other line, and does not check that raw is JSON. Blanks around the line are
-// those of RFC 8259, section 2.
+// split splits a line in the Writer's layout; false for others. Parsing each line twice would be half of the work of
+// reading. raw may be no JSON. Blanks are those of RFC 8259, section 2.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')
@@ -261,7 +253,6 @@ func decodeBody(kind string, raw []byte, version int) (event.Body, error) {
 	return body, nil
 }
 
-// decodeAny reads a JSON line of any layout.
 func decodeAny(line []byte, version int) (event.Event, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
@@ -295,7 +286,7 @@ func decodeAny(line []byte, version int) (event.Event, error) {
 	return e, nil
 }
 
-// Close closes the file if Open opened it.
+// Close closes the file of Open.
 func (r *Reader) Close() error {
 	if r.file == nil {
 		return nil

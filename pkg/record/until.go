@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// OpenUntil is Open, but stops when ctx ends, even for a pipe without a writer or without data. Its errors and those
-// of Next then wrap ctx's cause.
+// OpenUntil is Open until ctx ends, even for a pipe without a writer or data. Errors then wrap ctx's cause.
 func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	type opened struct {
 		file disk.File
@@ -28,8 +27,8 @@ func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	}
 }
 
-// Until returns a reader of in whose reads end with ctx's cause when ctx ends. It is not safe for concurrent use. A
-// read of in that never returns leaks a goroutine and 64 KiB.
+// Until returns a reader that fails with ctx's cause when ctx ends. It is not safe for concurrent use. A hung read of
+// in leaks a goroutine and 64 KiB.
 func Until(ctx context.Context, in io.Reader) io.Reader {
 	return &until{ctx: ctx, in: in, done: make(chan chunk, 1), buffer: make([]byte, 64<<10)}
 }
@@ -48,7 +47,7 @@ type chunk struct {
 }
 
 func (u *until) Read(b []byte) (int, error) {
-	if err := context.Cause(u.ctx); err != nil { // before data, so that ctx also ends an endless source
+	if err := context.Cause(u.ctx); err != nil { // first, for endless sources
 		return 0, err
 	}
 	if len(u.rest.data) == 0 && u.rest.err == nil {

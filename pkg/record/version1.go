@@ -7,9 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Version 1 is the format before the first release. This file, used only by decodeBody, can be deleted with it.
+// Version 1 is from before the first release. Only decodeBody uses this file.
 
-// decode1 reads a version 1 body into a current one, instead of json.Unmarshal.
 func decode1(raw []byte, body any) error {
 	switch b := body.(type) {
 	case *event.Request:
@@ -34,8 +33,7 @@ func decode1(raw []byte, body any) error {
 	return json.Unmarshal(raw, body)
 }
 
-// state1 derives a process's state from the kernel function of its first thread. Signals stop a process as a whole,
-// and a freezer a whole cgroup, so it holds for all threads.
+// state1 uses the first thread's kernel function: signals and freezers stop whole processes.
 func state1(channel string) event.AgentState {
 	switch channel {
 	case "do_signal_stop":
@@ -46,7 +44,7 @@ func state1(channel string) event.AgentState {
 	return ""
 }
 
-// request1 reads a request, which had a name and a boolean instead of object and verb.
+// request1 reads a request with a name and a boolean instead of object and verb.
 func request1(raw []byte, r *event.Request) error {
 	old := struct {
 		*event.Request
@@ -62,7 +60,7 @@ func request1(raw []byte, r *event.Request) error {
 	return nil
 }
 
-// objects1 has the object of a message, by the part of its name after the verb.
+// objects1 is by the end of the name.
 var objects1 = map[string]event.Object{
 	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
 	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
@@ -72,7 +70,6 @@ var objects1 = map[string]event.Object{
 	"OBJ": event.ObjectStateful, "GEN": event.ObjectRuleset, "FLOWTABLE": event.ObjectFlowtable,
 }
 
-// meaning1 derives object and verb from the name of a request.
 func meaning1(r *event.Request) (event.Object, event.Verb) {
 	switch r.Protocol {
 	case "rtnetlink", "nf_tables":
@@ -98,7 +95,7 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	return object, event.VerbChange
 }
 
-// named1 derives them from names such as "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
+// named1 handles names such as "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{

@@ -23,12 +23,12 @@ import (
 type Writer struct {
 	out  *bufio.Writer
 	gzip *gzip.Writer // nil if not compressed
-	file disk.File    // nil if the underlying writer is the caller's
+	file disk.File    // nil if it is the caller's
 	line bytes.Buffer
 	json *json.Encoder // into line
 }
 
-// NewWriter begins a recording on w, and sets the header's Format and Version. It buffers: see Flush and Close.
+// NewWriter begins a recording on w with a buffer: see Flush and Close. It sets the header's Format and Version.
 func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	r := &Writer{out: bufio.NewWriterSize(w, 64<<10)}
 	r.json = json.NewEncoder(&r.line)
@@ -40,9 +40,9 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	return r, r.end()
 }
 
-// Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". If the file exists, it
-// fails with fs.ErrExist. With overwrite it replaces a regular file, once the start of the new one is on the disk. It
-// never follows symbolic links.
+// Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it
+// fails with fs.ErrExist; with it, it replaces a regular file once the new one's start is on the disk. It never
+// follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }
@@ -61,7 +61,7 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 		}
 		return begin(on, path, compressed, header)
 	}
-	// An existing file of this name was left by a kill: no other program uses the name.
+	// left by a kill: no other program uses the name
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".next")
 	if err := errors.Join(spare(on, next), remove(on, next)); err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 	return w, nil
 }
 
-// begin begins a recording in a file that must not exist.
+// begin requires that the file does not exist.
 func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, error) {
-	// With O_CREATE|O_EXCL the last component is never followed (open(2)), and no process can have the new file open.
+	// O_CREATE|O_EXCL never follows the last component (open(2)), and no process can have the file open.
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
@@ -103,7 +103,7 @@ func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, er
 	return w, nil
 }
 
-// spare fails if the name belongs to anything but a regular file: a device, a pipe, a link.
+// spare fails for anything but a regular file.
 func spare(on disk.FS, path string) error {
 	info, err := on.Lstat(path)
 	switch {
@@ -117,7 +117,6 @@ func spare(on disk.FS, path string) error {
 	return nil
 }
 
-// remove removes a file if there is one.
 func remove(on disk.FS, path string) error {
 	if err := on.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("overwrite the recording: %w", err)
@@ -125,8 +124,8 @@ func remove(on disk.FS, path string) error {
 	return nil
 }
 
-// Write appends an event. If the event is longer than MaxLine, it fails with ErrTooLong and writes nothing, and the
-// recording may continue. Any other error is final.
+// Write appends an event. An event longer than MaxLine fails with ErrTooLong, and the recording may continue. Other
+// errors are final.
 func (w *Writer) Write(e event.Event) error {
 	kind := event.Kind(e.Body)
 	if kind == "" {
@@ -147,7 +146,6 @@ func (w *Writer) Write(e event.Event) error {
 	return nil
 }
 
-// end writes the finished line to the buffer.
 func (w *Writer) end() error {
 	defer w.line.Reset()
 	if w.line.Len() > MaxLine {
@@ -157,7 +155,7 @@ func (w *Writer) end() error {
 	return err
 }
 
-// Flush writes the buffer, so that a reader sees all events so far.
+// Flush makes all events visible to readers.
 func (w *Writer) Flush() error {
 	if err := w.out.Flush(); err != nil {
 		return fmt.Errorf("write the recording: %w", err)
@@ -170,7 +168,7 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Close flushes and ends the recording. If Create opened the file, Close syncs and closes it.
+// Close ends the recording, and syncs and closes the file of Create.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	if w.gzip != nil {

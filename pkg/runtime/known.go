@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// Known is a container runtime as one distribution packages it.
+// Known is a container runtime of a distribution.
 type Known struct {
-	Name     string // the runtime's name in CRI's Version
+	Name     string // in CRI's Version
 	Unit     string // of systemd
 	Socket   string
 	programs []string
 }
 
-// Names of containerd, CRI-O and cri-dockerd in CRI's Version.
+// Names in CRI's Version; Docker is cri-dockerd's.
 const (
 	Containerd = "containerd"
 	CRIO       = "cri-o"
 	Docker     = "docker"
 )
 
-// known lists the runtimes in the order of the search.
 func known() []Known {
 	if goruntime.GOOS == "windows" {
 		return []Known{{Containerd, "containerd", DefaultAddress, []string{filepath.Join(os.Getenv("ProgramFiles"), `containerd\bin\containerd.exe`)}}}
@@ -50,8 +49,7 @@ func in(dirs ...string) func(names ...string) []string {
 	}
 }
 
-// Present returns the runtimes whose sockets exist, in the order of the search. path maps a path of the node to where
-// it is mounted.
+// Present returns the runtimes whose sockets exist, by precedence. path maps a path of the node.
 func Present(path func(string) string) (all []Known) {
 	for _, k := range known() {
 		if there(path(k.Socket)) {
@@ -61,7 +59,7 @@ func Present(path func(string) string) (all []Known) {
 	return all
 }
 
-// Installed returns the runtimes whose program exists.
+// Installed returns the runtimes whose program exists, by precedence.
 func Installed(path func(string) string) (all []Known) {
 	for _, k := range known() {
 		if slices.ContainsFunc(k.programs, func(p string) bool { return there(path(p)) }) {
@@ -84,8 +82,8 @@ func there(path string) bool {
 	return err == nil
 }
 
-// Find returns the runtime's socket: address, if it is not containerd's default or exists; else the first existing
-// known one, or address if there is none.
+// Find returns address if it is not containerd's default, or exists; else the first existing known socket, or
+// address.
 func Find(address string) string {
 	address = cmp.Or(address, DefaultAddress)
 	if address != DefaultAddress {
@@ -97,7 +95,7 @@ func Find(address string) string {
 	return address
 }
 
-// At guesses the runtime of an unresponsive socket from its path.
+// At guesses the runtime from its socket's path.
 func At(address string) Known {
 	address = strings.TrimPrefix(strings.TrimPrefix(address, "unix://"), "/var")
 	for _, k := range known() {

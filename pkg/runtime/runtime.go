@@ -1,8 +1,6 @@
-// Package runtime is the source of the container runtime's name and version: NRI delivers them at each registration,
-// and the runtime answers queries at the start and from time to time.
-//
-// It never changes anything, and no pod waits for it. With NRI it needs no access to containerd's socket, so a
-// container need not mount it. If neither answers, it reports once that the version is missing.
+// Package runtime is the source of the container runtime's name and version, by NRI's registrations and by polling.
+// It changes nothing, and no pod waits for it. With NRI it needs no access to containerd's socket. Without both it
+// reports once that the version is missing.
 package runtime
 
 import (
@@ -31,27 +29,25 @@ import (
 const (
 	// DefaultAddress is containerd's socket (a pipe on Windows).
 	DefaultAddress = defaults.DefaultAddress
-	// DefaultInterval is the polling interval: an upgrade of a runtime without NRI is noticed this late, but is rare.
+	// DefaultInterval delays the notice of an upgrade without NRI.
 	DefaultInterval = 30 * time.Second
-	// patience is the number of consecutive failures that make the feature unavailable. A restart is short, but
-	// containerd connects its NRI plugins before it answers other clients.
+	// patience is the number of failures that make the feature unavailable: a restarting containerd connects its NRI
+	// plugins first.
 	patience = 2
-	// answer is the timeout of one query.
-	answer  = 5 * time.Second
-	feature = "runtime version"
+	answer   = 5 * time.Second
+	feature  = "runtime version"
 )
 
-// Options are the parameters of a Source. All may be empty.
+// Options may be empty.
 type Options struct {
-	// Address is the path of containerd's socket.
 	Address  string
 	Interval time.Duration
-	// Anchors receives the process that serves the socket, whether it is containerd or not.
+	// Anchors receives the process that serves the socket.
 	Anchors *anchor.Set
 	Log     *slog.Logger
 }
 
-// Source is the source. Make it with New, run it once.
+// Source is the source. Run it once.
 type Source struct {
 	options Options
 	told    chan event.Runtime
@@ -66,7 +62,7 @@ func New(o Options) *Source {
 	return &Source{options: o, told: make(chan event.Runtime, 1)}
 }
 
-// Tell delivers NRI's name and version of the runtime. It never blocks and is safe for concurrent use.
+// Tell delivers NRI's name and version. It never blocks and is safe for concurrent use.
 func (s *Source) Tell(name, version string) {
 	if version == "" {
 		return
@@ -77,18 +73,17 @@ func (s *Source) Tell(name, version string) {
 	}
 	select {
 	case s.told <- event.Runtime{Name: name, Version: version}:
-	default: // a concurrent registration delivered the same
+	default: // a concurrent call delivered the same
 	}
 }
 
 // Name returns "runtime".
 func (*Source) Name() string { return "runtime" }
 
-// Stats returns the feature that may be unavailable; there are no counters.
+// Stats has no counters.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run polls until ctx ends, and returns nil. The sink gets the version at first and after each change, and, once,
-// that it is unavailable or available again.
+// Run polls until ctx ends, and returns nil. The sink gets the version after each change, and the availability.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	var known event.Runtime
 	failures, missing, told := 0, false, false
@@ -130,7 +125,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// delay returns the time to the next query: the interval ±10 %, and less after the first failures.
+// delay returns the interval ±10 %, and less after the first failures.
 func delay(interval time.Duration, failures int, random float64) time.Duration {
 	if failures > 0 && failures < 16 {
 		interval = min(interval, time.Second<<(failures-1))
@@ -138,7 +133,6 @@ func delay(interval time.Duration, failures int, random float64) time.Duration {
 	return time.Duration(float64(interval) * (0.9 + random/5))
 }
 
-// ask queries the process that serves the runtime's address, unless it is a stranger.
 func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
 	if err := s.options.Anchors.Ask(ctx, s.options.Address); errors.Is(err, anchor.ErrStranger) {
 		return event.Runtime{}, err
@@ -146,13 +140,12 @@ func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
 	return Ask(ctx, s.options.Address)
 }
 
-// Ask queries the runtime at address for its name and version: containerd by its own API, which answers without CRI,
-// others by CRI. It opens a connection for each query, since gRPC would keep retrying an open one in the background.
-// Its timeout is 5 s.
+// Ask queries the runtime at address: containerd by its own API, which answers without CRI, others by CRI. It
+// connects for each query, because gRPC would retry in the background. Its timeout is 5 s.
 func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
-	// The dialer would wait for a missing socket, polling every 10 ms (containerd pkg/dialer).
+	// The dialer would poll for a missing socket (containerd pkg/dialer).
 	if _, err := os.Stat(address); errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
@@ -184,5 +177,5 @@ func remedy(err error, address string) string {
 	return fmt.Sprintf("%s at %s does not answer: %s; %s", name, address, said(err), without)
 }
 
-// said redacts and bounds an error, parts of which come from the runtime.
+// said redacts and bounds an error, parts of which are the runtime's.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), text.Bound) }

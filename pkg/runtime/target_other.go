@@ -4,5 +4,5 @@ package runtime
 
 import "net/url"
 
-// target returns a socket's path as gRPC's URL, with any characters escaped.
+// target escapes a path for gRPC.
 func target(socket string) string { return (&url.URL{Scheme: "unix", Path: socket}).String() }

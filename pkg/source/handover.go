@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// waiting bounds the events in memory. Each source has its own queue in front of it, which counts drops.
+	// waiting bounds the events. Each source has its own queue before it, which counts drops.
 	waiting = 4096
 	// together is the batch size.
 	together = 256
-	// within is the longest delay of an event, from one tick to the next: waking the consumer for each event costs
-	// more than processing most of them.
+	// within is the longest delay of an event: waking the consumer costs more than processing most events.
 	within = 50 * time.Millisecond
 )
 
-// handover is the queue of all sources' events, which are consumed in batches.
+// handover is a queue of all sources' events, consumed in batches.
 type handover struct {
-	wake chan struct{} // there are events to be taken
+	wake chan struct{} // events are waiting
 
 	mu     sync.Mutex // of the fields below
 	room   sync.Cond  // for another event
 	events []event.Event
-	taken  []event.Event // the last batch, whose memory is reused
-	late   *time.Timer   // wakes for events that are not urgent
+	taken  []event.Event // the last batch, for reuse
+	late   *time.Timer   // wakes for other events
 }
 
 func newHandover() *handover {
@@ -36,7 +35,7 @@ func newHandover() *handover {
 	return h
 }
 
-// put adds an event, once there is room.
+// put waits for room.
 func (h *handover) put(e event.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +51,6 @@ func (h *handover) put(e event.Event) {
 	}
 }
 
-// hurry wakes the consumer.
 func (h *handover) hurry() {
 	select {
 	case h.wake <- struct{}{}:
@@ -60,7 +58,6 @@ func (h *handover) hurry() {
 	}
 }
 
-// handOn passes all waiting events on.
 func (h *handover) handOn(take event.Sink) {
 	events := h.take()
 	for _, e := range events {
@@ -69,7 +66,7 @@ func (h *handover) handOn(take event.Sink) {
 	clear(events) // drop the references
 }
 
-// take returns all waiting events, valid until the next call.
+// take returns events that are valid until the next call.
 func (h *handover) take() []event.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +76,7 @@ func (h *handover) take() []event.Event {
 	return h.taken
 }
 
-// hurries reports whether an event is urgent: a tick, or a plugin, which must be examined while it runs.
+// hurries reports whether an event is urgent: a tick, or a plugin, which is examined while it runs.
 func hurries(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Tick:

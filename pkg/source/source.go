@@ -1,19 +1,17 @@
-// Package source defines sources of events, runs the sources of a node concurrently and merges their events into one
-// stream, which one goroutine reads.
+// Package source runs the sources of a node and merges their events into one stream.
 //
 // A new source is a package of its own and one line in plugin/cniscope/observe.go. Its rules:
 //
-//   - Its constructor starts and opens nothing. Run does, once, and undoes all of it before it returns.
-//   - Run returns soon after its context ends, and first delivers all observed events. It may never be called.
-//   - If a feature is unavailable on this machine, the source continues without it, and reports event.Degraded once,
-//     and again when the feature is back. An error of Run stops cniscope: only for a source without which nothing is
-//     observed.
-//   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are counted and
-//     reported as event.Lost under the source's name.
-//   - It delivers only pkg/event. Raw bytes end in the source: strings are bounded and cleaned (pkg/text), secrets do
-//     not leave, times are of the monotonic clock (pkg/clock).
+//   - The constructor starts and opens nothing. Run does, once, and undoes it before it returns.
+//   - Run returns soon after its context ends, and delivers all observed events first. It may never be called.
+//   - Without a feature the source continues, and reports event.Degraded once, and again when the feature is back. An
+//     error of Run stops cniscope: only for a source without which nothing is observed.
+//   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are reported as
+//     event.Lost under the source's name.
+//   - It delivers only pkg/event: strings are bounded and cleaned (pkg/text), secrets do not leave, times are
+//     monotonic (pkg/clock).
 //   - At most one source of a node sends ticks: a tick promises that every earlier process event was delivered.
-//   - It imports no package of a consumer; a lint rule (.golangci.yml, depguard) enforces that.
+//   - It imports no consumer; a lint rule (.golangci.yml, depguard) enforces that.
 package source
 
 import (
@@ -33,26 +31,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Source is a source of events. The package's documentation has its rules.
+// Source follows the rules of the package's documentation.
 type Source interface {
-	// Name is its constant name in event.Lost, the log and the metrics: one or two words.
+	// Name is constant, for event.Lost, the log and the metrics.
 	Name() string
-	// Run delivers events to sink until ctx ends. It is called at most once.
+	// Run delivers events to sink until ctx ends.
 	Run(ctx context.Context, sink event.Sink) error
-	// Stats returns the current state. It is safe for concurrent use at any time, and does not wait.
+	// Stats never waits, and is safe for concurrent use.
 	Stats() Stats
 }
 
 // Stats is the state of a source.
 type Stats struct {
-	// State is one or two words for people: "attached", "registered"; may be empty.
+	// State is a word or two for people, such as "attached"; may be empty.
 	State string
-	// Unready is true while this source prevents any observation; /readyz reports it.
+	// Unready: the source prevents any observation; /readyz reports it.
 	Unready bool
-	// Features may be unavailable (event.Degraded.Feature), and Losses are reasons of lost events
-	// (event.Lost.Reason): metrics begin with all of them.
+	// Features (event.Degraded.Feature) and Losses (event.Lost.Reason) are possible values, with which metrics begin.
 	Features, Losses []string
-	// Missed counts failed runs of a part of the source. It could not see what it missed, so no event reports it.
+	// Missed counts failed runs of a part of the source, of which no event can tell.
 	Missed   uint64
 	Readings []meter.Reading
 }
@@ -60,10 +57,8 @@ type Stats struct {
 // Now returns an event with the current time.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
-// Merge runs the sources until ctx ends or one of them fails, and passes their events to take, one at a time. It
-// returns after all delivered events were taken.
-//
-// The log and the error name a source that does not return within patience after ctx ends; its later events are
+// Merge runs the sources until ctx ends or one fails, passes their events to take one at a time, and returns after
+// the last. A source that does not return within patience is named in the log and the error, and its later events are
 // dropped.
 func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take event.Sink, sources ...Source) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -97,7 +92,7 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	events.handOn(take)
 	var err error
 	select {
-	case err = <-failed: // the first error, which made the other sources return
+	case err = <-failed: // the first, which ended the others
 	default:
 	}
 	for len(ends) > 0 {
@@ -110,7 +105,7 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	return err
 }
 
-// Started is a source that already runs: its first events wait until Run takes them.
+// Started already runs: its first events wait for Run.
 type Started struct {
 	Source
 	events chan event.Event
@@ -120,7 +115,7 @@ type Started struct {
 	taken  atomic.Bool // Run was called
 }
 
-// Start runs s at once. ctx ends it; Run must be called to take its events.
+// Start runs s until ctx ends. Its events need Run.
 func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 	ctx, end := context.WithCancel(ctx)
 	started := &Started{Source: s, events: make(chan event.Event, waiting), end: end, ended: make(chan struct{})}
@@ -133,8 +128,7 @@ func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 	return started
 }
 
-// Run delivers the events of the source. It returns when the source has returned, which the end of either context
-// causes.
+// Run returns when the source has, after the end of either context.
 func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 	defer context.AfterFunc(ctx, s.end)()
 	s.taken.Store(true)
@@ -144,18 +138,18 @@ func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 	return s.err
 }
 
-// Close ends the source and waits until it returned. It drops the events that Run did not take.
+// Close ends the source and waits for it. Without Run its events are dropped.
 func (s *Started) Close() {
 	s.end()
 	if !s.taken.Load() {
 		for range s.events {
-			continue // until it is closed
+			continue
 		}
 	}
 	<-s.ended
 }
 
-// guarded turns a panic into an error: the other sources end, and the observed events are still exported.
+// guarded turns a panic into an error, so that observed events are still exported.
 func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -1,6 +1,5 @@
 // Package text makes foreign text safe to store and print: bounded, valid UTF-8, without control characters. Any
-// program on the node can choose names of executables, arguments, labels and exit messages; none may reach a
-// terminal, a log or a backend unchanged. It also rounds durations for people.
+// program on the node may choose names, arguments, labels and messages. It also formats figures.
 package text
 
 import (
@@ -12,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bound is the default limit of foreign text, in bytes.
+// Bound is the default limit, in bytes.
 const Bound = 256
 
 // Clean returns s with unprintable characters escaped (\n, \x1b, \u202e), cut to limit bytes with a final "…".
@@ -54,7 +53,7 @@ func Clean(s string, limit int) string {
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {
-			// Unprintable runes beyond ASCII need a check of whole runes.
+			// These need a check of whole runes.
 			return c >= utf8.RuneSelf && utf8.ValidString(s[i:]) && !strings.ContainsFunc(s[i:], unprintable)
 		}
 	}
@@ -63,7 +62,7 @@ func plain(s string) bool {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// Round rounds a duration to three or four digits.
+// Round keeps three or four digits.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -76,7 +75,7 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// ExitCode formats an exit code: from 0x40000000 on in hexadecimal, since it consists of bit fields there.
+// ExitCode is hexadecimal from 0x40000000 on: Windows' bit fields.
 func ExitCode(code uint32) string {
 	if code >= 0x40000000 {
 		return fmt.Sprintf("0x%08x", code)
@@ -84,15 +83,14 @@ func ExitCode(code uint32) string {
 	return strconv.FormatUint(uint64(code), 10)
 }
 
-// NamesMax is the number of distinct names of one kind per node: any program chooses its executables' names, and
-// backends store every span name and label value permanently. A busy node runs a few dozen.
+// NamesMax bounds distinct names per kind: programs choose their names, and backends store span names and label
+// values permanently. A busy node runs a few dozen.
 const NamesMax = 200
 
-// Names passes a bounded number of distinct names, first come, first served. The zero value passes NamesMax. It is
-// not safe for concurrent use.
+// Names passes up to NamesMax distinct names. The zero value is ready. It is not safe for concurrent use.
 type Names struct{ seen map[string]bool }
 
-// Limit returns name, or instead if name exceeds the limit, is empty, or needs escaping.
+// Limit returns name, or instead if it exceeds the limit, is empty, or needs escaping.
 func (n *Names) Limit(name, instead string) string {
 	if n.seen[name] {
 		return name
