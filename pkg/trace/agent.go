@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// found lists the attributes of an agent's states, the most telling first.
+// found is in order of significance.
 func found() []foundState {
 	return []foundState{
 		{event.AgentStopped, attr.AgentStoppedMS},
@@ -46,8 +46,7 @@ func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.AgentWaitsIn(in), attr.AgentKilled(work.Killed))...)
 }
 
-// aboutPeer returns the attributes of the called agent. The semantic conventions use a unix socket's path as its
-// address.
+// aboutPeer has a unix socket's path as its address (semantic conventions).
 func aboutPeer(c *model.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// identity returns the resource attributes of an operation: the pod, as far as NRI reported it.
+// identity is on the resource.
 func identity(op *model.Operation) []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.K8SNamespaceName(op.Pod.Namespace),
@@ -28,7 +28,7 @@ func identity(op *model.Operation) []attribute.KeyValue {
 		return kvs
 	}
 	if len(op.Sandbox.IPs) > 0 {
-		// A scalar, because people search for it; a second address is an attribute of its own.
+		// People search for a scalar.
 		kvs = append(kvs, semconv.K8SPodIP(op.Sandbox.IPs[0]))
 	}
 	if len(op.Sandbox.IPs) > 1 {
@@ -42,10 +42,10 @@ func identity(op *model.Operation) []attribute.KeyValue {
 	return kvs
 }
 
-// ownLabels is the prefix of containerd's own labels, which NRI delivers among the pod's.
+// ownLabels are containerd's, among the pod's labels of NRI.
 const ownLabels = "io.cri-containerd."
 
-// aboutSandbox returns the outcome of the sandbox. It is on the operation, or on its calls if that has no span.
+// aboutSandbox is on the operation, or on its calls if that has no span.
 func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -101,7 +101,6 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))...)
 }
 
-// aboutLoss is on a call that was not observed completely.
 func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	if len(op.Partial) == 0 {
 		return nil
@@ -114,7 +113,6 @@ func aboutLoss(op *model.Operation) []attribute.KeyValue {
 	)
 }
 
-// aboutProcess is on plugin runs and commands: the executed file and the exit.
 func aboutProcess(im *model.Image) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{
 		semconv.ProcessCommand(im.Name),
@@ -154,20 +152,20 @@ func aboutRun(run *model.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
 }
 
-// errorType has few values: an exit code, a signal, or another failure.
+// errorType has few values.
 func errorType(im *model.Image) string {
 	switch {
 	case im == nil:
 		return "never run"
 	case im.Signal != "":
 		return im.Signal
-	case im.Code == 0: // its output is no valid result
+	case im.Code == 0: // invalid output
 		return "invalid result"
 	}
 	return text.ExitCode(im.Code)
 }
 
-// aboutActivity sums up the activity of runs, commands and agents, including what is too short for a span.
+// aboutActivity sums up activities, even short ones.
 func aboutActivity(im *model.Image) (kvs []attribute.KeyValue) {
 	changes, queries := im.Tallies[model.FactChange], im.Tallies[model.FactQuery]
 	tally := func(t model.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
@@ -260,7 +258,6 @@ func aboutConcurrency(call *model.Call) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// after is the time from the end of a pod's ADD to its first connection.
 func after(end, at int64) attribute.KeyValue {
 	return attr.FirstConnectionMS(time.Duration(max(0, at-end)))
 }
@@ -269,7 +266,7 @@ func ends(local, remote string) []attribute.KeyValue {
 	return nonZero(semconv.NetworkLocalAddress(local), semconv.NetworkPeerAddress(remote))
 }
 
-// aboutAttribution is the evidence that an agent worked for this call; none for the plugin's own work.
+// aboutAttribution is empty for the plugin's own work.
 func aboutAttribution(a *model.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package trace maps judged operations to OTLP spans: names, attributes, parents. It is pure: the same operation
-// gives the same spans, byte for byte, ids included.
+// Package trace maps judged operations to OTLP spans. It is pure: the same operation gives the same bytes, ids
+// included.
 package trace
 
 import (
@@ -21,7 +21,7 @@ func (b *Builder) Build(op *model.Operation, j *judge.Judgement) Trace {
 	return w.finish(op.Runtime)
 }
 
-// place returns a call's parent: the recorded span of its environment, else the operation's root span.
+// place returns the recorded span of a call's environment, else the operation's root span.
 func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
 		return where, nil
@@ -33,7 +33,6 @@ func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	return at{trace: w.own, parent: w.operation()}, links
 }
 
-// operation makes the root span, once.
 func (w *writer) operation() oteltrace.SpanID {
 	if w.root.IsValid() {
 		return w.root
@@ -43,7 +42,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	if w.op.Kind == model.Other {
 		name = "pod network check"
 	}
-	start := w.op.Start // the first reported run; another CPU's may have begun before it
+	start := w.op.Start // another CPU's run may have begun earlier
 	for _, call := range w.op.Calls {
 		start = min(start, call.Start)
 	}
@@ -105,16 +104,15 @@ func (w *writer) call(call *model.Call) {
 	}
 }
 
-// hungLink links a finished call to the mark of its hang.
 func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 	trace := where.trace
-	if call.Told { // unknown when the call hung
+	if call.Told { // unknown at that time
 		trace = w.own
 	}
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")
 }
 
-// before links to the preceding operations: a teardown's setup, the previous attempt.
+// before links to a teardown's setup, and to the previous attempt.
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))

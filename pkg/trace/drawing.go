@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// drawing is the state while drawing the facts of one image.
+// drawing is the state for one image.
 type drawing struct {
 	*writer
 	image   *model.Image
@@ -20,13 +20,13 @@ type drawing struct {
 	where   at // the same, for the image's own facts
 	span    *tracepb.Span
 	run     *model.Image
-	failing bool // its plugin failed, and made its call fail
+	failing bool // its plugin made its call fail
 	made    int
-	agent   string                   // part of the id for an agent's work, to separate simultaneous work
+	agent   string                   // separates the ids of simultaneous agent work
 	groups  map[string]*tracepb.Span // of interfaces
 }
 
-// child makes a span below where. Its id comes from its number within the image, because a fact has no key.
+// child derives the id from a number within the image, because facts have no key.
 func (d *drawing) child(where at, name, kind string, when model.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
 	id := d.ids.span(where.trace, fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start)+d.agent, when.Start)
@@ -35,7 +35,6 @@ func (d *drawing) child(where at, name, kind string, when model.Interval, about 
 	return s
 }
 
-// fact makes the span of one of the image's own facts, with the evidence that it belongs to the call.
 func (d *drawing) fact(f *model.Fact, name, kind string, about ...attribute.KeyValue) *tracepb.Span {
 	s := d.child(d.where, name, kind, f.When, append(about, aboutAttribution(f.Attribution)...)...)
 	s.Links = d.perhaps(f.Attribution)
@@ -46,7 +45,7 @@ func (d *drawing) long(f *model.Fact) bool {
 	return time.Duration(f.When.End-f.When.Start) >= d.op.MinSpan
 }
 
-// fail marks a span as failed if its plugin failed also.
+// fail marks a span only if its plugin failed.
 func (d *drawing) fail(s *tracepb.Span, message, errorType string) {
 	if d.failing {
 		fail(s, message, errorType)
@@ -86,7 +85,7 @@ func (d *drawing) halt(f *model.Fact) {
 	d.fact(f, string(f.What.(*model.Halt).State), attr.KindWait)
 }
 
-// call draws another system call. Only the longest ones matter.
+// call draws long ones only.
 func (d *drawing) call(f *model.Fact) {
 	if time.Duration(f.When.End-f.When.Start) < model.Idly*d.op.MinSpan {
 		return

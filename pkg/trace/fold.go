@@ -18,12 +18,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Fold returns the spans of an operation in a cheaper form, and leaves its argument unchanged. A series of equal
-// commands below one span becomes one span with their number, sum, exit codes, and the longest of them. A slow or
-// failed command, and one that was not observed completely, has its own span, and so have its parents. In an ordinary
-// call, requests and waits are also omitted, since their process has the sums (brief).
+// Fold returns an operation's spans in a cheaper form. A series of equal commands below one span becomes one span
+// with number, sum, exit codes, and the longest. Slow, failed and incompletely observed commands keep their spans,
+// and their parents'. An ordinary call also loses requests and waits, whose sums its process has (brief).
 //
-// It is pure, runs after judging, and does not depend on the order of the spans.
+// It is pure, runs after judging, and does not depend on the spans' order.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
@@ -55,7 +54,6 @@ func fold(spans []*tracepb.Span) []*tracepb.Span {
 	return kept
 }
 
-// branch is a span in the tree of its operation.
 type branch struct {
 	*tracepb.Span
 	kind     string
@@ -63,11 +61,11 @@ type branch struct {
 	children []*branch
 	place    int // index among all spans
 	gone     bool
-	copied   bool // Span is a copy of the given one
+	copied   bool // Span is a copy
 	quick    bool // see look
 }
 
-// branches returns the spans as trees, in the given order.
+// branches keeps the order.
 func branches(spans []*tracepb.Span) []*branch {
 	all, byID := make([]*branch, len(spans)), make(map[string]*branch, len(spans))
 	for i, s := range spans {
@@ -89,7 +87,7 @@ func branches(spans []*tracepb.Span) []*branch {
 	return all
 }
 
-// look sets, from the leaves upward, which spans may be folded.
+// look finds foldable spans, from the leaves upward.
 func (b *branch) look() {
 	b.quick = !b.remarkable()
 	for _, child := range b.children {
@@ -98,12 +96,12 @@ func (b *branch) look() {
 	}
 	switch b.kind {
 	case attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindSysctl, attr.KindLock, attr.KindWait:
-	default: // an agent, a plugin, a mount, IPv6 duplicate address detection: there are never dozens
+	default: // never dozens: an agent, a plugin, a mount, IPv6 duplicate address detection
 		b.quick = false
 	}
 }
 
-// remarkable reports whether a span was slow, failed, or not observed completely.
+// remarkable: slow, failed, or incompletely observed
 func (b *branch) remarkable() bool {
 	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.value(attr.FoldedCountKey) != nil {
 		return true
@@ -129,12 +127,12 @@ func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue {
 	return nil
 }
 
-// earlier orders spans by time, independent of their arrival.
+// earlier does not depend on arrival.
 func earlier(a, b *branch) int {
 	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), strings.Compare(string(a.SpanId), string(b.SpanId)))
 }
 
-// series folds the equal commands among the children of the span parent, and those further below.
+// series folds equal commands below parent.
 func series(parent []byte, children []*branch) {
 	groups := map[string][]*branch{}
 	for _, c := range children {
@@ -163,7 +161,7 @@ func series(parent []byte, children []*branch) {
 				}
 			}
 		}
-		// At the place of the first one: parents come before children.
+		// parents come before children
 		first := slices.MinFunc(group, func(a, b *branch) int { return cmp.Compare(a.place, b.place) })
 		first.Span, first.gone, first.copied, first.children = one, false, true, below
 		for _, child := range below {
@@ -174,7 +172,7 @@ func series(parent []byte, children []*branch) {
 	}
 }
 
-// drop removes a branch that its command's attributes sum up.
+// drop removes a branch that its command's sums cover.
 func (b *branch) drop() {
 	b.gone = true
 	for _, child := range b.children {
@@ -182,7 +180,7 @@ func (b *branch) drop() {
 	}
 }
 
-// own returns the span as one that may be changed.
+// own returns a copy to change.
 func (b *branch) own() *tracepb.Span {
 	if b.copied {
 		return b.Span
@@ -196,7 +194,7 @@ func (b *branch) own() *tracepb.Span {
 	return b.Span
 }
 
-// equality is equal for commands of one series: the same program, attributed by the same evidence.
+// equality is the same program, attributed by the same evidence.
 func (b *branch) equality() string {
 	key := b.Name
 	for _, k := range []attribute.Key{
@@ -212,7 +210,7 @@ func (b *branch) equality() string {
 	return key
 }
 
-// merged returns the one span of commands that are sorted by time, with their common attributes.
+// merged expects commands sorted by time.
 func merged(group []*branch, parent []byte) *tracepb.Span {
 	first, worst := group[0], group[0]
 	end, total := first.EndTimeUnixNano, time.Duration(0)
@@ -239,7 +237,7 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
 
-// common returns the attributes that are equal in the whole series, except those of individual processes.
+// common returns equal attributes, except those of individual processes.
 func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	leave := map[string]bool{}
 	for _, key := range slices.Concat(summed(), []attribute.Key{
@@ -268,7 +266,6 @@ func alike(a, b *commonpb.AnyValue) bool {
 		slices.EqualFunc(a.GetArrayValue().GetValues(), b.GetArrayValue().GetValues(), alike)
 }
 
-// summed are the attributes of a command that are counts or durations.
 func summed() []attribute.Key {
 	return []attribute.Key{
 		attr.CPUMSKey, attr.RunDelayMSKey,
@@ -279,7 +276,7 @@ func summed() []attribute.Key {
 	}
 }
 
-// sums adds up durations in ns, so that the order does not matter.
+// sums adds in ns, so that the order does not matter.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
 	for _, key := range summed() {
 		var number, ns int64
@@ -302,7 +299,7 @@ func sums(group []*branch) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// exits counts exits by signal or exit code. A command that executed another program has no exit.
+// exits counts signals and exit codes. A replaced image has none.
 func exits(group []*branch) (kvs []attribute.KeyValue) {
 	counts := map[string]int{}
 	for _, b := range group {

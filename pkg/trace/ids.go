@@ -14,59 +14,53 @@ import (
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
-// at is a place below which spans are made.
 type at struct {
 	trace  oteltrace.TraceID
 	parent oteltrace.SpanID
 	state  string
-	// remote: the parent is not one of ours.
+	// remote: not one of ours
 	remote bool
-	// attributes are on each span below; shared.
+	// attributes are shared by the spans below.
 	attributes []*commonpb.KeyValue
 }
 
-// under is the place below s, one of our spans.
 func (a at) under(s *tracepb.Span) at {
 	a.remote = false
 	copy(a.parent[:], s.SpanId)
 	return a
 }
 
-// recorded returns the place below the span of a call's environment, and whether that span is recorded.
 func recorded(parent event.TraceContext) (at, bool) {
 	above := w3c.Parse(parent)
 	return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, above.Recorded()
 }
 
-// IDs derives trace and span ids, so that a replayed recording has the ids of the live export, and an operation that
-// is sent twice is one trace.
+// IDs derives ids, so that a replayed recording has the exported ones, and a repeated operation is one trace.
 type IDs struct {
-	// Seed is unique to a node until it restarts: its boot id.
+	// Seed is unique until a node restarts: its boot id.
 	Seed string
 }
 
-// trace is the trace id of an operation without a recorded parent.
+// trace is for an operation without a recorded parent.
 func (g IDs) trace(op model.Key) (id oteltrace.TraceID) {
 	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id
 }
 
-// operation is the id of the root span of such a trace.
 func (g IDs) operation(op model.Key) oteltrace.SpanID {
 	return g.span(g.trace(op), "operation", op.Start)
 }
 
-// call is the id of a call, by its first process.
+// call is by its first process.
 func (g IDs) call(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
 	return g.span(trace, "call "+string(first), start)
 }
 
-// hung is the span id of a call's hung mark.
 func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
 	return g.span(trace, "hung "+string(first), start)
 }
 
-// of returns an operation's root span, or its first call's if that has a recorded parent.
+// of returns the root span, or the first call's if that has a recorded parent.
 func (g IDs) of(op model.Key) oteltrace.SpanContext {
 	if above, ok := recorded(op.Trace); ok {
 		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))
@@ -83,7 +77,6 @@ func spanContext(trace oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanC
 	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled})
 }
 
-// span is the id of an activity that a process began at start.
 func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id oteltrace.SpanID) {
 	g.derive(id[:], start, g.Seed, string(trace[:]), process)
 	return id
@@ -92,12 +85,12 @@ func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id otel
 func (IDs) derive(id []byte, at int64, parts ...string) {
 	h := sha256.New()
 	for _, part := range parts {
-		// Lengths separate the parts, so that different lists differ.
+		// lengths keep lists apart
 		_ = binary.Write(h, binary.BigEndian, uint32(len(part)))
 		_, _ = io.WriteString(h, part)
 	}
 	_ = binary.Write(h, binary.BigEndian, at)
 	copy(id, h.Sum(nil))
-	// All zeros is not an id (W3C Trace Context, 3.2.2.3).
+	// zero is invalid (W3C Trace Context, 3.2.2.3)
 	id[0] |= 1
 }

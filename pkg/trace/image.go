@@ -12,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// image makes the span of one image and of all below it. run is the image of its plugin run, nil for a run of the
-// chain; failing is true if the call failed.
+// image makes spans of an image and of all below. run is its plugin run, nil for a run of the chain; failing: the
+// call failed.
 func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
@@ -32,8 +32,8 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
 	}
-	// Status Error means that the call failed. `iptables -C` exits with 1 in every healthy ADD, and SIGPIPE ends
-	// every writer whose reader has read enough.
+	// Error means that the call failed: `iptables -C` exits with 1 in every healthy ADD, and SIGPIPE ends writers
+	// whose reader has read enough.
 	died := im.Signal != "" && im.Signal != "SIGPIPE"
 	if im.Failed() && (died || failing && judge.Fails(run)) || im.Run != nil && failing && judge.Fails(im) {
 		fail(s, judge.Describe(im), errorType(im))
@@ -45,13 +45,12 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	}
 }
 
-// drawer draws one kind of fact: long ones as spans below their image's, short ones as events or not at all.
+// drawer draws one kind of fact, as a span or an event.
 type drawer struct {
-	turn int // facts are drawn by turn, and within one in the order of their events
+	turn int // order of drawing, before that of events
 	draw func(*drawing, *model.Fact)
 }
 
-// drawers maps each kind of fact to its drawer.
 func drawers() [model.FactKinds]drawer {
 	return [model.FactKinds]drawer{
 		model.FactChange:     {1, (*drawing).change},
@@ -102,7 +101,6 @@ func (d *drawing) mount(f *model.Fact) {
 	}
 }
 
-// connection draws a call to an agent, and below it the agent's work.
 func (d *drawing) connection(f *model.Fact) {
 	c := f.What.(*model.Connection)
 	if !d.long(f) {

@@ -13,8 +13,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Hung returns one span for a call that is in progress at now, because a call that never ends never has its own span.
-// It has the parent of the call's future span, which will link to it.
+// Hung returns a span for a call in progress at now, which may never get its own. Both have the same parent, and the
+// call's span will link to it.
 func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -28,8 +28,7 @@ func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	return w.finish(f.Runtime)
 }
 
-// Connected returns one span from the end of an ADD to the first connection of its pod, for a connection after the
-// export of the ADD's spans. It is a child of the ADD's span.
+// Connected returns a span from the end of an exported ADD to its pod's first connection, below the ADD's.
 func (b *Builder) Connected(c model.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
@@ -40,8 +39,7 @@ func (b *Builder) Connected(c model.Connected) Trace {
 	return w.finish(c.Runtime)
 }
 
-// After returns the spans of an agent's work for a pod after its ADD: one from the end of the ADD to the end of the
-// work, below the ADD's span, and the executed commands below it.
+// After returns spans of an agent's work after an ADD, below the ADD's.
 func (b *Builder) After(a model.After, j judge.Afterwards) Trace {
 	w, where := b.mark(a.Flight)
 	w.j = j.Judgement
@@ -60,7 +58,6 @@ func (b *Builder) After(a model.After, j judge.Afterwards) Trace {
 	return w.finish(a.Runtime)
 }
 
-// mark returns a writer for a single span about a call, and the place of that call.
 func (b *Builder) mark(f model.Flight) (*writer, at) {
 	w := b.writer(&model.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID}, nil)
 	where, ok := recorded(f.Trace)
@@ -71,8 +68,7 @@ func (b *Builder) mark(f model.Flight) (*writer, at) {
 	return w, where
 }
 
-// Outage returns one span, a trace of its own, for a period in which the node's network was not ready, with the
-// runtime's reasons and the content of the CNI directory.
+// Outage returns a span, a trace of its own, for a period without a ready node network.
 func (b *Builder) Outage(o model.Outage) Trace {
 	w := b.writer(&model.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)
@@ -101,15 +97,15 @@ func (b *Builder) Outage(o model.Outage) Trace {
 	return w.finish(o.Runtime)
 }
 
-// Test returns a trace of one span, `cniscope doctor`, to check that a backend stores spans of this node. Its kind is
-// "test", so that no search for calls finds it.
+// Test returns a trace of one span, `cniscope doctor`, to test a backend. Its kind "test" hides it from searches for
+// calls.
 func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 	w := NewBuilder(ids, n.Resource(), n.Version).writer(&model.Operation{Wall: at.UnixNano()}, nil)
 	w.single("test", at.UnixNano(), "cniscope doctor", 0, 0, attr.KindTest)
 	return w.finish(event.Runtime{}).Spans
 }
 
-// single makes the only span of a trace; its ids are derived from what and when.
+// single derives the ids from what and when.
 func (w *writer) single(what string, when int64, name string, start, end int64, kind string) *tracepb.Span {
 	w.ids.derive(w.trace.ID[:], when, w.ids.Seed, what)
 	return w.span(at{trace: w.trace.ID}, w.ids.span(w.trace.ID, what, when), name, start, end, kind)

@@ -19,7 +19,7 @@ func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
 	s.Attributes = append(s.Attributes, keyValues(kvs)...)
 }
 
-// fail marks a span as failed. error.type is present only with status Error.
+// fail sets error.type, which other spans lack.
 func fail(s *tracepb.Span, message, errorType string) {
 	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
 	add(s, semconv.ErrorTypeKey.String(errorType))
@@ -33,7 +33,7 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	}
 }
 
-// nonZero drops empty attributes: zero, false, the empty string and the empty list.
+// nonZero drops zero, false and empty values.
 func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	return slices.DeleteFunc(kvs, func(kv attribute.KeyValue) bool {
 		v := kv.Value
@@ -41,8 +41,7 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues converts attributes to OTLP in two allocations, plus those of values. The SDK's equivalent is not
-// exported.
+// keyValues needs two allocations, plus those of values. The SDK's is not exported.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue
@@ -76,20 +75,19 @@ func set(to *commonpb.AnyValue, v attribute.Value) {
 	}
 }
 
-// Node describes the node; its attributes are the resource of every trace.
+// Node has the resource attributes of every trace.
 type Node struct {
-	// Name is the Kubernetes node's name, Cluster the cluster's (may be empty).
+	// Cluster may be empty.
 	Name, Cluster string
-	// Host, OS and Arch are the machine's, OS and Arch as in Go's runtime package.
+	// OS and Arch are as in Go's runtime package.
 	Host, OS, Arch string
 	// Instance is unique to one cniscope process; Version is cniscope's.
 	Instance, Version string
-	// Attributes are added by the operator; they cannot replace those above.
+	// Attributes of the operator cannot replace those above.
 	Attributes map[string]string
 }
 
-// Resource returns the node's attributes. They are set explicitly, because containerd passes its own
-// OTEL_SERVICE_NAME to its children, of which cniscope may be one.
+// Resource is explicit, because containerd passes its OTEL_SERVICE_NAME to its children.
 func (n Node) Resource() []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.ServiceName("cniscope"),
@@ -113,7 +111,6 @@ func (n Node) Resource() []attribute.KeyValue {
 	return kvs
 }
 
-// runtimeOf returns the attributes of the container runtime; none if it is unknown.
 func runtimeOf(r event.Runtime) []attribute.KeyValue {
 	if r == (event.Runtime{}) {
 		return nil

@@ -23,8 +23,8 @@ func (d *drawing) query(f *model.Fact) {
 	}
 }
 
-// change draws a change of the network. Changes of one interface have one span, with the long ones below it and the
-// short ones as its events. A command's changes, and those without an interface, are below the image.
+// change draws an interface's changes below one span. A command's, and those without an interface, are below the
+// image.
 func (d *drawing) change(f *model.Fact) {
 	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span
@@ -42,7 +42,6 @@ func (d *drawing) change(f *model.Fact) {
 	d.happened(of, d.nameOf(r), r.When.End, aboutRequest(r)...)
 }
 
-// group makes the span of the interface that first changes.
 func (d *drawing) group(first request, key string) *tracepb.Span {
 	when, n := first.When, 0
 	for f, r := range model.Each[*model.Request](d.image.Facts) {
@@ -66,8 +65,7 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// interfaceOf returns a key for a request's interface: its name if known, else its index; empty without one. An
-// agent's changes by different evidence have different keys.
+// interfaceOf returns a key by name, else index; may be empty. Evidence of agents' changes is part of it.
 func interfaceOf(r request) string {
 	evidence := ""
 	if r.Attribution != nil {
@@ -100,7 +98,7 @@ func (d *drawing) nameOf(r request) string {
 	return "netlink " + d.requests.Limit(r.Name, "request")
 }
 
-// programName describes a command of bpf(2): "load program cil_from_contai (sched_cls)".
+// programName returns such as "load program cil_from_contai (sched_cls)".
 func programName(r request) string {
 	verbs := map[event.Verb]string{event.VerbAdd: "attach", event.VerbChange: "replace", event.VerbDelete: "detach"}
 	what := verbs[r.Verb] + " program"

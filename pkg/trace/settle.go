@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// ordinary reports whether a call and its parts were fast, successful and completely observed.
+// ordinary: fast, successful and completely observed
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey, attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
@@ -24,8 +24,7 @@ func (b *branch) ordinary() bool {
 	return !b.remarkable()
 }
 
-// brief removes spans below an ordinary call that would only explain a delay. Requests and waits of runs and agents
-// remain as sums.
+// brief removes what only explains a delay. Sums remain.
 func (b *branch) brief() {
 	for _, child := range b.children {
 		switch {
@@ -39,7 +38,7 @@ func (b *branch) brief() {
 	}
 }
 
-// small reports whether the process's sums cover a span, which links only to the holder of a lock.
+// small: covered by the process's sums, and linked only to a lock's holder
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false
@@ -47,7 +46,7 @@ func (b *branch) small() bool {
 	return !slices.ContainsFunc(b.children, func(child *branch) bool { return !child.small() })
 }
 
-// shorten removes the attributes of a process that only explain a delay, and the events of requests.
+// shorten removes attributes that only explain a delay, and requests' events.
 func (b *branch) shorten() {
 	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
 		return
@@ -64,10 +63,10 @@ func (b *branch) shorten() {
 	})
 }
 
-// configured is the prefix of the keys that repeat a plugin's configuration.
+// configured attributes repeat a plugin's configuration.
 const configured = "cniscope.configured."
 
-// explanations are the attributes of a process that only explain a delay, or repeat others.
+// explanations only explain a delay, or repeat others.
 func explanations() []attribute.Key {
 	return []attribute.Key{
 		attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,

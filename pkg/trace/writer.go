@@ -21,37 +21,36 @@ import (
 // Scope is the instrumentation scope of every span.
 const Scope = "github.com/cniscope/cniscope"
 
-// Builder makes spans. It limits the number of span names, so it is not safe for concurrent use.
+// Builder makes spans. It is not safe for concurrent use.
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
 	origin   event.Origin
 	version  string
-	names    text.Names // the backend indexes span names, so their number is bounded
-	requests text.Names // names of requests to the kernel
+	names    text.Names // bounded, since backends index span names
+	requests text.Names // of requests
 }
 
-// NewBuilder returns a builder whose spans come from resource and from this version of cniscope.
+// NewBuilder sets the spans' resource and cniscope's version.
 func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder {
 	return &Builder{ids: ids, resource: resource, version: version}
 }
 
-// From sets how later operations were observed.
+// From sets the origin of later operations.
 func (b *Builder) From(origin event.Origin) { b.origin = origin }
 
 // Trace is an operation as spans.
 type Trace struct {
 	Spans *tracepb.ResourceSpans
-	// IDs are the trace ids of the operation's calls.
+	// IDs are by call.
 	IDs map[*model.Call]oteltrace.TraceID
-	// ID is the trace id of a mark, a single span.
+	// ID is a mark's.
 	ID oteltrace.TraceID
 }
 
-// Drawn returns the trace, for structs that embed it.
+// Drawn is for structs that embed the trace.
 func (t Trace) Drawn() Trace { return t }
 
-// writer collects the spans of one operation, or of one mark.
 type writer struct {
 	*Builder
 	op    *model.Operation
@@ -82,8 +81,7 @@ func (w *writer) finish(runtime event.Runtime) Trace {
 	return w.trace
 }
 
-// about returns the resource: the node, its runtime, and the pod. The pod's attributes replace those of the operator
-// ([resource.attributes]).
+// about is the resource. The pod's attributes replace the operator's ([resource.attributes]).
 func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	pod := identity(w.op)
 	known := map[attribute.Key]bool{}
@@ -94,10 +92,9 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	return slices.Concat(node, runtimeOf(runtime), nonZero(attr.Source(w.origin.Source), attr.SourceResolutionMS(time.Duration(w.origin.Resolution))), pod)
 }
 
-// usual is the number of attributes of a typical run or command.
+// usual is a typical number of attributes.
 const usual = 20
 
-// span appends a span with the common attributes.
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
 	s := &tracepb.Span{
 		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
@@ -122,17 +119,16 @@ func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attri
 	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
 }
 
-// slow marks a span: by attributes to search for, and by an event to read.
+// slow adds attributes for searches, and an event for readers.
 func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	add(s, attr.Slow(true), attr.SlowThresholdMS(limit))
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// linksMax bounds the links of one span to other calls: with hundreds of calls and hundreds of actions of an agent
-// for each, every span would link to every call. An attribute has the full count.
+// linksMax bounds a span's links: hundreds of calls with hundreds of actions each would all be linked. An attribute
+// has the number.
 const linksMax = 32
 
-// perhaps links to the other calls for which an agent may have worked.
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
 	if a == nil {
 		return nil
@@ -143,5 +139,4 @@ func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
 	return links
 }
 
-// wall converts monotonic time to wall time, by the operation's one anchor.
 func (w *writer) wall(mono int64) uint64 { return uint64(w.op.Wall + mono - w.op.Mono) }

@@ -1,20 +1,14 @@
-// Package tree decides the role of each process: the leader of a plugin run, or a process of a delegated plugin, a
-// command or an agent. It is pure and bounded: it reads no clock and does no I/O, and drops and counts processes
-// beyond its limit.
+// Package tree decides the role of each process: the leader of a plugin run, or part of a delegated plugin, a command
+// or an agent. It is pure and bounded.
 //
-// A reader of events passes each Fork, Exec and Exit to Apply, in order, and acts on the returned Step. The probe and
-// the timeline each have a Tree:
+// Apply gets each Fork, Exec and Exit, in order. The probe and the timeline each have a Tree:
 //
-//   - The probe reads the standard input and output of Process.Run.Leader. Root and Delegate begin new streams, Image
-//     reopens the input of the run's; other roles change nothing. Run.Call names the container, Run.Vouched reports
-//     whether the runtime or an agent started the run, and Process.Depth is the number of agents between a process
-//     and a plugin's tree. The probe calls Serve when the kernel side begins to follow an agent, and Dismiss when it
-//     stops; Remove is for a process whose exit will not come.
-//   - The timeline makes an image of each Exec, and puts it below the run, the image or the agent's connection of the
-//     Step.
+//   - The probe reads standard input and output of Process.Run.Leader. Root and Delegate begin new streams, Image
+//     reopens the input. Run.Call names the container. It calls Serve when the kernel side follows an agent, Dismiss
+//     when it stops, and Remove for a process whose exit will not come.
+//   - The timeline puts an image of each Exec below the Step's run, image, or agent's connection.
 //
-// The kernel side follows more processes than belong to runs, and records more pipes than a run's: the tree filters
-// them.
+// The kernel side sends more processes and pipes than those of runs: the tree filters them.
 package tree
 
 import (
@@ -24,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Tree is the set of followed processes. Create it with New; it is not safe for concurrent use.
+// Tree is the set of followed processes. It is not safe for concurrent use.
 type Tree struct {
 	limit     int
 	processes map[event.Process]*Process
@@ -34,30 +28,29 @@ type Tree struct {
 	dropped   uint64
 }
 
-// New returns an empty tree that follows at most limit processes in runs, and as many that agents started outside of
-// runs.
+// New returns an empty tree for limit processes in runs, and as many that agents started outside of runs.
 func New(limit int) *Tree {
 	return &Tree{limit: limit, processes: map[event.Process]*Process{}, agents: map[event.Process]*Agent{}}
 }
 
-// Process is one process. Either Run or Agent is set.
+// Process has either a Run or an Agent.
 type Process struct {
 	Key event.Process
-	// Run is the innermost run of the process; it may be over.
+	// Run is the innermost, and may be over.
 	Run *Run
-	// Agent is the process itself, or the agent that started it outside of a run.
+	// Agent is the process itself, or its starter outside of a run.
 	Agent *Agent
-	// Worker is true for an agent's process that was assigned to a call (Tree.Assign), and for its descendants.
+	// Worker: assigned to a call (Tree.Assign), or descended from such a process.
 	Worker bool
-	// Kept is the tree user's data about the process. It stays if the process becomes a root.
+	// Kept is the user's data, which stays if the process becomes a root.
 	Kept any
 }
 
-// Leads reports whether p is the plugin process of its run.
+// Leads reports whether p is its run's plugin process.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth returns the number of agents between p and a plugin's tree: 0 in a run, even one that an agent started; 1 for
-// an agent that a run calls, and for its descendants; 2 for one that such an agent calls.
+// Depth counts the agents between p and a plugin's tree: 0 in a run; 1 for an agent that a run calls, and its
+// descendants; 2 for one that such an agent calls.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -65,32 +58,32 @@ func (p *Process) Depth() int {
 	return p.Agent.Depth
 }
 
-// Run is one plugin's process tree, while one of its processes exists.
+// Run is one plugin's process tree, until its last process exits.
 type Run struct {
 	Leader event.Process
-	// Stdin is the standard input of its leader's current image (event.Exec.Stdin).
+	// Stdin is of the leader's current image (event.Exec.Stdin).
 	Stdin string
-	// Call is the leader's environment when the run began, Home its network namespace then.
+	// Call and Home (the network namespace) are the leader's at the start.
 	Call *event.Call
 	Home event.Namespace
-	// Around is the run that delegated to this one; nil for the outermost.
+	// Around delegated to this run; nil for the outermost.
 	Around *Run
-	// Agent is the agent that started it; nil if a run, the runtime, or an unknown process did.
+	// Agent started it; nil for other starters.
 	Agent *Agent
-	// Over is true after the leader's exit. Remaining processes still belong to it.
+	// Over: the leader exited. Remaining processes belong to the run.
 	Over bool
 
 	caller    event.Caller
-	nested    int // number of enclosing runs
+	nested    int // of enclosing runs
 	processes map[event.Process]*Process
 	inner     map[*Run]struct{}
 }
 
-// maxNested bounds nested delegated plugins: a run holds all enclosing ones, so a plugin whose child becomes the next
-// delegated plugin repeatedly would grow without bound. Plugins nest two or three deep.
+// maxNested bounds delegated plugins that start each other endlessly, since a run holds its enclosing ones. Plugins
+// nest two or three deep.
 const maxNested = 32
 
-// Vouched reports whether the container runtime started the run, or an agent that answered a plugin.
+// Vouched reports whether the container runtime, or an agent of a plugin, started the run.
 func (r *Run) Vouched() bool {
 	for r.Around != nil {
 		r = r.Around
@@ -101,7 +94,7 @@ func (r *Run) Vouched() bool {
 // Agent is a process that answers plugins.
 type Agent struct {
 	Process event.Process
-	// Depth is 1 if a run calls it, 2 if an agent of depth 1 does, and so on.
+	// Depth is 1 if a run calls it, 2 if an agent of depth 1 does.
 	Depth int
 
 	processes map[event.Process]*Process
@@ -112,21 +105,20 @@ type Role int
 
 // The roles.
 const (
-	// Unknown: it belongs to no followed process.
 	Unknown Role = iota
-	// Refused: the tree is full. Step.Process is the parent; nil for a root.
+	// the tree is full: Step.Process is the parent; nil for a root
 	Refused
-	// Forked: a new process, which has not executed an image yet.
+	// a new process without an exec
 	Forked
-	// Root: the leader of an outermost run.
+	// an outermost run's leader
 	Root
-	// Delegate: the leader of a run that a process of another run started.
+	// the leader of a run that another run's process started
 	Delegate
-	// Image: a leader executes another image; the run goes on.
+	// a leader executes another image; the run goes on
 	Image
-	// Command: another program in a run.
+	// another program in a run
 	Command
-	// Work: an agent's program, or one that it started.
+	// an agent's program, or one that it started
 	Work
 	Exited
 )
@@ -135,13 +127,13 @@ const (
 type Step struct {
 	Role    Role
 	Process *Process
-	// Parent forked it; of Forked only.
+	// Parent is of Forked.
 	Parent *Process
-	// New is true if the process was unknown, because its fork was lost.
+	// New: the process was unknown, because its fork was lost.
 	New bool
 }
 
-// Apply processes the next event. Events other than Fork, Exec and Exit are Unknown.
+// Apply processes an event. Others than Fork, Exec and Exit are Unknown.
 func (t *Tree) Apply(body event.Body) Step {
 	switch b := body.(type) {
 	case *event.Fork:
@@ -165,7 +157,7 @@ func (t *Tree) Get(process event.Process) *Process { return t.processes[process]
 // Len returns the number of followed processes.
 func (t *Tree) Len() int { return len(t.processes) }
 
-// Dropped returns the number of processes that were not followed because the tree was full.
+// Dropped counts processes beyond the limit.
 func (t *Tree) Dropped() uint64 { return t.dropped }
 
 // Each calls f for every process, in no order.
@@ -175,12 +167,12 @@ func (t *Tree) Each(f func(*Process)) {
 	}
 }
 
-// Processes lists the keys of all processes, sorted.
+// Processes lists all keys, sorted.
 func (t *Tree) Processes() []event.Process { return slices.Sorted(maps.Keys(t.processes)) }
 
 func (t *Tree) fork(process, parent event.Process) Step {
 	up := t.processes[parent]
-	if up == nil || t.processes[process] != nil { // found before its fork was read, or reported twice
+	if up == nil || t.processes[process] != nil { // found before, or repeated
 		return Step{}
 	}
 	p := t.add(&Process{Key: process, Run: up.Run, Agent: up.Agent, Worker: up.Worker})
@@ -229,14 +221,13 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// delegates distinguishes a delegated plugin from a plugin's command. Both inherit the environment of the call, but a
-// delegated plugin is in CNI_PATH and reads a configuration of its own. If its input is unknown, the directory
-// decides. Below maxNested every program is a command.
+// delegates distinguishes a delegated plugin from a command, which inherits the same environment, by CNI_PATH and its
+// own standard input. Below maxNested every program is a command.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil && e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
-// root begins a run that up started, or that up becomes; up is nil if it is not followed.
+// root begins a run that up started or becomes; up may be nil.
 func (t *Tree) root(e *event.Exec, up *Process) Step {
 	var agent *Agent
 	if up != nil && up.Run == nil {
@@ -261,7 +252,7 @@ func begin(e *event.Exec, around *Run, agent *Agent) *Run {
 	return r
 }
 
-// add adds a process to its run or agent; beyond the limit it returns nil and counts.
+// add returns nil beyond the limit.
 func (t *Tree) add(p *Process) *Process {
 	owned, n := t.owner(p)
 	if *n >= t.limit {
@@ -281,7 +272,7 @@ func (t *Tree) owner(p *Process) (map[event.Process]*Process, *int) {
 	return p.Agent.processes, &t.ofAgents
 }
 
-// Remove drops a process that exited or is no longer followed. If it leads a run, the run is over.
+// Remove drops a process. If it leads a run, the run is over.
 func (t *Tree) Remove(process event.Process) {
 	p := t.processes[process]
 	if p == nil {
@@ -308,9 +299,8 @@ func (t *Tree) Remove(process event.Process) {
 	}
 }
 
-// Serve begins to follow a process as an agent of that depth; for a followed agent the lesser depth counts. A process
-// of a run stays in its run, and one that works for a call with its agent, as do their children. It returns nil if
-// the tree is full.
+// Serve follows a process as an agent; the lesser depth counts. A process of a run stays in its run, and a worker
+// with its agent, as do their children. It returns nil if the tree is full.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
 		a.Depth = min(a.Depth, depth)
@@ -331,8 +321,7 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 // Agent returns the agent that a process is; nil if it is none.
 func (t *Tree) Agent(process event.Process) *Agent { return t.agents[process] }
 
-// Assign marks an agent's process as working for a call, with its later children: it is followed until it exits, even
-// if its agent is dismissed.
+// Assign makes an agent's process and its later children workers for a call, which stay until they exit.
 func (t *Tree) Assign(p *Process) { p.Worker = true }
 
 // Dismiss stops following an agent and its descendants, except workers.
