@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 )
 
-// attach falls back from BPF to the process connector if o allows it. If both are refused, the error has both causes.
+// attach falls back to the process connector if o allows it. The error has both causes.
 func attach(o Options) (*observer, error) {
 	if o.Source == SourceConnector {
 		return connected(o, nil)
@@ -45,7 +45,7 @@ func connected(o Options, instead error) (*observer, error) {
 	return by, nil
 }
 
-// connect reads the connector in a subprocess, or in this process if there is no command or it does not start.
+// connect prefers a subprocess, if there is a command for it.
 func connect(o Options) (*observer, error) {
 	options := connector.Options{
 		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Rootless: o.Rootless, Busy: o.Busy, Log: o.Log,

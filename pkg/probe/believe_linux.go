@@ -8,17 +8,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// namespaceOf returns an inode number, or 0, which no namespace has.
+// namespaceOf returns 0, which no namespace has, if it is unknown.
 func namespaceOf(pid uint32, kind string) uint32 { return trust.Namespace(pid, kind) }
 
-// sessionOf is visible_session of bpf/task.h; 0 if the process is gone.
+// sessionOf is visible_session of bpf/task.h.
 func sessionOf(pid uint32) uint32 {
 	stat, _ := procfs.StatOf(int(pid))
 	return uint32(stat.Session)
 }
 
-// caller judges a process that began before the probe by /proc, as caller_of in bpf/believe.h does. Agents are
-// unknown then. Tests compare both.
+// caller judges a process from before the probe by /proc, as caller_of in bpf/believe.h does, without agents.
 func (p *Probe) caller(pid uint32) kernel.LifeCaller { return callers[p.node.Caller(pid)] }
 
 var callers = func() map[event.Caller]kernel.LifeCaller {

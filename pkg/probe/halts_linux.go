@@ -7,9 +7,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts reports stopped and frozen plugin processes, and examines holders of awaited locks; agents.Tend samples
-// agents. It polls, because since Linux 6.1 the freezer of cgroup v1 leaves a thread where it sleeps. It examines a
-// process from the second call on, and up to askedMax at a time.
+// halts reports stopped and frozen plugin processes, and samples holders of awaited locks. It polls, because since
+// Linux 6.1 the freezer of cgroup v1 leaves a thread where it sleeps. It starts with a process's second poll, and
+// takes up to askedMax.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0

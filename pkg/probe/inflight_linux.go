@@ -29,22 +29,22 @@ type running struct {
 	denied      bool // reading it is forbidden
 }
 
-// inFlight adds the plugin runs in progress, with their descendants, to the kernel's table, and delivers them as
-// events. It returns the number of runs, and of unreadable processes.
+// inFlight adds and delivers the plugin runs in progress with their descendants, and returns how many there are, and
+// how many unreadable processes.
 func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
-	// Oldest first: a plugin enters the table before its descendants.
+	// plugins come before their descendants
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	}) {
 		if !p.describe(c.memory, r) {
-			if r.denied && r.pid != 1 { // init is no plugin, and often unreadable
+			if r.denied && r.pid != 1 { // init is often unreadable
 				denied++
 			}
 			continue
 		}
 		up, _ := p.numbers.Key(r.parent) // zero if invisible or gone
-		// It began in its parent's network namespace, and may be in the pod's now.
+		// It began in its parent's network namespace, and may be in the pod's.
 		if c.follow(r, kernel.LifeProcess{Self: up, Caller: uint8(r.caller), Home: namespaceOf(r.parent, "net")}) {
 			found++
 		}
@@ -52,8 +52,7 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	return found, denied
 }
 
-// servedBefore adds what an agent started since then (boot-time ns), before the kernel side followed it. Exited
-// processes remain unknown.
+// servedBefore adds what an agent started since then (boot-time ns), until it was followed.
 func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 	for _, r := range c.children[agent.Self.Pid] {
 		if r.start+uint64(procfs.Tick) > since {
@@ -66,7 +65,6 @@ func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 
 type deliver func(e *event.Exec, args []string)
 
-// census is a list of all processes.
 type census struct {
 	probe       *Probe
 	all         map[uint32]*running
@@ -85,8 +83,7 @@ func (p *Probe) count(deliver deliver) *census {
 	return c
 }
 
-// follow follows a process and its descendants, which inherit the state of up. It reports whether the process is a
-// root.
+// follow follows a process and its descendants, and reports whether it is a root.
 func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	self, ok := c.probe.numbers.Key(r.pid)
 	if !ok {
@@ -135,7 +132,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	r.args = im.Args
 	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
-		// On some kernels CAP_PERFMON permits reading environments, but not more.
+		// On some kernels CAP_PERFMON is enough for environments only.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
 		if r.caller != kernel.LifeCallerCALLER_NOBODY || trust.Rights(r.pid) != 0 {
@@ -164,7 +161,7 @@ func processes() map[uint32]*running {
 	return all
 }
 
-// environOf reads a process's environment, or after its exit the parent's, which libcni passes on.
+// environOf falls back to the parent's environment, which libcni passes on.
 func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 	return func(e *event.Exec) []string {
 		for _, pid := range [...]uint32{e.PID, e.ParentPID} {

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// missed is the cost of a closed gate at the start of a call, as lingering time: up to 1 ms of the plugin's beginning
-// is unseen. Go plugins take longer to reach main. Chosen, not measured.
+// missed is the cost of a closed gate, as lingering time: up to 1 ms of a plugin's beginning is unseen. Go plugins
+// take longer to reach main. Chosen, not measured.
 const missed = 5 * time.Second
 
-// shortestLinger covers the consecutive calls of one pod: attaching again takes 13 ms.
+// shortestLinger covers one pod's calls: attaching again takes 13 ms.
 const shortestLinger = time.Second
 
-// linger decides how long system-call tracing stays on after a call, from the latest gaps between calls. Tracing
-// costs all the node's processes time.
+// linger decides how long system-call tracing, which costs every process time, stays on after a call.
 type linger struct {
 	most time.Duration
 	gaps []time.Duration // only gaps longer than shortestLinger
@@ -22,7 +21,7 @@ type linger struct {
 // gapsKept covers hours of a CronJob, or half a minute of a busy node.
 const gapsKept = 16
 
-// note records the time from the end of a call to the start of the next.
+// note records the time between two calls.
 func (l *linger) note(gap time.Duration) {
 	if gap <= shortestLinger {
 		return
@@ -33,8 +32,7 @@ func (l *linger) note(gap time.Duration) {
 	l.gaps = append(l.gaps, gap)
 }
 
-// length minimizes the cost over the latest gaps. Without gaps it lingers as long as a beginning is worth, which
-// costs up to twice the optimum.
+// length minimizes the cost over the latest gaps. Without any it costs up to twice the optimum.
 func (l *linger) length() time.Duration {
 	if len(l.gaps) == 0 {
 		return min(missed, l.most)

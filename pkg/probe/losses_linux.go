@@ -9,15 +9,13 @@ import (
 type losses struct {
 	kernel  *kernel.Side
 	counted [kernel.LifeCounterCOUNTERS]uint64
-	// said is the reported number by run and reason, attributed its sum by reason.
+	// said is the reported number, attributed its sum by reason.
 	said       map[kernel.LifeLostKey]uint64
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
 
-// new returns the losses since the last call, by run if known.
-//
-// It reads the totals before the counts by run, and the kernel side counts in the opposite order, so a concurrent
-// loss is never attributed to no run.
+// new returns the losses since the last call. It reads the totals before the counts by run, and the kernel side
+// counts in the opposite order, so a concurrent loss always has its run.
 func (l *losses) new() []*event.Lost {
 	now := l.kernel.Counters()
 	if now == l.counted {
@@ -27,7 +25,7 @@ func (l *losses) new() []*event.Lost {
 	var lost []*event.Lost
 	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
 		before := l.said[*key]
-		if *n < before { // the kernel evicted the entry and restarted it at 0
+		if *n < before { // the kernel evicted the entry
 			before = 0
 		}
 		if *n == before || key.Reason >= uint32(kernel.LifeCounterCOUNTERS) {
@@ -40,7 +38,7 @@ func (l *losses) new() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// A long environment and an untrusted run affect no call in progress.
+		// These affect no call in progress.
 		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
 			continue
 		}

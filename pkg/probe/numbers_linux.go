@@ -8,18 +8,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listEvery bounds the cost of listing processes, about 1 ms per 1,000 threads. A new process may be unknown for that
-// long.
+// listEvery bounds the cost of a list, about 1 ms per 1,000 threads.
 const listEvery = 50e6 // ns
 
 // numbers translates PIDs between the initial namespace (kernel side) and ours (/proc). It is not safe for concurrent
 // use.
 type numbers struct {
-	// list asks the kernel for all processes; nil in the initial namespace.
+	// list is nil in the initial namespace.
 	list   func() ([]kernel.Key, error)
 	now    func() int64
 	listed int64
-	// ours indexes the last list by initial number, here by our number.
+	// ours is by initial number, here by ours.
 	ours, here map[uint32]kernel.Key
 }
 
@@ -31,8 +30,8 @@ func newNumbers(initial bool, side *kernel.Side) *numbers {
 	return n
 }
 
-// Key returns a process's key by its number in our namespace, false if there is none. In the initial namespace its
-// start is exact to a tick.
+// Key returns the key of a PID of ours; false if there is none. In the initial namespace its start is exact to a
+// tick.
 func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	if n.list != nil {
 		return n.find(&n.here, pid)
@@ -44,7 +43,7 @@ func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	return kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid}, true
 }
 
-// Here translates a number of the initial namespace to ours; false if there is none.
+// Here translates an initial PID to ours; false if there is none.
 func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	if n.list == nil {
 		return tgid, true
@@ -53,7 +52,7 @@ func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	return key.Pid, ok
 }
 
-// renew makes the next unknown number cause a new list.
+// renew forces a new list.
 func (n *numbers) renew() { n.listed = math.MinInt64 / 2 }
 
 func (n *numbers) find(by *map[uint32]kernel.Key, number uint32) (kernel.Key, bool) {

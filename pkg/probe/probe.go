@@ -1,7 +1,6 @@
-// Package probe observes the processes of CNI plugins in the kernel and turns what it sees into events.
-//
-// The kernel side (bpf/) decides which processes belong to a plugin, the decoder parses and sanitizes, the reader
-// drains the ring buffer into the sink. Plugins never wait for the probe: a full ring drops and counts records.
+// Package probe observes the processes of CNI plugins in the kernel. The kernel side (bpf/) selects processes, the
+// decoder sanitizes, the reader drains the ring buffer into the sink. Plugins never wait: a full ring drops and
+// counts records.
 package probe
 
 import (
@@ -15,85 +14,79 @@ import (
 
 // Options of a probe.
 type Options struct {
-	// Source is how processes are observed; empty: SourceAuto.
+	// Source is a Source constant; empty: SourceAuto.
 	Source string
-	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is resident, but not
-	// anonymous memory.
+	// Ring is the ring buffer's size in bytes, a power of two, at least a page. It is resident, but not anonymous
+	// memory.
 	Ring int
-	// Processes is the maximum of followed processes.
+	// Processes bounds the followed processes.
 	Processes int
 	Arguments arguments.Mode
-	// Detail is when system-call tracing is on; Linger the longest time that it stays on after a call, with
-	// DetailAuto.
+	// Linger is the longest time that tracing stays on after a call, with DetailAuto.
 	Detail Detail
 	Linger time.Duration
-	// MinSpan is the duration from which a query of the kernel is reported by itself; shorter ones are summed up per
-	// image. 0 reports all.
+	// MinSpan is the duration of a reported query of the kernel; shorter ones are summed up. 0: all.
 	MinSpan time.Duration
-	// Agents are globs of agents' program names (up to 15 bytes), which are followed from their first call on.
+	// Agents are globs of program names (up to 15 bytes), followed from the first call on.
 	Agents []string
-	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call, 2 also those that these call.
+	// Depth of followed agents: 0 none, 1 those of plugins, 2 also those of these.
 	Depth int
-	// Anchors are the processes of the container runtime; nil: never known.
+	// Anchors may be nil: unknown.
 	Anchors *anchor.Set
 	// Rootless trusts runtimes in user namespaces also.
 	Rootless bool
-	// Apart is the command of the process connector's subprocess; empty: none.
+	// Apart is the process connector's subprocess command; may be empty.
 	Apart []string
 	// Way is kernel.Options.Way, for tests.
 	Way string
-	// Busy reports whether finished operations still wait for ticks. May be nil.
+	// Busy reports whether operations wait for ticks. May be nil.
 	Busy func() bool
 	Log  *slog.Logger
 }
 
-// The values of Options.Source; event.Origin reports the others than SourceAuto.
+// The values of Options.Source, and of event.Origin without SourceAuto.
 const (
-	// SourceAuto prefers BPF to the process connector, and on Windows event tracing to snapshots.
+	// SourceAuto prefers BPF to the process connector, and event tracing to snapshots.
 	SourceAuto = "auto"
 	// SourceBPF: BPF programs or nothing.
 	SourceBPF = "bpf"
-	// SourceConnector: the process connector, which sees plugins and commands, but not their system calls.
+	// SourceConnector does not see system calls.
 	SourceConnector = "connector"
-	// SourceETW: event tracing of Windows or nothing.
-	SourceETW = "etw"
-	// SourceSnapshots: snapshots of Windows' process table, which miss processes between two.
+	SourceETW       = "etw"
+	// SourceSnapshots miss processes between two.
 	SourceSnapshots = "snapshots"
-	// SourceCommands is no option: BPF programs without system-call tracing, which the machine refuses.
+	// SourceCommands is BPF without refused system-call tracing, and no option.
 	SourceCommands = "bpf-commands"
 )
 
-// Detail is when system-call tracing is on. With kernel.WaySystemCalls it costs every system call of the node about
-// 80 ns.
+// Detail controls system-call tracing, which with kernel.WaySystemCalls costs the node 80 ns per system call.
 type Detail string
 
 // The values of Detail.
 const (
-	// DetailAuto: during a call of ADD, DEL, CHECK or GC, and for a while after it.
+	// during and after ADD, DEL, CHECK or GC
 	DetailAuto Detail = "auto"
-	// DetailAlways: always, so that even a plugin's first half millisecond is seen.
+	// even a plugin's first half millisecond is seen
 	DetailAlways   Detail = "always"
 	DetailCommands Detail = "commands"
 )
 
 // Stats are the probe's counters.
 type Stats struct {
-	// Tracked is the number of processes in the kernel's table.
+	// Tracked is in the kernel's table.
 	Tracked int
-	// Lost counts losses by reason (event.Lost), and programs whose environment was too long to be searched for
-	// CNI_COMMAND.
+	// Lost is by reason, and includes environments too long to be searched for CNI_COMMAND.
 	Lost map[string]uint64
-	// Attached is how long system-call tracing was on, of the time Observed since Open.
+	// Attached is how long tracing was on, of Observed.
 	Attached, Observed time.Duration
-	// Way is kernel.WayFunctions or kernel.WaySystemCalls; empty without tracing.
+	// Way is a kernel.Way; empty without tracing.
 	Way string
-	// Talked is how long agents' streams were traced by system calls, while functions trace the rest.
+	// Talked is how long system calls traced agents' streams, if functions trace the rest.
 	Talked      time.Duration
 	Undecodable uint64
-	// Unfound counts agents' waits for a process that was not found before they ended.
+	// Unfound counts agents' waits for processes that were not found.
 	Unfound uint64
-	// Programs are the BPF programs' statistics by name; runs and times only if sysctl kernel.bpf_stats_enabled is
-	// on.
+	// Programs are statistics by name; runs and times need sysctl kernel.bpf_stats_enabled.
 	Programs map[string]ProgramStats
 }
 
@@ -101,8 +94,7 @@ type Stats struct {
 type ProgramStats struct {
 	Runs uint64
 	Time time.Duration
-	// Missed counts the times the kernel skipped it, because it was running on that CPU (preempted or interrupted).
-	// Counted since Linux 5.12.
+	// Missed counts runs that the kernel skipped, because the program was running on that CPU. Since Linux 5.12.
 	Missed uint64
 }
 

@@ -31,7 +31,7 @@ type Probe struct {
 	unfound     atomic.Uint64
 }
 
-// Open loads and attaches the kernel side: from then on events collect in the ring buffer. It requires CAP_BPF and
+// Open loads and attaches the kernel side, whose events then collect in the ring buffer. It needs CAP_BPF and
 // CAP_PERFMON (CAP_SYS_ADMIN before 5.8), and Linux 5.8 with BTF, and else returns an UnsupportedError.
 func Open(o Options) (_ *Probe, err error) {
 	p := &Probe{options: o, opened: clock.Monotonic(), node: trust.NewNode(o.Anchors, o.Rootless), symbols: new(symbols.Table), unwatch: func() {}}
@@ -86,8 +86,7 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 	})
 }
 
-// setAnchors replaces the processes of the container runtime in the kernel's table. It adds before it deletes, so
-// that a remaining process is never missing. The error names those without room.
+// setAnchors adds before it deletes, so that no anchor is ever missing. The error names those without room.
 func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 	var errs []error
 	now := map[uint32]bool{}
@@ -121,7 +120,7 @@ func (p *Probe) Close() error {
 	return err
 }
 
-// Stats returns the counters. It is safe for concurrent use.
+// Stats is safe for concurrent use.
 func (p *Probe) Stats() Stats {
 	now := clock.Monotonic()
 	s := Stats{

@@ -15,19 +15,18 @@ import (
 )
 
 // The kernel side wakes the reader for urgent records: the exec of a run, the holder of an awaited lock, a filling
-// ring (bpf/maps.h, put). For others the reader polls while anything is tracked, less often the longer nothing has
-// come. A poll costs about 40 µs of CPU.
+// ring (bpf/maps.h, put). Else the reader polls, less often without events. A poll costs 40 µs of CPU.
 const (
-	pollActive = 5 * time.Millisecond  // after a recent event, with a small ring
-	pollMost   = dutiesEvery           // after a recent event, with a larger ring
-	pollQuiet  = 50 * time.Millisecond // after pollShare times as long without an event
-	pollShare  = 4                     // so a record waits a quarter of the preceding pause
-	busyShare  = 32                    // of the ring: at its quota a process fills that in 16 ms, a pod in 0.5 s
+	pollActive = 5 * time.Millisecond  // after an event, with a small ring
+	pollMost   = dutiesEvery           // after an event, with a larger one
+	pollQuiet  = 50 * time.Millisecond // after a pause
+	pollShare  = 4                     // delay as a share of the pause
+	busyShare  = 32                    // of the ring: 16 ms of a process at its quota, 0.5 s of a pod
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
 
-// Run delivers events to sink until ctx ends, calls in progress first, and at the end the rest of the ring.
+// Run delivers calls in progress, events until ctx ends, and the rest of the ring.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe: p,
@@ -59,20 +58,19 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
-	// opened is when the gate was last opened, monotonic ns.
+	// opened is the gate's last opening, monotonic ns.
 	opened int64
-	// census is the processes soon after that, made on demand; dropped at the next duties.
+	// census is from soon after that, until the next duties.
 	census *census
 
 	now  int64 // before the current read
 	tied clock.Tie
 
-	taken int // bytes of records since the last wait
+	taken int // bytes since the last wait
 
 	lastEvent, lastSweep int64
 }
 
-// begin reports missing features, the calls in progress, and how many processes are unreadable.
 func (r *reader) begin() {
 	for _, m := range r.probe.kernel.Missing {
 		r.Tell(m)
@@ -101,7 +99,7 @@ func (r *reader) observing(underWay int) {
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }
 
-// deadline returns when to stop waiting for a wake-up; zero: never.
+// deadline returns when to stop waiting; zero: never.
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
 	active, poll := r.pollActive(), pollQuiet
@@ -110,7 +108,7 @@ func (r *reader) deadline(now int64) time.Time {
 	case r.table.tracking():
 		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, active), pollQuiet)
 	case r.now-r.lastEvent < int64(quietAfter):
-		// The consumer may not have processed the last events, so Busy is not final yet.
+		// The last events may not be processed yet, so Busy may change.
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
 		due := r.rest()
@@ -122,9 +120,8 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is half of the time in which a root at its quota fills its share of the ring, a quarter: records before
-// a poll count until the next one (bpf/maps.h, has_room). It is half of that again if enough records came for such a
-// root.
+// pollActive is half of the time in which a root at its quota fills its share of the ring, a quarter, or a quarter
+// after many records: what came before a poll counts until the next (bpf/maps.h, has_room).
 func (r *reader) pollActive() time.Duration {
 	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
 	if r.taken > r.probe.options.Ring/busyShare {
@@ -133,7 +130,7 @@ func (r *reader) pollActive() time.Duration {
 	return min(max(fills/2, pollActive), pollMost)
 }
 
-// rest returns when idle work is due: closing the gate, or the last sweep of the kernel side's tables. 0: none.
+// rest returns when to close the gate, or to sweep for the last time. 0: none.
 func (r *reader) rest() (due int64) {
 	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
@@ -161,7 +158,7 @@ func (r *reader) raw(now int64, record []byte) {
 func (r *reader) one(e event.Event) {
 	if exec, ok := e.Body.(*event.Exec); ok && exec.Root {
 		if !exec.InPath {
-			// It only inherited a plugin's environment: a plugin's daemon, or a debugging shell.
+			// a plugin's daemon, or a debugging shell
 			r.table.forget(exec.Process)
 			return
 		}
@@ -193,7 +190,7 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// serves adds what an agent started for a client that asked while the gate was being opened.
+// serves adds what an agent started while the gate was being opened.
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
@@ -204,14 +201,12 @@ func (r *reader) serves(client event.Process, agent event.Actor) {
 	}
 }
 
-// followTalk traces agents' streams while an agent is followed.
 func (r *reader) followTalk() {
 	if err := r.probe.kernel.Gate.FollowTalk(r.now, r.agents.Following()); err != nil {
 		r.Tell(&event.Degraded{Feature: "what agents wait for", Reason: err.Error()})
 	}
 }
 
-// duties runs periodically, even if the ring holds more.
 func (r *reader) duties(at watermark) {
 	r.now = at.now
 	r.census = nil
@@ -229,7 +224,7 @@ func (r *reader) duties(at watermark) {
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
 
-// sweep ends processes whose exit was missed, and frees their state.
+// sweep ends processes whose exit was missed.
 func (r *reader) sweep(at watermark) {
 	for _, exit := range r.table.reconcile(at) {
 		e := event.Event{Time: at.passed, Body: exit}
@@ -244,7 +239,6 @@ func (r *reader) sweep(at watermark) {
 	r.probe.kernel.ForgetGone(at.now, r.table.numbers, func(k kernel.Key) bool { return r.table.follows(kernel.ProcessOf(k)) })
 }
 
-// look opens the gate for a call, if its command is traced.
 func (r *reader) look(call *event.Call) {
 	if call == nil || !r.probe.detail.wants(call.Command) {
 		return
@@ -286,7 +280,6 @@ func (r *reader) tie() {
 
 var _ agents.Follower = (*reader)(nil)
 
-// Tell delivers an event with the current time.
 func (r *reader) Tell(b event.Body) {
 	if x, is := b.(*event.Exchange); is {
 		r.decoder.Redact(x)
@@ -296,12 +289,12 @@ func (r *reader) Tell(b event.Body) {
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}
-	// The rights are read first: the process alive afterwards is the one that they belong to.
+	// Read before the liveness, so that it is the same process's.
 	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
 		r.probe.kernel.Insert(&entry)
 	}
-	// An existing entry wins: it may be a process of a plugin's own tree.
+	// It may be a process of a plugin's tree already.
 	entry, ok := r.probe.kernel.Process(key.Tgid)
 	if !ok || entry.Agent == 0 {
 		return key, false
@@ -312,15 +305,15 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	return entry.Self, true
 }
 
-// Key returns the key of a process by its number in our namespace.
+// Key takes a number of our namespace.
 func (r *reader) Key(pid uint32) (kernel.Key, bool) { return r.probe.numbers.Key(pid) }
 
-// MayServe reports whether a process's work for plugins may be evidence.
+// MayServe reports whether a process's work may be evidence.
 func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.node.PrivilegedHere(pid)
 }
 
-// Watch records the programs that an unfollowed agent runs.
+// Watch records an unfollowed agent's programs.
 func (r *reader) Watch(agent kernel.Key) { r.probe.kernel.Watch(agent) }
 
 // Habits returns the recorded programs.
@@ -328,7 +321,7 @@ func (r *reader) Habits(agent kernel.Key) []string {
 	return r.decoder.Programs(r.probe.kernel.Habits(agent))
 }
 
-// Unfollow stops following an agent; its descendants are followed until they exit.
+// Unfollow leaves the descendants followed until they exit.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
 	r.decoder.Dismiss(process)
@@ -358,7 +351,7 @@ func (d *detail) wants(command string) bool {
 	return false
 }
 
-// open opens the gate, and reports whether it was closed. After a failure it does not try again.
+// open reports whether the gate was closed. After a failure it stays closed.
 func (d *detail) open(now int64) (opened bool, err error) {
 	if d.used != 0 {
 		d.linger.note(time.Duration(now - d.used))

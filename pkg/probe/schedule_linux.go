@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// dutiesEvery is the interval of duties and ticks, whatever the ring holds.
+	// dutiesEvery is the interval of duties and ticks.
 	dutiesEvery = 50 * time.Millisecond
-	// skew is by how much a record may be older than the one before it in the ring: an interrupt or the host of a
-	// virtual machine may take the CPU between a record's timestamp and its reservation. Chosen, not measured: a few
-	// time slices of a host.
+	// skew bounds the disorder of records: an interrupt or a virtual machine's host may take the CPU between
+	// timestamp and reservation. Chosen, not measured: a few time slices.
 	skew = 20 * time.Millisecond
 )
 
-// watermark is the reader's progress, in monotonic ns.
+// watermark is in monotonic ns.
 type watermark struct {
 	now int64
-	// passed: every earlier record was read. It never decreases.
+	// passed: earlier records were read. It never decreases.
 	passed int64
-	// lag is by how much passed is behind now, if the reader cannot keep up; else 0.
+	// lag is now-passed if the reader cannot keep up; else 0.
 	lag int64
 }
 
@@ -34,26 +33,26 @@ type ring interface {
 	Waiting() int
 }
 
-// schedule alternates between reading records and bounded duties, due every dutiesEvery, so that neither starves.
+// schedule alternates between records and bounded duties, so that neither starves.
 type schedule struct {
 	ring  ring
 	clock func() int64
-	// until is when to stop waiting for a record; zero: never.
+	// until returns when to stop waiting; zero: never.
 	until  func(now int64) time.Time
 	take   func(now int64, raw []byte)
 	duties func(watermark)
 
 	passed, done int64 // done: last duties
-	drained      bool  // the ring was empty at some time since done
+	drained      bool  // since done the ring was empty once
 }
 
-// run returns when ctx ended and every earlier record was taken. The ring's reader must be woken when ctx ends.
+// run returns when ctx ended and earlier records were taken. ctx's end must wake the ring.
 func (s *schedule) run(ctx context.Context) error {
-	var ended int64 // when ctx was seen to be done
+	var ended int64
 	s.done = s.clock()
 	for {
 		now := s.clock()
-		over := ctx.Err() != nil // read before the ring, so that every earlier record is read
+		over := ctx.Err() != nil // before Next, so that earlier records are read
 		record, more := s.ring.Next()
 		if more {
 			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))

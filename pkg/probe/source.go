@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// Source is the probe as a source of events: it is attached while Run runs.
+// Source is the probe as a source of events, attached during Run.
 type Source struct {
 	options  Options
 	attached func()
@@ -22,19 +22,19 @@ type Source struct {
 
 // observer is the BPF probe, or its replacement.
 type observer struct {
-	// name is a Source other than SourceAuto; instead is why it is not the preferred one.
+	// name is of the Source; instead is why it is not the preferred one.
 	name    string
 	instead *event.Degraded
-	// network: it requires CAP_NET_ADMIN while it observes.
+	// network: it needs CAP_NET_ADMIN.
 	network  bool
 	run      func(context.Context, event.Sink) error
 	readings func() []meter.Reading
-	// wake makes it ask Options.Busy at once; nil if it polls anyway.
+	// wake makes it ask Options.Busy at once; may be nil.
 	wake  func()
 	close func() error
 }
 
-// NewSource returns a source that calls attached, if set, each time that it begins to observe.
+// NewSource calls attached, if set, at each start of observing.
 func NewSource(o Options, attached func()) *Source {
 	if attached == nil {
 		attached = func() {}
@@ -48,8 +48,8 @@ func NewSource(o Options, attached func()) *Source {
 // Name returns "probe".
 func (*Source) Name() string { return "probe" }
 
-// Run attaches the probe, drops the privileges that only that needs, and observes until ctx ends. The error is an
-// UnsupportedError if the machine does not allow it.
+// Run attaches the probe, drops privileges, and observes until ctx ends. The error is an UnsupportedError if the
+// machine does not allow it.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	o, err := attach(s.options)
 	if err != nil {
@@ -72,8 +72,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return o.run(ctx, sink)
 }
 
-// Wake makes the source ask Options.Busy again, so that ticks come even if nothing happens. It is safe for concurrent
-// use.
+// Wake makes the source ask Options.Busy again. It is safe for concurrent use.
 func (s *Source) Wake() {
 	if o := s.observer.Load(); o != nil && o.wake != nil {
 		o.wake()
@@ -114,7 +113,7 @@ func (s *Source) Stats() source.Stats {
 
 const programsMissed = "bpf_program_missed_total"
 
-// losable are the reasons of event.Lost, of the probe and its replacements.
+// losable are reasons of event.Lost.
 var losable = []string{
 	"ring full", proctracker.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
 	proctracker.LostNotices, proctracker.LostSight, proctracker.LostCall,

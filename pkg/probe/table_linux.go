@@ -8,38 +8,38 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// outlive is how long after the end of its run a remaining process (a daemon) is followed.
+// outlive is how long processes are followed after their run.
 const outlive = 30 * time.Second
 
-// askedMax bounds the processes that a sweep looks up in /proc, about 20 µs each (at a load of 16). With thousands of
-// processes a missed exit, which is rare, may be noticed a minute late.
+// askedMax bounds the lookups of a sweep, about 20 µs each (at a load of 16). With thousands of processes a missed
+// exit, which is rare, may be noticed a minute late.
 const askedMax = 256
 
-// table mirrors the kernel's process table. Each sweep reconciles the two, because a lost event leaves a process in
-// only one of them.
+// table mirrors the kernel's process table. Lost events leave processes in only one of them, so sweeps reconcile
+// them.
 type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
-	// sweeps selects the processes that a sweep looks up in /proc.
+	// sweeps selects the lookups.
 	sweeps uint32
-	// numbers are the tgids in the kernel's table at the last sweep.
+	// numbers are the kernel's tgids at the last sweep.
 	numbers map[uint32]bool
-	// strangers are agents in it that the reader did not know.
+	// strangers are agents that the reader did not know.
 	strangers []kernel.Key
-	// roots are the roots in it at the last sweep.
+	// roots are of the last sweep.
 	roots map[kernel.Key]bool
-	// idle are the roots with an account but no process at the last sweep.
+	// idle are roots with an account, but no process.
 	idle map[kernel.Key]bool
 }
 
 type tracked struct {
-	// pid and looked belong to reader.halts; 0 for agents, and at first.
+	// pid and looked are for reader.halts.
 	pid    uint32
 	looked int64
 	halted bool // at looked
-	// missing is when it was first missing from the kernel's table without an exit; else 0.
+	// missing is when it was first absent from the kernel's table; else 0.
 	missing int64
-	// rootGone is when the exit of the run's first process was noticed.
+	// rootGone is when the run's leader was seen gone.
 	rootGone int64
 }
 
@@ -49,12 +49,12 @@ func newTable(side *kernel.Side) *table {
 
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
-// note applies an event, and returns false if its process is no longer followed.
+// note returns false if the event's process is no longer followed.
 func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
 		if t.live[b.Process] == nil {
-			// It descends from a forgotten tree, unless its fork was lost.
+			// unless its fork was lost, its tree was forgotten
 			if !b.Root && t.live[b.Parent] == nil {
 				return false
 			}
@@ -89,7 +89,6 @@ func (t *table) remove(process event.Process) {
 	}
 }
 
-// forget drops a tree that is not a plugin's.
 func (t *table) forget(root event.Process) {
 	kernel.Each(t.kernel.Life.Processes, func(_ *uint32, p *kernel.LifeProcess) {
 		if kernel.ProcessOf(p.Root) == root {
@@ -103,7 +102,7 @@ func (t *table) drop(p *kernel.LifeProcess) {
 	t.kernel.Remove(p)
 }
 
-// reconcile returns the missed exits: of processes that the kernel's table lacks, once all earlier records were read.
+// reconcile returns missed exits, after earlier records were read.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
 	t.numbers, t.strangers = map[uint32]bool{}, nil
@@ -115,13 +114,13 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		known := t.live[self]
 		switch {
 		case known == nil:
-			// Its exec or fork was lost, or is not read yet.
+			// its exec or fork was lost, or is unread
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)
 			}
 		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
-			// Its exit was missed altogether (the program did not run).
+			// the program did not run
 			t.drop(p)
 			t.live[self] = known
 			delete(there, self)
@@ -140,7 +139,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 			known.missing = 0
 		case known.missing == 0:
 			known.missing = at.now
-		case at.passed-known.missing > int64(skew): // the exit is sent just after the table entry is removed
+		case at.passed-known.missing > int64(skew): // the exit follows the removal
 			delete(t.live, key)
 			unseen = append(unseen, &event.Exit{Process: key, Unseen: true})
 		}

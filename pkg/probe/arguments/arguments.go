@@ -1,5 +1,4 @@
-// Package arguments decides which arguments of a command may be shown, by allow-lists of the commands that CNI
-// plugins run. It is pure.
+// Package arguments decides which arguments of a command may be shown, by allow-lists. It is pure.
 package arguments
 
 import (
@@ -15,7 +14,7 @@ import (
 // Mode says which arguments of a command are shown.
 type Mode string
 
-// The modes. Arguments may hold secrets (keys, tokens, rules with comments), so unknown ones are dropped.
+// The modes. Unknown arguments may hold secrets, so they are dropped.
 const (
 	// None drops every argument.
 	None Mode = "none"
@@ -30,15 +29,14 @@ const most = 64
 // hidden replaces dropped arguments.
 const hidden = "…"
 
-// tool is the allow-list of one program.
 type tool struct {
-	// words are options and keywords, with the shapes of their values, which may be joined by "=".
+	// words are options and keywords with their values' shapes.
 	words map[string][]shape
-	// bare are the shapes that may stand anywhere, in addition to addresses.
+	// bare are shapes that may stand anywhere, beside addresses.
 	bare []shape
 	// fold: words are in lower case and match any case.
 	fold bool
-	// part returns the permitted parts of any other argument.
+	// part returns the permitted parts of other arguments.
 	part func(string) []string
 }
 
@@ -48,8 +46,8 @@ func IsTool(name string) bool {
 	return is
 }
 
-// Sanitise returns the permitted arguments of a program, up to 64, and the number of dropped ones. Consecutive
-// dropped arguments become one "…". Permitted ones repeat nothing that call forbids.
+// Sanitise returns a program's permitted arguments, up to 64, with "…" for dropped ones, whose number it returns.
+// They repeat nothing that call forbids.
 func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept []string, dropped int) {
 	known, is := tools[called]
 	if mode == None || mode == Known && !is {
@@ -70,7 +68,7 @@ func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept 
 	return s.apart(mode)
 }
 
-// apart drops arguments that repeat, one word after another, what the call forbids.
+// apart drops words that together repeat what the call forbids.
 func (s *sieve) apart(mode Mode) (kept []string, dropped int) {
 	if mode == All {
 		return s.kept, s.dropped
@@ -134,7 +132,6 @@ func (s *sieve) take(arg string) {
 	}
 }
 
-// passes reports whether a value has the shape and call permits it.
 func (s *sieve) passes(value shape, arg string) bool {
 	switch {
 	case !value.matches(arg):
@@ -181,7 +178,7 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// takes returns options and keywords, separated by spaces, with the shapes of their values.
+// takes splits options and keywords at spaces.
 func takes(list string, values ...shape) map[string][]shape {
 	words := map[string][]shape{}
 	for w := range strings.FieldsSeq(list) {

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// shape is the form of a permitted value. A list of option names alone would let a secret pass if a user confuses the
-// order.
+// shape is the form of a value. Without it a secret would pass if a user confuses the order of arguments.
 type shape uint8
 
 const (
 	word shape = iota
 	digits
-	// host is an address, optionally negated, with mask, as a range, with ports (iptables-extensions(8)). It has dots
-	// or colons, because a key may be hexadecimal.
+	// host is an address, optionally negated, with mask, range, or ports (iptables-extensions(8)). A key may be
+	// hexadecimal, so dots or colons are required.
 	host
 	// handle is one of tc's: "1:", "ffff:fff1".
 	handle
 	// quantity is a number with a unit of tc: "10mbit", "25ms".
 	quantity
-	// sysctl is a key, optionally with a numeric value.
+	// sysctl is a key, with an optional number.
 	sysctl
 	// setType is one of ipset's: "hash:ip,port".
 	setType
@@ -31,7 +30,7 @@ const (
 
 	// secret: the value is dropped.
 	secret
-	// remainder: everything behind is dropped, since it is for another program.
+	// remainder: everything behind is for another program.
 	remainder
 	// script: what follows is a script.
 	script
@@ -56,15 +55,15 @@ func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }
 
-// command matches a cmdlet where a script may have one: at its beginning, or after the end or start of a statement.
-// The verbs are PowerShell's approved ones (Get-Verb), to match little else.
+// command matches a cmdlet at the beginning of a script or statement. The verbs are PowerShell's approved ones
+// (Get-Verb), to match little else.
 var command = regexp.MustCompile(`(?:^|[|;{(=&\n])\s*((?:Add|Clear|Close|Compare|Convert|ConvertFrom|ConvertTo|Copy|Disable|Enable|Export|Find|ForEach|Format|Get|Import|Install|` +
 	`Invoke|Measure|Move|New|Open|Out|Register|Remove|Rename|Reset|Resolve|Restart|Resume|Select|Set|Sort|Start|Stop|Suspend|Test|Uninstall|Unregister|Update|Wait|Where|Write)` +
 	`-[A-Z][A-Za-z]{1,39})(?:$|[\s|;)}])`)
 
 const cmdletsMax = 8
 
-// cmdlets returns the distinct cmdlets of a script; anything else may be secret.
+// cmdlets are distinct; anything else may be secret.
 func cmdlets(script string) (found []string) {
 	for len(found) < cmdletsMax {
 		at := command.FindStringSubmatchIndex(script)
@@ -74,7 +73,7 @@ func cmdlets(script string) (found []string) {
 		if name := script[at[2]:at[3]]; !slices.Contains(found, name) {
 			found = append(found, name)
 		}
-		script = script[at[3]:] // the end of one may open another
+		script = script[at[3]:] // which may begin another one
 		if strings.HasPrefix(script, " ") {
 			script = "\x00" + script // not a beginning
 		}

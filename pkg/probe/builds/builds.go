@@ -1,6 +1,5 @@
-// Package builds identifies the build of a CNI plugin by a fingerprint of its file: its size, beginning, middle and
-// end, where compilers and linkers put what identifies a build (notes of ELF, Go's build id, headers of PE, symbols).
-// Copies have equal fingerprints on all nodes.
+// Package builds fingerprints the files of CNI plugins: size, beginning, middle and end, where compilers and linkers
+// identify a build (notes of ELF, Go's build id, headers of PE, symbols).
 package builds
 
 import (
@@ -16,16 +15,15 @@ import (
 )
 
 const (
-	// part is the length of each fingerprinted part.
 	part = 64 << 10
-	// filesMax bounds the known files, waiting those in the queue. A node has a dozen.
+	// filesMax bounds the known files, waiting the queue. A node has a dozen.
 	filesMax = 256
 	waiting  = 64
-	// abreast bounds the concurrent reads, of which any may hang.
+	// abreast bounds the reads, which may hang.
 	abreast = 16
 )
 
-// Known caches the builds of a node's plugins. Only Run reads files, once per change; callers never wait.
+// Known caches plugins' builds. Only Run reads files; callers never wait.
 type Known struct {
 	mu      sync.Mutex
 	files   map[string]file
@@ -41,7 +39,7 @@ type file struct {
 	build    string
 }
 
-// look is a file to read, as the process that was forked at started (monotonic ns) saw it.
+// look is a file as seen by a process that was forked at started (monotonic ns).
 type look struct {
 	name    string
 	pid     int
@@ -53,7 +51,7 @@ func New() *Known {
 	return &Known{files: map[string]file{}, awaited: map[string]bool{}, looks: make(chan look, waiting), at: look.at}
 }
 
-// Tell sets the cached build in a plugin's Exec event, and queues the file for Run. It ignores other events.
+// Tell sets the cached build in a plugin's Exec event, and queues the file for Run.
 func (b *Known) Tell(e event.Event) {
 	exec, ok := e.Body.(*event.Exec)
 	if !ok || !exec.InPath || exec.Build != "" {
@@ -72,7 +70,7 @@ func (b *Known) Tell(e event.Event) {
 	}
 }
 
-// Run reads files until ctx ends. An unresponsive file system blocks only its own file, even after Run has returned.
+// Run reads files until ctx ends. An unresponsive file system blocks only its files.
 func (b *Known) Run(ctx context.Context) {
 	free := make(chan struct{}, abreast)
 	for {
@@ -93,7 +91,7 @@ func (b *Known) Run(ctx context.Context) {
 	}
 }
 
-// look keeps the previous build if the file cannot be read, such as after the process exited.
+// look keeps the known build if the file is unreadable.
 func (b *Known) look(l look) {
 	b.mu.Lock()
 	before := b.files[l.name]

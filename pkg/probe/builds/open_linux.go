@@ -30,8 +30,8 @@ func identityOf(info fs.FileInfo) identity {
 	return identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
 }
 
-// runsStill reports whether the process runs the known file: one system call instead of twenty to open it. Another
-// process with that PID also runs that file. It is false for scripts, which run their interpreter.
+// runsStill saves opening the known file: one system call instead of twenty. Any process with that PID may run it.
+// Scripts run their interpreter.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t
 	if before.build == "" || before.id == (identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
@@ -40,8 +40,7 @@ func (l look) runsStill(before file) bool {
 	return before.id == identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
 }
 
-// open opens the process's executable, unless that is an interpreter, else the path as the process sees it; after its
-// exit, as PID 1 sees it.
+// open opens the executable, or for a script its path as the process sees it; after the exit as PID 1 sees it.
 func (l look) open() (*os.File, error) {
 	f, err := l.running()
 	if err != nil {
@@ -50,7 +49,7 @@ func (l look) open() (*os.File, error) {
 	return f, err
 }
 
-// running rechecks the PID, because another process may have it by now.
+// running rechecks the PID, which may be reused.
 func (l look) running() (f *os.File, err error) {
 	if !l.runs() {
 		return nil, fs.ErrNotExist
@@ -82,7 +81,7 @@ func seenBy(pid int, name string) (*os.File, error) {
 	return regular(at, unix.O_NOFOLLOW)
 }
 
-// regular opens a regular file. O_PATH first opens only the name, so no device notices and no pipe blocks.
+// regular uses O_PATH first: no device notices, and no pipe blocks.
 func regular(name string, flags int) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {

@@ -1,6 +1,5 @@
 // Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, where BPF programs are
-// refused. The kernel reports each fork, exec and exit, and proctracker reads from /proc what a running process
-// executes. It sees plugins and commands, but not their system calls.
+// refused. It sees plugins and commands, but not their system calls.
 //
 // Outside of the initial user, PID and network namespaces the kernel silently reports nothing, so Open causes an
 // event and waits for it.
@@ -18,10 +17,10 @@ import (
 
 // Options of a Connector.
 type Options struct {
-	// Processes is the maximum of followed processes.
+	// Processes bounds the followed processes.
 	Processes int
 	Arguments arguments.Mode
-	// Anchors are the processes of the container runtime; nil: never known.
+	// Anchors may be nil: unknown.
 	Anchors *anchor.Set `json:"-"`
 	// Rootless trusts runtimes in user namespaces also.
 	Rootless bool
@@ -35,7 +34,7 @@ type Options struct {
 // Stats are the counters of a Connector.
 type Stats struct {
 	proctracker.Stats
-	// Messages is the number of messages from the kernel.
+	// Messages counts the kernel's messages.
 	Messages uint64
 }
 

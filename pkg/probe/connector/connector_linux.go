@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// heartbeatWithin is the timeout of the kernel's report, which takes µs.
+	// heartbeatWithin bounds the wait for the kernel's report, which takes µs.
 	heartbeatWithin = time.Second
-	// silence is the time without a message after which it causes one.
+	// silence is the longest time without a message.
 	silence = 10 * time.Second
 )
 
-// Connector has two sockets. all gets every message and is read when needed; alarm gets only execs and wakes the
-// reader.
+// Connector has two sockets: all gets every message; alarm gets only execs, and wakes the reader.
 type Connector struct {
 	options Options
 	looker  *looker
@@ -36,9 +35,9 @@ type Connector struct {
 	stats Stats
 }
 
-// Open makes the kernel send messages, which collect in the sockets. The calling goroutine keeps its thread, which
-// gets priority, and must call Run. It requires CAP_NET_ADMIN and the initial user, PID and network namespaces, and
-// else returns an UnsupportedError; CAP_SYS_PTRACE to read other users' processes.
+// Open subscribes; messages collect in the sockets. The calling goroutine keeps its prioritized thread, and must call
+// Run. It needs CAP_NET_ADMIN and the initial user, PID and network namespaces, and else returns an UnsupportedError;
+// CAP_SYS_PTRACE to read other users' processes.
 func Open(o Options) (_ *Connector, err error) {
 	c := &Connector{options: o, looker: newLooker(o), unwatch: func() {}}
 	defer func() {
@@ -52,7 +51,7 @@ func Open(o Options) (_ *Connector, err error) {
 	if users, err := procfs.OwnNamespace("user"); err != nil || users != procfs.InitialUser {
 		return nil, &UnsupportedError{Need: "the node's user namespace", Remedy: "run it on the node itself, or in a container without a user namespace of its own", Err: err}
 	}
-	// The kernel serves the socket first that joined last: after an alarm the message is in all.
+	// The kernel serves the later socket first, so after an alarm the message is in all.
 	if c.alarm, err = newSocket(); err == nil {
 		err = c.alarm.onlyPrograms()
 	}
@@ -72,8 +71,7 @@ func Open(o Options) (_ *Connector, err error) {
 	return c, c.prove()
 }
 
-// hurry gives the thread of Run priority (CAP_SYS_NICE): on a busy node a fifth of the commands would exit before
-// they can be read.
+// hurry prioritizes Run (CAP_SYS_NICE): on a busy node a fifth of the commands would exit unread.
 func hurry() {
 	runtime.LockOSThread()
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
@@ -128,7 +126,7 @@ func (c *Connector) prove() error {
 	}
 }
 
-// heartbeat sets the thread's name to its current one, which the kernel reports.
+// heartbeat sets the thread's name to its present one, which the kernel reports.
 func heartbeat() error {
 	var name [16]byte // TASK_COMM_LEN
 	at := uintptr(unsafe.Pointer(&name[0]))
@@ -138,7 +136,7 @@ func heartbeat() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_NAME, at, 0, 0, 0))
 }
 
-// Close unsubscribes. Before Linux 6.6 the kernel counts subscribers and does not notice their exit.
+// Close unsubscribes: before Linux 6.6 the kernel does not notice the exit.
 func (c *Connector) Close() error {
 	c.unwatch()
 	var errs []error
@@ -154,14 +152,14 @@ func (c *Connector) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stats returns the counters. It is safe for concurrent use.
+// Stats is safe for concurrent use.
 func (c *Connector) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
 }
 
-// Run delivers events until ctx ends, existing processes first.
+// Run delivers existing processes, and events until ctx ends.
 func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 	r := newReader(c, sink)
 	r.begin()
@@ -179,7 +177,7 @@ func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 				return err
 			}
 		}
-		if woken > 0 && !r.storm && r.programs == before { // it is being sent to the other socket
+		if woken > 0 && !r.storm && r.programs == before { // the message is still on its way to all
 			if err := r.drain(time.Millisecond); err != nil {
 				return err
 			}

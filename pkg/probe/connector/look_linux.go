@@ -19,24 +19,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// textMax bounds arguments and environment in bytes. A plugin gets the runtime's environment, which in a pod may name
-// thousands of services.
+// textMax bounds arguments and environment, which in a pod may name thousands of services.
 const textMax = 256 << 10
 
-// looker is the proctracker.Looker of /proc. For each program of the node it uses plain system calls, a fifth of the
-// cost of os.ReadFile.
+// looker is a proctracker.Looker. Plain system calls cost a fifth of os.ReadFile.
 type looker struct {
 	node     trust.Node
 	rootless bool
 	memory   *procfs.Memory
 	anchored atomic.Pointer[[]uint32]
 	buffer   [textMax]byte
-	// budget is the number of strangers that may be read until the next refill.
+	// budget is the number of readable strangers until the next refill.
 	budget int
 	// caller is the cached result for the PID asked.
-	asked  uint32
-	caller event.Caller
-	// suspends converts times of /proc to those of events.
+	asked    uint32
+	caller   event.Caller
 	suspends *clock.Suspends
 }
 
@@ -56,8 +53,7 @@ func (l *looker) setAnchors(anchors []anchor.Anchor) {
 	l.anchored.Store(&pids)
 }
 
-// strangersMax bounds the programs read per 200 ms that the runtime did not start, about 60 µs each. The runtime's
-// own are always read.
+// strangersMax bounds the reads, 60 µs each, of programs not started by the runtime per 200 ms.
 const strangersMax = 8
 
 func (l *looker) refill() { l.budget = strangersMax }
@@ -77,8 +73,7 @@ func (l *looker) Caller(pid uint32) event.Caller {
 	return l.node.Caller(pid)
 }
 
-// aliveWithin is the largest difference between a start in /proc and in the kernel's message; PIDs are not reused
-// that soon.
+// aliveWithin is the largest difference between a start in /proc and in a message; PIDs are not reused that soon.
 const aliveWithin = int64(1e9)
 
 // Alive implements proctracker.Looker.
@@ -112,8 +107,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, err == nil && l.program(pid, &s, given) && l.still(pid, &s, given)
 }
 
-// still reports whether everything was read from one program. It is true after the exit: an exec would be reported
-// before it.
+// still reports whether everything was read from one program. After the exit that is assumed.
 func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	stat, at, err := l.stat(pid)
 	if err != nil || stat.Zombie() {
@@ -127,15 +121,14 @@ func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	return at == was.at
 }
 
-// remains reads what a zombie still has.
 func (l *looker) remains(pid uint32, s *proctracker.Sight) {
 	if stat, _, err := l.stat(pid); err == nil {
 		s.Parent, s.Began, s.Name = uint32(stat.Parent), l.suspends.Monotonic(stat.Start), stat.Name
 	}
 }
 
-// stranger reads a process that descends from no plugin. Most are no plugins, so it reads as little as possible: only
-// a child of the runtime, or a process in the host's mount namespace, may be one.
+// stranger reads as little as possible: only the runtime's children, and processes in the host's mount namespace, may
+// be plugins.
 func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	if l.anchor(s.Parent) {
 		given, err := l.startOf(pid)
@@ -163,12 +156,11 @@ func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	return err == nil && l.perhaps(pid, s, given)
 }
 
-// calls reports whether an environment has a CNI call.
 func calls(env []byte) bool {
 	return bytes.HasPrefix(env, []byte("CNI_COMMAND=")) || bytes.Contains(env, []byte("\x00CNI_COMMAND="))
 }
 
-// perhaps reads a possible plugin. It checks trust first, while the process runs.
+// perhaps checks trust first, while the process runs.
 func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // the next read overwrites them
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
@@ -187,7 +179,7 @@ func (l *looker) onHost(pid uint32) (bool, error) {
 	return l.node.Host(string(link[:n])), nil
 }
 
-// environment returns nil for a kernel thread. Reading a container's memory may hang, so that read has a timeout.
+// environment is nil for a kernel thread. A container's memory may hang, so its read has a timeout.
 func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 	if host {
 		return l.read(file(pid, "environ"))
@@ -207,7 +199,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
-	if given.file != s.File && strings.HasPrefix(given.file, "/") { // neither a link's target nor a script's interpreter
+	if given.file != s.File && strings.HasPrefix(given.file, "/") { // neither a link nor a script's interpreter
 		if script := slices.Index(s.Args, given.file) > 0; script || sameFile(pid, given.file) {
 			s.File, s.Script = given.file, script
 		}
@@ -222,15 +214,13 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 	return true
 }
 
-// sameFile reports whether path is the process's executable: the process may have overwritten the path, which is in
-// its memory.
+// sameFile checks a path that the process may have overwritten.
 func sameFile(pid uint32, path string) bool {
 	var named, runs unix.Stat_t
 	return unix.Stat(file(pid, "root")+path, &named) == nil && unix.Stat(file(pid, "exe"), &runs) == nil &&
 		named.Dev == runs.Dev && named.Ino == runs.Ino
 }
 
-// stdin returns NoStdin if standard input is closed, or a device.
 func (l *looker) stdin(pid uint32) string {
 	var st unix.Stat_t
 	switch err := unix.Stat(file(pid, "fd/0"), &st); {
@@ -253,7 +243,7 @@ func namespace(pid uint32) event.Namespace {
 	return event.Namespace{Key: label, Label: label}
 }
 
-// read reads up to textMax of a file. The next call overwrites the result.
+// read's result is valid until the next call.
 func (l *looker) read(name string) ([]byte, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

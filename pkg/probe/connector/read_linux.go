@@ -16,37 +16,31 @@ import (
 )
 
 const (
-	// window is the largest disorder of messages of two CPUs: a CPU may be preempted between timestamp and sending.
-	// The probe has the same.
+	// window is the largest disorder of two CPUs' messages, as in the probe.
 	window = 20 * time.Millisecond
-	// tickEvery is the interval of ticks while anything is followed. idle is the longest wait without that: the
-	// larger socket collects messages meanwhile.
+	// tickEvery is the interval of ticks while anything is followed, idle the longest wait otherwise.
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
-	// stormAbove is the number of execs per second that make a storm. hotFor is the time after a start by the
-	// runtime, possibly of a plugin, in which there is none.
+	// stormAbove is in execs per second. hotFor excludes a storm after a start by the runtime, possibly of a plugin.
 	stormAbove = 150
-	// stormEvery is the reading interval in a storm.
 	stormEvery = 50 * time.Millisecond
 	hotFor     = 50 * time.Millisecond
-	// breath is the pause for other processes after each tickEvery of continuous messages, since the reader has
-	// priority.
+	// breath is the pause for other processes during continuous messages, since the reader has priority.
 	breath = 5 * time.Millisecond
 	// quietAfter is the time for the consumer to process the last events.
 	quietAfter = time.Second
-	// outlive is how long processes are followed after their plugin.
-	outlive = 30 * time.Second
-	// known bounds the processes whose parent is remembered, about 150 bytes each.
+	outlive    = 30 * time.Second
+	// known bounds the remembered parents, 150 bytes each.
 	known = 1 << 16
 )
 
 type reader struct {
 	*Connector
 	tracker *proctracker.Tracker
-	// programs counts execs; weighed is its value at weighedAt.
+	// programs counts execs.
 	programs, weighed uint64
 	weighedAt         int64
-	// storm: only starts by the runtime wake the reader. hot is the last such start.
+	// storm: only starts by the runtime wake the reader; hot is the last one.
 	storm bool
 	hot   int64
 	gaps  *gaps
@@ -56,7 +50,7 @@ type reader struct {
 	tied clock.Tie
 
 	ticked, busy, counted int64 // monotonic ns
-	heard, asked          int64 // last message, and last heartbeat, monotonic ns
+	heard, asked          int64 // monotonic ns of the last message and heartbeat
 	silent                bool
 }
 
@@ -69,7 +63,7 @@ func newReader(c *Connector, sink event.Sink) *reader {
 	return r
 }
 
-// deliver ties the clocks before the first event of a run.
+// deliver ties the clocks before a run.
 func (r *reader) deliver(e event.Event) {
 	if exec, is := e.Body.(*event.Exec); is && exec.Root {
 		r.tie()
@@ -111,7 +105,6 @@ func (r *reader) begin() {
 		"under_way", r.tracker.Stats().Followed)
 }
 
-// patience returns how long to wait for an exec.
 func (r *reader) patience(now int64) time.Duration {
 	if r.tracker.Busy() || r.options.Busy != nil && r.options.Busy() {
 		r.busy = now
@@ -125,7 +118,7 @@ func (r *reader) patience(now int64) time.Duration {
 	return idle
 }
 
-// weigh detects a storm. In it execs are read together, which keeps the cost of other programs below 1 % of a core.
+// weigh detects a storm, in which execs are read in batches, for less than 1 % of a core.
 func (r *reader) weigh(now int64) error {
 	if now-r.weighedAt < int64(idle) {
 		return nil
@@ -137,7 +130,7 @@ func (r *reader) weigh(now int64) error {
 	runtime := *r.looker.anchored.Load()
 	switch {
 	case r.hastens(now):
-	case len(runtime) > 0 && perSecond > stormAbove: // in each interval, since the runtime may have changed
+	case len(runtime) > 0 && perSecond > stormAbove: // repeated, since the runtime may have changed
 		r.storm = true
 		return r.alarm.onlyForksOf(runtime)
 	case r.storm:
@@ -146,7 +139,7 @@ func (r *reader) weigh(now int64) error {
 	return nil
 }
 
-// hastens reports whether plugins run or may soon.
+// hastens reports whether plugins run, or may soon.
 func (r *reader) hastens(now int64) bool { return r.tracker.Busy() || now-r.hot < int64(hotFor) }
 
 func (r *reader) calm() error {
@@ -154,7 +147,7 @@ func (r *reader) calm() error {
 	return r.alarm.onlyPrograms()
 }
 
-// drain processes all messages after waiting for the first one, and then tends.
+// drain processes all messages.
 func (r *reader) drain(wait time.Duration) error {
 	for ; ; wait = 0 {
 		began := clock.Monotonic()
@@ -180,14 +173,13 @@ func (r *reader) drain(wait time.Duration) error {
 	}
 }
 
-// rest leaves the CPU to other processes. The thread itself sleeps: Go could not wake another thread before
-// unprioritized ones ran.
+// rest makes the thread sleep: a goroutine could not be woken before unprioritized threads ran.
 func rest() {
 	pause := unix.NsecToTimespec(int64(breath))
 	_ = unix.Nanosleep(&pause, nil)
 }
 
-// take processes n messages, and returns the time of the last.
+// take returns the time of the last message.
 func (r *reader) take(n int, now int64) (last int64) {
 	var lost uint64
 	for i := range n {
@@ -219,7 +211,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 	return last
 }
 
-// tend does due work at now; all messages from before read were processed.
+// tend runs at now, after all messages from before read.
 func (r *reader) tend(now, read int64) error {
 	if lost := r.gaps.overdue(now - int64(window)); lost > 0 {
 		r.tracker.Lost(lost)
@@ -243,7 +235,7 @@ func (r *reader) tend(now, read int64) error {
 	return r.listenOn(now)
 }
 
-// listenOn resubscribes if messages stop: before Linux 6.6 another program's unsubscription may stop them for all.
+// listenOn resubscribes: before Linux 6.6 another program's unsubscription may stop the messages.
 func (r *reader) listenOn(now int64) error {
 	switch {
 	case r.heard >= r.asked && r.silent:

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// buffer holds about 10,000 messages, which count 768 bytes each.
+	// buffer holds 10,000 messages, 768 bytes each.
 	buffer = 8 << 20
-	// batch is the number of messages per read.
-	batch = 64
+	batch  = 64
 )
 
-// socket is a netlink socket in the group of process events.
+// socket receives process events.
 type socket struct {
 	fd       int
 	messages [batch]mmsghdr
@@ -30,14 +29,14 @@ type socket struct {
 	listens  int // open subscriptions
 }
 
-// mmsghdr is struct mmsghdr, which x/sys lacks.
+// mmsghdr is missing in x/sys.
 type mmsghdr struct {
 	header unix.Msghdr
 	n      uint32
 	_      [4]byte
 }
 
-// newSocket joins the group. It requires CAP_NET_ADMIN and the initial network namespace.
+// newSocket needs CAP_NET_ADMIN and the initial network namespace.
 func newSocket() (s *socket, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
 	if err != nil {
@@ -63,7 +62,7 @@ func newSocket() (s *socket, err error) {
 
 func (s *socket) close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
 
-// onlyPrograms filters for execs, onlyForksOf for forks of up to parentsMax parents.
+// onlyPrograms filters execs, onlyForksOf forks of up to parentsMax parents.
 func (s *socket) onlyPrograms() error {
 	return s.only([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetWhat, Size: 4},
@@ -89,7 +88,7 @@ func (s *socket) onlyForksOf(parents []uint32) error {
 	return s.only(append(program, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 16}))
 }
 
-// only replaces the filter. It loads words in network byte order.
+// only replaces the filter, which uses network byte order.
 func (s *socket) only(instructions []bpf.Instruction) error {
 	program, err := bpf.Assemble(instructions)
 	if err != nil {
@@ -126,7 +125,7 @@ func (s *socket) control(op uint32) error {
 // errLost: the socket's buffer was full.
 var errLost = errors.New("messages were lost")
 
-// read reads up to batch messages, and returns how many. A wait is the timeout for the first one, which is no error.
+// read returns up to batch messages, none after the timeout.
 func (s *socket) read(wait time.Duration) (int, error) {
 	flags := unix.MSG_DONTWAIT
 	if wait > 0 {
@@ -154,7 +153,7 @@ func (s *socket) read(wait time.Duration) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", errno)
 }
 
-// message returns message i; false if its sender is not the kernel, which has port 0.
+// message checks the sender: the kernel has port 0.
 func (s *socket) message(i int) (message, bool) {
 	if s.messages[i].header.Namelen < unix.SizeofSockaddrNetlink || s.names[i].Pid != 0 {
 		return message{}, false

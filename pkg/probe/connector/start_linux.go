@@ -11,22 +11,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// start is the arguments and environment of an exec. The next look overwrites it.
+// start has the arguments and environment of an exec, valid until the next look.
 type start struct {
 	args, env []byte
-	// file is the path of execve(2); empty if unreadable.
+	// file is execve(2)'s path; may be empty.
 	file string
 	at   extent
 }
 
-// extent is their place in memory. The kernel randomizes it, so each exec has another one.
+// extent is their place in memory, which the kernel randomizes for each exec.
 type extent struct{ args, argsEnd, env, envEnd uint64 }
 
 // errNoMemory: the process exited, or is a kernel thread.
 var errNoMemory = errors.New("it has no memory of its own")
 
-// startOf reads memory once instead of several files of /proc: each read waits while the process maps or unmaps
-// memory.
+// startOf reads memory once: each file of /proc would wait while the process maps memory.
 func (l *looker) startOf(pid uint32) (start, error) {
 	stat, at, err := l.stat(pid)
 	if err != nil {
@@ -70,7 +69,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	return s, nil
 }
 
-// startByFiles is startOf where reading memory by address is forbidden.
+// startByFiles is for memory that may not be read by address.
 func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))
@@ -83,8 +82,7 @@ func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	return s, err
 }
 
-// stat is procfs.StatOf with the extent, which is zero if unknown. It uses plain system calls, because it runs for
-// every program.
+// stat is procfs.StatOf with the extent, by plain system calls.
 func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
 	text, err := l.read(file(pid, "stat"))
 	if err != nil {

@@ -16,25 +16,24 @@ import (
 )
 
 const (
-	// askAgain is the delay until the next query for an unknown peer: the socket may not be connected yet, or never
-	// will be (UDP, netlink, another network namespace). It doubles, up to asksMax queries.
+	// askAgain delays another query for an unknown peer, which may not be connected yet, or never (UDP, netlink,
+	// another network namespace). It doubles, up to asksMax queries.
 	askAgain = time.Second
 	asksMax  = 4
-	// askRest pauses queries for this multiple of the last one's duration, so they use at most 2 % of a CPU: the
-	// kernel lists all sockets of the node.
+	// askRest pauses queries for a multiple of their duration: at most 2 % of a CPU, since the kernel lists all
+	// sockets.
 	askRest = 50
-	// streamsMax bounds the known sockets, about 100 bytes each.
-	streamsMax = 4096
-	// lostStreams is the reason of event.Lost beyond that.
+	// streamsMax bounds the sockets, 100 bytes each.
+	streamsMax  = 4096
 	lostStreams = "stream table full"
 )
 
-// streams are the open sockets of long-running processes.
+// streams are the sockets of long-running processes.
 type streams struct {
 	open map[uint64]*openStream // by inode
 	max  int
 	rest int64 // no queries until then
-	// left is the number of sockets beyond the bound, by PID.
+	// left counts sockets beyond the bound, by PID.
 	left    map[uint32]uint64
 	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
 	clock   func() int64 // monotonic ns
@@ -51,7 +50,6 @@ func newStreams() streams {
 	return streams{open: map[uint64]*openStream{}, max: streamsMax, left: map[uint32]uint64{}, remotes: peer.Remotes, clock: clock.Monotonic}
 }
 
-// look reports new connections, and closed ones.
 func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	slices.SortFunc(running, func(a, b proctracker.Running) int { return cmp.Compare(a.PID, b.PID) })
 	before := s.left
@@ -79,7 +77,7 @@ func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	}
 }
 
-// sees records a process's socket, and reports whether there was room.
+// sees returns false if there is no room.
 func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	o := s.open[inode]
 	if o == nil {
@@ -93,7 +91,7 @@ func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	return true
 }
 
-// unnamed returns the sockets that are due for a query, and schedules their next one.
+// unnamed returns the sockets due for a query.
 func (s *streams) unnamed(now int64) (wanted []uint64) {
 	if now < s.rest {
 		return nil
@@ -110,7 +108,7 @@ func (s *streams) unnamed(now int64) (wanted []uint64) {
 	return wanted
 }
 
-// name reports peers. A connection is older than its first sighting, so it comes out too short.
+// name reports peers. A connection comes out too short, since it is older than its first sighting.
 func (s *streams) name(now int64, t follower) {
 	wanted := s.unnamed(now)
 	if len(wanted) == 0 {
@@ -140,7 +138,7 @@ func (s *streams) name(now int64, t follower) {
 
 func socketKey(inode uint64) string { return "socket:" + strconv.FormatUint(inode, 10) }
 
-// socketIn reads the inode of a descriptor's target, "socket:[1234]"; 0 for other targets.
+// socketIn returns 0 for other targets.
 func socketIn(target string) (inode uint64) {
 	if number, is := strings.CutPrefix(target, "socket:["); is {
 		inode, _ = strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)

@@ -14,12 +14,11 @@ import (
 )
 
 const (
-	// waitsAfter is the age from which a plugin's processes are sampled every waitsEvery. A wait comes out too short
-	// by up to the interval, never too long.
+	// waitsAfter is the minimum age of sampled processes. A wait comes out too short by up to waitsEvery.
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
 )
 
-// waits are the waits visible in /proc: for file locks, and sleeps.
+// waits are for file locks, and sleeps.
 type waits struct {
 	looked  int64
 	open    map[uint32]*openWait // by the waiter's PID
@@ -42,7 +41,6 @@ type follower interface {
 
 func newWaits() waits { return waits{open: map[uint32]*openWait{}, streams: newStreams()} }
 
-// look samples waits and connections, and reports those that ended.
 func (w *waits) look(now int64, t follower) {
 	if now-w.looked < int64(waitsEvery) {
 		return
@@ -57,7 +55,7 @@ func (w *waits) look(now int64, t follower) {
 	if err != nil {
 		return
 	}
-	holders := map[uint32]int{} // by waiter: each lock precedes its waiters
+	holders := map[uint32]int{} // by waiter; /proc/locks has them behind their lock
 	waiting := map[uint32]procfs.Lock{}
 	holder := procfs.Lock{}
 	for _, l := range locks {
@@ -70,7 +68,7 @@ func (w *waits) look(now int64, t follower) {
 			holders[uint32(l.PID)] = holder.PID
 		}
 	}
-	ended := map[uint32]bool{} // exit not reported yet: it will end the wait
+	ended := map[uint32]bool{} // the exit will end the wait
 	for _, p := range running {
 		l, waits := waiting[p.PID]
 		what := l.File
@@ -98,7 +96,7 @@ func (w *waits) look(now int64, t follower) {
 	}
 }
 
-// lapsed reports a wait that is no longer seen: it lasted at least until it was last seen.
+// lapsed reports a wait that lasted at least until it was last seen.
 func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		o.End = o.seen
@@ -106,7 +104,6 @@ func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	}
 }
 
-// over reports a wait that ended at then.
 func (w *waits) over(pid uint32, then int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		delete(w.open, pid)
@@ -119,8 +116,7 @@ func dead(pid uint32) bool {
 	return procfs.Gone(err) || err == nil && stat.Zombie()
 }
 
-// sleptOf identifies the sleep of a single-threaded process; empty if it does not sleep. Each sleep has another
-// number of context switches.
+// sleptOf identifies a single-threaded process's sleep by its context switches; empty if awake.
 func sleptOf(pid uint32) string {
 	const sleeps = "hrtimer_nanosleep" // kernel/time/hrtimer.c
 	threads, err := procfs.Threads(int(pid), 2)
@@ -152,8 +148,7 @@ func waitOf(now int64, p proctracker.Running, l procfs.Lock, holder int, t follo
 	return wait
 }
 
-// pathOf returns the path by which a process has the file open; empty if not found. It never queries an unresponsive
-// file system.
+// pathOf never queries an unresponsive file system.
 func pathOf(pid uint32, wanted string) (found string) {
 	_ = procfs.Descriptors(int(pid), func(fd int, target string) bool {
 		var st unix.Statx_t

@@ -6,8 +6,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// Messages of the kernel: struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,cn_proc}.h),
-// in native byte order. Offsets are into the whole message.
+// struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,cn_proc}.h), in native byte order.
+// Offsets are into the message.
 const (
 	idxProc, valProc = 1, 1 // CN_IDX_PROC, CN_VAL_PROC
 	mcastListen      = 1    // PROC_CN_MCAST_LISTEN
@@ -30,11 +30,10 @@ const (
 type message struct {
 	what, cpu, seq uint32
 	time           int64
-	// data are the first words of the event.
-	data [4]uint32
+	data           [4]uint32
 }
 
-// parse returns false for a message that is not a process event.
+// parse returns false for other messages.
 func parse(b []byte) (m message, ok bool) {
 	word := binary.NativeEndian.Uint32
 	if len(b) < offsetData || word(b[16:]) != idxProc || word(b[20:]) != valProc {
@@ -52,8 +51,7 @@ func parse(b []byte) (m message, ok bool) {
 	return m, true
 }
 
-// notice converts a message about a process; false for a thread. A thread's exec is reported with the process's
-// number, which it takes over.
+// notice returns false for a thread. A thread's exec comes with the process's number.
 func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Notice, ok bool) {
 	n.Time = m.time
 	switch m.what {
@@ -71,8 +69,8 @@ func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Not
 	return n, false
 }
 
-// gaps counts missing messages by the CPUs' sequence numbers. Before Linux 6.6 a message may be overtaken before it
-// is sent, so a number may arrive until a deadline.
+// gaps counts missing sequence numbers per CPU. Before Linux 6.6 messages may overtake each other, so there is a
+// deadline.
 type gaps struct {
 	next    map[uint32]uint32
 	missing map[place]int64 // since when, monotonic ns
@@ -80,12 +78,12 @@ type gaps struct {
 
 type place struct{ cpu, seq uint32 }
 
-// missingMax bounds the awaited numbers; more are lost at once.
+// missingMax bounds the awaited numbers.
 const missingMax = 4096
 
 func newGaps() *gaps { return &gaps{next: map[uint32]uint32{}, missing: map[place]int64{}} }
 
-// take records a number, and returns how many earlier ones are lost for certain.
+// take returns how many earlier numbers are lost for certain.
 func (g *gaps) take(m message, now int64) (lost uint64) {
 	next, known := g.next[m.cpu]
 	ahead := m.seq - next // modulo 2^32
@@ -105,7 +103,7 @@ func (g *gaps) take(m message, now int64) (lost uint64) {
 	return lost
 }
 
-// overdue gives up numbers missing since before, and returns their count.
+// overdue counts and drops numbers missing since before.
 func (g *gaps) overdue(before int64) (lost uint64) {
 	for at, since := range g.missing {
 		if since < before {

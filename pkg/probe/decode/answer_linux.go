@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// maxStream bounds a plugin's buffered input or output: twice the largest real configurations.
+	// maxStream bounds input or output: twice the largest real configuration.
 	maxStream = 32 << 10
-	// maxListed bounds the reported addresses, interfaces or routes of a result.
+	// maxListed bounds each list of a result.
 	maxListed = 16
 )
 
 type streams struct {
-	// from and to are the run's pipes. The kernel side reports every process with a call's environment and a pipe;
-	// pipes between a script's helpers are ignored.
+	// from and to are the run's pipes. Pipes between a script's helpers are ignored.
 	from, to   uint64
 	in, out    bytes.Buffer
 	cut        bool // output is missing
@@ -33,8 +32,7 @@ type streams struct {
 	known      *redact.Call // what may leave in an answer
 }
 
-// told are the exported fields of a configuration (types.PluginConf). The largest other part is the previous plugin's
-// result.
+// told are the exported fields of types.PluginConf. The largest other one is the previous result.
 type told struct {
 	CNIVersion string     `json:"cniVersion"`
 	Name       string     `json:"name"`
@@ -42,7 +40,7 @@ type told struct {
 	IPAM       types.IPAM `json:"ipam"`
 }
 
-// configuration returns the configuration when it is complete.
+// configuration returns nil until the input is complete.
 func (s *streams) configuration(p event.Process) *event.Configuration {
 	var c told
 	if json.Unmarshal(s.in.Bytes(), &c) != nil {
@@ -58,7 +56,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 	}
 }
 
-// reopen switches to the next image's standard input. The output stays the run's.
+// reopen switches to the next image's standard input. The output remains the run's.
 func (s *streams) reopen(from uint64) {
 	if s == nil || s.from == from {
 		return
@@ -68,7 +66,7 @@ func (s *streams) reopen(from uint64) {
 	s.in.Reset()
 }
 
-// finish returns the output at the exit, when it is complete.
+// finish returns the result, which is complete at the exit.
 func (s *streams) finish(exit event.Event) []event.Event {
 	out := bytes.TrimSpace(s.out.Bytes())
 	if len(out) == 0 || s.cut {
@@ -93,7 +91,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r.CNIVersion = text.Clean(known.Word(either.CNIVersion), 16)
 	if either.Code != nil {
 		r.Code = uint32(*either.Code)
-		// Redact before cutting: half a secret is not recognized.
+		// half a secret would not be recognized
 		r.Message = text.Clean(known.Message(either.Msg), 512)
 		if either.Details != "" {
 			r.Message += text.Clean("; "+known.Message(either.Details), 512)
@@ -102,7 +100,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	}
 	made, err := create.CreateFromBytes(out)
 	if err != nil {
-		return r // VERSION has another format, and the version may be unknown
+		return r // VERSION, or an unknown version
 	}
 	all, err := types100.GetResult(made)
 	if err != nil {
@@ -122,7 +120,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	return r
 }
 
-// invalid describes an unreadable answer without repeating it, as the library would repeat digits.
+// invalid does not repeat parts of the answer, as the library's errors would.
 func invalid(err error, out []byte) string {
 	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))

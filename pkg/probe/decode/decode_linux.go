@@ -1,5 +1,4 @@
-// Package decode turns the kernel side's records into named, bounded and sanitized events. Each class of records has
-// a handler in a table; pkg/tree decides the role of processes.
+// Package decode turns the kernel side's records into named, bounded and sanitized events.
 package decode
 
 import (
@@ -30,7 +29,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns the events of one record, in order. It fails for a record that the kernel side cannot have written.
+// Events returns a record's events in order. It fails for an impossible record.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
@@ -46,7 +45,7 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	return append(events, e), nil
 }
 
-// life returns the event of a record about a process's life, and the queries of the image that it ends.
+// life also returns the queries of the image that ends.
 func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ error) {
 	if len(raw) == 0 {
 		return event.Event{}, asked, fmt.Errorf("empty record")
@@ -84,7 +83,6 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
 }
 
-// questions are queries that were not reported one by one.
 func questions(of kernel.Key, count uint32, took uint64) event.Questions {
 	return event.Questions{Process: kernel.ProcessOf(of), Count: uint64(count), Took: int64(took)}
 }
@@ -133,18 +131,17 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil
 }
 
-// mentions sets the sandboxes that an agent's command names.
 func (d *Decoder) mentions(e *event.Exec, args []string) {
 	if up := d.tree.Get(e.Parent); up != nil && up.Depth() > 0 {
 		e.Mentions = d.sandboxes.Mentions([]event.Namespace{e.NetNS}, nil, args...)
 	}
 }
 
-// note updates the state. It returns events from before e, such as a plugin's answer, which is complete at its exit.
+// note returns events from before e, such as a plugin's answer, which is complete at its exit.
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
-		d.tree.Assign(p) // an agent's process is followed until it exits
+		d.tree.Assign(p) // followed until the exit
 	}
 	switch b := e.Body.(type) {
 	case *event.Fork:
@@ -173,8 +170,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 	return before
 }
 
-// begin begins a run led by p. Delegated plugins share the redaction of their caller, because they repeat each
-// other's data.
+// begin gives a delegated plugin its caller's redaction, because they repeat each other's data.
 func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r := &run{of: of, known: p.run.known}
 	if r.known == nil {
@@ -189,22 +185,21 @@ func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r.streams = &streams{from: p.stdin, to: p.stdout, known: r.known}
 }
 
-// record is a checked record of an activity.
 type record struct {
 	*kernel.InsideCallEvent
 	process event.Process
 	data    []byte
 }
 
-// other is the holder of a lock, or the accepting process.
+// other returns a lock's holder, or the accepting process.
 func (r record) other() *event.Actor {
 	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 }
 
-// handler decodes a record. It returns false for a system call that was reported only for its duration.
+// handler decodes a record. It returns false if only the call's duration made it a record.
 type handler func(*Decoder, record) ([]event.Body, bool)
 
-// handlers by class; nil for system calls reported only for their duration.
+// handlers by class; nil if only a duration can make it a record.
 var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_OPEN:    (*Decoder).opened,
 	kernel.InsideClassCLASS_READ:    (*Decoder).moved,
@@ -248,7 +243,6 @@ func one[T any, B interface {
 	return []event.Body{body}
 }
 
-// call returns the events of an activity record; none is no error.
 func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 	w := &d.calls
 	if err := wire(w, raw, unsafe.Offsetof(w.Data)); err != nil {
@@ -280,7 +274,6 @@ func (d *Decoder) bodies(r record) []event.Body {
 	return one(d.wait(r))
 }
 
-// attribute sets the sandbox of an activity, if it names one.
 func (d *Decoder) attribute(process event.Process, body event.Body) {
 	switch p := d.tree.Get(process); {
 	case p == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// setting returns a write below /proc/sys; nil for other files of /proc.
+// setting returns nil outside of /proc/sys.
 func setting(r record) *event.Setting {
 	if r.Object > uint64(len(r.data)) {
 		return nil
@@ -24,7 +24,6 @@ func setting(r record) *event.Setting {
 	}
 }
 
-// opened records the descriptor of a network namespace.
 func (d *Decoder) opened(r record) ([]event.Body, bool) {
 	if r.Object == 0 {
 		return nil, false
@@ -52,7 +51,7 @@ func (d *Decoder) entered(r record) ([]event.Body, bool) {
 	return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), true
 }
 
-// moved is standard input or output of a plugin, or a write below /proc/sys.
+// moved is a plugin's standard input or output, or a write below /proc/sys.
 func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	switch {
 	case r.Object == 0:
@@ -63,7 +62,6 @@ func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	return d.stream(r), true
 }
 
-// stream buffers a plugin's input or output, and returns the configuration when it is complete.
 func (d *Decoder) stream(r record) []event.Body {
 	p := d.processes[r.process]
 	if p == nil || p.run.streams == nil {

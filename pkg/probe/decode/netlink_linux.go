@@ -20,7 +20,6 @@ func (d *Decoder) asked(r record) *netlink.Call {
 	}
 }
 
-// overNetlink skips sockets without a network namespace.
 func overNetlink(read func(*Decoder, record) []event.Body) handler {
 	return func(d *Decoder, r record) ([]event.Body, bool) {
 		if r.NetnsInum == 0 {
@@ -42,7 +41,7 @@ func (d *Decoder) requests(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// answers returns the kernel's answers that are new to the process.
+// answers returns the answers that are new to the process.
 func (d *Decoder) answers(r record) (bodies []event.Body) {
 	for _, body := range d.asked(r).Answers(r.data) {
 		switch b := body.(type) {
@@ -63,7 +62,7 @@ func (d *Decoder) answers(r record) (bodies []event.Body) {
 // names are interface names by place.
 type names map[string]string
 
-// note records a name, and reports whether it is new. A full table is emptied.
+// note reports whether the name is new. A full table is emptied.
 func (n *names) note(l *event.Link, most int) bool {
 	at := place(l.NetNS, l.Index)
 	if (*n)[at] == l.Name {
@@ -76,15 +75,14 @@ func (n *names) note(l *event.Link, most int) bool {
 	return true
 }
 
-// named reports whether the process did not know the interface's name.
 func (d *Decoder) named(l *event.Link) bool {
 	d.links.note(l, maxNames)
 	p := d.processes[l.Process]
 	return p != nil && p.links.note(l, maxLinks)
 }
 
-// called returns the name of the node's interface that a request gives by index; empty if unknown. The kernel never
-// reuses an index in a namespace. Interfaces in pods are excluded, since their owners choose the names.
+// called returns the name of the node's interface that a request gives by index; may be empty. The kernel never
+// reuses an index in a namespace. In pods the owners choose the names.
 func (d *Decoder) called(b event.Body) string {
 	q, is := b.(*event.Request)
 	if !is || q.Interface.Index == 0 || q.NetNS.Key != d.home {
@@ -103,8 +101,7 @@ func (d *Decoder) byFile(process event.Process, fd uint32) event.Namespace {
 	return event.Namespace{}
 }
 
-// byPID returns the network namespace of the process that pid calls number, if pid is in our PID namespace. It has no
-// key, only an inode number.
+// byPID works if pid is in our PID namespace. The result has no key.
 func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	own, err1 := procfs.OwnNamespace("pid")
 	its, err2 := procfs.Namespace(int(pid), "pid")
@@ -118,7 +115,7 @@ func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	return event.Namespace{Label: strconv.FormatUint(uint64(inode), 10)}
 }
 
-// legacy returns requests by ioctl or setsockopt; none if they do not configure the network.
+// legacy decodes ioctl and setsockopt.
 func (d *Decoder) legacy(r record) []event.Body {
 	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_SETSOCKOPT {
 		return one(d.asked(r).Replace(r.Args[1], r.Ret, r.data))
@@ -126,7 +123,6 @@ func (d *Decoder) legacy(r record) []event.Body {
 	return one(d.asked(r).Ioctl(uint32(r.Args[1]), r.Ret, r.data))
 }
 
-// askedFor records an IPv6 address that a request adds.
 func (d *Decoder) askedFor(q *event.Request) {
 	if q.Object != event.ObjectAddress || q.Verb != event.VerbAdd && q.Verb != event.VerbChange {
 		return
@@ -137,8 +133,8 @@ func (d *Decoder) askedFor(q *event.Request) {
 	}
 }
 
-// told reports whether an address's state is new to the process. It ignores addresses that the process neither added
-// nor saw tentative, and those of other pods' interfaces, which are in every list of the node's namespace.
+// told reports whether an address's state is new to its process. An unknown address counts only if it is not ready,
+// and concerns the plugin.
 func (d *Decoder) told(a *event.Address) bool {
 	p := d.processes[a.Process]
 	if p == nil {
@@ -152,7 +148,6 @@ func (d *Decoder) told(a *event.Address) bool {
 	return p.mark(key, a.State)
 }
 
-// touch records the interface that a request changes.
 func (d *Decoder) touch(q *event.Request) {
 	p := d.processes[q.Process]
 	if p == nil || q.Query() || q.Interface.Index == 0 {
@@ -180,7 +175,6 @@ func addressKey(ns event.Namespace, index uint32, address string) string {
 	return place(ns, index) + " " + address
 }
 
-// mark stores an address's state; false if there are too many.
 func (p *process) mark(key string, state event.AddressState) bool {
 	if p.addresses == nil {
 		p.addresses = map[string]event.AddressState{}

@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// A record of bpf(2) begins with ATTR_MAX and PROG_NAME bytes (bpf/).
+// Lengths at the start of a record of bpf(2) (bpf/).
 const (
 	attrMax     = 64
 	programName = 16
 )
 
-// programRequest is a command of bpf(2). Its fields are at their offsets in union bpf_attr.
+// programRequest is a command of bpf(2). Its fields have fixed offsets in union bpf_attr.
 type programRequest struct {
 	name   string
 	object event.Object
@@ -36,7 +36,6 @@ var programRequests = map[uint64]programRequest{
 	unix.BPF_LINK_DETACH: {"BPF_LINK_DETACH", event.ObjectAttachment, event.VerbDelete},
 }
 
-// program decodes commands that load a program or map, or attach one.
 func (d *Decoder) program(r record) ([]event.Body, bool) {
 	asks, is := programRequests[r.Args[0]]
 	if !is || len(r.data) < attrMax+programName {
@@ -69,7 +68,7 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 	return one(q), true
 }
 
-// kernelWord converts a name of the ebpf module to the kernel's: LRUHash to lru_hash.
+// kernelWord converts LRUHash to lru_hash.
 func kernelWord(name string) string {
 	var b strings.Builder
 	letters := []rune(name)

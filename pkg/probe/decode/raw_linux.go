@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// TimeOf returns a record's time, in monotonic ns.
+// TimeOf returns a record's time in monotonic ns.
 func TimeOf(raw []byte) int64 {
 	at := unsafe.Offsetof(kernel.LifeExitEvent{}.H.Time)
 	if uintptr(len(raw)) < at+8 {
@@ -26,7 +26,7 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire copies a record into its struct. A record may be cut behind its first least bytes; the rest is zero.
+// wire accepts records cut behind the first least bytes, and zeroes the rest.
 func wire[T any](w *T, raw []byte, least uintptr) error {
 	if uintptr(len(raw)) < least {
 		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
@@ -42,7 +42,7 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 		ns.Label = strconv.FormatUint(uint64(inum), 10)
 		ns.Key = ns.Label
 	}
-	// Kernels before 5.12 have no cookie, so the kernel side uses the inode number.
+	// before 5.12 the kernel side sends the inode number
 	if cookie != 0 {
 		ns.Key = strconv.FormatUint(cookie, 10)
 	}
@@ -75,7 +75,7 @@ func first(s []string) string {
 	return s[0]
 }
 
-// Callers maps the kernel side's reason to trust a run.
+// Callers translates the kernel side's callers.
 var Callers = map[kernel.LifeCaller]event.Caller{
 	kernel.LifeCallerCALLER_RUNTIME:    event.CallerRuntime,
 	kernel.LifeCallerCALLER_AGENT:      event.CallerAgent,
@@ -84,7 +84,6 @@ var Callers = map[kernel.LifeCaller]event.Caller{
 	kernel.LifeCallerCALLER_ROOTLESS:   event.CallerRootless,
 }
 
-// errno returns the name of a system call's error; empty if there is none.
 func errno(ret int64) string {
 	if ret >= 0 || ret < -4095 { // MAX_ERRNO (include/linux/err.h)
 		return ""
@@ -100,14 +99,14 @@ func errno(ret int64) string {
 
 func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
-// pathOf joins a file's names, from the last to the first.
+// pathOf joins names from the last to the first.
 func pathOf(names []byte) string {
 	parts := split(names)
 	slices.Reverse(parts)
 	return text.Clean("/"+strings.Join(parts, "/"), text.Bound)
 }
 
-// object redacts a kernel object's name only if it repeats the plugin's input.
+// object redacts a name only if it repeats the plugin's input.
 func object(known *redact.Call, name string) string {
 	if known.Repeats(name) {
 		return known.Word(name)

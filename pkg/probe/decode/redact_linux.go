@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// acquaint records a run's environment and arguments for redaction.
 func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	if d.options.Environ != nil {
 		p.environ = append(p.environ, d.options.Environ(e)...)
@@ -20,7 +19,7 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	p.environ, p.arguments = nil, nil
 }
 
-// redact removes secrets from an event. It follows mentions, which need the original.
+// redact removes secrets. It runs after the mentions, which need the original.
 func (d *Decoder) redact(process event.Process, body event.Body) {
 	known := d.known(process)
 	switch b := body.(type) {
@@ -49,7 +48,7 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 		if b.Query() && !known.Argument(b.Interface.Name) { // a query may name anything
 			b.Interface.Name = known.Word(b.Interface.Name)
 		}
-	case *event.Link: // it exists, and any process can see it
+	case *event.Link: // any process can see it
 		b.Name = object(known, b.Name)
 		known.Name(b.Name)
 	case *event.Answer:
@@ -60,7 +59,7 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 // Redact removes secrets from a pending exchange.
 func (d *Decoder) Redact(x *event.Exchange) { d.redact(x.Process, x) }
 
-// Programs cleans and redacts names of programs that belong to no call.
+// Programs cleans and redacts names of programs without a call.
 func (d *Decoder) Programs(names []string) []string {
 	for i, name := range names {
 		names[i] = d.nobody.Program(text.Clean(name, 16))
@@ -68,7 +67,7 @@ func (d *Decoder) Programs(names []string) []string {
 	return names
 }
 
-// person redacts an actor: it, or its parent, may have chosen the program's name.
+// person redacts names that the actor or its parent may have chosen.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return
@@ -85,7 +84,7 @@ func socketPath(known *redact.Call, address string) string {
 	return known.Path(address)
 }
 
-// distinct adds a seeded hash to a redacted path, so that different paths stay different.
+// distinct keeps redacted paths different by a seeded hash.
 func (d *Decoder) distinct(path, redacted string) string {
 	if path == redacted {
 		return path

@@ -12,12 +12,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// socketOf names a connection by its first thread and time.
+// socketOf names a connection by its first thread and its time.
 func socketOf(r record) string {
 	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
 }
 
-// nscd is the cache daemon that every glibc program tries, but few nodes run.
+// nscd is a daemon that every glibc program tries, but few nodes run.
 const nscd = "/var/run/nscd/socket"
 
 // refused is an asynchronous connect that failed.
@@ -35,7 +35,6 @@ func (*Decoder) closed(r record) ([]event.Body, bool) {
 	return one(&event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
 }
 
-// connect returns none for addresses that do not matter.
 func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
@@ -63,7 +62,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	return one(c), true
 }
 
-// unixAddress reads a struct sockaddr_un (unix(7)): a path, or a name after a NUL.
+// unixAddress reads struct sockaddr_un (unix(7)): a path, or a NUL and a name.
 func unixAddress(b []byte) string {
 	if len(b) < 3 {
 		return ""
@@ -75,7 +74,7 @@ func unixAddress(b []byte) string {
 	return text.Clean(unix.ByteSliceToString(path), 108)
 }
 
-// inetAddress reads a struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
+// inetAddress reads struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
 func inetAddress(b []byte) (netip.AddrPort, bool) {
 	if len(b) < 8 {
 		return netip.AddrPort{}, false
@@ -90,7 +89,6 @@ func inetAddress(b []byte) (netip.AddrPort, bool) {
 	return netip.AddrPort{}, false
 }
 
-// first4or6 is the first connection of a network namespace.
 func (*Decoder) first4or6(r record) ([]event.Body, bool) {
 	f := &event.FirstConnection{NetNS: namespace(r.NetnsCookie, r.NetnsInum)}
 	var local, remote netip.Addr

@@ -19,61 +19,58 @@ type Options struct {
 	Here func(tgid uint32) (uint32, bool)
 	// Symbols name the kernel's locks.
 	Symbols *symbols.Table
-	// Processes is the maximum of known processes.
+	// Processes bounds the known processes.
 	Processes int
-	// Environ returns a plugin's environment; nil: unavailable.
+	// Environ returns a plugin's environment; may be nil.
 	Environ func(*event.Exec) []string
 }
 
-// Decoder turns records into events. Its state about a process goes with the process. It is not safe for concurrent
-// use.
+// Decoder turns records into events. It is not safe for concurrent use.
 type Decoder struct {
 	options   Options
 	tree      *tree.Tree
 	processes map[event.Process]*process
 	byNumber  map[uint32]event.Process // by tgid of the initial namespace
 	names     map[uint16]string        // of system calls
-	// holders are the holders of awaited locks, by waiting thread.
+	// holders are by waiting thread.
 	holders map[uint32]*holder
-	// links are the interface names that the kernel last reported to any followed process.
+	// links are as the kernel last reported them to any process.
 	links names
-	// home is the key of the node's network namespace, in which the runtime starts plugins.
+	// home is the key of the node's network namespace.
 	home      string
 	sandboxes evidence.Sandboxes
-	// nobody is for processes without a call, or with several.
+	// nobody is for processes of no call, or of several.
 	nobody redact.Call
 	seed   maphash.Seed
-	// execs and calls are reused for each record.
+	// reused
 	execs kernel.LifeExecEvent
 	calls kernel.InsideCallEvent
 }
 
-// process is the state of a process outside of the tree.
 type process struct {
 	number uint32 // tgid
 	run    *run
 	// stdin and stdout are inodes of pipes, or 0; environ and arguments are those of the last exec.
 	stdin, stdout      uint64
 	environ, arguments []string
-	// files are open network namespaces, by descriptor.
+	// files are network namespaces by descriptor.
 	files map[uint32]event.Namespace
-	// links are the interface names that it was told by the kernel.
+	// links are the names that the process was told by the kernel.
 	links names
-	// addresses are the states of IPv6 addresses that it knows, by interface.
+	// addresses are the states that the process knows.
 	addresses map[string]event.AddressState
 }
 
-// run is the state of a run, or of a single process without one.
+// run may also be for a single process without a run.
 type run struct {
-	of      *tree.Run // nil if there is none, or it began before the probe
+	of      *tree.Run // nil: none, or from before the probe
 	streams *streams
-	// known is for redaction; nil: nothing to redact.
-	known *redact.Call
+	known   *redact.Call
 	// touched are the changed interfaces.
 	touched map[string]bool
 }
 
-// Bounds per process, and of maxNames for all.
+// Bounds per process. maxNames is for all.
 const (
 	maxFiles     = 64
 	maxAddresses = 64
@@ -82,14 +79,13 @@ const (
 	maxNames     = 4096
 )
 
-// Found records a process from before it was followed.
+// Found adds a process from before it was followed.
 func (d *Decoder) Found(e *event.Exec, args []string) {
 	d.mentions(e, args)
 	d.get(e.Process, e.Parent)
 	d.tree.Apply(e)
 }
 
-// get returns a process's state, which may be new.
 func (d *Decoder) get(process, parent event.Process) *process {
 	if p := d.processes[process]; p != nil {
 		return p
@@ -113,7 +109,7 @@ func (d *Decoder) Serve(agent event.Process, depth int) {
 	d.tree.Serve(agent, depth)
 }
 
-// Dismiss stops following an agent; its descendants are followed until they exit.
+// Dismiss leaves the agent's descendants followed until they exit.
 func (d *Decoder) Dismiss(agent event.Process) {
 	if a := d.tree.Agent(agent); a != nil {
 		d.tree.Dismiss(a)
@@ -121,7 +117,7 @@ func (d *Decoder) Dismiss(agent event.Process) {
 	d.forget(agent)
 }
 
-// Depth returns tree.Process.Depth of a process; 0 if it is unknown.
+// Depth is tree.Process.Depth; 0 if unknown.
 func (d *Decoder) Depth(process event.Process) int {
 	if p := d.tree.Get(process); p != nil {
 		return p.Depth()
@@ -129,7 +125,7 @@ func (d *Decoder) Depth(process event.Process) int {
 	return 0
 }
 
-// Keep drops processes that are not followed, and sandboxes whose last run ended before that time (monotonic ns).
+// Keep drops unfollowed processes, and sandboxes without runs since before (monotonic ns).
 func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	for process := range d.processes {
 		if !follows(process) {
@@ -139,7 +135,7 @@ func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	d.sandboxes.Forget(before)
 }
 
-// ForgetWaits drops waits whose end will not be reported.
+// ForgetWaits drops unfinished waits.
 func (d *Decoder) ForgetWaits() { clear(d.holders) }
 
 func (d *Decoder) forget(process event.Process) {
@@ -150,8 +146,7 @@ func (d *Decoder) forget(process event.Process) {
 	d.tree.Remove(process)
 }
 
-// known returns the redaction of a process's call, even after its plugin's exit, because commands repeat the plugin's
-// input.
+// known lasts beyond the plugin's exit, because commands repeat its input.
 func (d *Decoder) known(process event.Process) *redact.Call {
 	if p := d.processes[process]; p != nil && p.run.known != nil {
 		return p.run.known

@@ -6,7 +6,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// exchanged is an agent's request over a stream, or a read without a request.
 func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 	x := &event.Exchange{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r),
@@ -30,7 +29,7 @@ func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 			x.Address = address.String()
 		}
 	}
-	// Under socket activation PID 1 listens, but does not serve.
+	// Under socket activation PID 1 only listens.
 	if r.Other.Start != 0 && r.Other.Pid != 1 {
 		x.Peer = r.other()
 	}

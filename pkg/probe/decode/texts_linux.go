@@ -9,14 +9,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// textCalls decodes and redacts system calls that are events because of their text arguments (kernel.texts).
+// textCalls are system calls that are events because of their text arguments (kernel.texts).
 var textCalls = map[string]func(d *Decoder, r record, texts []string) event.Body{
 	"mount":      mounted,
 	"umount2":    mounted,
 	"move_mount": mounted,
 }
 
-// textsOf returns the cleaned texts of a record.
 func textsOf(data []byte) (texts []string) {
 	for one := range strings.SplitSeq(strings.TrimSuffix(string(data), "\x00"), "\x00") {
 		texts = append(texts, text.Clean(one, text.Bound))
@@ -24,7 +23,7 @@ func textsOf(data []byte) (texts []string) {
 	return texts
 }
 
-// mounted reads mount(2), umount2(2) and move_mount(2). It redacts paths, and never reads mount options.
+// mounted redacts paths. Mount options are never read.
 func mounted(d *Decoder, r record, texts []string) event.Body {
 	m := &event.Mount{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr], Error: errno(r.Ret),

@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// wait is a system call that was reported for its duration.
 func (d *Decoder) wait(r record) *event.Wait {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitCall, Name: d.names[r.Nr]}
 	if w.Name == "" {
@@ -32,7 +31,7 @@ func (d *Decoder) wait(r record) *event.Wait {
 		if r.Ret == 0 {
 			w.Kind = event.WaitSleep
 		}
-	// A reader waits for a writer. Reads of files on disks are too short to matter.
+	// Readers wait for a writer, and rarely for a disk.
 	case kernel.InsideClassCLASS_WAIT, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_RECVFROM,
 		kernel.InsideClassCLASS_RECVMSG, kernel.InsideClassCLASS_ACCEPT:
 		w.Kind = event.WaitPoll
@@ -40,20 +39,18 @@ func (d *Decoder) wait(r record) *event.Wait {
 	return w
 }
 
-// held stores the holder of the lock that a thread begins to wait for.
 func (d *Decoder) held(r record) ([]event.Body, bool) {
 	d.holders[r.Thread] = &holder{Actor: d.holder(r.Other.Tgid), looked: int64(r.Start)}
 	return nil, true
 }
 
-// holder is the holder of an awaited lock.
 type holder struct {
 	*event.Actor
 	looked int64 // the last sample, or the start of the wait
 	halted int64 // ns stopped or frozen
 }
 
-// LookAtHolders samples the holders of awaited locks.
+// LookAtHolders samples awaited locks' holders.
 func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, string)) {
 	for _, h := range d.holders {
 		if h.PID == 0 || now <= h.looked {
@@ -67,7 +64,6 @@ func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, 
 	}
 }
 
-// during returns the holder for a wait of that length; nil if unknown.
 func (h *holder) during(length int64) *event.Actor {
 	if h == nil {
 		return nil
@@ -78,7 +74,6 @@ func (h *holder) during(length int64) *event.Actor {
 	return h.Actor
 }
 
-// lock is a file lock that was acquired, released, or refused.
 func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	w := &event.Wait{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
@@ -94,10 +89,10 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// holder describes the holder with this number of the initial PID namespace, as far as it still exists.
+// holder describes the process with a PID of the initial namespace, which may be gone.
 func (d *Decoder) holder(number uint32) *event.Actor {
 	h := &event.Actor{Process: d.byNumber[number]}
-	if int32(number) <= 0 { // the lock may belong to an open file, not to a process
+	if int32(number) <= 0 { // an open file may have the lock, and no process
 		return h
 	}
 	pid, ok := d.options.Here(number)
@@ -111,7 +106,7 @@ func (d *Decoder) holder(number uint32) *event.Actor {
 	return h
 }
 
-// mutex is a wait for a kernel lock, named by the first known caller.
+// mutex is named by the first known caller.
 func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {
@@ -131,5 +126,5 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// locks are the usual locks of netlink requests, by protocol.
+// locks are the usual ones by netlink protocol.
 var locks = map[uint16]string{unix.NETLINK_ROUTE: "rtnl", unix.NETLINK_NETFILTER: "nft commit"}

@@ -1,9 +1,9 @@
-// Package evidence attributes an agent's actions to sandboxes. An action may be for any call in progress, or for
-// none; evidence is a container's id, its network namespace, an interface, or an address that the action names.
+// Package evidence attributes an agent's actions to sandboxes with a call in progress, by what they name: a
+// container's id, a network namespace, an interface, or an address.
 //
 // Only names chosen by the runtime, the plugin or the kernel are evidence. Names of pods and namespaces are not: pods
-// are called nat, add and eth0, and their owners' annotations and policies are in the arguments of agents' commands.
-// Names shared by two sandboxes are not evidence either.
+// are called nat, add and eth0, and owners' annotations and policies are in agents' arguments. Neither are names of
+// two sandboxes.
 package evidence
 
 import (
@@ -22,40 +22,37 @@ import (
 )
 
 const (
-	// idPrefix is the number of digits of a container's id that suffices, as in crictl and docker: a collision has a
-	// chance of 10^-15.
+	// idPrefix digits suffice, as in crictl and docker: a collision has a chance of 10^-15.
 	idPrefix = 12
-	// hashPrefix is the shortest hash: antrea uses six digits, others more.
+	// hashPrefix is antrea's length.
 	hashPrefix = 6
 	// remember bounds the known sandboxes.
 	remember = 1024
-	// maxNames bounds interfaces, addresses and namespaces of a sandbox.
+	// maxNames bounds each list of a sandbox.
 	maxNames = 32
 )
 
-// Sandboxes are the sandboxes with a call in progress, by container id.
+// Sandboxes are the known sandboxes by container id.
 type Sandboxes map[string]*sandbox
 
 type sandbox struct {
 	id, pod string
-	// hearsay: named only by runs that the runtime did not start.
+	// hearsay: only runs that the runtime did not start named it.
 	hearsay bool
-	netns   string   // the distinctive part of its path, see tail
+	netns   string   // the distinctive part, see tail
 	hashes  []string // hexadecimal, of the id
-	// told are the interface names inside the pod, which its owner may choose. Beyond the bound no interface is
-	// evidence.
+	// told are names inside the pod, which its owner may choose. Beyond the bound no interface is evidence.
 	told []string
-	// interfaces, addresses and namespaces (by key) that its plugins created, returned and entered.
+	// interfaces, addresses and namespaces (by key) of its plugins.
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
-	// runs is the number of running plugins; over is the end of the last.
+	// over is the last end.
 	runs int
 	over int64
 }
 
-// Begin records the start of a plugin run. A run of the runtime replaces hearsay about its container, and hearsay may
-// use half of the 1024 places.
+// Begin records a plugin run. A run of the runtime replaces hearsay, which may use half of the 1024 places.
 func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
 	if c.ContainerID == "" {
 		return
@@ -89,7 +86,7 @@ func (all Sandboxes) unvouched() (n int) {
 	return n
 }
 
-// End records the end of a plugin run.
+// End records a run's end.
 func (all Sandboxes) End(id string, hearsay bool, now int64) {
 	if s := all[id]; s != nil && s.hearsay == hearsay {
 		s.runs--
@@ -97,12 +94,12 @@ func (all Sandboxes) End(id string, hearsay bool, now int64) {
 	}
 }
 
-// Forget drops sandboxes whose last run ended before that time.
+// Forget drops sandboxes without runs since before.
 func (all Sandboxes) Forget(before int64) {
 	maps.DeleteFunc(all, func(_ string, s *sandbox) bool { return s.runs <= 0 && s.over < before })
 }
 
-// Mentions returns the sandboxes that namespaces, addresses or texts name, in the order of their ids.
+// Mentions returns the ids of the named sandboxes, sorted.
 func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, texts ...string) (ids []string) {
 	add := func(found []string) {
 		for _, id := range found {
@@ -154,7 +151,7 @@ func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	return ids
 }
 
-// isIn reports whether a text has the sandbox's id, possibly cut if it is hexadecimal, or its namespace.
+// isIn finds the sandbox's id, which may be cut if it is hexadecimal, or its namespace.
 func (s *sandbox) isIn(text string) bool {
 	if len(s.id) >= idPrefix && strings.Trim(s.id, "0123456789abcdef") == "" {
 		if strings.Contains(text, s.id[:idPrefix]) {
@@ -169,11 +166,11 @@ func (s *sandbox) isIn(text string) bool {
 	return holds(text, s.netns)
 }
 
-// guid matches a network namespace without a path.
+// guid is for namespaces without a path.
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// hashedIn reports whether a word is an interface named by the pod and a hash of the container's id, such as
-// antrea's: eight bytes of the name, a hyphen, six digits of the hash. Only the hash is evidence.
+// hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of a hash of the id. Only
+// the hash is evidence.
 func (s *sandbox) hashedIn(word string) bool {
 	i := strings.LastIndexByte(word, '-')
 	if i < 1 || len(word)-i <= hashPrefix || !strings.HasPrefix(s.pod, word[:i]) {
@@ -184,16 +181,15 @@ func (s *sandbox) hashedIn(word string) bool {
 
 // Doer is the process of an action.
 type Doer struct {
-	// Container is the container of its call.
 	Container string
 	// Hearsay: the runtime did not start its plugin.
 	Hearsay bool
-	// Agent: it is an agent, or an agent's process.
+	// Agent: it belongs to an agent, not to a plugin.
 	Agent bool
 }
 
-// Attribute sets the sandboxes that an agent's action mentions. An action for one sandbox becomes evidence itself.
-// called is the kernel's name of the node's interface that a request gives by index; empty if unknown.
+// Attribute sets the mentioned sandboxes. An action for one sandbox becomes evidence. called names the node's
+// interface of a request by index; may be empty.
 func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 	id := by.Container
 	if by.Agent {
@@ -212,7 +208,7 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	switch b := body.(type) {
 	case *event.Request:
 		named := b.Interface.Name
-		if b.Protocol == "bpf" { // in a pod its owner chooses the name
+		if b.Protocol == "bpf" { // in a pod the owner chooses the name
 			named = ""
 		}
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, named, b.Interface.Peer, b.Path)
@@ -224,7 +220,7 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	return nil
 }
 
-// learn records a plugin's own namespaces, interfaces and addresses as evidence.
+// learn records a plugin's namespaces, interfaces and addresses.
 func (all Sandboxes) learn(id string, body event.Body) {
 	s := all[id]
 	if s == nil {
@@ -238,7 +234,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 			return
 		}
 		for _, name := range []string{b.Interface.Name, b.Interface.Peer} {
-			// Names such as eth0 and br0 are not distinctive.
+			// eth0 and br0 are not distinctive
 			if drawnBeside(name, s.pod) && b.Interface.Kind != "bridge" && len(s.told) < maxNames && !slices.Contains(s.told, name) {
 				s.interfaces = more(s.interfaces, name)
 			}
@@ -252,7 +248,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 	}
 }
 
-// Opened records the namespace behind a sandbox's path, for agents that use a descriptor afterwards.
+// Opened is for agents that later use a descriptor.
 func (all Sandboxes) Opened(file string, ns event.Namespace) {
 	for _, s := range all {
 		if ns.Key != "" && holds(file, s.netns) {
@@ -269,8 +265,7 @@ func more[T comparable](list []T, one T) []T {
 	return append(list, one)
 }
 
-// tail returns the distinctive part of a namespace's path: from its last random name on ("cni-786877ce-…"), else all
-// of it ("/proc/77/ns/net"). A GUID stays.
+// tail returns a path from its last random name on ("cni-786877ce-…"), else all of it ("/proc/77/ns/net").
 func tail(file string) string {
 	if number := strings.ToLower(file); guid.MatchString(number) {
 		return number
@@ -286,11 +281,11 @@ func tail(file string) string {
 	return file
 }
 
-// drawn reports whether a name is random or computed: it has six hexadecimal digits in a row, with a decimal digit.
+// drawn reports whether a name is random or computed: it has six hexadecimal digits in a row, one of them decimal.
 func drawn(name string) bool { return drawnBeside(name, "") }
 
-// drawnBeside is drawn for a name that may contain letters of another one: a plugin may name an interface after the
-// pod, which its owner chose, or whose letters other pods share (a ReplicaSet's).
+// drawnBeside ignores letters of another name: a plugin may use the pod's, which its owner chose, or other pods share
+// (a ReplicaSet's).
 func drawnBeside(name, chosen string) bool {
 	for run := range strings.FieldsFuncSeq(name, notHexadecimal) {
 		if len(run) >= hashPrefix && strings.ContainsAny(run, "0123456789") && !shares(run, chosen) {
@@ -300,7 +295,7 @@ func drawnBeside(name, chosen string) bool {
 	return false
 }
 
-// shares reports whether both names share six letters in a row.
+// shares reports whether both names have six letters in a row in common.
 func shares(name, other string) bool {
 	for i := hashPrefix; i <= len(name); i++ {
 		if strings.Contains(other, name[i-hashPrefix:i]) {
@@ -312,14 +307,13 @@ func shares(name, other string) bool {
 
 func notHexadecimal(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
-// endsInHash reports whether the part after the last hyphen may be a hash. drawn misses one in 360, without a decimal
-// digit; here the caller compares it with known hashes.
+// endsInHash may be wrong, unlike drawn, which misses one hash in 360: the caller compares with known hashes.
 func endsInHash(name string) bool {
 	end := name[strings.LastIndexByte(name, '-')+1:]
 	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// holds reports whether a text has a name that is not part of a longer one. Another path may precede a path.
+// holds excludes parts of longer names. Another path may precede a path.
 func holds(text, name string) bool {
 	for at := 0; name != ""; at++ {
 		i := strings.Index(text[at:], name)
@@ -335,7 +329,6 @@ func holds(text, name string) bool {
 	return false
 }
 
-// within reports whether a byte may be part of a longer name.
 func within(b byte) bool {
 	return b == '-' || b == '_' || b == '.' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
@@ -345,7 +338,7 @@ func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// parseAddress reads an address with or without a prefix; false for non-global ones.
+// parseAddress returns false for non-global addresses.
 func parseAddress(s string) (netip.Addr, bool) {
 	s, _, _ = strings.Cut(s, "/")
 	a, err := netip.ParseAddr(s)

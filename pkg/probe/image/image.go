@@ -1,5 +1,4 @@
-// Package image describes a program from its raw environment and arguments: the CNI call, its name, its permitted
-// arguments. It is pure.
+// Package image describes a program from its raw environment and arguments. It is pure.
 package image
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set; libcni finds them by name.
+// kubernetesArgs are found by libcni by name.
 type kubernetesArgs struct {
 	types.CommonArgs
 	K8S_POD_NAMESPACE types.UnmarshallableString
@@ -24,13 +23,13 @@ type kubernetesArgs struct {
 	K8S_POD_UID       types.UnmarshallableString
 }
 
-// VariableMax is VAR_MAX of bpf/wire.h without the NUL: a value of this length was cut.
+// VariableMax is VAR_MAX of bpf/wire.h without the NUL: longer values are cut.
 const VariableMax = 511
 
-// Variables are the variables of a CNI call.
+// Variables are of a CNI call.
 type Variables map[string]string
 
-// Parse selects the variables of a CNI call. cut is true if a value was cut.
+// Parse selects a CNI call's variables. cut: one is incomplete.
 func Parse(env []string) (vars Variables, cut bool) {
 	vars = Variables{}
 	for _, kv := range env {
@@ -43,7 +42,7 @@ func Parse(env []string) (vars Variables, cut bool) {
 	return vars, cut
 }
 
-// Folders returns the directories of CNI_PATH; none if CNI_COMMAND is not a CNI command.
+// Folders returns CNI_PATH's directories; none without a CNI command.
 func (v Variables) Folders(separator string) (folders []string) {
 	if !slices.Contains(commands, v["CNI_COMMAND"]) {
 		return nil
@@ -70,14 +69,14 @@ func (v Variables) call() *event.Call {
 	}
 }
 
-// Wanted reports whether a variable belongs to a CNI call.
+// Wanted reports whether a variable is of a CNI call.
 func Wanted(name string) bool {
 	return slices.Contains([]string{
 		"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE",
 	}, name)
 }
 
-// commands are those of the CNI specification 1.1. Others are no CNI calls, and cannot become span names.
+// commands are of the CNI specification 1.1. Others cannot become span names.
 var commands = []string{"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"}
 
 func podOf(args string) event.Pod {
@@ -93,19 +92,19 @@ func podOf(args string) event.Pod {
 	}
 }
 
-// Image is the raw state of a program, from the kernel side or /proc.
+// Image is a program's raw state.
 type Image struct {
 	File      string
 	Args, Env []string
-	// Script: File is a script, and Args begin with its interpreter.
+	// Script: Args begin with the interpreter.
 	Script    bool
 	Truncated bool
 	// Separator of CNI_PATH; empty is ":".
 	Separator string
 }
 
-// Locate finds the plugin's file in CNI_PATH, if File is the link of /proc: for a script that is the interpreter, and
-// for a linked plugin its target.
+// Locate finds the plugin in CNI_PATH, if File is /proc's link: to a script's interpreter, or a linked plugin's
+// target.
 func (im *Image) Locate() {
 	vars, _ := Parse(im.Env)
 	folders := vars.Folders(im.Separator)
@@ -119,8 +118,8 @@ func (im *Image) Locate() {
 // nameMax is TASK_COMM_LEN (include/linux/sched.h) without the NUL.
 const nameMax = 15
 
-// FindScript finds the script's file if File is its interpreter: the kernel names the process after the script, and
-// puts its path behind the interpreter and up to one argument of the #! line (binfmt_script(5)).
+// FindScript is for a File that is the interpreter: the process is named after the script, whose path follows the
+// interpreter and up to one argument (binfmt_script(5)).
 func (im *Image) FindScript(called string) {
 	is := func(file string) bool {
 		base := path.Base(file)
@@ -143,7 +142,7 @@ func (im Image) InPath() bool {
 	return slices.Contains(vars.Folders(im.Separator), path.Clean(path.Dir(im.File)))
 }
 
-// Describe puts the sanitized image into e, without the call's secrets.
+// Describe puts the sanitized image into e.
 func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call) {
 	args := im.Args
 	called := ""
@@ -151,8 +150,7 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 		called = baseName(args[0])
 	}
 	if im.Script || called == "" {
-		// The interpreter, and up to one argument of the #! line, precede the script's own arguments:
-		// binfmt_script(5).
+		// binfmt_script(5)
 		called = baseName(im.File)
 		if i := slices.Index(args, im.File); i > 0 {
 			args = args[i:]
@@ -161,13 +159,13 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 	vars, cut := Parse(im.Env)
 	folder, file := path.Split(im.File)
 	if !arguments.IsTool(called) && called != file && !known.Harmless(called) {
-		called = file // argv[0] may be any text, unlike the file
+		called = file // unlike argv[0], no arbitrary text
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
 	if slices.Contains(vars.Folders(im.Separator), path.Clean(folder)) {
-		e.InPath, e.Call = true, vars.call() // the file's name is the plugin's type
+		e.InPath, e.Call = true, vars.call() // the plugin's type
 	} else {
-		clean := known.Path(im.File) // as a whole: a secret may contain slashes
+		clean := known.Path(im.File) // a secret may contain slashes
 		e.Name, folder, file = known.Program(e.Name), clean[:strings.LastIndexByte(clean, '/')+1], known.Program(file)
 	}
 	e.File, e.Name = text.Clean(folder+file, text.Bound), text.Clean(e.Name, 64)
@@ -177,7 +175,7 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 	e.Truncated = im.Truncated || cut
 }
 
-// Acquaint records a run's environment and arguments for redaction.
+// Acquaint records environment and arguments for redaction.
 func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
 	c := e.Call
 	known.Await()

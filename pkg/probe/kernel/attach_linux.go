@@ -14,16 +14,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// lifeHooks are in order of attachment: an exit without its fork is harmless, a fork without its exit would leave a
+// lifeHooks attach the exit first: an exit without its fork is harmless, but a fork without its exit would leave a
 // process in the table.
 var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
 
-// insideHooks are the tracing programs, in order of attachment.
+// insideHooks are in order of attachment.
 var insideHooks = []struct {
 	program, tracepoint string
 	// demand: attached only while the gate is open.
 	demand bool
-	// feature needs the tracepoint, which exists since a version of Linux; empty if nothing works without it.
+	// feature is missing without the tracepoint; if empty, the hook is required.
 	feature, since string
 }{
 	{"on_return", "sys_exit", true, "", ""},
@@ -34,13 +34,13 @@ var insideHooks = []struct {
 	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
 }
 
-// Iterators that report connections from before the gate was opened, and their servers (bpf/before.h).
+// Iterators over earlier connections, and their servers (bpf/before.h).
 const (
 	lookBack       = "look_back"
 	lookForServers = "look_for_servers"
 )
 
-// leaveOut removes programs whose tracepoints this kernel lacks, and returns the missing features.
+// leaveOut removes programs without a tracepoint.
 func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []*event.Degraded) {
 	said := map[string]bool{}
 	for _, h := range insideHooks {
@@ -68,7 +68,7 @@ func lacking(types *btf.Spec) []*event.Degraded {
 	}}
 }
 
-// netCookie reports whether every network namespace has a cookie from the start. Earlier it was an atomic64_t, zero
+// netCookie reports whether each network namespace has a cookie from the start, and not an atomic64_t that is zero
 // until requested.
 func netCookie(kernel *btf.Spec) bool {
 	var net *btf.Struct
@@ -78,8 +78,8 @@ func netCookie(kernel *btf.Spec) bool {
 	})
 }
 
-// registersAt returns the offset of a task's user registers on its stack; 0 if a helper returns them. Before Linux
-// 5.15 they are where task_pt_regs of 6.1 has them (amd64, arm64): at the end.
+// registersAt returns the offset of user registers on a task's stack, at its end (task_pt_regs of 6.1: amd64, arm64);
+// 0 if a helper returns them, since Linux 5.15.
 func registersAt(types *btf.Spec) uint32 {
 	if hasHelper(types, "BPF_FUNC_task_pt_regs") {
 		return 0
@@ -103,8 +103,7 @@ func sizeOf[T btf.Type](types *btf.Spec, name string) uint32 {
 	return uint32(size)
 }
 
-// attachments are attached programs, which are detached together. A program's section in bpf/ is its target: a BTF
-// tracepoint, or the beginning or end of a function.
+// attachments are attached programs, whose sections in bpf/ name their targets.
 type attachments []link.Link
 
 func (a *attachments) attach(program *ebpf.Program) error {
@@ -125,11 +124,11 @@ func (a *attachments) close() error {
 	return errors.Join(errs...)
 }
 
-// detachWithin is the longest wait for detaching functions: for each in turn the kernel waits until no process is in
-// it, usually more than 0.1 s.
+// detachWithin bounds the wait for detaching functions: for each in turn the kernel waits until no process is in it,
+// usually 0.1 s or more.
 const detachWithin = 500 * time.Millisecond
 
-// closeWithin is close with a timeout, after which detaching continues; the exit of the process also detaches.
+// closeWithin is close with a timeout, after which detaching continues.
 func (a *attachments) closeWithin(patience time.Duration) error {
 	if len(*a) == 0 {
 		return nil
@@ -145,28 +144,28 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 	}
 }
 
-// Gate attaches and detaches system-call tracing. One goroutine opens and closes it; any may call IsOpen.
+// Gate attaches and detaches system-call tracing. One goroutine opens and closes it.
 type Gate struct {
-	// calls trace system calls, and rest rarer events.
+	// rest are rarer events.
 	calls, rest []*ebpf.Program
-	// talk traces agents' streams; empty if calls does that also.
+	// talk traces agents' streams; empty if calls does.
 	talk []*ebpf.Program
-	// before reports earlier connections; nil if the kernel cannot.
+	// before may be nil.
 	before            *past
 	attached, talking attachments
 	tried             time.Duration
-	// ns until talk was last detached, and since when it is attached; 0 if it is not
+	// Total of ns attached, and since when; 0 if detached.
 	talked, talkingSince atomic.Int64
 
 	closed atomic.Int64 // ns open, until the last close
-	since  atomic.Int64 // monotonic ns of the opening; 0 while closed
+	since  atomic.Int64 // since when, monotonic ns; 0 while closed
 }
 
-// IsOpen reports whether the on-demand programs are attached.
+// IsOpen is safe for concurrent use.
 func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
 
-// Open attaches, if the gate is closed, and reports whether it did. The kernel patches its code on all CPUs: 0.5 ms
-// on an idle machine, up to 48 ms in a busy virtual one. Connections from before are then looked for.
+// Open attaches, unless attached. The kernel patches its code on all CPUs: 0.5 ms idle, up to 48 ms in a busy virtual
+// machine. Connections from before are then looked for.
 func (g *Gate) Open(now int64) (opened bool, err error) {
 	if g.IsOpen() || len(g.calls) == 0 {
 		return false, nil
@@ -196,8 +195,7 @@ func (g *Gate) attach() error {
 	return nil
 }
 
-// Try opens and closes the gate, so that a refusal is known at the start, and the patched code is in memory when a
-// call begins.
+// Try opens and closes the gate, so that a refusal is known early, and the code is in memory.
 func (g *Gate) Try() error {
 	began := time.Now()
 	err := errors.Join(g.attach(), g.FollowTalk(0, true))
@@ -205,8 +203,7 @@ func (g *Gate) Try() error {
 	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false))
 }
 
-// FollowTalk attaches or detaches talk, which costs every system call of the node time. After a refusal it does not
-// try again.
+// FollowTalk attaches or detaches talk, which slows the node's system calls. After a refusal it stops trying.
 func (g *Gate) FollowTalk(now int64, on bool) error {
 	if on == (len(g.talking) > 0) || len(g.talk) == 0 {
 		return nil
@@ -240,10 +237,10 @@ func (g *Gate) put() (err error) {
 	return err
 }
 
-// Tried returns the duration of Try; 0 without it.
+// Tried is Try's duration, or 0.
 func (g *Gate) Tried() time.Duration { return g.tried }
 
-// Close detaches. Attaching again soon afterwards takes 13 ms.
+// Close detaches. Attaching again soon takes 13 ms.
 func (g *Gate) Close(now int64) error {
 	if since := g.since.Swap(0); since != 0 {
 		g.closed.Add(now - since)

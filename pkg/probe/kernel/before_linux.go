@@ -9,10 +9,10 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// past reports connections from before the gate was opened.
+// past iterates over earlier connections.
 type past struct{ connections, servers *link.Iter }
 
-// openPast attaches and tries the iterators, which are optional.
+// openPast tries the optional iterators.
 func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	connections, err := link.AttachIter(link.IterOptions{Program: programs[lookBack]})
 	if err != nil {
@@ -29,7 +29,7 @@ func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	return p, nil
 }
 
-// look takes about 1 ms per 1,000 threads, and per 10,000 open files if a plugin connected by TCP.
+// look takes 1 ms per 1,000 threads, and per 10,000 open files after a TCP connection.
 func (p *past) look() error {
 	if p == nil {
 		return nil
@@ -44,7 +44,6 @@ func (p *past) look() error {
 	return nil
 }
 
-// walk runs an iterator, and returns the number of bytes that it wrote.
 func walk(program *link.Iter) (wrote int64, err error) {
 	all, err := program.Open()
 	if err != nil {

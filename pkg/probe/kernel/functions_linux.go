@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// functionHook is a kernel function with its programs of bpf/functions.c. They stay attached as long as the probe,
-// because detaching waits until no process is in the function.
+// functionHook stays attached, because detaching waits until no process is in the function.
 type functionHook struct {
-	functions []string // its names by version: the first existing one counts
-	// systemCall: the names lack the architecture's prefix.
+	functions []string // alternatives: kernels have one of these names
+	// systemCall: the architecture's prefix is missing.
 	systemCall bool
-	// end and begin are the programs in order of attachment; either may be empty.
+	// end and begin are programs in order of attachment; either may be empty.
 	end, begin string
 }
 
@@ -47,7 +46,7 @@ var functionHooks = []functionHook{
 	{[]string{"move_mount"}, true, "on_move_mount_end", "on_move_mount"},
 }
 
-// Other programs of bpf/functions.c: functionTracepoints stay attached, the rest is attached on demand.
+// functionTracepoints stay attached, others are on demand.
 var (
 	functionTracepoints = []string{"on_flock", "on_fcntl", "on_tcp_state"}
 	waitHooks           = []string{"on_switch"}
@@ -55,7 +54,7 @@ var (
 	talkHooks           = []string{"on_return", "on_enter"}
 )
 
-// openFunctions loads and attaches function tracing, completely or not at all.
+// openFunctions loads and attaches everything or nothing.
 func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	if err := tryFunction(); err != nil {
 		return err
@@ -88,7 +87,6 @@ func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 // pipeMarks are the marks of bpf/pipes.h.
 const pipeMarks = ".data.pipes"
 
-// aim sets each program's target to its function's name in the kernel.
 func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	for _, h := range functionHooks {
 		for _, program := range h.programs() {
@@ -97,7 +95,7 @@ func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	}
 }
 
-// tryFunction loads an empty program for a function, which some kernels refuse.
+// tryFunction loads an empty program, which some kernels refuse.
 func tryFunction() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
@@ -123,13 +121,13 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
-// forgetPipes clears the marks of pipes if no process is followed. If one was added concurrently, it sets all marks,
-// which only costs time.
+// forgetPipes clears the marks if no process is followed. If one is added concurrently, it sets all marks, which only
+// costs time.
 func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
 	}
-	// A missed end would cause every process's requests to be examined from then on.
+	// After a missed end every process's requests would be examined.
 	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())
@@ -151,7 +149,6 @@ func (s *Side) named(programs []string) (found []*ebpf.Program) {
 	return found
 }
 
-// unload removes all but the first collections.
 func (s *Side) unload(first int) {
 	for _, c := range s.loaded[first:] {
 		for name := range c.Programs {

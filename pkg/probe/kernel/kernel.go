@@ -1,9 +1,7 @@
-// Package kernel is the kernel side of the probe: the BPF programs (bpf/), loading and attaching them, and their
-// tables. It owns all state in the kernel. The reader decides which processes are followed and when system calls are
-// traced, and the programs decide which processes are trusted.
+// Package kernel is the kernel side of the probe: the BPF programs (bpf/), their attachment and tables. The reader
+// decides what is followed and traced, and the programs what is trusted.
 //
-// A hook is a line of attach_linux.go and a program in bpf/. bpf/wire.h describes the records; the Go types are
-// generated from it.
+// A hook is a line of attach_linux.go and a program in bpf/. bpf/wire.h has the records.
 package kernel
 
 import (
@@ -15,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Key is struct task_key of bpf/wire.h: a process by PID and start. Pid is the PID in cniscope's namespace.
+// Key is struct task_key of bpf/wire.h. Pid is in cniscope's namespace.
 type Key = struct {
 	_     structs.HostLayout
 	Start uint64 // boot-time ns

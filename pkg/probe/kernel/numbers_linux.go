@@ -12,11 +12,9 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// numbering is the program that lists processes (bpf/probe.c).
 const numbering = "on_number"
 
-// takeNumbers moves that program into its own collection, so that it is loaded only on demand, and its failure is
-// harmless.
+// takeNumbers makes the program that lists processes optional.
 func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
 	alone = spec.Copy()
 	delete(spec.Programs, numbering)
@@ -45,8 +43,7 @@ func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// Numbers lists the processes of our PID namespace with both PIDs, in about 1 ms per 1,000 threads. It fails in the
-// initial namespace.
+// Numbers lists our PID namespace's processes, in 1 ms per 1,000 threads. It fails in the initial one.
 func (s *Side) Numbers() ([]Key, error) {
 	if s.numbers == nil {
 		return nil, errors.New("the kernel does not list processes")

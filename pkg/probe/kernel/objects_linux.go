@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseObjects returns the memory of the loaded embedded objects: 1 MB in the program's writable mapping, which
-// procfs.ReleaseProgram skips. They are never written, so the kernel can map them again. Failure is harmless.
+// releaseObjects returns 1 MB of embedded objects in the writable mapping, which procfs.ReleaseProgram skips. They
+// are never written, so the kernel can map them again.
 func releaseObjects() {
 	for _, object := range [][]byte{_LifeBytes, _InsideBytes, _FunctionsBytes} {
 		if pages := wholePages(object); len(pages) > 0 {
@@ -17,7 +17,6 @@ func releaseObjects() {
 	}
 }
 
-// wholePages returns the whole pages of a slice.
 func wholePages(b []byte) []byte {
 	page := os.Getpagesize()
 	begin := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (page - 1)

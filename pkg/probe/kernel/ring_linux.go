@@ -14,25 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ring reads the records of a ring buffer.
-//
-// It costs less than cilium/ebpf's ringbuf.Reader: a waiting goroutine is parked by the runtime's poller instead of
-// blocking a thread, and the records are mapped once, since Linux counts a second mapping as memory also.
-//
-// One goroutine reads. Any may call Wake and Close.
+// Ring reads a ring buffer, cheaper than cilium/ebpf's ringbuf.Reader: it waits in the runtime's poller, not in a
+// thread, and maps records once, since Linux counts a second mapping as memory. One goroutine reads; any may call
+// Wake and Close.
 type Ring struct {
 	file *os.File // of the map, for the poller
 	wait syscall.RawConn
 
-	mu                 sync.Mutex // of the fields below: no read after the unmapping
-	consumer, producer []byte     // the reader's page; the kernel's page and the records
+	mu                 sync.Mutex // no read after unmapping
+	consumer, producer []byte     // reader's page; kernel's page and records
 	data               []byte
 	record             []byte // the last record
 	woken              atomic.Bool
 }
 
-// header is the size of struct bpf_ringbuf_hdr (kernel/bpf/ringbuf.c): the length with two flags, and a kernel-only
-// word.
+// header is struct bpf_ringbuf_hdr (kernel/bpf/ringbuf.c).
 const header = 8
 
 // OpenRing maps a ring buffer until Close.
@@ -66,8 +62,7 @@ func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	return r, err
 }
 
-// Wait returns when a record is there, at until (zero: never), or after Wake. Records that did not wake the reader
-// are noticed then. It fails with os.ErrClosed after Close.
+// Wait returns when a record is there, at until (zero: never), or after Wake. It fails with os.ErrClosed after Close.
 func (r *Ring) Wait(until time.Time) error {
 	if r.file.SetReadDeadline(until) != nil {
 		return os.ErrClosed
@@ -75,12 +70,12 @@ func (r *Ring) Wait(until time.Time) error {
 	err := r.wait.Read(func(uintptr) bool { return r.woken.Load() || r.Waiting() > 0 })
 	r.woken.Store(false) // consumes all earlier wake-ups
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return os.ErrClosed // the only other error of the file
+		return os.ErrClosed // the only other error
 	}
 	return nil
 }
 
-// Next returns the next record, valid until the next call; false if there is none.
+// Next returns the next record, which is valid until the next call; false if there is none.
 func (r *Ring) Next() ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,14 +101,14 @@ func (r *Ring) Next() ([]byte, bool) {
 	return nil, false
 }
 
-// copy copies a record, which may wrap around.
+// copy handles the wrap-around.
 func (r *Ring) copy(at uintptr, length int) {
 	from := r.data[r.index(at):]
 	first := from[:min(length, len(from))]
 	r.record = append(append(r.record[:0], first...), r.data[:length-len(first)]...)
 }
 
-// Waiting returns the number of bytes in the ring.
+// Waiting returns the number of unread bytes.
 func (r *Ring) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,13 +119,13 @@ func (r *Ring) Waiting() int {
 	return int(end - at)
 }
 
-// Wake makes the current or next Wait return.
+// Wake ends the current or next Wait.
 func (r *Ring) Wake() {
 	r.woken.Store(true)
-	_ = r.file.SetReadDeadline(time.Unix(1, 0)) // a concurrent Wait sets its deadline before it checks woken
+	_ = r.file.SetReadDeadline(time.Unix(1, 0)) // Wait sets its deadline before it checks woken
 }
 
-// Close ends a waiting reader, and unmaps the ring.
+// Close also ends a Wait.
 func (r *Ring) Close() error {
 	var err error
 	if r.file != nil {
@@ -147,7 +142,7 @@ func (r *Ring) Close() error {
 	return err
 }
 
-// positions returns the reader's and the kernel's position, in bytes since the beginning.
+// positions are in bytes since the beginning.
 func (r *Ring) positions() (at, end uintptr) {
 	return atomic.LoadUintptr(position(r.consumer)), atomic.LoadUintptr(position(r.producer))
 }

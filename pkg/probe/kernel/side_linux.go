@@ -17,44 +17,42 @@ import (
 
 // Options of the kernel side.
 type Options struct {
-	// Ring is the size of the ring buffer in bytes: a power of two, at least a page.
+	// Ring is in bytes: a power of two, at least a page.
 	Ring int
-	// Processes is the capacity for processes, system calls, and roots.
+	// Processes is also the capacity for system calls and roots.
 	Processes int
-	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call.
+	// Depth of followed agents: 0 none, 1 those of plugins.
 	Depth int
 	// Rootless trusts runtimes in user namespaces also.
 	Rootless bool
-	// MinSpan is the duration below which netlink queries are only counted; 0 reports all.
+	// MinSpan is the duration from which a netlink query is reported; 0: all are.
 	MinSpan time.Duration
-	// Inside traces system calls while the gate is open.
+	// Inside enables system-call tracing.
 	Inside bool
-	// PIDNamespace is the inode number of the observed PID namespace.
+	// PIDNamespace is an inode number.
 	PIDNamespace uint32
-	// Nested: it is not the initial one.
+	// Nested: not the initial one
 	Nested bool
-	// Way is for tests; empty lets the kernel decide. Open fails if it is WayFunctions and the kernel refuses.
+	// Way is for tests. With WayFunctions a refusal is an error.
 	Way Way
-	// Mounts and Net are inode numbers of the host's namespaces; 0: unknown.
+	// Mounts and Net are the host's inode numbers; 0: unknown.
 	Mounts, Net uint32
 }
 
 // Side is the loaded and attached kernel side.
 type Side struct {
-	// Life are the tables of processes; Inside those of their activities, nil without tracing.
+	// Inside is nil without tracing.
 	Life    LifeMaps
 	Inside  InsideTables
 	Gate    Gate
 	Records *Ring
-	// Way is the kind of tracing; empty without. NoFunctions is why it is not WayFunctions.
+	// Way is empty without tracing. NoFunctions is why it is not WayFunctions.
 	Way         Way
 	NoFunctions string
-	// Commands: the kernel refused the requested tracing.
+	// Commands: the kernel refused system-call tracing.
 	Commands bool
-	// Missing are features that this kernel lacks.
-	Missing []*event.Degraded
-	// Programs are the BPF programs by name: on_exec, on_fork, on_enter, and those that on_return calls (end_file,
-	// end_lock…) and that are counted with it.
+	Missing  []*event.Degraded
+	// Programs are by name; on_return's count includes those that it calls (end_file, end_lock…).
 	Programs map[string]*ebpf.Program
 
 	loaded              []*ebpf.Collection
@@ -64,9 +62,9 @@ type Side struct {
 	left                int32 // see shareLeft
 }
 
-// Open loads and attaches the kernel side: from then on records collect in the ring buffer. It calls anchors before,
-// to add the container runtime. It requires CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), and Linux 5.8 with
-// BTF, and else returns an UnsupportedError.
+// Open loads and attaches the kernel side, whose records then collect in the ring buffer, after anchors added the
+// container runtime. It needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), and Linux 5.8 with BTF, and else
+// returns an UnsupportedError.
 func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	s := &Side{Programs: map[string]*ebpf.Program{}}
 	defer func() {
@@ -74,7 +72,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			_ = s.Close(0)
 		}
 	}()
-	// Only kernels before 5.11 need it; if it matters there, loading fails.
+	// Needed before Linux 5.11; a failure appears when the programs are loaded.
 	_ = rlimit.RemoveMemlock()
 	err = s.openLife(o, false)
 	if isWithheld(err) { // without bpf_rdonly_cast, before Linux 6.2
@@ -89,7 +87,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			return nil, unsupported(err)
 		}
 	}
-	types, err := btf.LoadKernelSpec() // it exists, since the programs were loaded
+	types, err := btf.LoadKernelSpec() // the file exists, since the programs are loaded
 	if err != nil {
 		return nil, unsupported(err)
 	}
@@ -112,7 +110,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// openLife loads process tracking. withheld: helpers may not read the kernel's memory.
+// openLife loads process tracking. withheld: helpers may not read kernel memory.
 func (s *Side) openLife(o Options, withheld bool) error {
 	spec, err := LoadLife()
 	if err != nil {
@@ -140,7 +138,7 @@ func (s *Side) openLife(o Options, withheld bool) error {
 	return nil
 }
 
-// InsideTables are the tables of activities, for either Way.
+// InsideTables are for either Way.
 type InsideTables struct {
 	Conns       *ebpf.Map `ebpf:"conns"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
@@ -216,7 +214,6 @@ func (s *Side) tryGate() (err error) {
 	return s.Gate.Try()
 }
 
-// shared are the tables that both objects use.
 func (s *Side) shared() map[string]*ebpf.Map {
 	l := &s.Life
 	return map[string]*ebpf.Map{
@@ -224,7 +221,6 @@ func (s *Side) shared() map[string]*ebpf.Map {
 	}
 }
 
-// shapeInside sets the variables of a tracing object, and sizes its tables.
 func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
 	return errors.Join(
@@ -234,7 +230,7 @@ func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	)
 }
 
-// shape sets the common variables, and sizes the shared tables.
+// shape is for both objects.
 func (o Options) shape(spec *ebpf.CollectionSpec) error {
 	spec.Maps["events"].MaxEntries = uint32(o.Ring)
 	for _, name := range []string{"processes", "calls", "accounts"} {
@@ -259,7 +255,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 	return c.Assign(to)
 }
 
-// Close detaches the kernel side; now is monotonic ns.
+// Close detaches the kernel side; now is in monotonic ns.
 func (s *Side) Close(now int64) error {
 	errs := []error{s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin)}
 	if s.numbers != nil {

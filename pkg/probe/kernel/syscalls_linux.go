@@ -11,8 +11,8 @@ import (
 // syscalls are names by number.
 type syscalls = map[int]string
 
-// brief are system calls that never wait, and make up most of a program's start. They are ignored early.
-// Architecture-specific ones are too few to matter.
+// brief system calls never wait, and are most of a program's start, so they are ignored early. Architecture-specific
+// ones are too few to matter.
 func brief() []int {
 	return []int{
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,
@@ -24,8 +24,8 @@ func brief() []int {
 	}
 }
 
-// calls are the system calls with a class; those of CLASS_OTHER are only named here, and reported if they waited.
-// legacyCalls has architecture-specific ones.
+// calls are the system calls with a class; those of CLASS_OTHER are only named. legacyCalls has architecture-specific
+// ones.
 func calls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_NEVER: {
@@ -78,8 +78,7 @@ func calls() map[InsideClass]syscalls {
 	}
 }
 
-// texts has the text arguments of system calls, bit 0 for the first. They are reported if the call was slow or
-// failed.
+// texts are text arguments, bit 0 for the first, reported if the call was slow or failed.
 func texts() (table [512]uint8) {
 	for number, which := range map[int]uint8{
 		unix.SYS_MOUNT:      0b0111, // source, target, type
@@ -91,8 +90,7 @@ func texts() (table [512]uint8) {
 	return table
 }
 
-// lasted is LASTED of bpf/call.h: system calls that wait this long are reported, and netlink requests that last this
-// long.
+// lasted is LASTED of bpf/call.h.
 const lasted = time.Millisecond
 
 // questions are netfilter's queries, by subsystem.
@@ -103,7 +101,6 @@ func questions() (of [16]uint64) {
 	return of
 }
 
-// classes is the kernel side's table of system calls.
 func classes() (table [512]uint8) {
 	for _, number := range brief() {
 		table[number] = uint8(InsideClassCLASS_NEVER)
@@ -120,7 +117,7 @@ func classes() (table [512]uint8) {
 	return table
 }
 
-// SyscallNames returns the names of classified system calls by number.
+// SyscallNames returns names by number.
 func SyscallNames() map[uint16]string {
 	names := map[uint16]string{}
 	for _, all := range []map[InsideClass]syscalls{calls(), legacyCalls()} {

@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Insert follows a process; false if it was followed already. From then on the programs look for its number in the
-// table (bpf/maps.h, slots: a high number will do).
+// Insert follows a process; false if it is already. Slots only says that its number may be in the table (bpf/maps.h).
 func (s *Side) Insert(p *LifeProcess) bool {
 	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
 	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
@@ -26,18 +25,17 @@ func (s *Side) Insert(p *LifeProcess) bool {
 	return true
 }
 
-// Watch records the programs that an unfollowed server runs. Of two servers with the same slot only the later one is
-// watched.
+// Watch records an unfollowed server's programs. A slot holds one server.
 func (s *Side) Watch(server Key) {
 	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), LifeWatched{Server: watched(server)})
 }
 
-// watched returns the table's key of a server: its start is cut to a tick, as in /proc.
+// watched cuts the start to a tick, as in /proc.
 func watched(server Key) LifeServer {
 	return LifeServer{Start: server.Start - server.Start%uint64(procfs.Tick), Tgid: server.Tgid}
 }
 
-// Habits returns the names (up to 15 bytes) of programs that a watched server ran while it was not followed.
+// Habits returns recorded names (up to 15 bytes).
 func (s *Side) Habits(server Key) (programs []string) {
 	Each(s.Life.Habits, func(h *LifeHabit, _ *uint8) {
 		if h.Server == watched(server) {
@@ -52,7 +50,7 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
-// Process returns the entry of a process; false if it is not followed.
+// Process returns false if it is not followed.
 func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
 	return p, s.Life.Processes.Lookup(tgid, &p) == nil
 }
@@ -71,7 +69,7 @@ func (s *Side) Remove(p *LifeProcess) {
 // hasShare reports whether a process counts against the share of those trusted without an anchor.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
-// shareLeft counts such processes that the reader removed (+1) or added (-1); the kernel side counts the others.
+// shareLeft counts those that the reader removed (+1) or added (-1).
 func (s *Side) shareLeft(by int32) {
 	s.left += by
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
@@ -84,8 +82,7 @@ func flag(is bool) uint32 {
 	return 0
 }
 
-// ForgetCalls drops pending system calls and connections. Call it after the gate was closed, since their ends are not
-// reported then.
+// ForgetCalls drops pending calls and connections. Call it after closing the gate.
 func (s *Side) ForgetCalls() {
 	clearMap[uint32, LifeCall](s.Life.Calls)
 	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
@@ -101,9 +98,8 @@ func (s *Side) ForgetCalls() {
 	s.forgetPipes()
 }
 
-// ForgetGone drops state of exited processes and threads: a file that is open at the exit is closed without a system
-// call, and a last thread may remove its process before other threads are done. numbers were in the table recently;
-// follows reports whether records of a process may still come.
+// ForgetGone drops leftovers of exited processes: files open at the exit are closed without a system call, and a last
+// thread may remove its process too early. numbers were recent; follows: records may still come.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {
@@ -131,10 +127,10 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 	removeFrom(s.Inside.Awaited, func(_ uint64, since *uint64) bool { return now-int64(*since) > int64(ConnectedWithin) })
 }
 
-// ConnectedWithin is the timeout for a pod's first connection.
+// ConnectedWithin bounds the wait for a pod's first connection.
 const ConnectedWithin = time.Minute
 
-// Counters reads the mapped counters. It is cheap, and valid at any time, even after Close.
+// Counters is cheap, and valid even after Close.
 func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	if s.counters == nil { // never open
 		return counted
@@ -147,11 +143,11 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// batch is the number of entries per system call: a table of 8192 takes about 30 instead of 16,384.
+// batch is the number of entries per system call: a table of 8192 takes 30 calls instead of 16,384.
 const batch = 256
 
-// Each calls f with every entry of a hash table. f may delete it. Concurrent additions may be missed. An unreadable
-// table counts as empty, so that the reader never stops.
+// Each calls f, which may delete, with every entry. It may miss concurrent additions. An unreadable table counts as
+// empty, so that the reader never stops.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
 	if m == nil { // no system-call tracing
 		return

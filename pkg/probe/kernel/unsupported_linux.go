@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// unsupported adds the remedy to an error.
 func unsupported(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
@@ -42,13 +41,13 @@ func unsupported(err error) error {
 
 const unlock = "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)"
 
-// isWithheld reports whether the kernel refuses programs because helpers may not read its memory.
+// isWithheld reports whether the kernel forbids helpers to read its memory.
 func isWithheld(err error) bool {
 	var verifier *ebpf.VerifierError
 	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
 }
 
-// Inside is the feature of event.Degraded without system-call tracing.
+// Inside is event.Degraded's feature.
 const Inside = "inside of plugins"
 
 func insideRefused(err error) string {
@@ -66,8 +65,8 @@ func functionsRefused(err error) string {
 	return err.Error()
 }
 
-// withholds returns what is missing where helpers may not read the kernel's memory and bpf_rdonly_cast does not
-// exist. The error is an UnsupportedError if nothing works.
+// withholds returns what is missing without such helpers and without bpf_rdonly_cast. The error is an
+// UnsupportedError if nothing works.
 func (s *Side) withholds(o Options) error {
 	if o.Nested {
 		return &UnsupportedError{
@@ -82,8 +81,8 @@ func (s *Side) withholds(o Options) error {
 	return nil
 }
 
-// withheld reports whether the verifier refuses reads of the kernel's memory. A locked kernel hides the helper
-// (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL); the wording differs by version.
+// withheld reports whether a locked kernel hides the helper (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The
+// message varies by version.
 func withheld(line string) bool {
 	return strings.Contains(line, "unknown func bpf_probe_read") ||
 		strings.Contains(line, "cannot use helper bpf_probe_read")

@@ -13,13 +13,13 @@ import (
 type Way string
 
 const (
-	// WayFunctions attaches to rarely called kernel functions, at no cost for other system calls.
+	// WayFunctions uses rare kernel functions, and costs other system calls nothing.
 	WayFunctions Way = "functions"
-	// WaySystemCalls attaches to every system call of the node during a CNI call.
+	// WaySystemCalls uses every system call of the node.
 	WaySystemCalls Way = "system-calls"
 )
 
-// choose returns the best Way of a kernel, and why it is not WayFunctions.
+// choose returns a Way, and why it is not WayFunctions.
 func choose(kernel *btf.Spec) (Way, string) {
 	if kernelHas[*btf.Struct](kernel, "rcu_tasks_percpu") && !hasMember(kernel, "rcu_tasks_percpu", "rtp_exit_list") {
 		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; mended in Linux 6.9)"
@@ -38,13 +38,13 @@ func choose(kernel *btf.Spec) (Way, string) {
 	return WayFunctions, ""
 }
 
-// NoFunctions returns why a kernel does not allow WayFunctions; empty if it may.
+// NoFunctions returns why WayFunctions is impossible; empty if it may work.
 func NoFunctions(kernel *btf.Spec) string {
 	_, why := choose(kernel)
 	return why
 }
 
-// names returns the function's names on this architecture, in order of preference.
+// names are the function's names on this architecture, by preference.
 func (h *functionHook) names() []string {
 	if !h.systemCall {
 		return h.functions
@@ -57,7 +57,6 @@ func (h *functionHook) names() []string {
 	return named
 }
 
-// in returns the function's name in a kernel; empty if it has none.
 func (h *functionHook) in(kernel *btf.Spec) string {
 	names := h.names()
 	if i := slices.IndexFunc(names, func(name string) bool { return kernelHas[*btf.Func](kernel, name) }); i >= 0 {
@@ -66,7 +65,7 @@ func (h *functionHook) in(kernel *btf.Spec) string {
 	return ""
 }
 
-// kernelHas reports whether a kernel has exactly one type of that kind and name.
+// kernelHas reports whether a kernel has exactly one such type.
 func kernelHas[T btf.Type](kernel *btf.Spec, name string) bool {
 	var found T
 	return kernel.TypeByName(name, &found) == nil
@@ -77,7 +76,6 @@ func hasMember(kernel *btf.Spec, name, member string) bool {
 	return kernel.TypeByName(name, &s) == nil && slices.ContainsFunc(s.Members, func(m btf.Member) bool { return m.Name == member })
 }
 
-// hasHelper reports whether a kernel has a BPF helper.
 func hasHelper(kernel *btf.Spec, name string) bool {
 	var all *btf.Enum
 	return kernel.TypeByName("bpf_func_id", &all) == nil && slices.ContainsFunc(all.Values, func(v btf.EnumValue) bool { return v.Name == name })

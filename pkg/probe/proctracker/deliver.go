@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// sweepEvery is the interval of sweeps; doubtedMax bounds the processes that are looked up at once, about 20 µs
-	// each.
+	// doubtedMax bounds the lookups, 20 µs each.
 	sweepEvery = int64(time.Second)
 	doubtedMax = 64
 )
@@ -24,10 +23,10 @@ type item struct {
 	time    int64
 	order   uint64
 	process *process // nil: canceled
-	// sight is the exec's; nil if the process was gone, and then name is its last known name.
+	// sight is nil if the process was gone, and then name is its last known name.
 	sight *Sight
 	name  string
-	// lost is reported instead of anything else.
+	// lost replaces the item's event.
 	lost *event.Lost
 	// body is an activity of the process.
 	body event.Body
@@ -40,7 +39,7 @@ type item struct {
 	unseen bool
 }
 
-// queue is a heap of items by time, and then by arrival.
+// queue is a heap by time and arrival.
 type queue []*item
 
 func (q queue) Len() int { return len(q) }
@@ -55,7 +54,7 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// put queues an event. A late event comes at once, so that ticks stay true.
+// put gives late events the current time, so that ticks stay true.
 func (t *Tracker) put(i *item) {
 	if i.time < t.passed {
 		t.stats.Late++
@@ -66,8 +65,8 @@ func (t *Tracker) put(i *item) {
 	heap.Push(&t.queue, i)
 }
 
-// Advance delivers events from before read less the window, and a tick. Every notice from before read must have been
-// taken. lag is as in event.Tick.
+// Advance delivers the events until read less the window, and a tick. Call Take for all earlier notices first. lag is
+// as in event.Tick.
 func (t *Tracker) Advance(read, lag int64) {
 	t.passed = max(t.passed, read-int64(t.o.Window))
 	t.linger()
@@ -113,7 +112,6 @@ func (t *Tracker) deliver(i *item) {
 	}
 }
 
-// apply delivers an event if the tree knows its process.
 func (t *Tracker) apply(i *item, body event.Body) tree.Step {
 	step := t.tree.Apply(body)
 	switch step.Role {
@@ -168,7 +166,7 @@ func (t *Tracker) unfollow(p *process) {
 	}
 }
 
-// linger delivers exits whose first thread ended early, once the other threads ended.
+// linger delivers exits whose other threads have ended also.
 func (t *Tracker) linger() {
 	t.lingering = slices.DeleteFunc(t.lingering, func(i *item) bool {
 		p := i.process
@@ -200,7 +198,6 @@ func (t *Tracker) forget(p *process) {
 	}
 }
 
-// lookFor ends doubted processes that are gone.
 func (t *Tracker) lookFor() {
 	n := min(doubtedMax, len(t.doubted))
 	for _, p := range t.doubted[:n] {
@@ -215,8 +212,7 @@ func (t *Tracker) lookFor() {
 	t.doubted = t.doubted[n:]
 }
 
-// sweep stops following processes long after their run, and doubts the others, because a loss of notices may be
-// silent.
+// sweep stops following processes long after their run, and doubts others, because a loss of notices may be silent.
 func (t *Tracker) sweep() {
 	for _, p := range t.processes {
 		switch {

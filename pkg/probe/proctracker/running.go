@@ -5,15 +5,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Running is a followed process that has not ended.
+// Running is followed and has not ended.
 type Running struct {
 	Process event.Process
 	PID     uint32
-	// Known is the redaction of its run.
-	Known *redact.Call
+	Known   *redact.Call
 }
 
-// Running lists those that began before that time.
+// Running lists the processes that began before that time.
 func (t *Tracker) Running(before int64) (all []Running) {
 	for p := range t.follows {
 		if p.ended == 0 && p.began < before {
@@ -23,7 +22,7 @@ func (t *Tracker) Running(before int64) (all []Running) {
 	return all
 }
 
-// Key returns the key of a known process; else empty.
+// Key returns a process's key; empty if it is unknown.
 func (t *Tracker) Key(pid uint32) event.Process {
 	if p := t.processes[pid]; p != nil {
 		return p.key()
@@ -38,7 +37,7 @@ func (t *Tracker) Tell(at int64, pid uint32, body event.Body) {
 	}
 }
 
-// Lose queues a loss of n activities of a followed process.
+// Lose queues a loss of n activities.
 func (t *Tracker) Lose(at int64, pid uint32, reason string, n uint64) {
 	if p := t.processes[pid]; p != nil && p.of != nil {
 		t.lose(at, reason, n, p.of)

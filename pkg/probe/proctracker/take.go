@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Take processes a notice. Call it as soon as the notice came.
+// Take processes a notice. Call it as soon as the notice comes.
 func (t *Tracker) Take(n Notice) {
 	switch n.Kind {
 	case Began:
@@ -21,7 +21,7 @@ func (t *Tracker) Take(n Notice) {
 	}
 }
 
-// Present adds a process that existed before the first notice, found at now. Pass parents first.
+// Present adds a process that ran before the first notice. Pass parents first.
 func (t *Tracker) Present(pid, parent uint32, began, now int64) {
 	if t.processes[pid] != nil {
 		return // notified in the meantime
@@ -40,12 +40,12 @@ func (t *Tracker) Present(pid, parent uint32, began, now int64) {
 func (t *Tracker) began(n Notice) {
 	if p := t.processes[n.PID]; p != nil {
 		switch {
-		case n.Time <= p.began: // repeated, or late: p is known by its exec
+		case n.Time <= p.began: // repeated or late
 			t.stats.Late++
 			return
 		case p.guessed && p.ended == 0 && n.Time <= p.ran:
 			return
-		case p.ended == 0: // the PID was reused, so p ended
+		case p.ended == 0: // its PID was reused
 			t.leave(p, n.Time)
 			if p.of != nil {
 				t.put(&item{kind: Ended, time: n.Time, process: p, unseen: true})
@@ -58,7 +58,7 @@ func (t *Tracker) began(n Notice) {
 	}
 }
 
-// add records a process, in its parent's run; nil without room.
+// add returns nil if there is no room.
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	p := &process{pid: pid, up: parent, began: began}
 	up := t.processes[parent]
@@ -79,8 +79,8 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	return p
 }
 
-// follow adds a process to a run; false without room. A run may use a quarter of the room, and all runs not started
-// by the runtime half, as with BPF programs (docs/bounds.md).
+// follow returns false if there is no room: a run may use a quarter of it, and all runs that the runtime did not
+// start half (docs/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
@@ -99,7 +99,7 @@ func (t *Tracker) count(of *root, n int) {
 	}
 }
 
-// makeRoom drops a stranger, which is read again at its next exec.
+// makeRoom drops a stranger, which its next exec restores.
 func (t *Tracker) makeRoom() bool {
 	for pid, p := range t.processes {
 		if p.of == nil {
@@ -110,7 +110,7 @@ func (t *Tracker) makeRoom() bool {
 	return false
 }
 
-// key and parent are computed on demand, because most processes never need them.
+// Keys are made on demand, because most processes never need them.
 func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
 func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
 
@@ -127,13 +127,13 @@ func (t *Tracker) runs(n Notice) {
 	case n.Time == p.ran: // repeated
 		return
 	case n.Time < max(p.began, p.ran):
-		t.stats.Late++ // of the PID's previous process, or overtaken
+		t.stats.Late++ // overtaken, or of the PID's earlier process
 		return
 	}
 	if p.ended != 0 {
 		t.revive(p, n.Time)
 	}
-	if n.Time <= p.looked { // the look already saw this program, not the previous one
+	if n.Time <= p.looked { // the last look saw this program already
 		t.overtaken(p)
 	}
 	p.ran = n.Time
@@ -141,7 +141,6 @@ func (t *Tracker) runs(n Notice) {
 	t.seen(p, n.Time, s, ok)
 }
 
-// overtaken revokes the sight of p's previous program.
 func (t *Tracker) overtaken(p *process) {
 	switch {
 	case p.of == nil:
@@ -155,7 +154,6 @@ func (t *Tracker) overtaken(p *process) {
 	}
 }
 
-// perhaps reports the loss of a stranger that may have been a plugin.
 func (t *Tracker) perhaps(p *process) {
 	if p.up != 0 && t.o.Looker.Runtime(p.up) {
 		t.lose(p.ran, LostCall, 1, nil)
@@ -174,7 +172,7 @@ func (t *Tracker) revive(p *process, now int64) {
 	t.leaving = slices.DeleteFunc(t.leaving, func(l *process) bool { return l == p })
 }
 
-// met adds a process whose start was lost, or comes late, by its exec.
+// met adds a process whose start is lost or late.
 func (t *Tracker) met(n Notice) {
 	s, ok := t.o.Looker.Look(n.PID, 0, true)
 	up := t.processes[s.Parent]
@@ -193,7 +191,6 @@ func (t *Tracker) met(n Notice) {
 	t.seen(p, n.Time, s, ok)
 }
 
-// seen records the result of a look.
 func (t *Tracker) seen(p *process, now int64, s Sight, ok bool) {
 	count := func(c *Counts) {
 		if p.of != nil {
@@ -223,7 +220,6 @@ func (t *Tracker) seen(p *process, now int64, s Sight, ok bool) {
 	}
 }
 
-// believe begins a run if a stranger is a trusted plugin.
 func (t *Tracker) believe(p *process, s *Sight) bool {
 	if len(s.Env) == 0 || !s.InPath() || p.outcast {
 		return false
@@ -235,7 +231,7 @@ func (t *Tracker) believe(p *process, s *Sight) bool {
 	of := &root{key: p.key(), known: &redact.Call{}, foreign: caller != event.CallerRuntime}
 	if !t.follow(p, of) {
 		if of.foreign && t.followed < t.o.Processes {
-			t.stats.Refused++ // no call of the runtime is affected
+			t.stats.Refused++ // affects no call of the runtime
 		} else {
 			t.lose(p.ran, LostRoom, 1, nil)
 		}
@@ -262,7 +258,7 @@ func (t *Tracker) leave(p *process, now int64) {
 	t.leaving = append(t.leaving, p)
 }
 
-// Lost records n lost notices (at least one), so any known process may have ended.
+// Lost records n lost notices, so any known process may have ended.
 func (t *Tracker) Lost(n uint64) {
 	t.lose(t.passed, LostNotices, max(1, n), nil)
 	t.doubted = t.doubted[:0]
@@ -271,7 +267,7 @@ func (t *Tracker) Lost(n uint64) {
 	}
 }
 
-// lose queues a loss, which affects calls in progress at that time.
+// lose affects calls in progress at that time.
 func (t *Tracker) lose(at int64, reason string, n uint64, of *root) {
 	t.order++
 	heap.Push(&t.queue, &item{time: max(at, t.passed), order: t.order, lost: t.lost(reason, n, of)})

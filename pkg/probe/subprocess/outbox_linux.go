@@ -8,7 +8,7 @@ import (
 // outboxMax bounds the unread events in bytes: about 8,000 programs.
 const outboxMax = 8 << 20
 
-// outbox is a queue whose writers never wait for the reader.
+// outbox never blocks writers.
 type outbox struct {
 	mu      sync.Mutex
 	waiting []byte
@@ -18,7 +18,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
 
-// put adds all of b, or nothing without room.
+// put adds all or nothing.
 func (o *outbox) put(b []byte) bool {
 	o.mu.Lock()
 	room := len(o.waiting)+len(b) <= outboxMax
@@ -37,7 +37,6 @@ func (o *outbox) wake() {
 	}
 }
 
-// close makes send return after the rest.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
@@ -45,7 +44,6 @@ func (o *outbox) close() {
 	o.wake()
 }
 
-// send writes the queue until close, or until writing fails.
 func (o *outbox) send(to io.Writer) error {
 	var spare []byte
 	for range o.more {

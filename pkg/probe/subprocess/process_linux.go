@@ -1,8 +1,6 @@
-// Package subprocess runs the process connector in a process of its own. A short-lived program can be read for about
-// 1 ms. In a busy process the reading thread would wait for the garbage collector and for unprioritized threads, tens
-// of milliseconds on a busy node: with 16 parallel plugins and a small CPU share it missed up to half of them.
-//
-// The subprocess is cniscope with another command, and exits with its parent.
+// Package subprocess runs the process connector in a process of its own: a short-lived program is readable for about
+// 1 ms, and in a busy process the garbage collector and unprioritized threads would delay the reader by tens of ms.
+// With 16 parallel plugins and a small CPU share it missed up to half.
 package subprocess
 
 import (
@@ -25,17 +23,16 @@ import (
 )
 
 const (
-	// openWithin is the timeout for the first answer, which takes about 50 ms.
+	// openWithin exceeds the usual 50 ms.
 	openWithin = 10 * time.Second
-	// sendWithin is the timeout for an order, endWithin for the exit. Both take microseconds.
+	// Reading an order and exiting usually take µs.
 	sendWithin, endWithin = time.Second, 2 * time.Second
 	// pipe is the size of the event pipe in bytes: about 1,000 programs.
-	pipe = 1 << 20
-	// lookEvery is the interval of asking Options.Busy.
+	pipe      = 1 << 20
 	lookEvery = 200 * time.Millisecond
 )
 
-// Process is a subprocess with a Connector.
+// Process is the subprocess.
 type Process struct {
 	options connector.Options
 	cmd     *exec.Cmd
@@ -49,14 +46,14 @@ type Process struct {
 	stats   connector.Stats
 }
 
-// order is a message to the subprocess, one a line: first the options, then changes.
+// order is a line to the subprocess: options, then changes.
 type order struct {
 	Options *connector.Options `json:"options,omitempty"`
 	Anchors []anchor.Anchor    `json:"anchors"`
 	Busy    bool               `json:"busy"`
 }
 
-// said is a message from it: first whether it observes, then counters.
+// said is a line from it: whether it observes, then counters.
 type said struct {
 	Need   string           `json:"need,omitempty"`
 	Remedy string           `json:"remedy,omitempty"`
@@ -64,8 +61,7 @@ type said struct {
 	Stats  *connector.Stats `json:"stats,omitempty"`
 }
 
-// Start starts the command, which must call Serve, and waits until it observes. Its errors are those of
-// connector.Open.
+// Start starts the command, which calls Serve. Its errors are those of connector.Open.
 func Start(o connector.Options, command []string) (_ *Process, err error) {
 	p := &Process{options: o, unwatch: func() {}}
 	if err := p.start(command); err != nil {
@@ -106,7 +102,7 @@ func (p *Process) start(command []string) error {
 	return err
 }
 
-// pipes returns our ends and the subprocess's of orders, events and messages. After an error none is open.
+// pipes leaves none open on an error.
 func pipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		if ours[i], theirs[i], err = os.Pipe(); err != nil {
@@ -180,7 +176,7 @@ func (p *Process) listen(says *json.Decoder) {
 	}
 }
 
-// Run delivers events until ctx ends, existing processes first.
+// Run delivers existing processes, and events until ctx ends.
 func (p *Process) Run(ctx context.Context, sink event.Sink) error {
 	defer context.AfterFunc(ctx, func() {
 		_ = p.orders.Close()

@@ -27,26 +27,25 @@ import (
 )
 
 const (
-	// growth is the heap growth in percent (at least 16 MiB) that forces a garbage collection even while plugins run.
-	// garbageMax is the amount of garbage without plugins: a tree of ten programs makes about 100 KiB.
+	// growth of the heap in percent (at least 16 MiB) forces a garbage collection even while plugins run. Otherwise
+	// garbageMax does: a tree of ten programs makes 100 KiB.
 	growth     = 400
 	garbageMax = 2 << 20
-	// turns exceeds the number of goroutines, so that the reading one never waits for another.
+	// turns exceeds the number of goroutines, so that the reader never waits for another.
 	turns = 4
 )
 
-// Serve is the subprocess: orders on standard input, events on standard output, messages on file 3. It returns at the
-// end of input.
+// Serve reads orders from standard input, and writes events to standard output and messages to file 3, until input
+// ends.
 func Serve() error {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // the parent gets the signal, and then ends us
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // the parent ends us
 	runtime.GOMAXPROCS(turns)
 	debug.SetGCPercent(growth)
 	hurry()
 	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
 }
 
-// hurry gives all threads of the process priority (CAP_SYS_NICE), so that anything the reading thread waits for, such
-// as the garbage collector, ends in 1 to 2 ms.
+// hurry prioritizes all threads (CAP_SYS_NICE), such as the garbage collector's, for which the reader waits.
 func hurry() {
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	for range 2 { // a thread may start another one
@@ -65,7 +64,7 @@ type server struct {
 	busy    atomic.Bool
 	to      io.Writer
 	last    bytes.Buffer // the last message
-	// allocated is the total of allocated bytes at the last garbage collection.
+	// allocated is the total at the last garbage collection.
 	allocated uint64
 }
 
@@ -88,7 +87,7 @@ func serve(orders io.Reader, events, says io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = privilege.Drop(true) // the parent reports a refusal, about itself
+	_, _ = privilege.Drop(true) // reported by the parent
 	if err := json.NewEncoder(says).Encode(said{}); err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -98,7 +97,7 @@ func serve(orders io.Reader, events, says io.Writer) error {
 	return errors.Join(s.run(ctx, cancel, c, events), c.Close())
 }
 
-// run sends events in batches that end with a tick.
+// run batches events until a tick.
 func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector, to io.Writer) error {
 	var text bytes.Buffer
 	w, err := record.NewWriter(&text, record.Header{})
@@ -115,7 +114,7 @@ func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector,
 		if lost > 0 && waiting == 0 {
 			_ = w.Write(event.Event{Time: e.Time, Body: &event.Lost{Source: "probe", Reason: proctracker.LostNotices, Count: lost}})
 		}
-		_ = w.Write(e) // never too long, because its content is bounded
+		_ = w.Write(e) // never too long: its content is bounded
 		waiting++
 		switch e.Body.(type) {
 		case *event.Tick, *event.Degraded:
@@ -148,7 +147,7 @@ func (s *server) obey(end func()) {
 	}
 }
 
-// tend sends changed counters, and collects garbage while no plugin runs.
+// tend collects garbage while no plugin runs.
 func (s *server) tend(now connector.Stats, quiet bool) {
 	var line bytes.Buffer
 	if json.NewEncoder(&line).Encode(said{Stats: &now}) == nil && !bytes.Equal(line.Bytes(), s.last.Bytes()) {

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open prepares to ask the kernel for names by a BPF program (Linux 5.14), else opens /proc/kallsyms, else knows no
-// names. Call it before privileges are dropped: they decide at the opening what the file shows (kernel/kallsyms.c,
-// kallsyms_open). Reading it takes 90 ms of CPU.
+// Open prepares to ask the kernel by a BPF program (Linux 5.14), or else to read /proc/kallsyms, which takes 90 ms of
+// CPU. Call it before dropping privileges, since those at the opening count (kernel/kallsyms.c, kallsyms_open).
 func Open() *Table {
 	if asked, err := openKernel(); err == nil {
 		return &Table{kernel: asked, known: map[uint64]string{}}
@@ -25,23 +24,22 @@ func Open() *Table {
 	return newTable(f)
 }
 
-// kernel asks for names by a BPF program that formats an address with %ps (printk-formats.rst).
+// kernel formats an address with %ps (printk-formats.rst).
 type kernel struct {
 	program *ebpf.Program
 	format  *ebpf.Map
 	asked   question
 }
 
-// question is the program's input and output.
+// question is also the answer.
 type question struct {
 	Address uint64
 	Name    [nameMax]byte
 }
 
-// nameMax is the longest name with the NUL; the kernel cuts longer ones, which are few.
+// nameMax includes the NUL. The kernel cuts the few longer names.
 const nameMax = 120
 
-// openKernel loads the program and runs it once.
 func openKernel() (k *kernel, err error) {
 	k = &kernel{}
 	defer func() {
@@ -110,7 +108,7 @@ func (k *kernel) name(address uint64) string {
 		return ""
 	}
 	name := k.asked.Name[:]
-	if end := bytes.IndexAny(name, ". \x00"); end >= 0 { // followed by compiler suffixes and the module
+	if end := bytes.IndexAny(name, ". \x00"); end >= 0 { // compiler suffixes, module
 		name = name[:end]
 	}
 	return string(name)

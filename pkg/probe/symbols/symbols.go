@@ -1,5 +1,4 @@
-// Package symbols names the kernel lock that a stack waits for, by the functions on it. It owns the content of
-// /proc/kallsyms.
+// Package symbols names the kernel lock that a stack waits for.
 package symbols
 
 import (
@@ -14,19 +13,17 @@ import (
 	"time"
 )
 
-// Table names functions of the kernel, by asking it if possible, with a cache of a few thousand names.
+// Table asks the kernel for names, or reads /proc/kallsyms. Of that it stores only functions that identify a lock,
+// since all 100,000 would take megabytes; for others, and code loaded later, a goroutine reads it again: 70 ms of
+// CPU, half a second under load. The next such wait has a name.
 //
-// Else it reads /proc/kallsyms, and stores only functions that identify a lock, because all 100,000 would take
-// megabytes. Another goroutine reads the file again for code that was loaded later, and for callers' names if no
-// stored function is on the stack: 70 ms of CPU, half a second under load. The next wait at that place has its name.
-//
-// The zero Table knows no names. A Table is for one goroutine.
+// The zero Table knows no names. It is for one goroutine.
 type Table struct {
 	kernel asker         // nil if unavailable
-	file   io.ReadSeeker // /proc/kallsyms; nil if unavailable or not needed
+	file   io.ReadSeeker // nil if unused
 	layout
 	known map[uint64]string
-	// asked are addresses to look up, and answer is the result; nil while no read is running.
+	// answer is nil while no read is running.
 	asked  []uint64
 	answer chan reading
 	read   int64 // start of the last read
@@ -34,16 +31,16 @@ type Table struct {
 	failed bool  // the last read was incomplete
 }
 
-// asker names the function of an address; empty if there is none.
+// asker returns an empty name if there is no function.
 type asker interface {
 	name(address uint64) string
 	io.Closer
 }
 
 type layout struct {
-	// owners are the functions of the owners table, by address.
+	// owners are sorted by address.
 	owners []function
-	// extents are ranges of code by address: an address in one, but in no owner, identifies no lock.
+	// extents are ranges of code. An address in one, but in no owner, identifies no lock.
 	extents []extent
 }
 
@@ -54,7 +51,6 @@ type function struct {
 
 type extent struct{ start, end uint64 }
 
-// reading is the result of a read.
 type reading struct {
 	layout
 	names map[uint64]string
@@ -62,10 +58,10 @@ type reading struct {
 }
 
 const (
-	// The table is read at most every readEvery, doubled after each read up to readRarely: 1.5 % of a CPU at first,
-	// 0.1 % in the long run. After readAnew without a read the interval starts again.
+	// The interval of reads begins with readEvery and doubles up to readRarely: 1.5 % of a CPU at first, 0.1 % later.
+	// After readAnew without a read it starts again.
 	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
-	// maxSymbols bounds the known addresses, maxAsked those looked up at once.
+	// maxAsked bounds the addresses of one read.
 	maxSymbols, maxAsked = 4096, 256
 )
 
@@ -73,7 +69,7 @@ func newTable(file io.ReadSeeker) *Table {
 	return &Table{file: file, known: map[uint64]string{}, layout: lookUp(file, nil).layout}
 }
 
-// Close waits for a running read, and closes the file.
+// Close waits for a running read.
 func (t *Table) Close() (err error) {
 	t.wait()
 	if t.kernel != nil {
@@ -85,7 +81,7 @@ func (t *Table) Close() (err error) {
 	return err
 }
 
-// Lock names the lock that a stack (innermost address first) waits for, or the first known caller, or nothing. now is
+// Lock names the lock that a stack (innermost address first) waits for, or else its first known caller. now is in
 // monotonic ns.
 func (t *Table) Lock(now int64, stack []uint64) string {
 	if t.kernel != nil {
@@ -107,7 +103,6 @@ func (t *Table) Lock(now int64, stack []uint64) string {
 	return t.caller(stack)
 }
 
-// told is Lock by asking the kernel.
 func (t *Table) told(now int64, stack []uint64) (caller string) {
 	if len(t.known) >= maxSymbols || now-t.read >= int64(readAnew) { // another module may be there
 		clear(t.known)
@@ -129,7 +124,7 @@ func (t *Table) told(now int64, stack []uint64) (caller string) {
 	return caller
 }
 
-// caller names the innermost function that is not part of waiting.
+// caller skips functions that are part of waiting.
 func (t *Table) caller(stack []uint64) string {
 	for i, a := range stack {
 		if !t.ask(a) { // look up all callers at once
@@ -150,7 +145,7 @@ func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
 
-// ask reports whether an address was looked up, and else requests it.
+// ask reports whether the answer is known.
 func (t *Table) ask(address uint64) bool {
 	if _, known := t.known[address]; known || len(t.extents) == 0 { // all is hidden (kptr_restrict)
 		return true
@@ -161,7 +156,6 @@ func (t *Table) ask(address uint64) bool {
 	return false
 }
 
-// take processes the result of a read, and starts the next one if needed.
 func (t *Table) take(now int64) {
 	select {
 	case got := <-t.answer:
@@ -197,7 +191,6 @@ func (t *Table) wait() {
 	}
 }
 
-// owner names the function of an address if it identifies a lock.
 func (l *layout) owner(address uint64) string {
 	i := last(l.owners, address, func(f function) uint64 { return f.start })
 	if i < 0 || address >= l.owners[i].end {
@@ -206,14 +199,14 @@ func (l *layout) owner(address uint64) string {
 	return l.owners[i].name
 }
 
-// placed reports whether an address was code at the last read. A module loaded into the place of another one is
-// mistaken until the next read, because looking up each such address would read the file for every new stack.
+// placed reports whether an address was code at the last read. A module that replaced another one is mistaken until
+// the next read: looking up all such addresses would mean a read for every new stack.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end
 }
 
-// last returns the index of the last element that starts at or before an address; -1 if there is none.
+// last returns -1 if none starts at or before address.
 func last[T any](of []T, address uint64, start func(T) uint64) int {
 	i, found := slices.BinarySearchFunc(of, address, func(t T, a uint64) int { return cmp.Compare(start(t), a) })
 	if !found {
@@ -222,8 +215,7 @@ func last[T any](of []T, address uint64, start func(T) uint64) int {
 	return i
 }
 
-// lookUp reads the whole file: the names of some addresses, each the last function at or before it, and the owners of
-// locks.
+// lookUp reads the whole file.
 func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	got.names = map[uint64]string{}
 	nearest := make([]struct {
@@ -267,8 +259,7 @@ func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	return got
 }
 
-// extentsOf joins functions that start less than a page apart: modules are further apart. So the end of a long
-// function is in no extent, and is looked up.
+// extentsOf joins functions that are less than a page apart, which excludes different modules.
 func extentsOf(starts []uint64) (all []extent) {
 	const page = 4096
 	for _, at := range starts {
@@ -281,11 +272,11 @@ func extentsOf(starts []uint64) (all []extent) {
 	return slices.Clip(all)
 }
 
-// functionsUsual exceeds the functions of a kernel: 90,000 on Debian.
+// functionsUsual exceeds the number of functions: Debian has 90,000.
 const functionsUsual = 1 << 17
 
-// symbol parses a line: address, kind, name up to a dot, optional module. It is false for data, and for hidden
-// addresses (kptr_restrict). It is called 100,000 times per read.
+// symbol parses address, kind, and name up to a dot; false for data and hidden addresses (kptr_restrict). It runs
+// 100,000 times.
 func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	digits := bytes.IndexByte(line, ' ')
 	if digits < 1 || digits > 16 || len(line) < digits+3 || line[digits+2] != ' ' {
@@ -317,7 +308,7 @@ func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	return at, name, at != 0
 }
 
-// owners are functions that identify a lock: the mutexes themselves have no names.
+// owners are functions that identify a lock: the locks themselves have no names.
 var owners = []struct {
 	lock     string
 	prefixes []string
@@ -335,7 +326,6 @@ var owners = []struct {
 	}},
 }
 
-// ownerOf returns the lock that a function identifies; empty if none.
 func ownerOf(function []byte) string {
 	for i := range owners {
 		for _, p := range owners[i].prefixes {

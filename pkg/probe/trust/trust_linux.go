@@ -1,5 +1,5 @@
-// Package trust decides from /proc whether and why a process is trusted as a CNI plugin (docs/trust.md). BPF programs
-// decide by the same rules (caller_of in pkg/probe/kernel/bpf/believe.h).
+// Package trust decides from /proc why a process is trusted (docs/trust.md), as caller_of in
+// pkg/probe/kernel/bpf/believe.h does.
 package trust
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Node is the container runtime and the host's namespaces.
+// Node has the runtime and the host's namespaces.
 type Node struct {
 	anchors  *anchor.Set
 	rootless bool
-	// mnt and net are inode numbers of the namespaces of PID 1; 0 if unknown, and then no process is in them.
+	// mnt and net are PID 1's, by inode number; 0, which no namespace has, if unknown.
 	mnt, net uint32
 }
 
-// NewNode reads the namespaces of PID 1, or else our own: another process in them is on the host, or in cniscope's
-// container. anchors may be nil; rootless trusts runtimes in user namespaces also.
+// NewNode uses our own namespaces if PID 1's are unreadable: then others in them are on the host, or in our
+// container. anchors may be nil.
 func NewNode(anchors *anchor.Set, rootless bool) Node {
 	n := Node{anchors: anchors, rootless: rootless, mnt: Namespace(1, "mnt"), net: Namespace(1, "net")}
 	if n.mnt == 0 || n.net == 0 {
@@ -31,16 +31,16 @@ func NewNode(anchors *anchor.Set, rootless bool) Node {
 	return n
 }
 
-// Namespaces returns the inode numbers of the host's mount and network namespace; 0 if unknown.
+// Namespaces returns inode numbers; 0 if unknown.
 func (n Node) Namespaces() (mnt, net uint32) { return n.mnt, n.net }
 
-// Namespace returns the inode number of a process's namespace, or 0, which no namespace has.
+// Namespace returns an inode number; 0 if unknown.
 func Namespace(pid uint32, kind string) uint32 {
 	inode, _ := procfs.Namespace(int(pid), kind)
 	return inode
 }
 
-// Host reports whether a link in /proc/PID/ns names the host's mount namespace.
+// Host reports whether a link in /proc/PID/ns is the host's mount namespace.
 func (n Node) Host(link string) bool {
 	return n.mnt != 0 && link == "mnt:["+strconv.FormatUint(uint64(n.mnt), 10)+"]"
 }
@@ -50,7 +50,7 @@ func sameNamespace(one, other uint32, kind string) bool {
 	return inode != 0 && inode == Namespace(other, kind)
 }
 
-// Caller returns why a process is trusted, as far as /proc tells; empty if it is not. It does not know agents.
+// Caller returns why a process is trusted; empty if it is not. It does not know agents.
 func (n Node) Caller(pid uint32) event.Caller {
 	status := statusOnNode(pid)
 	has := Own(status)
@@ -59,7 +59,7 @@ func (n Node) Caller(pid uint32) event.Caller {
 	switch {
 	case forker != nil && has != 0:
 		return event.CallerRuntime
-	// A service user with an ambient CAP_NET_ADMIN could not change cniscope.
+	// a service user with CAP_NET_ADMIN could not change cniscope
 	case has != 0 && mnt != 0 && mnt == n.mnt && (status.UID == 0 || has&(1<<unix.CAP_SYS_ADMIN) != 0):
 		return event.CallerHost
 	case has&(1<<unix.CAP_SYS_ADMIN) != 0 && len(n.runtime()) == 0:
@@ -89,7 +89,6 @@ func (n Node) runtime() []anchor.Anchor {
 	return n.anchors.List()
 }
 
-// forkedBy returns the anchor that forked the process; nil if there is none.
 func (n Node) forkedBy(pid uint32) *anchor.Anchor {
 	child, err := procfs.StatOf(int(pid))
 	if err != nil {
@@ -110,7 +109,7 @@ func (n Node) forkedBy(pid uint32) *anchor.Anchor {
 
 const either = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
-// statusOnNode returns a process's rights in the initial user namespace; none if it is in another one.
+// statusOnNode returns no rights for a process in another user namespace.
 func statusOnNode(pid uint32) procfs.Status {
 	if Namespace(pid, "user") == procfs.InitialUser {
 		if status, err := procfs.StatusOf(int(pid)); err == nil {
@@ -120,10 +119,10 @@ func statusOnNode(pid uint32) procfs.Status {
 	return procfs.Status{}
 }
 
-// Rights returns the Own rights of a process on the node, as bpf/task.h does.
+// Rights returns the Own rights of a process on the node (bpf/task.h).
 func Rights(pid uint32) uint64 { return Own(statusOnNode(pid)) }
 
-// Own returns the rights to change a node's network that the caller also had.
+// Own returns network rights that the caller also had.
 func Own(s procfs.Status) uint64 {
 	if s.UID != 0 {
 		s.Effective &= s.Ambient
@@ -131,7 +130,7 @@ func Own(s procfs.Status) uint64 {
 	return s.Effective & either
 }
 
-// PrivilegedHere is privileged_on_node of bpf/task.h: whether a process's actions may be evidence.
+// PrivilegedHere is privileged_on_node of bpf/task.h.
 func (n Node) PrivilegedHere(pid uint32) bool {
 	has := statusOnNode(pid).Effective
 	if has&(1<<unix.CAP_SYS_ADMIN) != 0 {
