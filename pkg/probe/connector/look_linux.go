@@ -160,7 +160,7 @@ func calls(env []byte) bool {
 	return bytes.HasPrefix(env, []byte("CNI_COMMAND=")) || bytes.Contains(env, []byte("\x00CNI_COMMAND="))
 }
 
-// perhaps checks trust first, while the process runs.
+// It checks trust first, while the process runs.
 func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // the next read overwrites them
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {

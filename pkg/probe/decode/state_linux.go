@@ -39,7 +39,7 @@ type Decoder struct {
 	// home is the key of the node's network namespace.
 	home      string
 	sandboxes evidence.Sandboxes
-	// nobody is for processes of no call, or of several.
+	// For processes of no call, or of several.
 	nobody redact.Call
 	seed   maphash.Seed
 	// reused
@@ -55,7 +55,7 @@ type process struct {
 	environ, arguments []string
 	// files are network namespaces by descriptor.
 	files map[uint32]event.Namespace
-	// links are the names that the process was told by the kernel.
+	// links are the names that the kernel reported to the process.
 	links names
 	// addresses are the states that the process knows.
 	addresses map[string]event.AddressState

@@ -47,20 +47,19 @@ func code(m *registry.Model) string {
 	for _, a := range m.Attributes {
 		n := name(a.Key)
 		fmt.Fprintf(&b, "\n// %sKey is %s: %s\nconst %sKey = attribute.Key(%q)\n", n, a.Key, a.Brief, n, a.Key)
-		fmt.Fprintf(&b, "\n// %s returns %s.\n", n, a.Key)
 		switch a.Type {
 		case "string":
-			fmt.Fprintf(&b, "func %s(v string) attribute.KeyValue { return %sKey.String(v) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(v string) attribute.KeyValue { return %sKey.String(v) }\n", n, n)
 		case "int":
-			fmt.Fprintf(&b, "func %s(v int) attribute.KeyValue { return %sKey.Int(v) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(v int) attribute.KeyValue { return %sKey.Int(v) }\n", n, n)
 		case "boolean":
-			fmt.Fprintf(&b, "func %s(v bool) attribute.KeyValue { return %sKey.Bool(v) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(v bool) attribute.KeyValue { return %sKey.Bool(v) }\n", n, n)
 		case "double":
-			fmt.Fprintf(&b, "func %s(v time.Duration) attribute.KeyValue { return %sKey.Float64(milliseconds(v)) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(v time.Duration) attribute.KeyValue { return %sKey.Float64(milliseconds(v)) }\n", n, n)
 		case "string[]":
-			fmt.Fprintf(&b, "func %s(v ...string) attribute.KeyValue { return %sKey.StringSlice(v) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(v ...string) attribute.KeyValue { return %sKey.StringSlice(v) }\n", n, n)
 		case "template[int]":
-			fmt.Fprintf(&b, "func %s(of string, v int) attribute.KeyValue { return attribute.Int(string(%sKey)+\".\"+of, v) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(of string, v int) attribute.KeyValue { return attribute.Int(string(%sKey)+\".\"+of, v) }\n", n, n)
 		default:
 			log.Fatalf("%s: there is no type %q", a.Key, a.Type)
 		}
