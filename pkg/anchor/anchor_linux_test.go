@@ -19,7 +19,7 @@ func pids(anchors []Anchor) (all []int) {
 	return all
 }
 
-// sleeper is a process that does nothing until the test is over or it is killed.
+// sleeper sleeps until the test ends or kills it.
 func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("sleep", "600")
@@ -58,8 +58,6 @@ func TestSocketActivationNamesNobody(t *testing.T) {
 	}
 }
 
-// A node whose runtime is restarted is not one that has none; and nobody passes for a
-// process that is gone.
 func TestAnAnchorThatEndedStaysAndIsNobody(t *testing.T) {
 	s := New()
 	first, second := sleeper(t), sleeper(t)
@@ -91,7 +89,7 @@ func TestAWatcherSeesEachChangeOnce(t *testing.T) {
 	stop := s.Watch(func(a []Anchor) { seen = append(seen, pids(a)) })
 	s.Serves("/run/a.sock", one.Process.Pid)
 	s.Serves("/run/a.sock", one.Process.Pid)
-	s.Serves("/run/b.sock", one.Process.Pid) // the same one, known in two ways
+	s.Serves("/run/b.sock", one.Process.Pid)
 	stop()
 	s.Serves("/run/a.sock", os.Getpid())
 	want := [][]int{nil, {one.Process.Pid}}

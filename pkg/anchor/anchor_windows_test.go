@@ -8,12 +8,11 @@ import (
 	"github.com/Microsoft/go-winio"
 )
 
-// The name of a pipe is whose who takes it first.
 func TestAStrangerIsNotTakenForTheRuntime(t *testing.T) {
 	for who, list := range map[string]string{
 		"administrators": "O:BAD:(A;;GA;;;WD)",
 		"guests":         "O:BGD:(A;;GA;;;WD)",
-		"ours":           "", // as Windows makes it: containerd's, if it runs by the same account
+		"ours":           "", // Windows' default, which containerd also uses, if it runs by the same account
 	} {
 		t.Run(who, func(t *testing.T) {
 			pipe := `\\.\pipe\cniscope-test-of-` + who
@@ -31,7 +30,7 @@ func TestAStrangerIsNotTakenForTheRuntime(t *testing.T) {
 					defer c.Close()
 				}
 			}()
-			if c, err := winio.DialPipe(pipe, nil); err == nil { // wine gives the listener's own instance to whoever dials first
+			if c, err := winio.DialPipe(pipe, nil); err == nil { // wine gives the listener's own instance to the first client
 				_ = c.Close()
 			}
 			s := New()

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// program is one that a test has for itself: it writes a byte, and reads until its input ends.
+// program copies a program that writes a byte and reads until its input ends.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -26,7 +26,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// started runs a program by a command line before it, and returns when it runs.
+// started runs a program by a command line before it.
 func started(t *testing.T, path string, in ...string) {
 	t.Helper()
 	line := slices.Concat(in, []string{path, "-c", "echo; read line"})
@@ -82,8 +82,6 @@ func TestWhomTheOperatorNames(t *testing.T) {
 	}
 }
 
-// Where a rootless runtime is believed anybody may start its program, as often as they like, and
-// have a lower number.
 func TestUsersTakeNoPlaceOfARuntimeThatMayDoAnything(t *testing.T) {
 	path := program(t, "runtime")
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// Events are stamped by the kernel, ticks by Monotonic: both must be one clock.
 func TestMonotonicIsTheKernelsClock(t *testing.T) {
 	last := Monotonic()
 	for range 100_000 {

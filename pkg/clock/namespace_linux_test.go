@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tellClocks in the environment has this program print its clocks in place of its tests.
+// tellClocks in the environment makes this program print its clocks.
 const tellClocks = "CLOCK_TEST_TELL"
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// In a time namespace the clocks are the node's, which the kernel's events have.
 func TestTimeNamespaces(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes time namespaces")
@@ -71,7 +70,6 @@ func TestOffsetsOfATimeNamespace(t *testing.T) {
 	}
 }
 
-// /proc tells a start in ticks, after the offset was added.
 func TestAnOffsetThatTicksDoNotTell(t *testing.T) {
 	for boot, ok := range map[int64]bool{0: true, 7e9: true, -7e9: true, 10e6: true, 5e6: false, 7e9 + 1: false, -1: false} {
 		if err := (offsets{boot: boot, mono: 1}).check(10 * time.Millisecond); (err == nil) != ok {

@@ -32,7 +32,7 @@ func TestAStepIsTiedAtOnce(t *testing.T) {
 	}
 }
 
-// steered is by how much the system's clock may be slowed or hastened during a test.
+// steered bounds how far the system's clock is adjusted during a test.
 const steered = time.Second
 
 func TestATimeKeepsItsAge(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestEveryBodyHasAKind reads the package's source, so that a new type of body cannot be
-// forgotten in the list of kinds, nor in what walks that list.
+// It parses the package, so that no new type of body is forgotten.
 func TestEveryBodyHasAKind(t *testing.T) {
 	declared := bodies(t)
 	slices.Sort(declared)
@@ -33,7 +32,6 @@ func TestEveryBodyHasAKind(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsNamedAfterItsType: the names are in recordings, and never change.
 func TestEveryKindIsNamedAfterItsType(t *testing.T) {
 	for _, kind := range Kinds() {
 		if name := reflect.TypeOf(New(kind)).Elem().Name(); kind != strings.ToLower(name) {
@@ -63,9 +61,8 @@ func bodies(t *testing.T) (names []string) {
 	return names
 }
 
-// TestWhoDidIt: whatever has a process is that one's doing, but for what is said of it.
 func TestWhoDidIt(t *testing.T) {
-	said := []string{"agent", "lost"} // a sample of a process, and whose tree lost something
+	said := []string{"agent", "lost"} // about a process, not by it
 	for _, kind := range Kinds() {
 		body := New(kind)
 		field := reflect.ValueOf(body).Elem().FieldByName("Process")
@@ -75,7 +72,7 @@ func TestWhoDidIt(t *testing.T) {
 		field.SetString("1@2")
 		want := Process("1@2")
 		switch {
-		case kind == "fork": // its process is the one that was made
+		case kind == "fork": // the parent is the doer
 			body, want = &Fork{Parent: "3@4"}, "3@4"
 		case slices.Contains(said, kind):
 			want = ""

@@ -49,7 +49,6 @@ func TestWhatIsLeakedAndWhatIsNot(t *testing.T) {
 	}
 }
 
-// A leak is told once, and so is its end; what was seen of it is told with it.
 func TestABookTellsALeakOnce(t *testing.T) {
 	var b Book
 	a := Attachment{ContainerID: "x", IfName: "eth0", Network: "pods", Since: ago(time.Hour), Pod: event.Pod{Name: "web"}}
@@ -73,12 +72,11 @@ func TestABookTellsALeakOnce(t *testing.T) {
 	}
 }
 
-// A DEL that succeeded leaves nothing to be told, also where libcni's memory cannot be read.
 func TestWhatIsGivenBackIsForgotten(t *testing.T) {
 	var b Book
 	a := Attachment{ContainerID: "x", IfName: "eth0", Network: "pods", Since: ago(time.Hour)}
 	b.Added(a)
-	b.Deleted(Attachment{ContainerID: "x", IfName: "eth0"}, "") // whose configuration was not read
+	b.Deleted(Attachment{ContainerID: "x", IfName: "eth0"}, "") // without a network name
 	if found, _ := b.Look(Look{Time: noon}, After); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
@@ -99,7 +97,6 @@ func TestABookIsBounded(t *testing.T) {
 	}
 }
 
-// What stands in a command is what CNI allows, and nothing that a shell would read otherwise.
 func TestNothingForeignComesIntoACommand(t *testing.T) {
 	for _, bad := range []string{"", "a b", "a;b", "$(x)", "../x", "-x", "a\nb", "`x`", "a'b"} {
 		if Named(bad) || Interface(bad) || Plain("/var/"+bad) && bad != "" && bad != "../x" && bad != "-x" {

@@ -61,17 +61,16 @@ func TestALockIsNotTakenThroughALink(t *testing.T) {
 	}
 }
 
-// nobody is a uid that is neither ours nor root's.
+// A uid that is neither ours nor root's.
 const nobody = 65534
 
-// hold has another process lock what can be locked in dir, as uid, until the end of the test.
-// It tells what it got.
+// hold locks dir in another process, as uid, until the test ends, and returns its output.
 func hold(t *testing.T, uid uint32, dir string) (got string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: runs a process of another user")
 	}
-	program := filepath.Join(t.TempDir(), "holder") // where others can run it
+	program := filepath.Join(t.TempDir(), "holder") // executable for others
 	self, err := os.ReadFile("/proc/self/exe")
 	harness.Check(t, err)
 	for at := filepath.Dir(program); at != "/tmp" && at != "/"; at = filepath.Dir(at) {
@@ -95,7 +94,6 @@ func hold(t *testing.T, uid uint32, dir string) (got string) {
 	return strings.TrimSpace(got)
 }
 
-// TestMain is also who hold runs.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("CNISCOPE_TEST_HOLD")
 	if dir == "" {
@@ -112,7 +110,7 @@ func TestMain(m *testing.M) {
 
 func TestNobodyElseCanTakeTheLock(t *testing.T) {
 	dir := t.TempDir()
-	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) { // as open as /run/cniscope was
+	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
 		_ = os.Chmod(at, 0o755)
 	}
 	release, err := Take(dir, "by hand")
@@ -141,8 +139,6 @@ func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
 	}
 }
 
-// The file goes with its lock; whoever opened it just before must not take one that nobody
-// else can see.
 func TestOnlyOneHasIt(t *testing.T) {
 	dir := t.TempDir()
 	var holders atomic.Int32

@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// FuzzCall: whatever bytes a process passes, decoding ends, and what comes out is of the
-// vocabulary, printable and bounded. The seeds are messages of real programs (real_test.go).
+// FuzzCall: for any bytes decoding ends, and the result is printable, bounded and of the vocabulary. The seeds come
+// from real programs (real_test.go).
 func FuzzCall(f *testing.F) {
 	for _, m := range real(f) {
 		f.Add(m.family, uint32(0x8914), m.data)
@@ -43,7 +43,6 @@ func FuzzCall(f *testing.F) {
 	})
 }
 
-// check walks the strings of a value.
 func check(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -59,7 +58,6 @@ func check(t *testing.T, v reflect.Value) {
 	}
 }
 
-// anyone is a call of a process of which nothing is known.
 func anyone(family uint16) *Call {
 	nowhere := func(uint32) event.Namespace { return event.Namespace{} }
 	return &Call{Family: family, Errno: func(n int64) string {

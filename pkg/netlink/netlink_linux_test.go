@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// socket is a call through a netlink socket of that family.
 func socket(family uint16) *Call {
 	nowhere := func(uint32) event.Namespace { return event.Namespace{} }
 	return &Call{
@@ -22,7 +21,7 @@ func socket(family uint16) *Call {
 	}
 }
 
-// message builds one: a fixed header, then attributes.
+// message has a fixed header, then attributes.
 func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill func(*netlink.AttributeEncoder)) []byte {
 	data, err := binary.Append(nil, binary.NativeEndian, head)
 	if err != nil {
@@ -50,7 +49,7 @@ func attrs(fill func(*netlink.AttributeEncoder)) []byte {
 	return b
 }
 
-// bare is a request without what all those of these tests have in common.
+// bare clears the fields that all requests of these tests share.
 func bare(r *event.Request) event.Request {
 	q := *r
 	q.Process, q.Start, q.Port, q.Sequence, q.NetNS = "", 0, 0, 0, event.Namespace{}

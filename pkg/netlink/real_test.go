@@ -11,16 +11,16 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// sent is one system call of a real program.
+// sent is a system call of a real program.
 type sent struct {
 	command string
 	family  uint16
 	data    []byte
-	want    string // what it asks for, a line for each request
+	want    string // one line per request
 }
 
-// real reads testdata/messages.txt: what ip, bridge, tc (iproute2 6.1), nft 1.0.6 and
-// iptables-nft 1.8.9 sent to the kernel, as strace saw it, and what is read of it.
+// real reads testdata/messages.txt: messages of ip, bridge, tc (iproute2 6.1), nft 1.0.6 and iptables-nft 1.8.9 as
+// strace showed them, with the expected requests.
 func real(t testing.TB) (all []sent) {
 	t.Helper()
 	file, err := os.ReadFile("testdata/messages.txt")
@@ -60,7 +60,6 @@ func TestRealPrograms(t *testing.T) {
 	}
 }
 
-// summary is what a request says, in one line.
 func summary(q *event.Request) string {
 	s := fmt.Sprintf("%s %s: %s %s", q.Protocol, q.Name, q.Verb, q.Object)
 	for _, part := range []struct {

@@ -63,8 +63,7 @@ func TestLifecycleArrives(t *testing.T) {
 	}
 }
 
-// NRI 0.8.0, of containerd 1.7, refuses a plugin that asks for events it does not
-// know: only these three.
+// NRI 0.8.0 (containerd 1.7) refuses plugins that subscribe to other events.
 func TestSubscribesToWhatTheOldestRuntimeKnows(t *testing.T) {
 	var want api.EventMask
 	want.Set(api.Event_RUN_POD_SANDBOX, api.Event_STOP_POD_SANDBOX, api.Event_REMOVE_POD_SANDBOX)
@@ -89,7 +88,6 @@ func TestSubscribesToWhatTheOldestRuntimeKnows(t *testing.T) {
 	<-p.Attempted()
 }
 
-// A sink that takes nothing at all delays no pod; what was dropped is counted.
 func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 	dir := t.TempDir()
 	r, err := startRuntime(dir)
@@ -104,7 +102,7 @@ func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 		<-blocked
 		got.sink(e)
 	})
-	t.Cleanup(release) // before the plugin's end is waited for
+	t.Cleanup(release) // before the plugin's end
 	<-p.Attempted()
 	for i := range pods {
 		harness.Check(t, r.run(context.Background(), pod(fmt.Sprint(i))))
@@ -158,7 +156,6 @@ func TestPanicsAreSurvived(t *testing.T) {
 	}
 }
 
-// Nothing that a runtime can send makes a handler panic, so one is made to.
 func TestHandlerRecoversItsPanics(t *testing.T) {
 	p, err := New(Options{})
 	harness.Check(t, err)

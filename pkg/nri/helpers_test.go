@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// testPace does everything as in earnest, sooner.
+// testPace is defaultPace, only faster.
 var testPace = pace{
 	first:   time.Millisecond,
 	missing: 20 * time.Millisecond,
@@ -37,7 +37,7 @@ func pod(id string) *api.PodSandbox {
 	return &api.PodSandbox{Id: id, Name: "name-" + id, Namespace: "default", Uid: "uid-" + id}
 }
 
-// runtimeSide is the real runtime side of NRI, as containerd embeds it.
+// runtimeSide is the runtime's side of NRI, as containerd embeds it.
 type runtimeSide struct{ *adaptation.Adaptation }
 
 // startRuntime listens on DIR/nri.sock and starts the plugins in DIR/plugins.
@@ -60,7 +60,7 @@ func startRuntime(dir string, present ...*api.PodSandbox) (runtimeSide, error) {
 	return runtimeSide{a}, a.Start()
 }
 
-// run does as containerd does: no request while a plugin is synchronised.
+// run sends no request while a plugin synchronizes, as containerd.
 func (r runtimeSide) run(ctx context.Context, pod *api.PodSandbox) error {
 	defer r.BlockPluginSync().Unblock()
 	return r.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Pod: pod})
@@ -76,7 +76,7 @@ func (r runtimeSide) remove(ctx context.Context, pod *api.PodSandbox) error {
 	return r.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{Pod: pod})
 }
 
-// process is a runtime that can be killed.
+// process is a runtime that the test can kill.
 type process struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -120,7 +120,6 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// seen collects what a sink is given.
 type seen struct {
 	mu     sync.Mutex
 	events []event.Event
@@ -138,7 +137,7 @@ func (s *seen) all() []event.Event {
 	return append([]event.Event(nil), s.events...)
 }
 
-// phases lists the sandbox events as "phase id", and NRI's going and coming.
+// phases lists sandbox events as "phase id", and changes of NRI's availability.
 func phases(events []event.Event) (out []string) {
 	for _, e := range events {
 		switch body := e.Body.(type) {
@@ -155,7 +154,7 @@ func phases(events []event.Event) (out []string) {
 	return out
 }
 
-// start runs a plugin until the test is over, and waits for its end.
+// start runs a plugin until the test ends.
 func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	t.Helper()
 	p, err := New(o)
@@ -173,7 +172,7 @@ func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	return p
 }
 
-// recorded reads what a plugin of a process of its own has recorded so far.
+// recorded reads the events that a plugin process recorded so far.
 func recorded(dir string) (events []event.Event) {
 	r, err := record.Open(filepath.Join(dir, "recording"))
 	if err != nil {

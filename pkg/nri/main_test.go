@@ -19,10 +19,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
-// The test binary plays all parts: the tests, a runtime that can be killed, and
-// the plugin that a runtime starts.
 func TestMain(m *testing.M) {
-	nrilog.Set(stubLog{slog.New(slog.DiscardHandler)}) // the runtime's side is chatty
+	nrilog.Set(stubLog{slog.New(slog.DiscardHandler)})
 	switch {
 	case os.Getenv(api.PluginSocketEnvVar) != "":
 		pluginMain()
@@ -33,11 +31,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// runtimeDir is set in the environment of the runtime that can be killed.
+// runtimeDir is set in the environment of the runtime process.
 const runtimeDir = "CNISCOPE_TEST_RUNTIME"
 
-// runtimeMain is the runtime's side of NRI in a process of its own: it answers
-// each line "run ID" with "ok" when the pod has run.
+// runtimeMain is the runtime's side of NRI. It answers a line "run ID" with "ok" when the pod has run.
 func runtimeMain(dir string) {
 	r, err := startRuntime(dir, pod("present"))
 	if err != nil {
@@ -54,9 +51,7 @@ func runtimeMain(dir string) {
 	}
 }
 
-// pluginMain is a pre-installed plugin, as its runtime starts it: by a path in
-// DIR/plugins, with nothing in its environment but NRI's own and with no output.
-// It records to DIR/recording and says how it ended in DIR/ended.
+// pluginMain is a pre-installed plugin. It records to DIR/recording, and writes its result to DIR/ended.
 func pluginMain() {
 	dir := filepath.Dir(filepath.Dir(os.Args[0]))
 	err := func() error {

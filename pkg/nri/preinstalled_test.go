@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// install puts the plugin where the runtime looks for it, with its configuration.
 func install(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -34,8 +33,6 @@ func install(t *testing.T) (dir string) {
 	return dir
 }
 
-// The runtime starts the plugin, hands it a socket and its configuration; when the
-// runtime dies, the plugin ends.
 func TestPreinstalled(t *testing.T) {
 	dir := install(t)
 	runtime := startProcess(t, dir)
@@ -53,8 +50,6 @@ func TestPreinstalled(t *testing.T) {
 	}
 }
 
-// The plugin is cut off while the process that started it lives: it comes back by
-// the external socket, under the same name.
 func TestCutOffPreinstalledComesBack(t *testing.T) {
 	dir := install(t)
 	pair, err := nrinet.NewSocketPair()

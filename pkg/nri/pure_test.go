@@ -44,7 +44,6 @@ func TestSandboxOf(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
-	// What is not there stays empty: nothing is guessed, nothing panics.
 	if got := sandboxOf(event.SandboxRemoved, nil, event.TraceContext{}); !reflect.DeepEqual(got, &event.Sandbox{Phase: event.SandboxRemoved}) {
 		t.Errorf("of no pod: %+v", got)
 	}
@@ -140,7 +139,6 @@ func TestTimes(t *testing.T) {
 	if q := (Times{}).Quantile(0.99); q != 0 {
 		t.Errorf("of nothing: %v", q)
 	}
-	// Any duration is in a bucket that ends at most a quarter above it.
 	for d := time.Duration(4); d < 8*time.Second; d += d/7 + 1 {
 		if bound := upperBound(bucketOf(d)); bound <= d || bound > d+d/4+1 {
 			t.Fatalf("%v is in a bucket up to %v", d, bound)
@@ -162,7 +160,6 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// What a handler costs a pod.
 func BenchmarkHandler(b *testing.B) {
 	p, err := New(Options{})
 	harness.Check(b, err)

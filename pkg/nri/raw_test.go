@@ -15,16 +15,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// raw is the runtime's side of one connection, step by step: for what a sound
-// runtime does not do.
+// raw is the runtime's side of one connection, for misbehavior of a runtime.
 type raw struct {
 	mux        multiplex.Mux
 	plugin     api.PluginService
 	registered chan string // "NN-name"
 }
 
-// speak begins to answer on a connection: registrations are accepted, and nothing
-// follows by itself.
+// speak accepts registrations, and does nothing else by itself.
 func speak(t *testing.T, c net.Conn) *raw {
 	t.Helper()
 	r := &raw{mux: multiplex.Multiplex(c), registered: make(chan string, 1)}
@@ -51,7 +49,7 @@ func (r *raw) UpdateContainers(context.Context, *api.UpdateContainersRequest) (*
 	return &api.UpdateContainersResponse{}, nil
 }
 
-// complete takes a plugin through the rest of its registration.
+// complete finishes a plugin's registration.
 func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.ConfigureResponse, error) {
 	<-r.registered
 	ctx := context.Background()
@@ -63,7 +61,7 @@ func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.Configur
 	return response, err
 }
 
-// listen gives each connection to serve, until the test is over.
+// listen passes each connection to serve, until the test ends.
 func listen(t *testing.T, dir string, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(dir, "nri.sock"))

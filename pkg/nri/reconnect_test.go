@@ -18,8 +18,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A runtime may hang or die at any step of a registration. The plugin gives that
-// attempt up, leaves nothing behind, and registers when there is a sound one.
 func TestRuntimeFailsDuringRegistration(t *testing.T) {
 	steps := map[string]func(*testing.T, net.Conn){
 		"closes at once":        func(_ *testing.T, c net.Conn) { c.Close() },
@@ -29,7 +27,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 		"registers, then closes": func(t *testing.T, c net.Conn) {
 			r := speak(t, c)
 			<-r.registered
-			time.Sleep(time.Millisecond) // so that the answer mostly gets there first
+			time.Sleep(time.Millisecond) // so that the answer usually arrives first
 			r.mux.Close()
 		},
 		"configures, then closes": func(t *testing.T, c net.Conn) {
@@ -76,7 +74,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 	}
 }
 
-// goroutines counts those that are in a function.
+// goroutines counts those in a function.
 func goroutines(function string) (n int) {
 	buf := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -87,8 +85,6 @@ func goroutines(function string) (n int) {
 	return n
 }
 
-// The runtime is killed, and another one comes: said once each, and pods are seen
-// again.
 func TestRuntimeIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	first := startProcess(t, dir)
@@ -108,7 +104,7 @@ func TestRuntimeIsKilled(t *testing.T) {
 	harness.Until(t, "the second pod", func() bool { return len(phases(got.all())) == 6 })
 
 	all := phases(got.all())
-	slices.Sort(all) // coming back and the first sandboxes have no order
+	slices.Sort(all) // NRI's return and the first sandboxes have no order
 	want := []string{"degraded", "present present", "present present", "restored", "running 1", "running 2"}
 	if !slices.Equal(all, want) {
 		t.Fatalf("got %v, want %v", all, want)
@@ -118,7 +114,6 @@ func TestRuntimeIsKilled(t *testing.T) {
 	}
 }
 
-// Without NRI: said once, with the remedy, and everything else may begin.
 func TestNoNRI(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "nri.sock")
@@ -130,7 +125,7 @@ func TestNoNRI(t *testing.T) {
 	if !ok || said.Feature != "nri" || said.Restored || !strings.Contains(said.Reason, socket) || !strings.Contains(said.Reason, "cniscope-nri.toml") {
 		t.Fatalf("said %+v", got.all()[0].Body)
 	}
-	// A dead socket is another reason, but not another loss.
+	// Another reason, but no other loss.
 	harness.Check(t, os.WriteFile(socket, nil, 0o600))
 	r, err := startRuntime(dir)
 	harness.Check(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The kernel connects to whoever listens. Only whether somebody accepted says that somebody is there.
 func TestAConnectionThatNobodyAccepts(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
@@ -30,7 +29,7 @@ func TestAConnectionThatNobodyAccepts(t *testing.T) {
 			if !Accepted(t.Context(), c) {
 				t.Error("somebody has accepted it")
 			}
-			// Who accepts and hangs up was there.
+			// A process that accepted and hung up counts also.
 			_ = served.Close()
 			if !Accepted(t.Context(), c) {
 				t.Error("somebody had accepted it")

@@ -12,8 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// An IPv4 connection may be made by an IPv6 socket, as many runtimes do (C, Java): the kernel
-// tells of it by mapped addresses. Before, such a client was never found.
 func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	harness.Check(t, err)
@@ -53,8 +51,6 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 	}
 }
 
-// Somebody writes, breaks the connection off and leaves the port to the runtime, which connects
-// from it: what was written can still be read, and is not the runtime's.
 func TestWhoHadThePortBeforeIsGone(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	harness.Check(t, err)
@@ -69,7 +65,7 @@ func TestWhoHadThePortBeforeIsGone(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return c.(*net.TCPConn), s
 	}
-	// An address of our own: nobody else has the port there in between.
+	// No other program uses this address, so its port stays free.
 	pid := os.Getpid()
 	before, theirs := pair(net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1+byte(pid>>16), byte(pid>>8), byte(pid))}})
 	from := before.LocalAddr()

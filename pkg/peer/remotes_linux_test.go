@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// inodeOf is the inode of a connection's socket.
 func inodeOf(t *testing.T, c net.Conn) uint64 {
 	t.Helper()
 	raw, err := c.(syscall.Conn).SyscallConn()
@@ -25,7 +24,6 @@ func inodeOf(t *testing.T, c net.Conn) uint64 {
 	return own.Ino
 }
 
-// Where a connection leads to is known also while nobody has accepted it.
 func TestWhereAStreamLeadsTo(t *testing.T) {
 	for network, address := range map[string]string{
 		"unix": filepath.Join(t.TempDir(), "s"), "unix, no file": "@cniscope-test-" + strings.ReplaceAll(t.TempDir(), "/", "-"), "tcp": "127.0.0.1:0",
@@ -52,9 +50,8 @@ func TestWhereAStreamLeadsTo(t *testing.T) {
 	}
 }
 
-// A node may have a million sockets: what the kernel lists is read one by one, and no more than so many.
 func TestAListOfSocketsIsCut(t *testing.T) {
-	const sockets = 500 // of more than one message of the kernel's
+	const sockets = 500 // more than one message of the kernel
 	for range sockets {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		harness.Check(t, err)

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// What an agent does for a pod whose setup was sent is below the same call, in the same trace.
 func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		p := New(timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32, Facts: 16},

@@ -10,8 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// The first connection of a pod mostly comes when its setup was sent: then it is a span of
-// its own in the same trace, if there is one.
 func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for name, test := range map[string]struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// insideSound checks what is known of the inside of an image.
 func insideSound(t *testing.T, im *model.Image) {
 	within := func(what string, i model.Interval) {
 		if i.End < i.Start || i.Start < im.Start {
@@ -38,7 +37,6 @@ func insideSound(t *testing.T, im *model.Image) {
 	}
 }
 
-// What the fuzzer would take long to find: many events of few processes.
 func TestWhateverComesInWhateverOrder(t *testing.T) {
 	m, err := registry.Load()
 	harness.Check(t, err)
@@ -59,8 +57,8 @@ func TestWhateverComesInWhateverOrder(t *testing.T) {
 	}
 }
 
-// registered checks that the registry has every attribute, of its type (a backend takes the
-// first one it sees, and drops the others), and on such a span.
+// registered checks an attribute's key, type and spans against the registry: a backend keeps the first type that it
+// sees, and drops others.
 func registered(t *testing.T, m *registry.Model, seen map[string]bool, r Result) {
 	if r.Drawn().Spans == nil {
 		return

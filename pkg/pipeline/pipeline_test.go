@@ -24,7 +24,6 @@ func small() *Pipeline {
 	)
 }
 
-// A call that hangs is reported once, while it does, by a trace of one span. Its operation follows when it is over.
 func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	p := small()
 	var reported []string
@@ -62,7 +61,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	}
 }
 
-// three returns the judged operations of three pods whose ADDs end at the same time.
+// three judges three pods whose ADDs end at the same time.
 func three(p *Pipeline, round int) (all []*Judged) {
 	for i := range 3 {
 		process := event.Process(fmt.Sprint(round, "-", i))
@@ -78,8 +77,6 @@ func three(p *Pipeline, round int) (all []*Judged) {
 	return all
 }
 
-// Of many slow operations in a second the later ones are exported without what is below their calls. The history has
-// all of each.
 func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 	p := small()
 	p.Whole, p.Judge.PerSecond = true, 1
@@ -102,7 +99,6 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 	}
 }
 
-// In a burst ordinary operations end first; they leave the slow ones their spans.
 func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 	p := small()
 	p.Judge.PerSecond = 1
@@ -120,8 +116,7 @@ func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {
 	}
 }
 
-// Whatever comes, in whatever order: no crash, no unbounded memory, no negative time, and
-// the parts of a call sum to it.
+// For any stream: no crash, bounded memory, no negative time, and the parts of a call add up.
 func FuzzPipeline(f *testing.F) {
 	for seed := range byte(100) {
 		f.Add([]byte{seed})

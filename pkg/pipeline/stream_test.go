@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// tape draws numbers from bytes, which a fuzzer changes, and then from a generator that these bytes seed.
+// tape draws numbers from the fuzzer's bytes, and then from a generator with that seed.
 type tape struct {
 	data []byte
 	rest *rand.Rand
@@ -22,7 +22,7 @@ func newTape(data []byte) *tape {
 	return &tape{data, rand.New(rand.NewPCG(sum.Sum64(), 1))}
 }
 
-// pick draws a number below n, which is at most 256.
+// pick draws a number below n, up to 256.
 func (t *tape) pick(n int) int {
 	if len(t.data) == 0 {
 		return t.rest.IntN(n)
@@ -34,10 +34,10 @@ func (t *tape) pick(n int) int {
 
 func (t *tape) one(of ...string) string { return of[t.pick(len(of))] }
 
-// frequent are the kinds that streams are made of; the others come once in a while.
+// frequent kinds make most of a stream.
 var frequent = []string{"exec", "exec", "exec", "fork", "exit", "exit", "tick", "agent", "connect", "accept", "exchange", "wait"}
 
-// stream draws events of every kind, of processes that exist or not, in any order, forwards and backwards in time.
+// stream draws events of every kind, of existing and unknown processes, in any order of time.
 func stream(data []byte) (events []event.Event) {
 	t, now := newTape(data), int64(1<<20)
 	for range 100 + t.pick(256) {
@@ -56,7 +56,7 @@ func stream(data []byte) (events []event.Event) {
 	return events
 }
 
-// fill draws a value for each field, from so few that events meet.
+// fill draws from so few values that events refer to each other.
 func (t *tape) fill(v reflect.Value, name string, now int64) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -95,7 +95,6 @@ func (t *tape) fill(v reflect.Value, name string, now int64) {
 	}
 }
 
-// text draws a string of a type or, of a plain one, for a field.
 func (t *tape) text(of reflect.Type, name string) string {
 	switch of {
 	case reflect.TypeFor[event.Process]():
@@ -154,7 +153,6 @@ func (t *tape) text(of reflect.Type, name string) string {
 	return t.one("", "x", "y")
 }
 
-// Each kind of event, with each of its fields, is in the streams: a new one is drawn, or fails here.
 func TestStreamsHoldEveryKindAndField(t *testing.T) {
 	drawn := map[string]bool{}
 	var mark func(string, reflect.Value)

@@ -10,7 +10,6 @@ const (
 	full, reads                      = 0x1f01ff, 0x1200a9
 )
 
-// The lists are those of a new Windows, as icacls and Get-Acl show them.
 func TestWhoCanWriteToAFolderOfWindows(t *testing.T) {
 	protected := []access{{system, full, false}, {admins, full, false}}
 	programData := append([]access{{creatorOwner, genericAll, true}, {users, reads, false}, {users, 0x116, false}}, protected...)

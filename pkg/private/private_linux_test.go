@@ -10,11 +10,11 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// nobody is a uid that is neither ours nor root's.
+// A uid that is neither ours nor root's.
 const nobody = 65534
 
-// build makes folders ("name") and links ("name -> to"), and changes them as the words after
-// the name say; it returns the folder they are in, which "TOP" in a link stands for.
+// build creates directories ("name") and links ("name -> to", where TOP is their parent), with the changes behind the
+// name, and returns their parent.
 func build(t *testing.T, entries ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -51,7 +51,7 @@ func TestAFolderIsOursWithTheWholeWayToIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		entries []string
 		dir     string
-		wrong   string // "" if it is taken
+		wrong   string // "" if it is safe
 	}{
 		"one of root's":                        {[]string{"a"}, "a", ""},
 		"one that is missing, with its parent": {[]string{"a"}, "a/b/c", ""},

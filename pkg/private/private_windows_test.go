@@ -46,7 +46,7 @@ func TestAFolderOfEverybodysIsRefused(t *testing.T) {
 			t.Skipf("no list can be set here: %v", err)
 		}
 		if now, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION); err == nil && list != "" && !strings.Contains(now.String(), list[strings.LastIndex(list, ";"):]) {
-			t.Logf("%s: no such list can be set here: %s", name, now) // wine has Unix' modes instead
+			t.Logf("%s: no such list can be set here: %s", name, now) // wine has Unix' modes
 			continue
 		}
 		var refused *Error

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// beVictim names what this program does in place of its tests: nothing, Drop or Hide.
+// beVictim makes this program call nothing, Drop or Hide instead of its tests.
 const beVictim = "PRIVILEGE_TEST_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,6 @@ func TestMain(m *testing.M) {
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
-// A process of the same user without capabilities reads nothing of a process that dropped its privileges as root, or
-// that hid itself as any user. Of one that did neither it reads everything.
 func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: becomes other users")
@@ -69,7 +67,7 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 			}
 		})
 	}
-	// A program that its user cannot read is hidden from its first instruction on, as that of the image.
+	// Programs that their user cannot read are hidden from the start, such as the image's.
 	t.Run("a program that cannot be read", func(t *testing.T) {
 		for mode, want := range map[os.FileMode]uint32{0o755: user, 0o711: 0} {
 			if got := ownerRunning(t, mode, user); got != want {
@@ -79,10 +77,10 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 	})
 }
 
-// ownerRunning returns whose files in /proc a running program of that mode has: root's if it is hidden.
+// ownerRunning returns the owner of a running program's files in /proc: root if it is hidden.
 func ownerRunning(t *testing.T, mode os.FileMode, user uint32) uint32 {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "hidden") // t.TempDir is root's alone
+	dir, err := os.MkdirTemp("", "hidden") // t.TempDir is only for root
 	harness.Check(t, err)
 	defer os.RemoveAll(dir)
 	harness.Check(t, os.Chmod(dir, 0o755))
@@ -91,7 +89,7 @@ func ownerRunning(t *testing.T, mode os.FileMode, user uint32) uint32 {
 	harness.Check(t, os.WriteFile(dir+"/sleep", sleep, mode))
 	c := exec.CommandContext(t.Context(), dir+"/sleep", "600")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	if err := c.Start(); err != nil { // returns once it was executed
+	if err := c.Start(); err != nil { // returns after the exec
 		t.Fatal(err)
 	}
 	defer c.Wait()         //nolint:errcheck // it is killed

@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// runs is the variable that names what an agent runs for each call.
+	// runs names the command that an agent runs for each call.
 	runs = "RUNS"
-	// late: before it takes a call it runs a command, and before that it waits for this file.
+	// late: before it accepts a call it waits for this file, and runs a command.
 	late = "LATE"
-	// meanwhile: it runs a command when this file is there, whoever calls it.
+	// It runs a command when this file exists, without a call.
 	meanwhile = "MEANWHILE"
-	// enters is the file of a network namespace in which it forwards packets for each call.
+	// enters is a network namespace's file, in which it sets forwarding for each call.
 	enters = "ENTERS"
-	// further: for each call it calls another agent, which is there, and runs nothing itself.
+	// further: for each call it calls another agent.
 	further = "FURTHER"
 )
 
-// agentAct serves whoever calls: it runs a command or a plugin for each, and answers then.
+// agentAct runs a command or a plugin for each call, and answers.
 func agentAct(address string) error {
 	l, err := net.Listen("unix", address)
 	if err != nil {
@@ -89,11 +89,10 @@ func agentAct(address string) error {
 	}
 }
 
-// forwardIn sets a sysctl in a network namespace.
 func forwardIn(file string) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread goes
+		runtime.LockOSThread() // the thread ends
 		f, err := os.Open(file)
 		if err == nil {
 			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
@@ -106,7 +105,6 @@ func forwardIn(file string) error {
 	return <-done
 }
 
-// What a known agent runs while nobody calls it is told when the next call begins.
 func TestWhatAnAgentRunsWhileNobodyCallsItIsTold(t *testing.T) {
 	dir := t.TempDir()
 	address, file := filepath.Join(dir, "agent.sock"), filepath.Join(dir, "go")
@@ -127,12 +125,12 @@ func TestWhatAnAgentRunsWhileNobodyCallsItIsTold(t *testing.T) {
 			return programs != nil
 		})
 	})
-	if !slices.Equal(programs, []string{"sh", "uname"}) { // and not sleep, which it runs for a call
+	if !slices.Equal(programs, []string{"sh", "uname"}) { // sleep belongs to a call
 		t.Errorf("%q", programs)
 	}
 }
 
-// startAgent runs it until the test is over.
+// startAgent runs an agent until the test ends.
 func startAgent(t *testing.T, address string, env ...string) *os.Process {
 	t.Helper()
 	return startAgentAs(t, address, nil, env...)
@@ -142,7 +140,7 @@ func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env .
 	t.Helper()
 	self, err := os.Executable()
 	harness.Check(t, err)
-	if attr != nil { // where anybody may read it
+	if attr != nil { // readable for all
 		program := filepath.Join(openFolder(t), "agent")
 		harness.Check(t, exec.Command("cp", self, program).Run())
 		self = program
@@ -159,7 +157,7 @@ func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env .
 	return cmd.Process
 }
 
-// openFolder is one that everybody may use.
+// openFolder is writable for all.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -197,8 +195,6 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	t.Errorf("the agent's command was not seen: %s", printed(o, o.execs()))
 }
 
-// A server is told the path of the sandbox's namespace, and no more. Before it is called its
-// number is not known: nobody but the kernel says which one it opened.
 func TestTheNamespaceThatAnAgentOpens(t *testing.T) {
 	name := "cni-" + strings.ToLower(rand.Text())[:8] + "-0a1b2c"
 	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
@@ -221,7 +217,6 @@ func TestTheNamespaceThatAnAgentOpens(t *testing.T) {
 	}
 }
 
-// Multus' daemon, or the runtime itself where a plugin asks it something.
 func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	run := plugin(t, "delegated", "true")
@@ -239,7 +234,6 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	}
 }
 
-// trackedOf counts our processes and connections in the kernel's tables.
 func trackedOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -258,7 +252,6 @@ func trackedOf(p *Probe, o *observed) (n int) {
 	return n
 }
 
-// Outside of calls an agent is nobody's business.
 func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	startAgent(t, address)
@@ -273,7 +266,6 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 	}
 }
 
-// One that is too busy to accept is known by its listening socket.
 func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address, late+"="+address+".now")
@@ -295,13 +287,12 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 	}
 }
 
-// One that is named is followed before anybody calls it.
 func TestAnAgentThatIsNamed(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address)
 	name := agents.Program(uint32(agent.Pid))
 	observeProbe(t, Options{Agents: []string{name}}, func(p *Probe, _ *observed) {
-		// Other servers may have that name, and are followed as well.
+		// Other servers with that name are followed also.
 		cmd := plugin(t, "any", "exec sleep 60")
 		harness.Check(t, cmd.Start())
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
@@ -313,7 +304,6 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 	})
 }
 
-// The server that an agent calls is followed if that is asked for, and no further.
 func TestHowFarServersAreFollowed(t *testing.T) {
 	for depth, want := range map[int]int{1: 0, 2: 1} {
 		dir := t.TempDir()

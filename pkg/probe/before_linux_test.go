@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// opened is a plugin that has connected before the gate was opened: its command opens none.
+// opened is a plugin that connected before the gate was opened.
 type opened struct {
 	network  string
 	listener net.Listener
@@ -36,8 +36,8 @@ func openBefore(t *testing.T, network string) *opened {
 	return b
 }
 
-// hasDialled reports whether somebody connected who was not accepted yet: a socket of unix that has no
-// inode, but the path of who listens; one of TCP that waits in the queue of who listens.
+// hasDialled reports whether a connection waits to be accepted: a unix socket without an inode but with the
+// listener's path, or a TCP connection in the listener's queue.
 func (b *opened) hasDialled(t *testing.T) bool {
 	if b.network == "unix" {
 		all, err := os.ReadFile("/proc/net/unix")
@@ -53,7 +53,7 @@ func (b *opened) hasDialled(t *testing.T) bool {
 	})
 }
 
-// ends answers, has the plugin end, and returns what was told of its connection.
+// ends answers, ends the plugin, and returns its reported connection.
 func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Connect) {
 	t.Helper()
 	_, err := c.Write([]byte("x"))
@@ -73,15 +73,13 @@ func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Con
 	return connect
 }
 
-// openGate runs a call that opens it.
+// openGate opens the gate by a call.
 func openGate(t *testing.T, o *observed) {
 	t.Helper()
 	harness.Check(t, acting(t, "sleep", "").Run())
 	o.until(t, "the connection", func(e event.Body) bool { _, is := e.(*event.Connect); return is })
 }
 
-// What a plugin had connected when its system calls were not looked into yet is found as soon as they are,
-// and whoever answers there is followed. A socket that it was given is not its connection.
 func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 	b := openBefore(t, "unix")
 	given, err := net.Dial("unix", b.listener.Addr().String())
@@ -105,7 +103,7 @@ func TestATCPConnectionFromBeforeTheGateOpensIsFound(t *testing.T) {
 	})
 }
 
-// isServed starts the plugin, accepts what it dials, and sees who answers told when the gate is opened.
+// isServed starts the plugin, accepts its connection, and checks that the opened gate reports the server.
 func (b *opened) isServed(t *testing.T, o *observed) {
 	t.Helper()
 	harness.Check(t, b.cmd.Start())
@@ -136,7 +134,6 @@ func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 	}
 }
 
-// What an agent began for a call before anybody followed it is found, with what that started.
 func TestWhatAnAgentBeganBeforeTheGateOpensIsFound(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "Get-NetAdapter")
 	harness.Check(t, os.WriteFile(script, []byte("#!/bin/sh\nsleep 60; true\n"), 0o755))

@@ -21,33 +21,31 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// What a pod's container is kept in, and what it has left of root's rights there.
+// A container in a pod, and the rights that it keeps.
 const (
 	container7 = "unshare --net --mount --pid --fork "
 	netAdmin   = "setpriv --bounding-set=-all,+net_admin,+setpcap "
-	// What a service user is given by systemd's AmbientCapabilities. The files of the test are root's.
+	// A service user with systemd's AmbientCapabilities. The test's files are root's.
 	service    = "setpriv --reuid 65534 --inh-caps +net_admin,+dac_override,+sys_admin --ambient-caps +net_admin,+dac_override"
 	noSysAdmin = "setpriv --bounding-set=-sys_admin "
 )
 
-// forks runs the rest in a child of the shell that is no child of whoever started that.
+// forks runs the rest in a grandchild.
 const forks = "forks "
 
-// orphan runs it in a process in a session of its own that the shell was given when its
-// parent ended.
+// orphan runs it in an orphan with a session of its own.
 const orphan = "orphan "
 
-// attempt is one to pass for a plugin.
+// attempt is an attempt to pass for a plugin.
 type attempt struct {
 	name string
-	// in is the command line that the plugin is run by, which is not a plugin itself.
+	// in is the command line that runs the plugin.
 	in   string
 	want event.Caller // empty: refused
 }
 
-// attempts runs all of them, one after another, by the shell that reads it: those that it
-// starts with nothing in between are its own children. While each runs, /proc is asked what p
-// would say of it, had it begun before: the same. No p: it is not asked.
+// attempts runs all of them by a shell, so that some are its own children. If p is set, /proc must give the same
+// result as the kernel side.
 func attempts(t *testing.T, p *Probe, runs []attempt) string {
 	t.Helper()
 	script := "touch $0.$CNI_IFNAME.done"
@@ -88,7 +86,7 @@ func attempts(t *testing.T, p *Probe, runs []attempt) string {
 	return s.String()
 }
 
-// asProcSays waits for an attempt and compares what /proc says of it.
+// asProcSays compares an attempt with the result of /proc.
 func asProcSays(t *testing.T, p *Probe, file, program string, place int, r attempt) {
 	for _, err := os.Stat(file + ".runs"); err != nil; _, err = os.Stat(file + ".runs") {
 		if t.Context().Err() != nil {
@@ -117,7 +115,7 @@ func asProcSays(t *testing.T, p *Probe, file, program string, place int, r attem
 	}
 }
 
-// believed says who was taken to have run what, by its place in runs.
+// It returns the trusted callers, by place in runs.
 func believed(t *testing.T, o *observed, runs []attempt) {
 	t.Helper()
 	got := map[string]event.Caller{}
@@ -136,7 +134,7 @@ func believed(t *testing.T, o *observed, runs []attempt) {
 	}
 }
 
-// shell is a process that will run what it is told, when it is told.
+// shell runs scripts on demand.
 type shell struct {
 	*exec.Cmd
 	input io.WriteCloser
@@ -158,7 +156,6 @@ func newShell(t *testing.T, command ...string) *shell {
 	return s
 }
 
-// run runs a script to its end.
 func (s *shell) run(t *testing.T, script string) {
 	t.Helper()
 	if _, err := io.WriteString(s.input, script); err != nil {
@@ -168,7 +165,7 @@ func (s *shell) run(t *testing.T, script string) {
 	harness.Check(t, s.Wait())
 }
 
-// serving are anchors of which one is pid.
+// serving returns anchors with pid.
 func serving(t *testing.T, pid int) *anchor.Set {
 	t.Helper()
 	s := anchor.New()
@@ -227,8 +224,6 @@ func TestWhereNoRuntimeIsKnownWhoeverOwnsTheNodeIsBelieved(t *testing.T) {
 	believed(t, o, runs)
 }
 
-// A shim that dies leaves its container to a subreaper, or to the first process of the
-// system, and a runtime may be either.
 func TestAnOrphanThatTheRuntimeAdoptedIsNotItsOwn(t *testing.T) {
 	runs := []attempt{
 		{"an orphan", orphan + "unshare --mount ", ""},
@@ -241,7 +236,7 @@ func TestAnOrphanThatTheRuntimeAdoptedIsNotItsOwn(t *testing.T) {
 	believed(t, o, runs)
 }
 
-// TestHelperSubreaper is no test: it becomes a shell that orphans are given to.
+// TestHelperSubreaper is no test: it becomes a shell that adopts orphans.
 func TestHelperSubreaper(t *testing.T) {
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		t.Skip("helps others")
@@ -285,7 +280,6 @@ func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
 	}
 }
 
-// Whoever passes for a plugin without the runtime cannot keep the runtime's plugins out.
 func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 	const room = 16
 	cmd := plugin(t, "hung", "read line; true")
@@ -301,10 +295,10 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 	}
 	runtime := newShell(t, "env", "--unset=CNI_COMMAND", "sh")
 	o := observeProbe(t, Options{Processes: room, Anchors: serving(t, runtime.Process.Pid)}, func(p *Probe, _ *observed) {
-		for range 3 { // what was taken is given back
+		for range 3 { // the room is free again
 			refused := p.Stats().Lost["share of the process table full"]
 			hung := hang()
-			// A program is there for who started it just before the kernel side sees it.
+			// The process runs the program shortly before the kernel side sees it.
 			harness.Eventually(t, func() error {
 				if got := p.Stats().Lost["share of the process table full"] - refused; got != room/2 {
 					return fmt.Errorf("%d of %d were refused, want half", got, room)

@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// seen is what one of two observers saw of a process.
+// seen is a process as one observer saw it.
 type seen struct {
 	parent       uint32
 	forked       int64
@@ -31,7 +31,7 @@ type seen struct {
 	code         uint32
 }
 
-// view is what one observer saw of the test's own plugins, by the numbers of processes.
+// view is what one observer saw of the test's plugins, by PID.
 type view struct {
 	mu        sync.Mutex
 	ours      *harness.Ours
@@ -39,7 +39,7 @@ type view struct {
 	keys      map[event.Process]uint32
 }
 
-// open is an error while a process has not ended.
+// open returns an error until all processes have exited.
 func (v *view) open() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,9 +87,7 @@ func (v *view) take(e event.Event) {
 	}
 }
 
-// TestTheConnectorBesideTheProbe has a runtime run plugins, and compares what both say of them. What the
-// connector tells must be a part of what the probe does. The process connector tells only who is in the initial
-// PID namespace.
+// The connector's events must be part of the probe's. It works only in the initial PID namespace.
 func TestTheConnectorBesideTheProbe(t *testing.T) {
 	calls, atOnce := manyCalls()
 	for _, n := range []int{atOnce, 1} {
@@ -104,7 +102,7 @@ func TestTheConnectorBesideTheProbe(t *testing.T) {
 	}
 }
 
-// both are the two observers, and what they saw.
+// both are the two observers.
 type both struct {
 	probe                *Probe
 	connector            *subprocess.Process
@@ -113,7 +111,6 @@ type both struct {
 	ended                chan error
 }
 
-// observeBoth begins to observe what a runtime does.
 func observeBoth(t *testing.T, caller int) *both {
 	t.Helper()
 	anchors := anchor.New()
@@ -136,7 +133,7 @@ func observeBoth(t *testing.T, caller int) *both {
 	}
 	b.probe = p
 	go func() { b.ended <- p.Run(ctx, b.byProbe.take) }()
-	harness.Eventually(t, func() error { // what was there is known
+	harness.Eventually(t, func() error { // existing processes are known
 		if b.connector.Stats().Known == 0 {
 			return errors.New("the connector has not begun")
 		}
@@ -145,7 +142,7 @@ func observeBoth(t *testing.T, caller int) *both {
 	return b
 }
 
-// stop ends both when what they were told has had its turn.
+// stop ends both after their last events.
 func (b *both) stop(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func() error { return b.byProbe.open() })
@@ -155,15 +152,15 @@ func (b *both) stop(t *testing.T) {
 	}
 }
 
-// compared is what two views have in common.
+// compared is the common part of two views.
 type compared struct {
 	calls, callsMissed                        int
 	programs, unidentified, outside, wrongKin int
-	// execs and exits are by how much the times differ, in ns.
+	// execs and exits are differences of times, in ns.
 	execs, exits []int64
 }
 
-// compareViews fails where the connector saw what is not so.
+// compareViews fails for wrong events of the connector.
 func compareViews(t *testing.T, probe, connector *view) (c compared) {
 	t.Helper()
 	apart := func(a, b int64) int64 { return max(a-b, b-a) }
@@ -209,14 +206,13 @@ func compareViews(t *testing.T, probe, connector *view) (c compared) {
 	return c
 }
 
-// share is a percentile of differences of time.
+// share is a percentile.
 func share(of []int64, percent int) time.Duration {
 	slices.Sort(of)
 	return time.Duration(of[len(of)*percent/100])
 }
 
-// check is what must hold however much the machine has to do: who is whose child, and that each call was identified or
-// counted as missed. How many were, and by how much times differ, is logged.
+// check requires correct parents, and that each call was identified or counted as missed. It logs the rest.
 func (c compared) check(t *testing.T, counted connector.Stats) {
 	t.Helper()
 	if c.wrongKin > 0 || c.calls == 0 || len(c.execs) == 0 || len(c.exits) == 0 {

@@ -15,10 +15,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// subscribers are agents that are told what changes, and who tells them.
+// subscribers are agents that get notifications, and their peers.
 var subscribers = map[string]func(string) error{
-	// The path of a unix socket, where it is told. It listens at LISTENS, and answers a call when it has been told
-	// twenty times meanwhile.
+	// It connects to a unix socket, listens at LISTENS, and answers a call after twenty notifications.
 	"subscriber": func(address string) error {
 		up, err := net.Dial("unix", address)
 		if err != nil {
@@ -32,7 +31,7 @@ var subscribers = map[string]func(string) error{
 				}
 				select {
 				case told <- struct{}{}:
-				default: // nobody calls
+				default: // no call
 				}
 			}
 		}()
@@ -52,7 +51,7 @@ var subscribers = map[string]func(string) error{
 			c.Close()
 		}
 	},
-	// It listens there, and tells of a change every 10 ms.
+	// It listens there, and sends a notification every 10 ms.
 	"teller": func(address string) error {
 		l, err := net.Listen("unix", address)
 		if err != nil {
@@ -67,7 +66,7 @@ var subscribers = map[string]func(string) error{
 	},
 }
 
-// besides starts a peer and an agent that connects to it when it begins.
+// besides starts a peer, and an agent that connects to it.
 func besides(t *testing.T, peerAct, agentAct string) (peer, agent *os.Process, listen string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,7 +82,6 @@ func besides(t *testing.T, peerAct, agentAct string) (peer, agent *os.Process, l
 	return peer, agent, listen
 }
 
-// A change that an agent is told of is no answer to what it asked.
 func TestWhatAnAgentIsToldUnasked(t *testing.T) {
 	teller, agent, listen := besides(t, "teller", "subscriber")
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
@@ -103,14 +101,13 @@ func TestWhatAnAgentIsToldUnasked(t *testing.T) {
 	}
 }
 
-// Who is asked ends, or who asks.
 func TestAnExchangeThatNeverEnds(t *testing.T) {
 	for _, peerEnds := range []bool{true, false} {
 		t.Run(fmt.Sprint("the peer: ", peerEnds), func(t *testing.T) {
 			peer, agent, listen := besides(t, "answerer", "asker")
 			ends, want := agent, []string{"closed"}
 			if peerEnds {
-				ends, want = peer, []string{"EOF", "ECONNRESET"} // it had not read what it was asked
+				ends, want = peer, []string{"EOF", "ECONNRESET"} // unread request
 			}
 			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 				o.agents = []int{agent.Pid}

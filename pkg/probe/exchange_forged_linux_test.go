@@ -18,10 +18,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// forgers are an agent that serves others than plugins, too, and who would like to be waited for.
+// forgers are an agent with other clients than plugins, and processes that want to be awaited.
 var forgers = map[string]func(string) error{
-	// "network address", where it answers whatever it is asked, and over unix tells whoever comes what changes. It
-	// listens at LISTENS, and answers calls after a while.
+	// "network address": it answers requests there, and over unix sends notifications. It also listens at LISTENS,
+	// and answers calls later.
 	"public": func(at string) error {
 		network, address, _ := strings.Cut(at, " ")
 		l, err := net.Listen(network, address)
@@ -47,13 +47,13 @@ var forgers = map[string]func(string) error{
 			c.Close()
 		}
 	},
-	// "network from to": it is bound to an address of its own, and asks every 20 ms.
+	// "network from to": it binds an address, and sends a request every 20 ms.
 	"client": func(argument string) error { return dialledFrom(argument, true) },
-	// The same; it acknowledges after 20 ms what it is told.
+	// The same, but it acknowledges each message after 20 ms.
 	"reader": func(argument string) error { return dialledFrom(argument, false) },
 }
 
-// serveAnybody answers who asks; if it tells, whom it hears nothing of for 5 ms it tells what changes.
+// serveAnybody answers requests; with tells it sends a notification after 5 ms without one.
 func serveAnybody(c net.Conn, tells bool) {
 	defer c.Close()
 	b := make([]byte, 64)
@@ -98,8 +98,6 @@ func dialledFrom(argument string, asks bool) error {
 	return err
 }
 
-// Whoever dialled an agent is not waited for by it, whatever it is bound to: else it could have itself named for
-// why a call is slow.
 func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
 	for name, test := range map[string]struct{ network, from, act string }{
 		"by TCP from a low port":      {"tcp", "127.0.0.1:%d", "client"},

@@ -18,9 +18,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// talkers are agents that ask somebody else over a stream that they connected when they began.
+// talkers are agents that ask a peer over an old stream.
 var talkers = map[string]func(string) error{
-	// "network address", whom it asks for each call. It listens at LISTENS.
+	// "network address" of a peer that it asks for each call. It listens at LISTENS.
 	"asker": func(peer string) error {
 		var network, address string
 		if _, err := fmt.Sscan(peer, &network, &address); err != nil {
@@ -51,7 +51,7 @@ var talkers = map[string]func(string) error{
 			c.Close()
 		}
 	},
-	// It listens there, and passes on whatever it is asked to who said hello, and the answer back.
+	// It listens there, and forwards requests to the client that said hello, and answers back.
 	"middle": func(address string) error {
 		l, err := net.Listen(os.Getenv(listens), address)
 		if err != nil {
@@ -82,7 +82,7 @@ var talkers = map[string]func(string) error{
 			}()
 		}
 	},
-	// "network address", where it says hello, and answers whatever it is asked then.
+	// "network address": it says hello there, and answers requests.
 	"switch": func(to string) error {
 		var network, address string
 		if _, err := fmt.Sscan(to, &network, &address); err != nil {
@@ -96,7 +96,7 @@ var talkers = map[string]func(string) error{
 		_, err = io.Copy(c, c)
 		return err
 	},
-	// It listens there, and answers whatever it is asked after 20 ms, mostly.
+	// It listens there, and answers requests, usually after 20 ms.
 	"answerer": func(address string) error {
 		network := os.Getenv(listens)
 		l, err := net.Listen(network, address)
@@ -120,13 +120,13 @@ var talkers = map[string]func(string) error{
 }
 
 const (
-	// listens is where an agent listens.
+	// listens is an agent's address.
 	listens = "LISTENS"
-	// again: it asks once more.
+	// again: it asks twice.
 	again = "AGAIN"
 )
 
-// startTalker runs one of them until the test is over.
+// startTalker runs one of them until the test ends.
 func startTalker(t *testing.T, act, argument string, env ...string) *os.Process {
 	t.Helper()
 	self, err := os.Executable()
@@ -138,7 +138,6 @@ func startTalker(t *testing.T, act, argument string, env ...string) *os.Process 
 	return cmd.Process
 }
 
-// An agent asks its database, which it connected to when it began.
 func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		t.Run(network, func(t *testing.T) {
@@ -164,7 +163,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			// Where the agent gets no CPU for a while, the one who listens is told of first.
+			// If the agent gets no CPU for a while, the listener is reported first.
 			accepts := slices.DeleteFunc(all[*event.Accept](o), func(a *event.Accept) bool { return a.Listens })
 			exchanges := all[*event.Exchange](o)
 			if len(accepts) != 1 || len(exchanges) != 2 {
@@ -194,8 +193,6 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 	}
 }
 
-// An agent A that asks B over a stream that is there, and C that answers B over another one that C
-// dialled.
 func TestWhoIsWaitedForIsFoundAndSampled(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		for _, behind := range []bool{false, true} {

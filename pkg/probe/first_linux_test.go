@@ -9,8 +9,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The first connection of a pod whose beginning was missed is told at its end: there is one
-// chance at the beginning, and an interrupt may take it.
 func TestAFirstConnectionIsToldByItsEnd(t *testing.T) {
 	if _, err := exec.LookPath("nsenter"); err != nil {
 		t.Skip(err)
@@ -27,7 +25,7 @@ func TestAFirstConnectionIsToldByItsEnd(t *testing.T) {
 	})
 	cmd := plugin(t, "late", "nsenter --net="+pod.path+" true")
 	o := observe(t, func(o *observed) {
-		harness.Check(t, cmd.Run()) // from now on it is waited for
+		harness.Check(t, cmd.Run()) // awaited from now on
 		c.Close()
 		o.until(t, "it is told", func(b event.Body) bool { _, is := b.(*event.FirstConnection); return is })
 	})

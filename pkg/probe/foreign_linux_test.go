@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// BenchmarkForeignPrograms is what the connector costs for 1,000 programs of somebody else a second: the time of the
-// thread that reads.
+// BenchmarkForeignPrograms is the reader's CPU time for 1,000 other programs per second.
 func BenchmarkForeignPrograms(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	opened, ended := make(chan error), make(chan unix.Rusage, 1)
@@ -47,7 +46,7 @@ func BenchmarkForeignPrograms(b *testing.B) {
 	if err := <-opened; err != nil {
 		b.Skip(err)
 	}
-	time.Sleep(300 * time.Millisecond) // it has looked at what was there
+	time.Sleep(300 * time.Millisecond) // existing processes are known
 	first := c.Stats()
 	b.ResetTimer()
 	began := time.Now()
@@ -64,7 +63,7 @@ func BenchmarkForeignPrograms(b *testing.B) {
 	_ = c.Close()
 }
 
-// runPrograms runs a program so many times, 20 in every 20 ms.
+// runPrograms runs 20 programs every 20 ms.
 func runPrograms(n int, file string) error {
 	const atOnce = 20
 	loop := exec.Command("/bin/sh", "-c", fmt.Sprintf("while read n; do while [ $n -gt 0 ]; do %s; n=$((n-1)); done; done", file))
@@ -86,14 +85,14 @@ func runPrograms(n int, file string) error {
 	return errors.Join(in.Close(), loop.Wait())
 }
 
-// nothing is a program that ends at once, without libraries: many of them can be run in a second.
+// nothing is a program without libraries that exits at once.
 func nothing(b *testing.B) string {
 	b.Helper()
 	if runtime.GOARCH != "amd64" {
 		return "/bin/true"
 	}
 	const base, headers = 0x400000, 64 + 56
-	code := []byte{0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05} // exit_group would be another number; exit(0)
+	code := []byte{0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05} // exit(0); exit_group has another number
 	program := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
 	put := func(numbers ...any) {
 		for _, n := range numbers {

@@ -12,8 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The inside is looked into while an ADD is under way and a while after it, and a STATUS,
-// which comes every few seconds, is no reason to.
 func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 	for command, want := range map[string][]bool{"ADD": {true, false}, "STATUS": nil} {
 		cmd := acting(t, "sleep", "")
@@ -32,7 +30,7 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 		for _, d := range all[*event.Detail](o) {
 			got = append(got, d.On)
 		}
-		// Others may run pods here, too, and then it is opened for them.
+		// Other calls on this machine also open the gate.
 		if command == "ADD" && !slices.Equal(got[:min(len(got), 2)], want) {
 			t.Errorf("the inside was seen %v, want %v", got, want)
 		}
@@ -45,7 +43,6 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 	}
 }
 
-// When the gate is closed nothing is kept of what went through it.
 func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 	cmd := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait")
 	observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
@@ -65,7 +62,6 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 	})
 }
 
-// entries counts what is in each table.
 func entries(side *kernel.Side) map[string]int {
 	return map[string]int{
 		"processes": length[uint32, kernel.LifeProcess](side.Life.Processes), "calls": length[uint32, kernel.LifeCall](side.Life.Calls),
@@ -76,7 +72,7 @@ func entries(side *kernel.Side) map[string]int {
 }
 
 func length[K, V any](table *ebpf.Map) (n int) {
-	if table == nil { // the inside of plugins is not looked into
+	if table == nil { // no system-call tracing
 		return -1
 	}
 	kernel.Each(table, func(*K, *V) { n++ })

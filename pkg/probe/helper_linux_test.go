@@ -19,8 +19,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// TestHelper is no test: it is what a plugin of these tests becomes, where a shell has no
-// words for what is to be done.
+// TestHelper is no test: it becomes a plugin for tests that need more than a shell.
 func TestHelper(t *testing.T) {
 	switch os.Getenv("HELP") {
 	case "":
@@ -45,7 +44,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// settle gives an interface an address and waits until it can be used.
+// settle gives an interface an address, and waits until it is usable.
 func settle(name string, address netip.Prefix) error {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
@@ -90,7 +89,7 @@ func settle(name string, address netip.Prefix) error {
 	return fmt.Errorf("%s stays tentative", address)
 }
 
-// control7 configures interfaces in the old way.
+// control7 configures interfaces by ioctl.
 func control7() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// acts are what the plugins of these tests do: real ones, written in Go as most are. The
-// argument is what the test tells them.
+// acts are plugins in Go. The argument comes from the test.
 var acts = map[string]func(argument string) error{
 	"lock": func(file string) error {
 		f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -44,7 +43,7 @@ var acts = map[string]func(argument string) error{
 		network, address, _ := strings.Cut(address, " ")
 		c, err := net.Dial(network, address)
 		if err != nil {
-			return nil // the test looks at the events
+			return nil
 		}
 		defer c.Close()
 		_, err = c.Read(make([]byte, 1))
@@ -79,7 +78,6 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Host(m))
 }
 
-// acting is a plugin that does one of the acts.
 func acting(t *testing.T, act, argument string) *exec.Cmd {
 	t.Helper()
 	cmd := plugin(t, act, "")
@@ -92,8 +90,7 @@ func acting(t *testing.T, act, argument string) *exec.Cmd {
 	return cmd
 }
 
-// answerFile is where a plugin finds what it is to answer. Its environment would not do: what
-// is told there is not repeated.
+// answerFile has a plugin's answer. In its environment it would be redacted.
 func answerFile(t *testing.T, answer string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "answer")
@@ -110,7 +107,6 @@ func run(t *testing.T, cmd *exec.Cmd) *observed {
 	})
 }
 
-// all lists the bodies of one type.
 func all[B event.Body](o *observed) (found []B) {
 	for _, e := range o.events {
 		if b, ok := e.Body.(B); ok {
@@ -120,8 +116,7 @@ func all[B event.Body](o *observed) (found []B) {
 	return found
 }
 
-// samePath compares what leaves of a path with the path: of names that are no words, as a
-// test's folder has one, only their places are left.
+// samePath compares an exported path, which only shows known words, with the original.
 func samePath(left, path string) bool {
 	return filepath.Base(left) == filepath.Base(path) && strings.Count(left, "/") == strings.Count(path, "/")
 }
@@ -136,7 +131,7 @@ func TestALockThatSomebodyHas(t *testing.T) {
 	o := observe(t, func(*observed) {
 		harness.Check(t, cmd.Start())
 		harness.Until(t, "it waits for the lock", func() bool { return waitsForALock(cmd.Process.Pid) })
-		time.Sleep(5 * time.Millisecond) // a wait that is long enough to be told
+		time.Sleep(5 * time.Millisecond) // long enough to be reported
 		_ = unix.Flock(int(holder.Fd()), unix.LOCK_UN)
 		_ = cmd.Wait()
 	})
@@ -157,8 +152,7 @@ func TestALockThatSomebodyHas(t *testing.T) {
 	t.Errorf("no wait for %s among %d", file, len(waits))
 }
 
-// waitsForALock reports whether the kernel has a process wait for one: "1: -> FLOCK ADVISORY
-// WRITE 4711 …" (proc_locks(5)).
+// waitsForALock reports whether a process waits: "1: -> FLOCK ADVISORY WRITE 4711 …" (proc_locks(5)).
 func waitsForALock(pid int) bool {
 	locks, _ := os.ReadFile("/proc/locks")
 	for line := range strings.Lines(string(locks)) {
@@ -246,7 +240,6 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 	}
 }
 
-// serve answers one connection after a while.
 func serve(t *testing.T, network, address string) string {
 	t.Helper()
 	l, err := net.Listen(network, address)

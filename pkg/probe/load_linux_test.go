@@ -14,10 +14,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// withoutVariable tells a child of the test which capability to do without.
+// withoutVariable names the capability that a child of the test drops.
 const withoutVariable = "CNISCOPE_TEST_WITHOUT"
 
-// giveUp drops a capability of this thread, and the one that stands for all of BPF's.
+// giveUp drops a capability of this thread, and the one that includes all of BPF's.
 func giveUp(t *testing.T, capability uint) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -30,7 +30,7 @@ func giveUp(t *testing.T, capability uint) {
 	harness.Check(t, unix.Capset(&header, &have[0]))
 }
 
-// In a process of its own: the BPF library remembers what it found the kernel to allow.
+// It runs in a process of its own, because the BPF library caches what the kernel allows.
 func TestWhatCannotBeLoadedIsAnErrorWithARemedy(t *testing.T) {
 	if capability, err := strconv.ParseUint(os.Getenv(withoutVariable), 10, 8); err == nil {
 		giveUp(t, uint(capability))

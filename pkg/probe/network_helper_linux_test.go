@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// network is a network namespace that a thread of this process keeps.
+// network is a network namespace of a thread.
 type network struct {
 	t    *testing.T
 	path string
@@ -29,7 +29,7 @@ func newNetwork(t *testing.T) *network {
 	n := &network{t: t, work: make(chan func())}
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread goes, and the namespace with it
+		runtime.LockOSThread() // the namespace ends with the thread
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		n.path = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
 		made <- err
@@ -42,14 +42,14 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// in runs f in the namespace: what it starts, listens to, or dials is there.
+// in runs f in the namespace.
 func (n *network) in(f func()) {
 	done := make(chan struct{})
 	n.work <- func() { defer close(done); f() }
 	<-done
 }
 
-// ip runs lines of ip(8) there.
+// ip runs lines of ip(8) in the namespace.
 func (n *network) ip(lines ...string) {
 	n.t.Helper()
 	n.in(func() {
@@ -61,14 +61,13 @@ func (n *network) ip(lines ...string) {
 	})
 }
 
-// join connects two namespaces, which get an address each.
+// join connects two namespaces, with an address each.
 func (n *network) join(to *network, own, other string) {
 	n.t.Helper()
 	n.ip("link set lo up", "link add far type veth peer name near netns "+to.path, "addr add "+own+" dev far", "link set far up")
 	to.ip("link set lo up", "addr add "+other+" dev near", "link set near up")
 }
 
-// until waits for an event.
 func (o *observed) until(t *testing.T, what string, is func(event.Body) bool) {
 	t.Helper()
 	harness.Until(t, what, func() bool { return o.any(is) })

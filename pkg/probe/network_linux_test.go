@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// asked runs a script as a plugin in a network namespace of its own, once its inside is
-// seen, and returns what was seen. $PEER is the file of another namespace.
+// asked runs a script as a plugin in a network namespace of its own, with tracing on. $PEER is the file of another
+// namespace.
 func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -58,8 +58,7 @@ func (o *observed) any(is func(event.Body) bool) bool {
 	return slices.ContainsFunc(o.events, func(e event.Event) bool { return is(e.Body) })
 }
 
-// changes says what was asked of a protocol in words. Interfaces are named by the output
-// of `ip -o link`.
+// changes prints a protocol's requests. Interfaces are named as in `ip -o link`.
 func changes(o *observed, protocol, links string) (lines []string) {
 	names := map[string]string{"0": ""}
 	for line := range strings.Lines(links) {
@@ -175,7 +174,7 @@ func TestWhatIsAskedOfInterfacesIsSeen(t *testing.T) {
 		}
 	}
 	said := 0
-	for _, a := range all[*event.Answer](o) { // what the kernel says is what ip prints
+	for _, a := range all[*event.Answer](o) { // the kernel's message is ip's output
 		if a.Message != "" {
 			said++
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A list is asked for again for somebody who is not on it, but not every time.
 func TestNumbersOfAPIDNamespaceOfOurOwn(t *testing.T) {
 	self, err := procfs.StatOf(os.Getpid())
 	harness.Check(t, err)
@@ -32,7 +31,7 @@ func TestNumbersOfAPIDNamespaceOfOurOwn(t *testing.T) {
 	if is, ok := n.Key(key.Pid); !ok || is != key || lists != 2 {
 		t.Errorf("it is %+v by the %d. list (%v)", is, lists, ok)
 	}
-	// Another process has the number by now.
+	// The PID was reused.
 	old := key
 	old.Start -= 1e9
 	n.here[key.Pid] = old

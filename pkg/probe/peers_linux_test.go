@@ -21,9 +21,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// dialers are acts of plugins that connect.
+// dialers are plugins that connect.
 var dialers = map[string]func(string) error{
-	// "from to", and then it waits to be spoken to.
+	// "from to": it connects, and waits for a message.
 	"dialfrom": func(argument string) error {
 		from, to, _ := strings.Cut(argument, " ")
 		local, err := net.ResolveTCPAddr("tcp", from)
@@ -37,7 +37,7 @@ var dialers = map[string]func(string) error{
 		_, err = c.Read(make([]byte, 1))
 		return err
 	},
-	// Over a socket of IPv6.
+	// over an IPv6 socket
 	"dialmapped": func(port string) error {
 		n, err := strconv.Atoi(port)
 		if err != nil {
@@ -55,7 +55,7 @@ var dialers = map[string]func(string) error{
 		_, err = unix.Read(fd, make([]byte, 1))
 		return err
 	},
-	// Datagrams have no peer that answers.
+	// Datagrams have no answering peer.
 	"datagrams": func(path string) error {
 		for network, address := range map[string]string{"udp4": "127.0.0.1:53", "udp6": "[::1]:53", "unixgram": path} {
 			if c, err := net.Dial(network, address); err == nil {
@@ -64,7 +64,7 @@ var dialers = map[string]func(string) error{
 		}
 		return nil
 	},
-	// Every address, side by side; that nobody answers is what is looked at.
+	// It connects to all addresses at once, without an answer.
 	"dialall": func(addresses string) error {
 		done := make(chan struct{})
 		all := strings.Fields(addresses)
@@ -81,7 +81,7 @@ var dialers = map[string]func(string) error{
 		}
 		return nil
 	},
-	// "listen from": it listens, and calls itself from there.
+	// "listen from": it listens, and connects to itself from there.
 	"impostor": func(argument string) error {
 		listen, from, _ := strings.Cut(argument, " ")
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
@@ -112,7 +112,6 @@ var dialers = map[string]func(string) error{
 	},
 }
 
-// freePort is one that nobody has.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,8 +120,6 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// A pod has a network namespace of its own, where it can have any address and any port, and
-// calls itself from every one of them.
 func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 	for name, at := range map[string]struct{ host, from string }{
 		"all the same":                   {"127.0.0.1", "127.0.0.1"},
@@ -130,14 +127,14 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 		"as an ingress on every address": {"", "127.0.0.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// It listens and accepts nothing: the call stays open.
+			// It listens and never accepts.
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			harness.Check(t, err)
 			defer l.Close()
 			_, port, _ := net.SplitHostPort(l.Addr().String())
 			client := freePort(t)
 			var complaints bytes.Buffer
-			// By a link that needs no right to the folder in which the test was built.
+			// A link that works without access to the test's directory.
 			impostor := exec.Command("/proc/self/exe")
 			impostor.Args[0], impostor.Stderr = "impostor", &complaints
 			impostor.Env = append(os.Environ(), fmt.Sprintf("ARGUMENT=%s:%s %s:%d", at.host, port, at.from, client))
@@ -167,8 +164,6 @@ func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
 	}
 }
 
-// A socket is known by more than its place in the kernel's memory: that is another one's soon
-// after its process has ended.
 func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
 		for _, another := range []bool{false, true} {
@@ -184,7 +179,7 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 					var c kernel.InsideConn
 					for entries := p.kernel.Inside.Conns.Iterate(); another && entries.Next(&sk, &c); {
 						if o.ours.Mine(kernel.ProcessOf(c.P.Self)) {
-							c.Ino++ // as if it had been made for one that is gone
+							c.Ino++ // as if made for a closed one
 							if err := p.kernel.Inside.Conns.Put(sk, &c); err != nil {
 								t.Error(err)
 							}
@@ -270,11 +265,10 @@ func TestADatagramSocketCallsNobody(t *testing.T) {
 	}
 }
 
-// Go dials without blocking: only the socket knows how that ended.
 func TestWhyAConnectionCameToNothing(t *testing.T) {
 	near, far := newNetwork(t), newNetwork(t)
 	far.join(near, "10.254.78.2/24", "10.254.78.1/24")
-	near.ip("neigh add 10.254.78.3 lladdr 02:00:00:00:00:03 dev near nud permanent") // it has no interface
+	near.ip("neigh add 10.254.78.3 lladdr 02:00:00:00:00:03 dev near nud permanent") // without an interface
 	near.in(func() {
 		for setting, value := range map[string]string{"tcp_syn_retries": "2", "neigh/near/mcast_solicit": "1"} {
 			if err := os.WriteFile("/proc/sys/net/ipv4/"+setting, []byte(value), 0); err != nil {
@@ -313,7 +307,6 @@ func TestWhyAConnectionCameToNothing(t *testing.T) {
 	}
 }
 
-// What a server does is evidence if it could change the node's network anyway. Any is named.
 func TestWhoseDoingIsEvidence(t *testing.T) {
 	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for name, test := range map[string]struct {
@@ -350,7 +343,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 						if test.followed {
 							o.until(t, "the listener", func(b event.Body) bool { a, is := b.(*event.Accept); return is && a.Listens })
 						} else {
-							ticks := 0 // of 50 ms: the reader has looked who listens by then
+							ticks := 0 // 50 ms each: the reader has examined the listener by then
 							o.until(t, "a tick", func(b event.Body) bool {
 								if _, is := b.(*event.Tick); is {
 									ticks++

@@ -26,21 +26,21 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// container is the id in every call of these tests. Plugins of others on the same machine have other ids.
+// container is the id of all calls of these tests, which differs from other plugins' on the machine.
 var container = harness.Container()
 
-// observed collects what a real probe delivers.
+// observed are the events of a real probe.
 type observed struct {
 	mu     sync.Mutex
 	events []event.Event
 	ours   *harness.Ours
 	seen   []string // the containers of all calls
-	agents []int    // the pids of servers that are ours
-	// everyAccept: whoever accepts a connection of ours is looked at.
+	agents []int    // PIDs of our servers
+	// everyAccept: all processes that accept our connections count.
 	everyAccept bool
-	// all: whoever does something is looked at.
+	// all: all processes count.
 	all   bool
-	began bool  // calls under way have been looked for
+	began bool  // calls in progress were reported
 	stats Stats // at the end
 }
 
@@ -56,7 +56,7 @@ func (o *observed) sink(e event.Event) {
 			o.seen = append(o.seen, b.Call.ContainerID)
 		}
 	case *event.Accept:
-		// The agents that our plugins call are ours, too.
+		// Agents of our plugins are ours.
 		if slices.Contains(o.agents, int(b.Agent.PID)) || int(b.Agent.PID) == os.Getpid() {
 			o.ours.Add(b.Agent.Process)
 		}
@@ -67,7 +67,7 @@ func (o *observed) sink(e event.Event) {
 	}
 }
 
-// printed says what bodies are, a line each, with the names of who did it.
+// printed prints bodies, with the names of their processes.
 func printed[B event.Body](o *observed, bodies []B) string {
 	names := map[event.Process]string{}
 	for _, x := range o.execs() {
@@ -75,7 +75,7 @@ func printed[B event.Body](o *observed, bodies []B) string {
 	}
 	var lines strings.Builder
 	for _, b := range bodies {
-		text, _ := json.Marshal(b) // of an event always
+		text, _ := json.Marshal(b) // always succeeds
 		fmt.Fprintf(&lines, "\n\t%s %T %s", cmp.Or(names[b.Doer()], string(b.Doer())), b, text)
 	}
 	return lines.String()
@@ -103,20 +103,20 @@ func (o *observed) exit(p event.Process) *event.Exit {
 	return nil
 }
 
-// observe runs f under a real probe and returns what it saw.
+// observe runs f under a real probe, and returns the events.
 func observe(t *testing.T, f func(*observed)) *observed {
 	t.Helper()
 	return observeProbe(t, Options{}, func(_ *Probe, o *observed) { f(o) })
 }
 
-// observeProbe is observe with options of its own; what is not set has a sane value.
+// observeProbe is observe with options, and defaults for the others.
 func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *observed {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("the kernel probe needs root")
 	}
 	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, arguments.Known)
-	// What is observed from its beginning needs no luck.
+	// Nothing may be missed.
 	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
 	options.Depth = cmp.Or(options.Depth, 1)
 	options.Log = slog.New(slog.DiscardHandler)
@@ -140,7 +140,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 		return o.began
 	})
 	f(p, o)
-	// What the kernel sent is delivered when Run returns; no need to wait here.
+	// Run delivers the rest before it returns.
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -155,8 +155,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	return o
 }
 
-// plugin writes a shell script into a folder of its own and returns a command that
-// calls it as libcni would.
+// plugin writes a shell script, and returns a command that calls it as libcni would.
 func plugin(t *testing.T, name, script string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()
@@ -234,7 +233,7 @@ func TestADaemonThatInheritedTheEnvironmentIsNoPlugin(t *testing.T) {
 	}
 }
 
-// entryOf is what the kernel's table has of a process, by its number here.
+// entryOf returns the kernel's entry of a process.
 func entryOf(p *Probe, pid int) (entry kernel.LifeProcess, ok bool) {
 	kernel.Each(p.kernel.Life.Processes, func(_ *uint32, e *kernel.LifeProcess) {
 		if e.Self.Pid == uint32(pid) {
@@ -272,7 +271,6 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	}
 }
 
-// childrenOf are the names of a process's children.
 func childrenOf(pid int) (names []string) {
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
 	for _, child := range strings.Fields(string(children)) {
@@ -283,8 +281,6 @@ func childrenOf(pid int) (names []string) {
 	return names
 }
 
-// A plugin may be over before anybody has taken its first event. Whoever takes it needs
-// ticks then, and only the reader can give them.
 func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 	idle := func() bool { return false }
 	r := &reader{probe: &Probe{options: Options{Busy: idle}}, table: newTable(nil), now: int64(time.Hour)}
@@ -303,8 +299,6 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 	}
 }
 
-// Each look costs 0.1 ms of CPU: an agent that is followed until it may be called again costs
-// a few of them, and not two hundred a second.
 func TestTheReaderLooksLessOftenTheLongerNothingHappens(t *testing.T) {
 	synctest.Test(t, readerLooksLessOften)
 }
@@ -326,7 +320,6 @@ func readerLooksLessOften(t *testing.T) {
 	}
 }
 
-// What a root told before a look takes of its share of the ring until the look after it.
 func TestTheReaderLooksAsOftenAsTheRingNeeds(t *testing.T) {
 	for _, test := range []struct {
 		ring, taken int
@@ -347,7 +340,7 @@ func TestTheReaderLooksAsOftenAsTheRingNeeds(t *testing.T) {
 }
 
 func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
-	// No kernel makes a ring of this size, and without root there is none at all.
+	// No kernel makes a ring of this size; without root it makes none.
 	p, err := Open(Options{Ring: 4097, Processes: 16, Log: slog.New(slog.DiscardHandler)})
 	if p != nil || err == nil {
 		t.Fatalf("%v, %v", p, err)

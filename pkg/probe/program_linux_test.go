@@ -20,8 +20,7 @@ import (
 
 func init() { acts["programs"] = programs }
 
-// programs loads a program and a map, attaches the program to lo of a namespace of its own, and
-// another one to a cgroup, and has one refused.
+// programs loads a program and a map, attaches programs to lo and to a cgroup, and loads an invalid one.
 func programs(cgroup string) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -77,7 +76,7 @@ func TestProgramsAreSeenWithWhatTheyAreAttachedTo(t *testing.T) {
 		if q.Protocol != "bpf" || q.Object == event.ObjectMap || strings.HasPrefix(q.Program, "feature") || q.Program == "probe" {
 			continue
 		}
-		if q.Error != "" && q.Program == "" { // what the module asks the kernel whether it can
+		if q.Error != "" && q.Program == "" { // the module's feature tests
 			continue
 		}
 		line := fmt.Sprintf("%s %s %s", q.Name, q.Program, q.Type)
@@ -87,7 +86,7 @@ func TestProgramsAreSeenWithWhatTheyAreAttachedTo(t *testing.T) {
 				t.Errorf("in no namespace: %+v", q)
 			}
 		}
-		if q.Path != "" && strings.Count(q.Path, "/") == strings.Count(cgroup, "/") { // of what was drawn, only its place is left
+		if q.Path != "" && strings.Count(q.Path, "/") == strings.Count(cgroup, "/") { // random names are redacted
 			line += " on a cgroup"
 		}
 		if q.Error != "" {

@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Short questions are summed up, for each image of its own; changes are told, and what took long.
 func TestShortQuestionsAreCountedAndChangesTold(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("makes network namespaces")
@@ -35,11 +34,11 @@ func TestShortQuestionsAreCountedAndChangesTold(t *testing.T) {
 	}
 	told := 0
 	for _, q := range requests {
-		if q.Query() && q.Name != "RTM_NEWLINK" { // ip asks so whether the kernel knows the message
+		if q.Query() && q.Name != "RTM_NEWLINK" { // ip probes the kernel in this way
 			told++
 		}
 	}
-	if len(asked) < 2 || told > len(asked) { // one may have taken a millisecond
+	if len(asked) < 2 || told > len(asked) { // one may have lasted a millisecond
 		t.Errorf("counted for %d processes, and %d told", len(asked), told)
 	}
 }

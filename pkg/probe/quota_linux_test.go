@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// flood asks the kernel for the number of an interface as often as it is told.
+// flood queries an interface so many times.
 func flood(times string) error {
 	n, err := strconv.Atoi(times)
 	if err != nil {
@@ -39,9 +39,7 @@ func flood(times string) error {
 	return err
 }
 
-// A plugin that has far more to tell than all others gets what one root may send, and no
-// more; what that left out is counted for it alone, and the beginnings and ends of processes
-// are told all the same. Before: the ring was full, and everybody lost.
+// Before: one plugin filled the ring, and all others lost records.
 func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	flooder, other := acting(t, "flood", "100000"), plugin(t, "other", "true; (sleep 0.01; true); sleep 0.01; sleep 0.01; sh -c true; exit 3")
 	o := observeProbe(t, Options{}, func(*Probe, *observed) {
@@ -81,7 +79,7 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 			last = e.Time
 		}
 	}
-	// At least 152 bytes and 128 for its own sake, each.
+	// At least 152 bytes and 128 of overhead each.
 	if most := (int64(kernel.Quota(1<<20)) + last - first) / (280 * kernel.ByteTime); told == 0 || told > most+1 {
 		t.Errorf("%d events were told, at most %d may be", told, most)
 	}
@@ -110,12 +108,11 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	}
 }
 
-// Also while nobody reads, one that floods leaves room for all others. Before: it had as much
-// as is read in that time at best, which was the whole ring where a reader was kept from it.
+// Before: without a reader one plugin filled the whole ring.
 func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 	flooder, other := acting(t, "flood", "200000"), plugin(t, "other", "true; (sleep 0.01; true); sh -c true; exit 3")
 	o := observeProbe(t, Options{Ring: 256 << 10}, func(_ *Probe, o *observed) {
-		o.mu.Lock() // whoever takes the events waits
+		o.mu.Lock() // block the sink
 		defer o.mu.Unlock()
 		if err := flooder.Run(); err != nil {
 			t.Error(err)
@@ -147,8 +144,7 @@ func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 	}
 }
 
-// Also while nobody reads, eight that flood leave room for eight that have little to tell. Before: each had a quarter of
-// the ring, so that four had it all.
+// Before: each of four floods got a quarter of the ring, so others got nothing.
 func TestManyFloodsLeaveRoom(t *testing.T) {
 	const each = 8
 	var floods, others []*exec.Cmd
@@ -156,7 +152,7 @@ func TestManyFloodsLeaveRoom(t *testing.T) {
 		floods, others = append(floods, acting(t, "flood", "20000")), append(others, plugin(t, "other", "true; sh -c true; exit 3"))
 	}
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
-		o.mu.Lock() // whoever takes the events waits
+		o.mu.Lock() // block the sink
 		defer o.mu.Unlock()
 		for _, flood := range floods {
 			harness.Check(t, flood.Start())
@@ -188,9 +184,7 @@ func TestManyFloodsLeaveRoom(t *testing.T) {
 	}
 }
 
-// One that starts processes without end has a quarter of the table, and what it starts
-// beyond that is not followed, nor becomes a root of its own, though it is privileged and has
-// CNI_COMMAND in its environment. Before: the table was full, and the next plugin unseen.
+// Before: one root filled the table, and the next plugin was missed. Its refused children must not become roots.
 func TestNoRootTakesTheWholeTable(t *testing.T) {
 	const processes = 64
 	for how, test := range map[string]struct {
@@ -198,9 +192,8 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 		most  int
 	}{
 		"children": {"sleep 2 &", processes/4 + 3},
-		// Before: what was not followed became a root when it had lost its parent, took all of
-		// the share of those that the runtime did not start, and threads' places.
-		"orphans": {"(sh -c 'sleep 0.3; sleep 2' &);", 600}, // those that end make room
+		// Before: refused orphans became roots, and used up the share of those not started by the runtime.
+		"orphans": {"(sh -c 'sleep 0.3; sleep 2' &);", 600}, // which make room when they exit
 	} {
 		t.Run(how, func(t *testing.T) {
 			noRootTakesTheWholeTable(t, processes, test.most, "i=0; while [ $i -lt 200 ]; do "+test.start+" i=$((i+1)); done; sleep 3")
@@ -254,7 +247,6 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 	}
 }
 
-// A server that was not followed, since its root had its share, is once somebody calls it. It is forgotten like any other.
 func TestAServerThatWasNotFollowedIsForgotten(t *testing.T) {
 	dir := openFolder(t)
 	self, err := os.Executable()
@@ -276,7 +268,7 @@ func TestAServerThatWasNotFollowedIsForgotten(t *testing.T) {
 	})
 }
 
-// nobodyIsCastOut waits until nothing is kept of those that were not followed.
+// nobodyIsCastOut waits until no refused process is left in the tables.
 func nobodyIsCastOut(t *testing.T, p *Probe) {
 	t.Helper()
 	harness.Until(t, "nothing is kept of what was not followed", func() bool {
@@ -286,7 +278,6 @@ func nobodyIsCastOut(t *testing.T, p *Probe) {
 	})
 }
 
-// lost is how many events are said to be lost so far.
 func (o *observed) lost() (n uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -296,7 +287,6 @@ func (o *observed) lost() (n uint64) {
 	return n
 }
 
-// What is kept of a root goes with its last process.
 func TestAccountsGoWithTheirRoots(t *testing.T) {
 	cmd := plugin(t, "several", "(sleep 0.05; true) & read go; wait")
 	goes, err := cmd.StdinPipe()
@@ -312,7 +302,6 @@ func TestAccountsGoWithTheirRoots(t *testing.T) {
 	})
 }
 
-// accountsOf counts the accounts of our roots.
 func accountsOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// attachAct says why nothing can be observed.
 func attachAct(source string) error {
 	o, err := attach(Options{Source: source, Ring: 1 << 20, Processes: 100, Detail: DetailAuto, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
@@ -23,8 +22,6 @@ func attachAct(source string) error {
 	return nil
 }
 
-// In a container that has no privileges, which lies in namespaces of its own, neither means works: both are said, and
-// what would help.
 func TestAnUnprivilegedContainerIsToldOfBothMeans(t *testing.T) {
 	cmd := exec.Command(actCommand(t, "unprivileged")[0])
 	cmd.Env = []string{"ARGUMENT=" + SourceAuto}

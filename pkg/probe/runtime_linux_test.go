@@ -15,13 +15,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// callingRuntime is a process that, when it is told to, calls plugins as a container runtime does.
+// callingRuntime calls plugins on demand, as a container runtime does.
 type callingRuntime struct {
 	cmd   *exec.Cmd
 	start io.Closer
 }
 
-// manyCalls is how many plugins are run, and how many at a time.
+// manyCalls returns the number of plugins, in all and at a time.
 func manyCalls() (calls, atOnce int) {
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
@@ -32,8 +32,8 @@ func manyCalls() (calls, atOnce int) {
 	return number("CNISCOPE_TEST_CALLS", 48), number("CNISCOPE_TEST_AT_ONCE", 16)
 }
 
-// startRuntime starts one whose plugin runs commands and a delegate. Whoever observes forks nothing itself: while
-// a process of Go does, its other threads wait.
+// startRuntime starts a runtime whose plugin runs commands and a delegated plugin. It is a process of its own,
+// because a fork blocks the threads of a Go process.
 func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	r := &callingRuntime{cmd: acting(t, "runtime", fmt.Sprint(calls, " ", atOnce, " ", dir, " ", container))}
-	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), r.cmd.Env[len(r.cmd.Env)-1]} // it is no plugin
+	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), r.cmd.Env[len(r.cmd.Env)-1]} // it is no plugin itself
 	var err error
 	if r.start, err = r.cmd.StdinPipe(); err == nil {
 		err = r.cmd.Start()
@@ -54,7 +54,6 @@ func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 	return r
 }
 
-// call has it call the plugins, and waits until it has.
 func (r *callingRuntime) call(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(r.start.Close(), r.cmd.Wait()); err != nil {
@@ -62,7 +61,7 @@ func (r *callingRuntime) call(t *testing.T) {
 	}
 }
 
-// runtimeAct is what it does: when its standard input ends it runs the plugins of a folder, so many, so many at a time.
+// runtimeAct runs a directory's plugins when its standard input ends.
 func runtimeAct(argument string) error {
 	var calls, atOnce int
 	var dir, container string
@@ -91,7 +90,6 @@ func runtimeAct(argument string) error {
 	return nil
 }
 
-// actCommand is the command that does one of the acts.
 func actCommand(t testing.TB, act string) []string {
 	t.Helper()
 	self, err := os.Executable()

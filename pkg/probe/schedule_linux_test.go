@@ -12,12 +12,11 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// fakeRing holds records that were sent at some time, and is where time passes: reading a
-// record takes perRecord, waiting takes as long as it is waited for.
+// fakeRing simulates records and time: reading a record takes perRecord.
 type fakeRing struct {
 	now       int64
 	perRecord time.Duration
-	// sent returns the time of the next record that was sent until now; false: there is none.
+	// sent returns the time of the next record until now; false if there is none.
 	sent func(now int64) (int64, bool)
 	wait time.Duration
 }
@@ -43,7 +42,7 @@ func (f *fakeRing) Wait(time.Time) error {
 	return nil
 }
 
-// scheduled runs a schedule on a ring for a while and returns when it did its duties.
+// scheduled runs a schedule for a while, and returns when it did its duties.
 func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (done []watermark) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,21 +62,21 @@ func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (do
 		}
 		done = append(done, at)
 		if at.now >= end {
-			cancel() // though more is sent
+			cancel()
 		}
 	}
 	harness.Check(t, s.run(ctx))
 	return done
 }
 
-// records are sent every so often; each may be late by as much as CPUs differ.
+// records are sent regularly, each late within the skew.
 type records struct {
 	every time.Duration
 	at    int64 // of the next one
 	n     int64
 }
 
-// late is by how much the next record is older than it should be.
+// late is the next record's delay.
 func (r *records) late() int64 { return r.n * 7919 % int64(skew) }
 
 func (r *records) next(now int64) (int64, bool) {
@@ -89,7 +88,7 @@ func (r *records) next(now int64) (int64, bool) {
 
 func (r *records) read(int64) { r.at, r.n = r.at+int64(r.every), r.n+1 }
 
-// oldest is how old a record may be that was not read yet.
+// oldest is the largest age of an unread record.
 func (r *records) oldest() int64 {
 	if r.every == 0 {
 		return math.MaxInt64
@@ -97,8 +96,7 @@ func (r *records) oldest() int64 {
 	return r.at - r.late()
 }
 
-// Whatever the ring holds, the duties are done every 50 ms. Before: while there was more to
-// read than could be, 0 times in 4.5 s.
+// Before: under overload there were no duties in 4.5 s.
 func TestTheReaderDoesItsDutiesWhateverTheRingHolds(t *testing.T) {
 	for name, test := range map[string]struct {
 		perRecord, every time.Duration
@@ -138,7 +136,6 @@ func TestTheReaderDoesItsDutiesWhateverTheRingHolds(t *testing.T) {
 	}
 }
 
-// Once a backlog is read there is no lag any more.
 func TestTheReaderCatchesUp(t *testing.T) {
 	ring := &fakeRing{perRecord: 10 * time.Microsecond, wait: 5 * time.Millisecond}
 	sent := &records{every: 5 * time.Microsecond}
@@ -164,7 +161,6 @@ func TestTheReaderCatchesUp(t *testing.T) {
 	}
 }
 
-// The reader finds the ring empty, and before it looks whether it is to end, a plugin answers and exits, and it is.
 func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ring := &fakeRing{now: int64(time.Hour)}

@@ -9,10 +9,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// pieceSize is PIECE of bpf/wire.h: how much of an environment is searched at once.
+// pieceSize is PIECE of bpf/wire.h: the part of an environment that is searched at once.
 const pieceSize = 2048
 
-// padded puts variables in front of env, so that it begins at place bytes.
+// padded puts variables before env, so that it begins at byte place.
 func padded(place int, env []string) []string {
 	if place == 0 {
 		return env
@@ -20,8 +20,6 @@ func padded(place int, env []string) []string {
 	return append([]string{strings.Repeat("x", place-1)}, env...)
 }
 
-// The kernel side looks at every eighth byte only, piece by piece: the command must be
-// found whatever its place.
 func TestACallIsFoundWhereverItsCommandLies(t *testing.T) {
 	var places []int
 	for i := range 16 {

@@ -17,8 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A server may be the runtime itself, or a service manager: what it starts is then mostly
-// somebody's container, which is privileged perhaps, says that it is a plugin, and names others.
 func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 	dir := t.TempDir()
 	address, forged := filepath.Join(dir, "agent.sock"), plugin(t, "forged", "true")
@@ -49,7 +47,7 @@ func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 				t.Errorf("what it runs itself was not seen: %s", printed(o, execs))
 			}
 			for _, e := range execs {
-				// On the host it may be a plugin, but then it is nobody's agent's.
+				// On the host it may be a plugin, but not an agent's.
 				if e.Caller == event.CallerAgent || len(e.Mentions) > 0 || e.Name == "true" && !e.Root {
 					t.Errorf("%s %q, caller %q, mentions %q", e.Name, e.Args, e.Caller, e.Mentions)
 				}
@@ -58,8 +56,6 @@ func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 	}
 }
 
-// The kernel side follows whoever accepts; the record of it may be lost, or one connection too
-// many.
 func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address)
@@ -69,7 +65,7 @@ func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 		cmd := acting(t, "dial", "unix "+address)
 		harness.Check(t, cmd.Start())
 		o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
-		kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, a *kernel.LifeAccount) { // nothing is left of its quota
+		kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, a *kernel.LifeAccount) { // its quota is free again
 			a.Whole = uint64(clock.Monotonic() + int64(time.Hour))
 			_ = p.kernel.Life.Accounts.Put(*root, *a)
 		})

@@ -12,7 +12,7 @@ import (
 
 const slept = 80 * time.Millisecond
 
-// sleepers wait for a time by system calls that Go does not make, as older programs do, and those in C.
+// sleepers use system calls of older programs, and of C, that Go does not make.
 var sleepers = map[string]func() error{
 	"select": func() error {
 		left := unix.NsecToTimeval(int64(slept))
@@ -42,7 +42,6 @@ func unless(expected, errno unix.Errno) error {
 	return errno
 }
 
-// How long a call was told to wait is known, so that it is a sleep, whichever call it was.
 func TestEverySleepIsOne(t *testing.T) {
 	for name := range sleepers {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func init() {
 	}
 }
 
-// stopping stops a process, and returns what ends that.
+// stopping stops a process, and returns the reverse.
 type stopping func(t *testing.T, pid int) (goOn func())
 
 func bySignal(t *testing.T, pid int) func() {
@@ -69,7 +69,7 @@ func byTracer(t *testing.T, pid int) func() {
 	}
 }
 
-// byFreezer freezes by a file of a cgroup of its own, and thaws by it.
+// byFreezer freezes by a file of a cgroup of its own.
 func byFreezer(top, file, freeze, thaw string) stopping {
 	return func(t *testing.T, pid int) func() {
 		if _, err := os.Stat(top); err != nil {
@@ -86,7 +86,6 @@ func byFreezer(top, file, freeze, thaw string) stopping {
 	}
 }
 
-// While a process is stopped, traced or frozen it waits for nothing: no wait of a system call spans that.
 func TestWhoIsStoppedWaitsForNothing(t *testing.T) {
 	for name, stop := range map[string]stopping{
 		"signal": bySignal, "tracer": byTracer,

@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// writers are acts of plugins that answer in ways of their own.
+// writers are plugins that answer in special ways.
 var writers = map[string]func(string) error{
 	"writev": func(answer string) error { return answers(answer, 6) },
 	"write":  func(answer string) error { return answers(answer, 1) },
 }
 
-// answers writes a file to standard output in one system call, from that many places.
+// answers writes a file in one system call, from several places.
 func answers(file string, places int) error {
 	answer, err := os.ReadFile(file)
 	if err != nil {
@@ -36,7 +36,6 @@ func answers(file string, places int) error {
 	return err
 }
 
-// An answer of which a part was not seen is not known; it is not a wrong one.
 func TestAnAnswerThatIsNotSeenWhole(t *testing.T) {
 	for _, test := range []struct {
 		act   string

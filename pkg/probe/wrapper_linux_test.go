@@ -11,9 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What scripts around a plugin, and scripts that are plugins, do with standard input and
-// output. The plugin `answer` is beside them: it reads all it is told, and answers what is
-// in the file ARGUMENT.
+// The plugin `answer` reads its input and writes the file ARGUMENT.
 func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 	const (
 		outer = `{"cniVersion":"1.0.0","name":"pods","type":"wrapped","token":"canary-of-the-wrapper"}`
@@ -24,7 +22,7 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 	here := "<<EOF\n" + inner + "\nEOF\n"
 	for name, test := range map[string]struct {
 		script, answer string
-		told           []string // the types in the configurations
+		told           []string // the types of the configurations
 		want           event.Result
 		runs           int
 	}{
@@ -64,7 +62,7 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 			if root < 0 {
 				t.Fatalf("no plugin among %s", printed(o, execs))
 			}
-			var answer *event.Result // of the plugin that the runtime started
+			var answer *event.Result // of the runtime's plugin
 			runs := map[event.Process]bool{}
 			for _, r := range all[*event.Result](o) {
 				runs[r.Process] = true

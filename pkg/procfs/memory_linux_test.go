@@ -13,8 +13,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A pipe that nobody writes to hangs as a process's memory does that is mapped to a file on
-// a mount that does not answer.
 func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "environ")
 	harness.Check(t, unix.Mkfifo(pipe, 0o600))
@@ -27,7 +25,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	if p.hung != 2 {
 		t.Errorf("%d threads hang", p.hung)
 	}
-	// One end that is open for both lets every reader go, and waits for none of them.
+	// An end that is open for both directions releases every reader.
 	both, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	harness.Check(t, err)
 	_ = both.Close()

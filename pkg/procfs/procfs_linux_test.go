@@ -51,7 +51,6 @@ func TestNobodyHasTheNumberZero(t *testing.T) {
 	}
 }
 
-// PIDs are used again.
 func TestAProcessIsNotTheOneThatHadItsPIDBefore(t *testing.T) {
 	s, err := StatOf(os.Getpid())
 	harness.Check(t, err)
@@ -86,7 +85,6 @@ func TestAZombieExistsAndIsNotAlive(t *testing.T) {
 	}
 }
 
-// A program's name is up to whoever runs it.
 func TestAHostileName(t *testing.T) {
 	const name = "x) Z 1\n(1 1 1" // 15 bytes at most
 	file := filepath.Join(t.TempDir(), name)

@@ -40,7 +40,7 @@ func TestOnlyPagesThatAreUsedAreMapped(t *testing.T) {
 	}
 }
 
-// present are the pages from an address on that are mapped (Documentation/admin-guide/mm/pagemap.rst).
+// present returns the mapped pages (Documentation/admin-guide/mm/pagemap.rst).
 func present(t *testing.T, start uintptr, pages int) (which []int) {
 	t.Helper()
 	f, err := os.Open("/proc/self/pagemap")
@@ -59,13 +59,13 @@ func present(t *testing.T, start uintptr, pages int) (which []int) {
 }
 
 func TestProgramGoesOnWhereItIsMappedSparsely(t *testing.T) {
-	if err := MapSparsely(); !errors.Is(err, unix.EBUSY) { // it was before: -count=2
+	if err := MapSparsely(); !errors.Is(err, unix.EBUSY) { // with -count=2
 		refused(t, err)
 	}
 	TestProgramGoesOnWithoutWhatWasReleased(t)
 }
 
-// refused skips a test where the kernel is too old for it, or a container may not.
+// refused skips a test on an old kernel, or in a container.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	for _, why := range []error{unix.ENOSYS, unix.EPERM, unix.EINVAL} {

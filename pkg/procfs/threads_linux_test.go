@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// init is the program of a process whose first thread ends and whose others do not: it runs on the first thread.
+// init runs on the first thread: it makes a process whose first thread ends before others.
 func init() {
 	if os.Getenv("CNISCOPE_TEST_FIRST_THREAD_ENDS") == "" {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// network is what a runtime answers whose network is ready, or not for a reason.
+// network is a runtime's answer, with a reason if the network is not ready.
 func network(reason string) *cri.StatusResponse {
 	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{
 		{Type: cri.RuntimeReady, Status: true},
@@ -22,8 +22,7 @@ func network(reason string) *cri.StatusResponse {
 	}}}
 }
 
-// said is what a source told of a runtime that answers by turns, for as long as is given, each
-// line with the second in which it came.
+// said lists the events of a source, each with its second, for a runtime with these answers.
 func said(t *testing.T, length time.Duration, answers func(second int) (*cri.StatusResponse, error)) (lines []string) {
 	t.Helper()
 	return saidBy(t, Source{}, length, answers)
@@ -62,7 +61,6 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	}
 }
 
-// A plugin's STATUS comes as the runtime's reason, and may repeat what the plugin was told.
 func TestAReasonIsRedacted(t *testing.T) {
 	got := said(t, time.Minute, func(int) (*cri.StatusResponse, error) {
 		return network("plugin status: login with Xq7CanaryTokenZ9t4421 at https://root:h4rd@10.1.2.3:2379/v3 refused"), nil
@@ -73,7 +71,6 @@ func TestAReasonIsRedacted(t *testing.T) {
 	}
 }
 
-// While the network is not ready the runtime is asked every second, to know when it is.
 func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
 	got := said(t, time.Minute, func(second int) (*cri.StatusResponse, error) {
 		if second >= 20 && second < 33 {
@@ -87,7 +84,6 @@ func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
 	}
 }
 
-// The clocks are told of directly before an outage, however long ago the last call was, and before nothing else.
 func TestTheClocksAreTiedBeforeAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -113,7 +109,6 @@ func TestTheClocksAreTiedBeforeAnOutage(t *testing.T) {
 	})
 }
 
-// One that does not answer is done without at the third time, and said once.
 func TestARuntimeThatDoesNotAnswer(t *testing.T) {
 	for name, broken := range map[string]func() (*cri.StatusResponse, error){
 		"an error":            func() (*cri.StatusResponse, error) { return nil, errors.New("no such file") },
@@ -134,7 +129,6 @@ func TestARuntimeThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A question that hangs is given up after five seconds, and does not keep Run from ending.
 func TestAnAnswerThatNeverComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -150,8 +144,6 @@ func TestAnAnswerThatNeverComes(t *testing.T) {
 	})
 }
 
-// While it is not ready, what is missing is looked for every five seconds, and told when it changes; that it takes
-// too long is told once.
 func TestWhatIsMissingIsTold(t *testing.T) {
 	looked := 0
 	source := Source{Overdue: 12 * time.Second, Look: func(context.Context) (event.Lack, string) {

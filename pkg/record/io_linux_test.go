@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// taken makes a recording of a hundred events, flushes every tenth, and returns how many were flushed, and whether
-// all went well.
+// taken records a hundred events, flushes every tenth, and returns the number of flushed ones.
 func taken(d *disktest.Disk, path string) (flushed int, err error) {
 	w, err := create(d, path, Header{}, false)
 	if err != nil {
@@ -23,7 +22,7 @@ func taken(d *disktest.Disk, path string) (flushed int, err error) {
 func written(w *Writer, events int) (flushed int, err error) {
 	for i := range events {
 		if err := w.Write(event.Event{Time: int64(i), Body: &event.Tick{}}); err != nil {
-			break // it is final: Close says it again
+			break // final: Close returns it again
 		}
 		if i%10 == 9 && w.Flush() == nil {
 			flushed = i + 1
@@ -32,7 +31,7 @@ func written(w *Writer, events int) (flushed int, err error) {
 	return flushed, w.Close()
 }
 
-// readable is how many events can be read of what is there, from the first on.
+// readable counts the readable events.
 func readable(t *testing.T, path string) int {
 	t.Helper()
 	r, err := open(disktest.Sound(), path)
@@ -49,7 +48,6 @@ func readable(t *testing.T, path string) int {
 	return len(events)
 }
 
-// Whichever call fails: what was flushed can be read, and where all went well everything can, even without power.
 func TestEachCallOfARecordingFailsOnce(t *testing.T) {
 	for _, name := range []string{"a.rec", "a.rec.gz"} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +74,6 @@ func TestEachCallOfARecordingFailsOnce(t *testing.T) {
 	}
 }
 
-// Whichever call fails: the recording that is overwritten is there until the new one has begun, and nothing is left beside them.
 func TestEachCallOfOverwritingFailsOnce(t *testing.T) {
 	const old = 7 // events
 	for _, name := range []string{"a.rec", "a.rec.gz"} {
@@ -116,7 +113,6 @@ func TestEachCallOfOverwritingFailsOnce(t *testing.T) {
 	}
 }
 
-// Whichever call fails: a reader has all events, or says that it does not.
 func TestEachCallOfAReaderFailsOnce(t *testing.T) {
 	for _, name := range []string{"a.rec", "a.rec.gz"} {
 		t.Run(name, func(t *testing.T) {

@@ -84,7 +84,6 @@ func TestBrokenLines(t *testing.T) {
 	}
 }
 
-// Wherever a recording is cut, what is whole is read, and the reader says so.
 func TestTruncated(t *testing.T) {
 	file := head + tick + `{"t":2,"lost":{"source":"probe","reason":"ring full","count":3}}` + "\n"
 	for cut := len(head); cut < len(file); cut++ {
@@ -111,7 +110,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// pack gzips two parts, and says where the first one is flushed.
+// pack gzips two parts, and returns the length of the first after a flush.
 func pack(first, second string) (packed []byte, flushed int) {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -120,13 +119,13 @@ func pack(first, second string) (packed []byte, flushed int) {
 	flushed = out.Len()
 	_, err2 := io.WriteString(z, second)
 	if err = errors.Join(err, err2, z.Close()); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err)
 	}
 	return out.Bytes(), flushed
 }
 
 func TestTruncatedGzip(t *testing.T) {
-	// As a recorder that flushes and is killed later.
+	// As after a kill of the recorder.
 	packed, flushed := pack(head+tick, strings.Repeat(tick, 5))
 
 	r, err := NewReader(bytes.NewReader(packed[:flushed]))
@@ -160,7 +159,6 @@ func TestNewerKindsAreSkippedAndCounted(t *testing.T) {
 	}
 }
 
-// A recording of foreign origin cannot reach the terminal of whoever looks at it.
 func TestHostileTextIsCleaned(t *testing.T) {
 	hostile := `\u001b]0;owned\u0007\u202e\n` + strings.Repeat("A", maxString+100)
 	file := strings.ReplaceAll(`{"cniscope":"recording","version":1,"writer":"W","kernel":"W","node":"W","options":{"W":["W",{"W":"W"},1]}}
@@ -208,7 +206,6 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		events, _ := all(r)
-		// What was read is clean, so it survives being written and read.
 		first := rewrite(t, r.Header(), events)
 		second, err := NewReader(bytes.NewReader(first))
 		harness.Check(t, err)
@@ -225,7 +222,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// What is read fast is read as everything is.
+// split and decodeAny agree.
 func FuzzDecode(f *testing.F) {
 	for _, line := range []string{tick, `{"t":2,"sandbox":{"id":"a"}}`, `{"t":-3,"exit":{},"exec":{}}`, `{"t":4,"tick":{},"t":5}`, `{"t":05,"tick":{}}`, `{"t":6,"new":{},"tick":{}}`, `{"t":7,"ti\u0063k":{}}`, `{"t":8,"TICK":{}} `, `{"t":9,"tick":{}}}`} {
 		f.Add([]byte(line))
@@ -241,7 +238,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Of a file of which nobody knows who made it, no more is read than it is worth.
 func TestARecordingIsReadOfSoMuch(t *testing.T) {
 	long := `{"t":9,"exit":{"signal":"` + strings.Repeat("x", MaxEvent) + `"}}` + "\n"
 	for name, test := range map[string]struct {

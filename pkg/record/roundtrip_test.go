@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// fill sets every field, however deep, to something that is not its zero value.
+// fill sets every field to a value other than zero.
 func fill(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	switch v.Kind() {
@@ -38,7 +38,7 @@ func fill(t *testing.T, v reflect.Value, path string) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
-		v.SetInt(1<<60 + 1) // more than a float keeps
+		v.SetInt(1<<60 + 1) // exceeds a float's precision
 	case reflect.Uint32:
 		v.SetUint(1<<32 - 1)
 	case reflect.Uint64:
@@ -102,7 +102,6 @@ func read(t *testing.T, in io.Reader) []event.Event {
 	return events
 }
 
-// all reads to the end; io.EOF is no error.
 func all(r *Reader) (events []event.Event, err error) {
 	for {
 		e, err := r.Next()

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// TestVersion1 reads a line of each kind as version 1 wrote it, of real nodes, and compares
-// what version 2 writes of it. The first file is never written anew.
+// The version 1 files come from real nodes and are never regenerated.
 func TestVersion1(t *testing.T) {
 	r, err := Open("testdata/version1.rec")
 	harness.Check(t, err)

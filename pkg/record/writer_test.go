@@ -101,7 +101,7 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 		t.Fatal("a link was followed")
 	}
 
-	// What a kill left of the time before is in nobody's way.
+	// A file that a kill left.
 	harness.Check(t, os.WriteFile(filepath.Join(dir, ".kept.next"), nil, 0o600))
 	w, err := Create(kept, Header{}, true)
 	harness.Check(t, err)
@@ -111,7 +111,6 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 	}
 }
 
-// One event that is too long is refused, and the recording goes on.
 func TestTooLongAnEvent(t *testing.T) {
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{})
@@ -129,7 +128,6 @@ func TestTooLongAnEvent(t *testing.T) {
 	}
 }
 
-// A recording that cannot begin leaves nothing behind.
 func TestTooLongAHeader(t *testing.T) {
 	for name, overwrite := range map[string]bool{"new": false, "overwriting": true} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A socket's path may hold any character, also those that mean something in a URL.
 func TestTheRuntimeIsAskedWhateverItsSocketIsCalled(t *testing.T) {
 	for _, name := range []string{"a.sock", "a%zzb.sock", "a#b.sock", "a?b.sock", "a b.sock", "ä:1.sock"} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestTheRuntimeIsAskedOverItsPipe(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
 
-	// wine connects the first client to the instance that only holds the name, where nobody answers.
+	// wine connects the first client to the instance that only reserves the name
 	if first, err := winio.DialPipe(name, nil); err == nil {
 		_ = first.Close()
 	}

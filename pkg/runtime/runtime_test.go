@@ -23,7 +23,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// service is containerd's version service.
 type service struct {
 	versionapi.UnimplementedVersionServer
 	version string
@@ -34,7 +33,6 @@ func (s service) Version(context.Context, *emptypb.Empty) (*versionapi.VersionRe
 	return &versionapi.VersionResponse{Version: s.version}, s.err
 }
 
-// serve is a containerd of one service; stop it as a restart would.
 func serve(t *testing.T, address string, s service) *grpc.Server {
 	t.Helper()
 	l, err := net.Listen("unix", address)
@@ -46,7 +44,6 @@ func serve(t *testing.T, address string, s service) *grpc.Server {
 	return server
 }
 
-// seen lists what a sink was told.
 type seen struct {
 	mu  sync.Mutex
 	all []string
@@ -99,7 +96,6 @@ func run(t *testing.T, s *Source) *seen {
 	return told
 }
 
-// The runtime's life: not there, there, upgraded. Each thing is said once.
 func TestVersionIsToldWhenItChanges(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
 	told := start(t, address)
@@ -118,14 +114,13 @@ func TestVersionIsToldWhenItChanges(t *testing.T) {
 	told.eventually(t, want...)
 }
 
-// Where NRI says the version nobody misses containerd's socket: a container does not
-// have it.
+// A container does not have containerd's socket.
 func TestVersionThatNRITells(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
 	s := New(Options{Address: address})
 	s.Tell("containerd", "")
 	s.Tell("containerd", "v2.4.1")
-	s.Tell("containerd", "v2.4.2") // nobody has listened yet: the last one counts
+	s.Tell("containerd", "v2.4.2") // no reader yet: the last one counts
 	told := run(t, s)
 	want := []string{"containerd v2.4.2"}
 	told.eventually(t, want...)
@@ -135,7 +130,6 @@ func TestVersionThatNRITells(t *testing.T) {
 	told.eventually(t, want...)
 }
 
-// A socket that takes connections and says nothing holds nothing up.
 func TestSilentRuntimeEndsWithTheContext(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
 	l, err := net.Listen("unix", address)

@@ -12,7 +12,7 @@ func TestEventsAreTakenTogether(t *testing.T) {
 	for name, test := range map[string]struct {
 		events int
 		last   event.Body
-		after  time.Duration // when all of them are taken
+		after  time.Duration // duration until all are consumed
 	}{
 		"nobody waits for them":   {3, &event.Exit{}, within},
 		"a tick":                  {3, &event.Tick{}, 0},

@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// source is a function as a Source.
 type source func(ctx context.Context, sink event.Sink) error
 
 func (source) Name() string { return "source" }
@@ -26,7 +25,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func at(t int64) event.Event { return event.Event{Time: t, Body: &event.Tick{}} }
 
-// last delivers an event when it is told to end, as a probe does that drains its ring.
+// last delivers an event when its context ends, as the probe does.
 var last = source(func(ctx context.Context, sink event.Sink) error {
 	<-ctx.Done()
 	sink(at(99))
@@ -57,7 +56,7 @@ func TestASourceThatFailsEndsTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var taken []event.Event
-			early := Start(t.Context(), quiet, last) // one that ran before the others did
+			early := Start(t.Context(), quiet, last) // started before the others
 			err := Merge(t.Context(), quiet, time.Hour, func(e event.Event) { taken = append(taken, e) }, bad, last, early)
 			if err == nil || len(taken) != 2 {
 				t.Errorf("%v, %d events", err, len(taken))
@@ -88,8 +87,6 @@ func TestWhatASourceSaysBeforeItIsRunWaits(t *testing.T) {
 	}
 }
 
-// A driver that hangs in the kernel, say. It must not keep what was observed from being
-// sent, nor the node from the next cniscope.
 func TestASourceThatDoesNotEndIsNamedAndLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ func TestNamesAreFew(t *testing.T) {
 	for in, want := range map[string]string{
 		"iptables":   "iptables",
 		"":           "other",
-		`\x1b[31m`:   "other", // escaped already: nothing to search for
+		`\x1b[31m`:   "other", // already escaped
 		"two words":  "two words",
 		"a\x00b":     "other",
 		"bad\xffone": "other",

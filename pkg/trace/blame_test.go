@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// The wait for a lock links to the span of the run that had it, in whichever trace that is.
 func TestAWaitLinksToTheRunThatHadTheLock(t *testing.T) {
 	for name, above := range map[string]string{"a trace of its own": "", "below the runtime's": sampled, "not below one that is not recorded": unsampled} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ var options = judge.Options{
 	Sampling:   judge.Sampling{Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed}},
 }
 
-// sandbox is a setup of one call: bridge, which ran iptables.
+// sandbox is a setup with one call: bridge, which ran iptables.
 func sandbox(change ...func(*model.Operation)) *model.Operation {
 	iptables := &model.Image{
 		Program: model.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"}},
@@ -175,21 +175,21 @@ func TestWhatIsSaid(t *testing.T) {
 	})
 	spans := build(op)
 	for _, test := range []struct{ span, key, want string }{
-		{"iptables", "k8s.pod.name", `<nil>`}, // the resource has it, once
+		{"iptables", "k8s.pod.name", `<nil>`}, // only the resource has it
 		{"CNI ADD", "cni.id", `string_value:"c1"`},
 		{"CNI ADD", "cni.path", `string_value:"/run/netns/x"`},
 		{"iptables", "cni.plugin", `string_value:"bridge"`},
 		{"iptables", "cni.name", `string_value:"pods"`},
 		{"iptables", "process.executable.name", `string_value:"xtables-nft-multi"`},
 		{"iptables", "process.exit.code", `int_value:4`},
-		{"iptables", "error.type", `<nil>`}, // the call did not fail
+		{"iptables", "error.type", `<nil>`},
 		{"iptables", "cniscope.slow", `bool_value:true`},
 		{"iptables", "cniscope.slow_threshold_ms", `double_value:250`},
 		{"CNI ADD", "netns.path", `string_value:"/run/netns/x"`},
 		{"CNI ADD", "cniscope.slow_commands", `int_value:1`},
 		{"pod network setup", "cniscope.sandbox_running", `bool_value:true`},
 	} {
-		// The text form of protobuf puts spaces at random.
+		// protobuf's text form has random spaces
 		if got := strings.ReplaceAll(said(find(spans, test.span), test.key).String(), " ", ""); got != test.want {
 			t.Errorf("%s, %s: got %s, want %s", test.span, test.key, got, test.want)
 		}
@@ -202,7 +202,6 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-// A slow call says so, and at its end by which limit. Its operation begins with it, though it was seen later.
 func TestASlowCallIsMarked(t *testing.T) {
 	for took, want := range map[time.Duration]int{time.Second: 0, 3 * time.Second: 1} {
 		spans := build(sandbox(func(op *model.Operation) {
@@ -235,7 +234,6 @@ func TestWhatAnOperationIsCalled(t *testing.T) {
 	}
 }
 
-// Only a process that was seen to exit has an exit code, or the signal that ended it.
 func TestWhoseExitCodeIsKnown(t *testing.T) {
 	for name, test := range map[string]struct {
 		change       func(*model.Image)
@@ -289,7 +287,6 @@ func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// The runtime calls two networks side by side, and the run that begins later may be told first.
 func TestAnOperationSpansItsCalls(t *testing.T) {
 	op := sandbox(func(op *model.Operation) { op.Start = 12 })
 	for _, s := range build(op) {
@@ -321,7 +318,7 @@ func TestNobodyReplacesTheResource(t *testing.T) {
 	}
 }
 
-// An operation of 60 spans: bridge, and iptables 57 times more.
+// bridge, and iptables 57 times
 func BenchmarkBuild(b *testing.B) {
 	op := sandbox(func(op *model.Operation) {
 		one := iptables(op)
@@ -339,7 +336,6 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// A call may fail by what its plugin wrote, though that ended well.
 func TestTheErrorTypeOfAFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		change       func(*model.Image)

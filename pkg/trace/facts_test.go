@@ -32,7 +32,7 @@ func refused(errno, message string) func(*model.Request) {
 	return func(r *model.Request) { r.Answer = &event.Answer{Error: errno, Message: message} }
 }
 
-// busy is a bridge ADD from 10 to 40 of which much is known; what takes 5 has a span.
+// busy is a bridge ADD from 10 to 40 with many facts; those of 5 or more have a span.
 func busy(change ...func(*model.Operation)) *model.Operation {
 	return sandbox(append([]func(*model.Operation){func(op *model.Operation) {
 		op.MinSpan = 5
@@ -63,7 +63,7 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 	}}, change...)...)
 }
 
-// drawn is a tree of spans with their events; of attributes only those that are asked for.
+// drawn prints spans, events, and selected attributes.
 func drawn(spans []*tracepb.Span, keys ...string) string {
 	var b strings.Builder
 	values := func(s *tracepb.Span) (out string) {
@@ -179,7 +179,6 @@ func TestWhatIsSaidOfTheInside(t *testing.T) {
 	}
 }
 
-// A refused change is an error of its span only if its plugin failed.
 func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 	for code, want := range []int{0, 1} {
 		op := busy(func(op *model.Operation) {
@@ -245,7 +244,6 @@ func TestTheFirstConnectionAfterwards(t *testing.T) {
 	}
 }
 
-// No kind of fact vanishes for want of a drawer.
 func TestEveryKindOfFactHasADrawer(t *testing.T) {
 	for kind, d := range drawers() {
 		if d.draw == nil || d.turn == 0 {

@@ -18,12 +18,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// tree makes the spans of an operation, one call with one run, for tests of folding.
+// tree builds the spans of an operation.
 type tree struct {
 	spans []*tracepb.Span
 }
 
-// add makes a span below another one, with a length in ms, and returns its number.
+// add adds a span with a duration in ms below another one, and returns its number.
 func (t *tree) add(up int, kind, name string, start, ms int, about ...attribute.KeyValue) int {
 	n := len(t.spans)
 	s := &tracepb.Span{
@@ -57,7 +57,7 @@ func (t *tree) folded() []*tracepb.Span {
 	return Fold(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: t.spans}}}).ScopeSpans[0].Spans
 }
 
-// outlined is spans as "name×count", indented by what they are below.
+// outlined prints spans as "name×count", indented.
 func outlined(spans []*tracepb.Span) (all []string) {
 	depth := map[string]string{}
 	for _, s := range spans {
@@ -71,7 +71,6 @@ func outlined(spans []*tracepb.Span) (all []string) {
 	return all
 }
 
-// A process of an ordinary call keeps what happened in it, but not each request: it has their sums.
 func TestEventsOfAnOrdinaryCall(t *testing.T) {
 	for want, x := range map[string]*tree{"first connection": call(), "first connection request sysctl": call(attr.Verdict("slow"))} {
 		x.add(1, attr.KindDelegate, "host-local ADD", 1, 1)
@@ -98,7 +97,6 @@ func TestEventsOfAnOrdinaryCall(t *testing.T) {
 	}
 }
 
-// A series says what holds of each in it, and nothing that differs.
 func TestASeriesSaysWhatIsCommon(t *testing.T) {
 	x := call(attr.Verdict("slow"))
 	for i := range 3 {
@@ -204,7 +202,7 @@ func TestWhatASeriesSays(t *testing.T) {
 	}
 }
 
-// Of trees of any shape nothing is lost that was slow or failed, and what is folded adds up.
+// For trees of any shape slow and failed spans stay, and folded ones add up.
 func FuzzFold(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -240,7 +238,7 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// wild is a tree of four bytes for each span.
+// wild reads a tree from four bytes per span.
 func wild(data []byte) *tree {
 	kinds := []string{
 		attr.KindCommand, attr.KindCommand, attr.KindCommand, attr.KindRun, attr.KindInterface,
@@ -259,8 +257,7 @@ func wild(data []byte) *tree {
 	return x
 }
 
-// keepsWhatMatters checks that what was slow or failed, and what is no command and nothing that one does, is
-// still there, whole, and below the same.
+// keepsWhatMatters checks that slow and failed spans stay, and those outside of commands.
 func keepsWhatMatters(t *testing.T, given, folded []*tracepb.Span) {
 	t.Helper()
 	now := map[string]*tracepb.Span{}
@@ -283,7 +280,7 @@ func keepsWhatMatters(t *testing.T, given, folded []*tracepb.Span) {
 	}
 }
 
-// account adds up what commands there are, how long they took, and how they ended.
+// account sums up the commands, their durations and exits.
 func account(spans []*tracepb.Span) map[string]int64 {
 	sums := map[string]int64{}
 	for _, s := range spans {
@@ -314,7 +311,7 @@ func account(spans []*tracepb.Span) map[string]int64 {
 	return sums
 }
 
-// texts are spans in an order of their own.
+// texts prints spans in a fixed order.
 func texts(spans []*tracepb.Span) (all []string) {
 	for _, s := range spans {
 		data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(s)

@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// served is a bridge ADD whose agent runs a command for it and one for nobody knows whom,
-// and changes two interfaces.
+// served is a bridge ADD whose agent runs a confirmed and an unconfirmed command, and changes two interfaces.
 func served() *model.Operation {
 	return busy(func(op *model.Operation) {
 		other := model.Key{Kind: model.Setup, ContainerID: "c9", First: "9", Start: 3}
@@ -86,7 +85,6 @@ func TestWhatAnAgentDid(t *testing.T) {
 	}
 }
 
-// An exchange is drawn below the agent that waited, and its peer's own below that, with what each was found doing.
 func TestWhomAnAgentWaitedFor(t *testing.T) {
 	candidate := &model.Attribution{Evidence: model.Candidate}
 	work := func(name string, facts ...*model.Fact) *model.Work {
@@ -128,7 +126,6 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 	}
 }
 
-// Whom an agent could not reach, perhaps for another call, is told as that: who may not see the other can be spared it.
 func TestARefusalIsNobodysForCertain(t *testing.T) {
 	op := served()
 	work := bridge(op).Facts[0].What.(*model.Connection).Work

@@ -8,8 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Whatever comes in whatever order, late, twice or never: what is counted is what is there, and
-// every process has the owner that has it.
 func TestAnyOrderIsCountedRight(t *testing.T) {
 	for seed := range uint64(500) {
 		r, tree := rand.New(rand.NewPCG(seed, 1)), New(8)
@@ -70,8 +68,6 @@ func consistent(t *testing.T, seed uint64, tree *Tree) {
 	}
 }
 
-// A plugin whose child goes on as the next delegate, and whose child does: one process at a time,
-// but each inside all before it.
 func TestDelegatesNestSoDeepOnly(t *testing.T) {
 	s := &story{Tree: New(4)}
 	s.runs("0", "cd", "BRIDGE", "0", root)

@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// story tells a tree what happens, in order.
 type story struct {
 	*Tree
 	roles []string
@@ -31,8 +30,7 @@ func (s *story) fork(process, parent string) *story {
 	return s.tell(&event.Fork{Process: event.Process(process), Parent: event.Process(parent)})
 }
 
-// runs is a process that runs a program, which inherits the environment of a call and reads
-// stdin. A program in upper case lies in CNI_PATH.
+// runs is an exec with the environment of a call, and with stdin.
 func (s *story) runs(process, parent, program, stdin string, change ...func(*event.Exec)) *story {
 	e := &event.Exec{Process: event.Process(process), Parent: event.Process(parent), Name: program, Stdin: stdin}
 	if strings.ToUpper(program) == program {
@@ -44,7 +42,7 @@ func (s *story) runs(process, parent, program, stdin string, change ...func(*eve
 	return s.tell(e)
 }
 
-// child is a fork and a program in the new process.
+// child is a fork and an exec.
 func (s *story) child(process, parent, program, stdin string, change ...func(*event.Exec)) *story {
 	return s.fork(process, parent).runs(process, parent, program, stdin, change...)
 }
@@ -64,7 +62,7 @@ func calledBy(c event.Caller) func(*event.Exec) {
 	return func(e *event.Exec) { e.Root, e.Caller = true, c }
 }
 
-// draw writes who owns what: runs and agents with their processes, and the runs inside.
+// draw prints runs and agents with their processes, and nested runs.
 func (s *story) draw() string {
 	var b strings.Builder
 	var run func(r *Run, indent string)
@@ -303,7 +301,6 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// Runs and agents have a bound each, so that none takes the other's place.
 func TestBound(t *testing.T) {
 	s := &story{Tree: New(2)}
 	s.runs("b", "cd", "BRIDGE", "1", root).fork("c", "b").fork("d", "b").runs("r", "cd", "BRIDGE", "1", root)
@@ -322,7 +319,6 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// A plugin that starts one delegate after another costs no more than those that are there.
 func TestRunsAreForgotten(t *testing.T) {
 	s := &story{Tree: New(4)}
 	s.runs("b", "cd", "BRIDGE", "1", root)

@@ -89,7 +89,6 @@ func TestArgumentsAreBounded(t *testing.T) {
 	}
 }
 
-// Of a script only the cmdlets are named, where a script can have one.
 func TestCmdletsOfAScript(t *testing.T) {
 	for script, want := range map[string]string{
 		"Get-NetAdapter -Name 'vEthernet (s3cret)' | Set-NetIPInterface -Forwarding Enabled":              "Get-NetAdapter Set-NetIPInterface …",

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// tell returns the build of what lies at a path, run by a process that sees the same files, once it was looked at.
+// tell returns the build of a path after it was read.
 func tell(t *testing.T, b *Known, path string) string {
 	t.Helper()
 	run := func() string {
@@ -44,7 +44,7 @@ func TestACopyIsTheSameBuildAndAnotherProgramIsNot(t *testing.T) {
 	if len(first) != 16 {
 		t.Fatalf("its build is %q", first)
 	}
-	write(t, plugin, content, began.Add(time.Hour)) // as an agent does that copies it at each start
+	write(t, plugin, content, began.Add(time.Hour)) // such as an agent that copies it at each start
 	if again := tell(t, b, plugin); again != first {
 		t.Errorf("a copy of %s is %s", first, again)
 	}
@@ -80,7 +80,6 @@ func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
 	}
 }
 
-// A command is no plugin: nobody looks at its file.
 func TestOnlyPluginsAreLookedAt(t *testing.T) {
 	self, err := os.Executable()
 	harness.Check(t, err)
@@ -102,9 +101,8 @@ func TestOnlyPluginsAreLookedAt(t *testing.T) {
 	}
 }
 
-// Whoever asks waits for nobody, and a file is looked at once for all that ask meanwhile.
 func TestAFileThatHangsHoldsUpNobody(t *testing.T) {
-	b := New() // and nobody looks
+	b := New()
 	for i := range 10 * waiting {
 		for range 2 {
 			b.Tell(event.Event{Body: &event.Exec{File: "/bin/" + strconv.Itoa(i), InPath: true}})
@@ -118,7 +116,6 @@ func TestAFileThatHangsHoldsUpNobody(t *testing.T) {
 	b.Run(ctx)
 }
 
-// A file system that does not answer holds up the files that are there, and no others.
 func TestFilesThatHangHoldUpNoOther(t *testing.T) {
 	b := New()
 	hang := make(chan struct{})
@@ -144,7 +141,7 @@ func TestFilesThatHangHoldUpNoOther(t *testing.T) {
 	}()
 	harness.Until(t, "a file that can be read is known", func() bool { return tell("/bin/bridge") == "of /bin/bridge" })
 	cancel()
-	<-ran // though the others hang
+	<-ran
 	close(hang)
 	harness.Until(t, "those that hung are known", func() bool { return tell("/mnt/0") == "of /mnt/0" })
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A pipe that nobody writes to, a device and a link to a file are refused at once.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link, plain := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "plain")
@@ -35,7 +34,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// forked is when this process was, in monotonic nanoseconds.
+// forked returns the start of this process, in monotonic ns.
 func forked(t *testing.T) int64 {
 	t.Helper()
 	stat, err := procfs.StatOf(os.Getpid())
@@ -43,7 +42,6 @@ func forked(t *testing.T) int64 {
 	return stat.Start - clock.Suspended()
 }
 
-// A process is looked at only while its pid is its own: another's file of the same name may be anything.
 func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
 	self, err := os.Executable()
 	harness.Check(t, err)
@@ -58,14 +56,13 @@ func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
 	}
 }
 
-// What a process runs is compared with what is known, and opened only if it is something else.
 func TestOnlyAnotherFileIsOpenedAgain(t *testing.T) {
 	self, err := os.Executable()
 	harness.Check(t, err)
 	running := look{self, os.Getpid(), forked(t)}
 	known, err := running.at(file{})
 	harness.Check(t, err)
-	// Who has the number now may be another process: it runs the same file, so nothing has to be opened.
+	// Another process with the PID runs the same file.
 	if now, err := (look{"/nowhere", os.Getpid(), 0}).at(known); now != known || err != nil {
 		t.Errorf("the same file is %+v, %v; it was %+v", now, err, known)
 	}

@@ -23,10 +23,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// container is the id in every call of these tests.
+// container is the id of all calls of these tests.
 var container = harness.Container()
 
-// observed is what a Connector delivers of the test's own plugins, until the test ends.
+// observed are the Connector's events of the test's plugins.
 type observed struct {
 	*Connector
 	mu     sync.Mutex
@@ -48,7 +48,7 @@ func (o *observed) list() []event.Event {
 	return slices.Clone(o.events)
 }
 
-// observe begins to observe; the test process is the container runtime.
+// observe starts a Connector, with the test as the container runtime.
 func observe(t *testing.T) *observed {
 	t.Helper()
 	anchors := anchor.New()
@@ -56,7 +56,7 @@ func observe(t *testing.T) *observed {
 	o := &observed{ours: harness.NewOurs(container)}
 	ctx, cancel := context.WithCancel(t.Context())
 	opened, ended := make(chan error), make(chan error, 1)
-	go func() { // as Open wants it: the thread with priority reads, and ends with the goroutine
+	go func() { // Open's thread gets priority, and ends with the goroutine
 		var err error
 		o.Connector, err = Open(Options{Processes: 1000, Arguments: arguments.Known, Anchors: anchors, Log: slog.New(slog.DiscardHandler)})
 		if opened <- err; err == nil {
@@ -66,14 +66,14 @@ func observe(t *testing.T) *observed {
 	err := <-opened
 	if _, is := errors.AsType[*UnsupportedError](err); is {
 		cancel()
-		t.Skip(err) // in a PID namespace, say
+		t.Skip(err) // such as in a PID namespace
 	}
 	harness.Check(t, err)
 	t.Cleanup(func() {
 		cancel()
 		harness.Check(t, <-ended)
 	})
-	harness.Eventually(t, func() error { // what was there is known
+	harness.Eventually(t, func() error { // existing processes are known
 		if o.Stats().Known == 0 {
 			return errors.New("it has not begun")
 		}
@@ -82,7 +82,7 @@ func observe(t *testing.T) *observed {
 	return o
 }
 
-// plugin makes a script that is run as a plugin.
+// plugin makes a script, and a command that runs it as a plugin.
 func plugin(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bridge")
@@ -92,7 +92,7 @@ func plugin(t *testing.T, script string) *exec.Cmd {
 	return cmd
 }
 
-// tree writes what was seen of the test's plugin, in order, and waits for its end.
+// tree prints the observed plugin in order after its end.
 func (o *observed) tree(t *testing.T) (lines []string) {
 	t.Helper()
 	harness.Eventually(t, func() error {
@@ -140,7 +140,6 @@ func TestAPluginsTree(t *testing.T) {
 	}
 }
 
-// What began before the connector listened is found in /proc.
 func TestACallUnderWay(t *testing.T) {
 	cmd := plugin(t, "cat >/dev/null; exit 2")
 	in, err := cmd.StdinPipe()
@@ -177,7 +176,6 @@ func TestACallUnderWay(t *testing.T) {
 	}
 }
 
-// What a plugin that hangs waits for is read from /proc: locks on files.
 func TestWhoHoldsALockIsSaid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	held, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
@@ -185,16 +183,16 @@ func TestWhoHoldsALockIsSaid(t *testing.T) {
 	defer held.Close()
 	harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
 	o := observe(t)
-	cmd := plugin(t, "sleep 0.05; exec flock "+file+" true") // what it is is seen meanwhile
+	cmd := plugin(t, "sleep 0.05; exec flock "+file+" true") // long enough to be identified
 	harness.Check(t, cmd.Start())
-	harness.Eventually(t, func() error { // it waits, and has done so for long enough
+	harness.Eventually(t, func() error { // wait until it waits
 		locks, err := procfs.Locks()
 		if err == nil && !slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == cmd.Process.Pid }) {
 			err = errors.New("nobody waits")
 		}
 		return err
 	})
-	time.Sleep(waitsAfter + 10*waitsEvery) // it is no wait yet before, and then known as long as it is seen
+	time.Sleep(waitsAfter + 10*waitsEvery) // long enough to be sampled
 	harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_UN))
 	_ = cmd.Wait()
 	o.tree(t)
@@ -209,7 +207,6 @@ func TestWhoHoldsALockIsSaid(t *testing.T) {
 	t.Error("nothing is said of it")
 }
 
-// Only who is believed is a plugin: what a plugin's environment is passed on to is none.
 func TestWhoIsNoPlugin(t *testing.T) {
 	o := observe(t)
 	cmd := plugin(t, "exit 0")
@@ -221,7 +218,6 @@ func TestWhoIsNoPlugin(t *testing.T) {
 	}
 }
 
-// Anybody can send to the port of a netlink socket. Only the kernel is believed.
 func TestMessagesOfOthersAreNotBelieved(t *testing.T) {
 	s, err := newSocket()
 	if err != nil {
@@ -240,7 +236,7 @@ func TestMessagesOfOthersAreNotBelieved(t *testing.T) {
 	binary.NativeEndian.PutUint32(forged[offsetWhat:], whatExec)
 	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: name.(*unix.SockaddrNetlink).Pid}
 	if err := unix.Sendto(other, forged[:], 0, to); err != nil {
-		t.Skip(err) // nobody but the kernel may send to it at all
+		t.Skip(err) // only the kernel may send
 	}
 	for {
 		n, err := s.read(0)

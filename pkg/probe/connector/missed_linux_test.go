@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A plugin that ends within a millisecond is a call, or it is counted as missed, however much the node has to do.
 func TestAPluginOfAMillisecondIsACallOrIsCounted(t *testing.T) {
 	const plugins, loops = 200, 4
 	file := filepath.Join(t.TempDir(), "bridge")

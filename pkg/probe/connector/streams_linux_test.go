@@ -14,10 +14,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// dials tells a child of the test whom to call, and to wait for an answer.
+// dials is the address that a child of the test calls.
 const dials = "CNISCOPE_TEST_DIALS"
 
-// TestDials is no test: it is what a plugin becomes that calls an agent.
+// TestDials is no test: it is a plugin that calls an agent.
 func TestDials(t *testing.T) {
 	network, address, is := strings.Cut(os.Getenv(dials), " ")
 	if !is {
@@ -27,10 +27,9 @@ func TestDials(t *testing.T) {
 	harness.Check(t, err)
 	_, _ = c.Read(make([]byte, 1))
 	harness.Check(t, c.Close())
-	time.Sleep(3 * time.Second) // of that it is seen that there is no connection any more
+	time.Sleep(3 * time.Second) // until the closed connection is noticed
 }
 
-// Whom a plugin has called that hangs is read from /proc, also where nobody has accepted the call.
 func TestWhomAPluginHasCalled(t *testing.T) {
 	self, err := os.Executable()
 	harness.Check(t, err)
@@ -70,7 +69,6 @@ func TestWhomAPluginHasCalled(t *testing.T) {
 	}
 }
 
-// That a plugin, or what it runs, is asleep is read from /proc.
 func TestWhoSleepsIsSaid(t *testing.T) {
 	o := observe(t)
 	harness.Check(t, plugin(t, "sleep 0.05; exec sleep 3").Run())

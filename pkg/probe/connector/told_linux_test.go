@@ -21,7 +21,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// told is a follower of some processes, and what it was told of them.
+// told is a follower of some processes that records its calls.
 type told struct {
 	running []proctracker.Running
 	events  []event.Event
@@ -35,7 +35,7 @@ func (o *told) Tell(at int64, _ uint32, body event.Body) {
 }
 func (o *told) Lose(_ int64, _ uint32, _ string, n uint64) { o.lost += n }
 
-// has starts a process that has so many sockets and does nothing, until the test ends. It returns their inodes.
+// has starts a process with so many sockets until the test ends, and returns their inodes.
 func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -59,8 +59,6 @@ func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
 	return inodes
 }
 
-// A socket of which the kernel does not say where it leads to is asked for a few times, and then given up. However many
-// there are, asking takes a fiftieth of a CPU at most.
 func TestSocketsThatLeadNowhereAreGivenUp(t *testing.T) {
 	const tenth = int64(time.Second) / 10
 	for took, rest := range map[int64]int64{0: 0, tenth / 10: tenth * 5, tenth: tenth * 50} {
@@ -81,7 +79,7 @@ func TestSocketsThatLeadNowhereAreGivenUp(t *testing.T) {
 			return nil, nil
 		}
 		for now = tenth; now < 600*tenth; now += tenth {
-			s.look(now, o.running[:min(now/tenth, 5)], o) // one more each time
+			s.look(now, o.running[:min(now/tenth, 5)], o)
 		}
 		if calls[0] != tenth {
 			t.Errorf("first asked after %s", time.Duration(calls[0]))
@@ -105,7 +103,6 @@ func TestSocketsThatLeadNowhereAreGivenUp(t *testing.T) {
 	}
 }
 
-// What there is no room for is counted, and takes nothing from what is known.
 func TestMoreSocketsThanThereIsRoomFor(t *testing.T) {
 	o, s := &told{}, newStreams()
 	s.max = 8
@@ -147,7 +144,6 @@ func TestMoreSocketsThanThereIsRoomFor(t *testing.T) {
 	}
 }
 
-// A wait whose end nobody told is known as long as it was seen; one in which the process ended, until then.
 func TestAWaitIsNotToldTooLong(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	for name, killed := range map[string]bool{"over since it was seen": false, "until the process ended": true} {
@@ -188,7 +184,7 @@ func TestAWaitIsNotToldTooLong(t *testing.T) {
 	}
 }
 
-// waitsForALock is an error as long as a process does not, or still does.
+// waitsForALock returns an error unless the process waits, or does not.
 func waitsForALock(pid int, want bool) error {
 	locks, err := procfs.Locks()
 	is := slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == pid })

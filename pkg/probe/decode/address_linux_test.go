@@ -12,9 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// TestDuplicateAddressDetection tells stories of what one process asks for (+) and is
-// told (the flags of an address), and what is worth telling of it. They happen in a pod
-// unless it is said otherwise.
+// In a story + is a request, and other entries are flags of a reported address. Stories are in a pod unless stated.
 func TestDuplicateAddressDetection(t *testing.T) {
 	const tentative, failed, permanent = unix.IFA_F_TENTATIVE, unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED, unix.IFA_F_PERMANENT
 	const asks, onNode = -1, -2

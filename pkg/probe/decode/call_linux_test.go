@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// harmless checks that what leaves the decoder may be printed, is bounded, and can be
-// recorded.
+// harmless checks that events are printable, bounded, and can be recorded.
 func harmless(t *testing.T, events []event.Event) {
 	t.Helper()
 	for _, e := range events {
@@ -33,7 +32,6 @@ func harmless(t *testing.T, events []event.Event) {
 	}
 }
 
-// texts calls f for every string in v.
 func texts(v reflect.Value, f func(string)) {
 	switch v.Kind() {
 	case reflect.String:
@@ -53,8 +51,7 @@ func texts(v reflect.Value, f func(string)) {
 	}
 }
 
-// FuzzCall takes records of what happens inside a process that is known. What real plugins
-// did is in testdata/fuzz/FuzzCall.
+// FuzzCall decodes records of a known process. testdata/fuzz/FuzzCall has real ones.
 func FuzzCall(f *testing.F) {
 	f.Add([]byte{byte(kernel.LifeKindKIND_CALL)})
 	size := unsafe.Offsetof(kernel.InsideCallEvent{}.Data)
@@ -71,7 +68,7 @@ func FuzzCall(f *testing.F) {
 			p.stdin, p.stdout = w.Object, w.Object
 			d.note(event.Event{Body: &event.Exec{Process: process, Root: true, InPath: true, Call: &event.Call{}}})
 		}
-		for range 2 { // the second meets what is kept of the first
+		for range 2 { // the second meets the state of the first
 			events, err := d.Events(raw)
 			if err != nil {
 				return

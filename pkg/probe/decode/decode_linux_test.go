@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// encode writes an exec record as the kernel side does.
 func newDecoder() *Decoder {
 	return New(Options{Arguments: arguments.Known, Here: func(n uint32) (uint32, bool) { return n, true }, Symbols: new(symbols.Table), Processes: 1024})
 }
@@ -112,7 +111,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A command of a plugin, as most records are.
 func BenchmarkDecode(b *testing.B) {
 	raw := encode(kernel.LifeFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-t", "nat", "-S"}, []string{
 		"CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_PATH=/opt/cni/bin", "CNI_IFNAME=eth0",

@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// Each class of records has a handler, or is of system calls of which only the length matters.
 func TestNoClassOfRecordsVanishes(t *testing.T) {
 	lasting := map[kernel.InsideClass]bool{
 		kernel.InsideClassCLASS_OTHER: true, kernel.InsideClassCLASS_WORK: true, kernel.InsideClassCLASS_NEVER: true, kernel.InsideClassCLASS_SLEEP: true,
@@ -19,7 +18,7 @@ func TestNoClassOfRecordsVanishes(t *testing.T) {
 			t.Errorf("class %d: a handler: %v", class, handlers[class] != nil)
 		}
 	}
-	for class := range 256 { // one of a later kernel side, too, is told as a wait
+	for class := range 256 { // unknown classes also are waits
 		bodies := d.bodies(record{InsideCallEvent: &kernel.InsideCallEvent{Class: uint8(class)}})
 		if wait, is := bodiesWait(bodies); class >= int(kernel.InsideClassCLASSES) && (!is || wait.Kind != event.WaitCall) {
 			t.Errorf("class %d: %+v", class, bodies)

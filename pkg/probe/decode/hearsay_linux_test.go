@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Whoever passes for a plugin can name any container, and any namespace for it.
 func TestAForgerMakesNoEvidenceOfAPodsSandbox(t *testing.T) {
 	const one = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418"
 	const foreign, own = "/run/netns/cni-0badcafe", "/run/netns/cni-786877ce"

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// sent and received are records of a netlink socket, of process 7@0.
+// sent and received are records of process 7@0.
 func sent(protocol uint16, data ...[]byte) record {
 	return over(kernel.InsideClassCLASS_SENDTO, protocol, data)
 }
@@ -32,14 +32,14 @@ func over(class kernel.InsideClass, protocol uint16, data [][]byte) record {
 	return r
 }
 
-// resident is a decoder that knows the process of these records, which are from a pod.
+// resident is a decoder that knows that process, in a pod.
 func resident() *Decoder {
 	d := newDecoder()
 	d.note(event.Event{Body: &event.Exec{Process: "7@0", Root: true, InPath: true, Call: &event.Call{}, NetNS: event.Namespace{Key: "1"}}})
 	return d
 }
 
-// message builds one: a fixed header, then attributes.
+// message has a fixed header, then attributes.
 func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill func(*netlink.AttributeEncoder)) []byte {
 	data, err := binary.Append(nil, binary.NativeEndian, head)
 	if err != nil {
@@ -76,13 +76,11 @@ func TestWhatIsTooLongToBeReadWholeSaysSo(t *testing.T) {
 	}
 }
 
-// An agent that heard what the kernel calls an interface works on it by its index. In a pod it
-// is called what the pod's owner likes.
 func TestAnInterfaceByItsIndexIsEvidence(t *testing.T) {
 	const id, name = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "lxc1a2b3c4d5e6f"
 	announced := message(unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: 38}, func(ae *netlink.AttributeEncoder) { ae.String(unix.IFLA_IFNAME, name) })
 	deleted := message(unix.RTM_DELLINK, netlink.Request, unix.IfInfomsg{Index: 38}, nil)
-	for home, want := range map[string]int{"50": 1, "1": 0} { // the records are of namespace 50
+	for home, want := range map[string]int{"50": 1, "1": 0} { // the records' namespace is 50
 		d := newDecoder()
 		d.note(event.Event{Body: &event.Exec{Process: "8@0", Root: true, InPath: true, Call: &event.Call{ContainerID: id}, NetNS: event.Namespace{Key: home}}})
 		made := &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: name, Kind: "veth"}}
@@ -102,7 +100,6 @@ func TestAnInterfaceByItsIndexIsEvidence(t *testing.T) {
 	}
 }
 
-// The inode number of a namespace that is gone is given again. What a process has open stays what it is.
 func TestANamespaceThatIsOpenIsKnownByItsKey(t *testing.T) {
 	d := resident()
 	open := func(process event.Process, fd int64, cookie uint64, inode uint32) {

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// asksBPF is a record of bpf(2): its attributes as words, a program's name, and what lies behind.
+// asksBPF is a record of bpf(2): words of its attributes, a program's name, and the rest.
 func asksBPF(command uint64, words []uint32, attributes map[int]string, name, rest string) record {
 	data := make([]byte, attrMax+programName)
 	for i, w := range words {
@@ -65,7 +65,6 @@ func TestWhatIsAskedOfBPF(t *testing.T) {
 	}
 }
 
-// What is attached to a pod's interface, or to its cgroup, is done for it.
 func TestWhatAnAttachmentMentions(t *testing.T) {
 	const id, name = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "lxc1a2b3c4d5e6f"
 	d := newDecoder()

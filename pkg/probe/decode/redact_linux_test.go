@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// answered is what leaves of an error that a plugin writes, which was told a configuration.
+// answered returns the exported error of a plugin with this configuration.
 func answered(t *testing.T, configuration map[string]any, message string) string {
 	t.Helper()
 	encode := func(v any) []byte {
@@ -34,8 +34,6 @@ func answered(t *testing.T, configuration map[string]any, message string) string
 	return fmt.Sprintf("%+v", s.finish(event.Event{Time: 1, Body: &event.Exit{Process: "1@1"}})[0].Body)
 }
 
-// What a plugin was told does not leave with its error message, wherever and in whatever
-// way it says it.
 func TestMessagesLeaveWithoutSecrets(t *testing.T) {
 	const secret = "Xq7Canary9ZtSecretValue0123456789abcdef"
 	long := "eyJhbGciOiJSUzI1NiJ9." + strings.Repeat("QUJDREVGR0g", 80) + ".c2ln"
@@ -70,7 +68,6 @@ func TestMessagesLeaveWithoutSecrets(t *testing.T) {
 	}
 }
 
-// An answer that is no JSON is described, not quoted.
 func TestAnInvalidAnswerIsNotQuoted(t *testing.T) {
 	for _, answer := range []string{`{"cniVersion": ` + strings.Repeat("7", 20_000) + `}`, `{"code": "Xq7Canary"}`, `Xq7Canary`, `{"code": 1.7777777777e300}`} {
 		if r := result("1@1", []byte(answer), &redact.Call{}); r.Invalid == "" || len(r.Invalid) > 64 || strings.Contains(r.Invalid, "777") || strings.Contains(r.Invalid, "Xq7") {
@@ -79,7 +76,6 @@ func TestAnInvalidAnswerIsNotQuoted(t *testing.T) {
 	}
 }
 
-// Settings leave with numbers and words; of those that are secrets nothing does.
 func TestSettingsLeaveWithoutSecrets(t *testing.T) {
 	for _, test := range []struct{ path, value, key, want string }{
 		{"net/ipv4/ip_forward", "1\n", "net/ipv4/ip_forward", "1"},
@@ -106,7 +102,6 @@ func TestSettingsLeaveWithoutSecrets(t *testing.T) {
 	}
 }
 
-// Nor do paths, names and arguments of what the plugin runs hold what it was told.
 func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 	const secret = "Xq7Canary9Zt"
 	known := &redact.Call{}
@@ -140,8 +135,6 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// A process that outlives its plugin still knows what that was told; so does whoever waits for
-// its locks.
 func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 	d := newDecoder()
 	d.options.Environ = func(*event.Exec) []string {
@@ -162,7 +155,7 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 			t.Errorf("%s: %s", secret, said)
 		}
 	}
-	a := &event.Accept{Agent: event.Actor{Name: "Xq7Canary9ZtSec"}} // 15 bytes, as the kernel has it
+	a := &event.Accept{Agent: event.Actor{Name: "Xq7Canary9ZtSec"}} // the kernel's 15 bytes
 	w := &event.Wait{Holder: &event.Actor{Name: "kworker/u8:2", Parent: "kube-proxy"}}
 	d.redact("9@9", a)
 	d.redact("9@9", w)
@@ -171,8 +164,6 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// Of a plugin whose input is longer than what is kept, an error still says what failed; with
-// listed words, since nobody knows what it may repeat.
 func TestALongInputIsNotRepeated(t *testing.T) {
 	d := newDecoder()
 	p := d.get("7@1", "1@1")
@@ -188,7 +179,6 @@ func TestALongInputIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Two locks are never taken for one because what tells them apart may not leave.
 func TestLocksStayApart(t *testing.T) {
 	d := newDecoder()
 	path := func(p string) string {
@@ -202,7 +192,6 @@ func TestLocksStayApart(t *testing.T) {
 	}
 }
 
-// What is looked at for every program costs it little.
 func BenchmarkDescribe(b *testing.B) {
 	known := &redact.Call{}
 	known.Name("eth0")

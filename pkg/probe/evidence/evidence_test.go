@@ -13,7 +13,7 @@ import (
 
 const idOne, idTwo = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "0000000000001111dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e00841"
 
-// hashOf is what antrea puts into an interface's name.
+// hashOf is antrea's hash in an interface's name.
 func hashOf(id string) string {
 	sum := sha1.Sum([]byte(id))
 	return hex.EncodeToString(sum[:])[:6]
@@ -34,7 +34,7 @@ func TestWhatNamesASandbox(t *testing.T) {
 		"external_ids:container=" + idTwo + ",x": {idTwo},
 		"by-hand":                                {"by-hand"},
 		"by-hand-2":                              nil,
-		"statefuldb-6cqff":                       nil, // its owner chose that
+		"statefuldb-6cqff":                       nil, // chosen by its owner
 		"external_ids:pod=web-1":                 nil,
 		"stateful-" + hashOf(idOne):              {idOne},
 		"web-1-" + hashOf(idTwo):                 {idTwo},
@@ -43,14 +43,14 @@ func TestWhatNamesASandbox(t *testing.T) {
 		hashOf(idOne):                            nil,
 		"/var/run/netns/cni-786877ce":            {idOne},
 		"/run/netns/cni-786877ce-2":              nil,
-		"/host/run/netns/cni-0bdc":               {idTwo}, // four digits: all of the path
+		"/host/run/netns/cni-0bdc":               {idTwo}, // four digits: the whole path
 		"cni-0bdc":                               nil,
 		"/run/netns/c1":                          {"by-hand"},
 		"/run/netns/c10":                         nil,
 		"veth1a2b3c":                             {idOne},
 		"veth1a2b3c4":                            nil,
-		"eth0":                                   nil, // everybody has one
-		"nw_dst=10.1.0.7,actions=drop":           nil, // a policy of anybody's may say so
+		"eth0":                                   nil, // in every pod
+		"nw_dst=10.1.0.7,actions=drop":           nil, // any policy may contain it
 		idOne + " " + idTwo:                      {idTwo, idOne},
 		"":                                       nil,
 	} {
@@ -74,7 +74,6 @@ func TestWhatNamesASandbox(t *testing.T) {
 	}
 }
 
-// Whatever a pod's owner calls it, the commands that an agent runs for others do not name it.
 func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 	ordinary := [][]string{
 		{"iptables", "-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"},
@@ -104,7 +103,6 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 	}
 }
 
-// One hash in 360 begins with six letters, as a word does.
 func TestAHashWithoutADigitIsEvidence(t *testing.T) {
 	id := fmt.Sprintf("%064x", 63)
 	if hash := hashOf(id); strings.ContainsAny(hash, "0123456789") {
@@ -120,12 +118,10 @@ func TestAHashWithoutADigitIsEvidence(t *testing.T) {
 	}
 }
 
-// Whoever owns a pod may have one more interface in it, and choose its name (Multus'
-// annotation): as other pods' interfaces on the node are called, which is computed from names.
 func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	const chosen = "cali0123456789a"
 	all := Sandboxes{}
-	for _, name := range []string{"eth0", chosen} { // by the shim, and by its delegate
+	for _, name := range []string{"eth0", chosen} { // by the shim and its delegated plugin
 		all.Begin(&event.Call{ContainerID: idOne, IfName: name}, false)
 	}
 	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
@@ -135,7 +131,7 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 			t.Errorf("%s mentions %v, want %v", name, got, want)
 		}
 	}
-	for i := range maxNames { // more than are remembered
+	for i := range maxNames { // beyond the bound
 		all.Begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
 	}
 	all.Begin(&event.Call{ContainerID: idTwo, IfName: chosen}, false)
@@ -145,7 +141,6 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	}
 }
 
-// What two sandboxes share names neither.
 func TestWhatIsSharedNamesNobody(t *testing.T) {
 	all := Sandboxes{}
 	shared := event.Namespace{Key: "9"}
@@ -160,7 +155,6 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 	}
 }
 
-// Inode numbers are given again: of two namespaces of the same number only one is meant.
 func TestANamespaceIsKnownByItsKey(t *testing.T) {
 	all := Sandboxes{}
 	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"}, false)
@@ -175,8 +169,6 @@ func TestANamespaceIsKnownByItsKey(t *testing.T) {
 	}
 }
 
-// What an interface is called by the first letters of its pod's name is shared by all pods whose
-// names begin so: of a ReplicaSet's, that are drawn, too. A hash behind them is not.
 func TestTheBeginningOfAPodsNameIsNoEvidence(t *testing.T) {
 	all := Sandboxes{}
 	for id, pod := range map[string]string{idOne: "web-6cf7d5f9b8-x7x2p", idTwo: "web-6cf7d5f9b8-q4zzs"} {
@@ -202,7 +194,6 @@ func TestTheBeginningOfAPodsNameIsNoEvidence(t *testing.T) {
 	}
 }
 
-// It leaves the runtime's sandboxes their places.
 func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
 	all := Sandboxes{}
 	for i := range 2 * remember {
@@ -219,8 +210,8 @@ func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
 	}
 }
 
-// What antrea's agent runs on Windows (pkg/agent/util/powershell/powershell_windows.go), whose adapters are called
-// by the pod's name, which proves nothing, and six digits of a hash of the container's id, which do.
+// Commands of antrea's agent on Windows (pkg/agent/util/powershell/powershell_windows.go). Of its adapters' names
+// only the hash of the container's id is evidence.
 func TestWhatNamesASandboxOnWindows(t *testing.T) {
 	const namespaceOne, namespaceTwo = "786877ce-0bdc-4ff7-a58a-1d2f3a4b5c6d", "786877CE-0BDC-4FF7-A58A-0000000000FF"
 	all := Sandboxes{}
@@ -234,10 +225,10 @@ func TestWhatNamesASandboxOnWindows(t *testing.T) {
 		script("vEthernet (db-6cqff-" + hashOf(idOne) + ")"):                                          {idOne},
 		script("vEthernet (stateful-" + hashOf(idTwo) + ")"):                                          {idTwo},
 		"Set-NetIPInterface -InterfaceAlias 'vEthernet (db-6cqff-" + hashOf(idOne) + ")' -NlMtu 1450": {idOne},
-		script("vEthernet (db-6cqff-568022)"):                                                         {idOne}, // as in the log of a node
-		script("vEthernet (db-6cqff-568023)"):                                                         nil,     // a hash, but nobody's
-		script("vEthernet (db-6cqff-" + hashOf(idTwo) + ")"):                                          nil,     // another's
-		script("vEthernet (db-6cqff)"):                                                                nil,     // its owner chose that
+		script("vEthernet (db-6cqff-568022)"):                                                         {idOne},
+		script("vEthernet (db-6cqff-568023)"):                                                         nil,
+		script("vEthernet (db-6cqff-" + hashOf(idTwo) + ")"):                                          nil,
+		script("vEthernet (db-6cqff)"):                                                                nil,
 		script("vEthernet (Ethernet)"):                                                                nil,
 		"Remove-HnsEndpoint " + idOne + "_antrea-hnsnetwork":                                          {idOne},
 		"Get-HnsNamespace -Id " + strings.ToUpper(namespaceOne):                                       {idOne},

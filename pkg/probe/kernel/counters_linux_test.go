@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// counting is a side that has nothing but the counters that its programs have, each of which counted.
+// counting is a side with counters only, each of which counted.
 func counting(tb testing.TB) *Side {
 	tb.Helper()
 	if os.Geteuid() != 0 {

@@ -10,8 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A program that is preempted is run for nobody else on its CPU meanwhile. Iterators are for one reader; a program that goes on to
-// others cannot be held then, and those are.
 func TestEveryProgramIsHeld(t *testing.T) {
 	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside, LoadFunctions} {
 		spec, err := load()
@@ -30,7 +28,7 @@ func TestEveryProgramIsHeld(t *testing.T) {
 	}
 }
 
-// callsKernel reports whether a program, or a function that it calls, calls that function of the kernel.
+// callsKernel reports whether a program, or one of its functions, calls a kernel function.
 func callsKernel(program *ebpf.ProgramSpec, function string) bool {
 	return slices.ContainsFunc(program.Instructions, func(in asm.Instruction) bool {
 		return in.IsKfuncCall() && in.Reference() == function

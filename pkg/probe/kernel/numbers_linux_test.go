@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A process is listed by the number that it has here, whatever it has in the initial namespace.
 func TestProcessesAreListedByBothNumbers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

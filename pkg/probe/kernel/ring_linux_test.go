@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// sender is a program that sends what it is given to a ring: a record of its first length bytes.
+// sender returns a BPF program that sends the first length bytes of its input.
 func sender(t *testing.T, ring *ebpf.Map, length int32, flags int32) func(first byte) {
 	t.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
@@ -57,7 +57,6 @@ func smallRing(t *testing.T) (*Ring, *ebpf.Map) {
 	return r, m
 }
 
-// Records arrive whole and in order, those too that lie across the end of the ring, of any length.
 func TestARingIsReadRoundAndRound(t *testing.T) {
 	const quietly = 1 // BPF_RB_NO_WAKEUP
 	for _, length := range []int32{1, 7, 8, 100, 301, 512} {
@@ -82,7 +81,6 @@ func TestARingIsReadRoundAndRound(t *testing.T) {
 	}
 }
 
-// Whoever waits is woken by a record that asks for it, by the time, by what is there already, and by the end.
 func TestWhatEndsAWait(t *testing.T) {
 	const quietly, loud = 1, 2 // BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP
 	never := time.Time{}
@@ -102,7 +100,7 @@ func TestWhatEndsAWait(t *testing.T) {
 	t.Run("a record", func(t *testing.T) {
 		r, m := smallRing(t)
 		send := sender(t, m, 8, loud)
-		for i := range 100 { // also where it comes just before somebody waits
+		for i := range 100 { // also directly before a Wait
 			harness.Check(t, wait(t, r, never, func() { send(byte(i)) }))
 			if got, more := r.Next(); !more || got[0] != byte(i) {
 				t.Fatalf("%v, % x", more, got)
@@ -130,7 +128,7 @@ func TestWhatEndsAWait(t *testing.T) {
 	})
 	t.Run("somebody else", func(t *testing.T) {
 		r, _ := smallRing(t)
-		for range 100 { // also just before it waits
+		for range 100 { // also directly before a Wait
 			if err := wait(t, r, never, r.Wake); err != nil {
 				t.Error(err)
 			}
@@ -150,7 +148,6 @@ func TestWhatEndsAWait(t *testing.T) {
 	})
 }
 
-// What the kernel writes before a record: its length and two flags.
 func TestARecordThatWasGivenUpIsPassedOver(t *testing.T) {
 	put := func(length uint32, text string) []byte {
 		b := binary.NativeEndian.AppendUint32(nil, length)
@@ -170,5 +167,5 @@ func TestARecordThatWasGivenUpIsPassedOver(t *testing.T) {
 	if _, more := r.Next(); more || r.Waiting() != 0 {
 		t.Error("there is more")
 	}
-	r.consumer, r.producer = nil, nil // nobody mapped them
+	r.consumer, r.producer = nil, nil // not mapped here
 }

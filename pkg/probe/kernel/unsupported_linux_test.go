@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Their last words under lockdown=confidentiality; test/kernels boots such kernels.
 func TestALockedDownKernelIsToldFromOneThatDoesNotAcceptThePrograms(t *testing.T) {
 	for line, remedy := range map[string]string{
 		"unknown func bpf_probe_read_str#45":                      "lockdown", // 5.10 and 6.1

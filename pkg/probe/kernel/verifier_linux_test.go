@@ -14,11 +14,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// verified is how many instructions the verifier may look at in one program: a fifth of the
-// million at which it gives up, since Linux 7.2 looks at three times as many as 6.18.
+// verified bounds the instructions that the verifier examines per program: a fifth of its million, since Linux 7.2
+// examines three times as many as 6.18.
 const verified = 200_000
 
-// Each program is loaded alone, as the kernel sees it.
 func TestTheVerifierOfNewerKernelsHasRoomForEveryProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -42,7 +41,6 @@ func TestTheVerifierOfNewerKernelsHasRoomForEveryProgram(t *testing.T) {
 	}
 }
 
-// verifies returns how many instructions the verifier looks at until it lets the program run.
 func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
 	t.Helper()
 	maps.DeleteFunc(spec.Programs, func(n string, _ *ebpf.ProgramSpec) bool { return n != name })
@@ -64,7 +62,7 @@ func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
 	return n
 }
 
-// Before Linux 6.0 arm64 refuses a program that has functions and goes on to other programs.
+// Before Linux 6.0 arm64 refuses a program with functions and tail calls.
 func TestWhatGoesOnToOtherProgramsHasNoFunctions(t *testing.T) {
 	spec, err := LoadInside()
 	harness.Check(t, err)

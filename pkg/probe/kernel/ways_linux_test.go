@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// types are a kernel's, with a function for each hook, that has what functions need.
+// types of a kernel with all required functions.
 func types() []btf.Type {
 	number := &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}
 	all := []btf.Type{
@@ -29,12 +29,10 @@ func types() []btf.Type {
 	return all
 }
 
-// without are the types but for that one.
 func without(name string) []btf.Type {
 	return slices.DeleteFunc(types(), func(t btf.Type) bool { return t.TypeName() == name })
 }
 
-// kernelOf is a kernel that has these types.
 func kernelOf(t *testing.T, all []btf.Type) *btf.Spec {
 	t.Helper()
 	b, err := btf.NewBuilder(all, nil)
@@ -73,7 +71,6 @@ func TestFunctionsAreChosenWhereTheKernelHasAllThatTheyNeed(t *testing.T) {
 	}
 }
 
-// A program that no line of the tables attaches would never run.
 func TestEveryProgramOfFunctionsIsAttached(t *testing.T) {
 	spec, err := LoadFunctions()
 	harness.Check(t, err)

@@ -18,13 +18,13 @@ const (
 	window = 20 * ms
 )
 
-// life is a process of a made world: what truly happened.
+// life is a process of a simulated world.
 type life struct {
 	pid, parent  uint32
 	began, ended int64
-	// runs are the names of its programs, by when they began.
+	// runs are its execs by time.
 	runs []program
-	// of is the plugin that it descends from, perhaps itself; nil for others.
+	// of is its plugin, possibly itself; nil for others.
 	of *life
 }
 
@@ -33,7 +33,7 @@ type program struct {
 	name string
 }
 
-// world is a node with a clock. It is what a Tracker looks at.
+// world is a simulated node, and a Looker.
 type world struct {
 	now    int64
 	lives  []*life
@@ -89,13 +89,13 @@ func (w *world) Alive(pid uint32, began int64) bool {
 	return l != nil && l.began == began
 }
 
-// told is a notice, and when it comes.
+// told is a notice with the time of its arrival.
 type told struct {
 	at int64
 	n  Notice
 }
 
-// notices are all of what happened, each at once.
+// notices are all notices, without delay.
 func (w *world) notices() (all []told) {
 	for _, l := range w.lives {
 		all = append(all, told{l.began, Notice{Kind: Began, Time: l.began, PID: l.pid, Parent: l.parent}})
@@ -108,7 +108,7 @@ func (w *world) notices() (all []told) {
 	return all
 }
 
-// populate makes plugins with commands below, and strangers. Numbers come again.
+// populate creates plugins with commands, and strangers. PIDs are reused.
 func populate(r *rand.Rand) *world {
 	w := &world{}
 	pid := func() uint32 { return 100 + uint32(r.IntN(60)) }
@@ -117,9 +117,9 @@ func populate(r *rand.Rand) *world {
 		l := &life{pid: pid(), parent: up, began: from + 1 + r.Int64N(ms), of: of}
 		l.ended = l.began + 2*ms + r.Int64N(max(1, to-l.began))
 		if l.began >= to {
-			return nil // nobody is there to start it
+			return nil // no parent
 		}
-		for _, other := range w.lives { // a number is one's at a time, and rests a while
+		for _, other := range w.lives { // PIDs are unique, and reused late
 			if other.pid == l.pid && l.began <= other.ended+window && other.began <= l.ended+window {
 				return nil
 			}
@@ -159,7 +159,7 @@ func populate(r *rand.Rand) *world {
 	return w
 }
 
-// tell hands the notices to a Tracker as they come, with ticks between, and checks what is always true.
+// tell passes notices and ticks to a Tracker, and checks invariants.
 func (w *world) tell(t *testing.T, all []told, ticksLate int64) *Tracker {
 	t.Helper()
 	ticked := int64(-1)
@@ -192,7 +192,7 @@ func (w *world) tell(t *testing.T, all []told, ticksLate int64) *Tracker {
 	return tracker
 }
 
-// lifeOf finds whom an event is about by the key that a Tracker makes.
+// lifeOf returns the process of an event's key.
 func (w *world) lifeOf(key event.Process) *life {
 	for _, l := range w.lives {
 		if keyOf(l.pid, l.began) == key {
@@ -202,7 +202,7 @@ func (w *world) lifeOf(key event.Process) *life {
 	return nil
 }
 
-// check sees to it that nothing in the events is made up.
+// check requires that all events happened.
 func (w *world) check(t *testing.T) (execs, unidentified int) {
 	t.Helper()
 	for _, e := range w.events {
@@ -241,7 +241,7 @@ func (w *world) check(t *testing.T) (execs, unidentified int) {
 	return execs, unidentified
 }
 
-// count is how many programs ran, and how many processes ended, in plugins' trees.
+// count returns the execs and exits in plugins' trees.
 func (w *world) count() (programs, exits int) {
 	for _, l := range w.lives {
 		if l.of != nil {
@@ -261,7 +261,6 @@ func (w *world) exits() (n int) {
 	return n
 }
 
-// Told at once and in order, everything is there, and is seen.
 func TestWhatIsToldInTimeIsSeen(t *testing.T) {
 	for seed := range uint64(50) {
 		w := populate(rand.New(rand.NewPCG(seed, 1)))
@@ -274,7 +273,6 @@ func TestWhatIsToldInTimeIsSeen(t *testing.T) {
 	}
 }
 
-// Told late, in another order and twice: the tree is the same, and who was gone by then is marked.
 func TestWhatComesLateOrTwiceIsInTheTree(t *testing.T) {
 	missed := 0
 	for seed := range uint64(60) {
@@ -283,7 +281,7 @@ func TestWhatComesLateOrTwiceIsInTheTree(t *testing.T) {
 		all := w.notices()
 		delayed := slices.Clone(all)
 		for i := range delayed {
-			if delayed[i].n.Kind != Began { // that comes before what it makes possible
+			if delayed[i].n.Kind != Began { // before its consequences
 				delayed[i].at += r.Int64N(window / 4)
 			}
 		}
@@ -303,7 +301,6 @@ func TestWhatComesLateOrTwiceIsInTheTree(t *testing.T) {
 	}
 }
 
-// What is lost is not made up, and nothing stays open for ever.
 func TestWhatIsLostIsNotMadeUp(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -311,7 +308,7 @@ func TestWhatIsLostIsNotMadeUp(t *testing.T) {
 		all := w.notices()
 		some := slices.DeleteFunc(slices.Clone(all), func(told) bool { return r.IntN(10) == 0 })
 		tracker := w.tell(t, some, 0)
-		for _, e := range w.events { // keys are made of what was told: only its number is certain
+		for _, e := range w.events { // a lost start changes the key, but not the PID
 			if b, is := e.Body.(*event.Exec); is && b.Root && b.Call != nil && b.Call.ContainerID != fmt.Sprint("c", b.PID) {
 				t.Errorf("seed %d: another's call: %+v", seed, b)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// hosts is a world in which no plugin is the runtime's.
+// hosts is a world without plugins of the runtime.
 type hosts struct{ *world }
 
 func (h hosts) Caller(pid uint32) event.Caller {
@@ -17,7 +17,7 @@ func (h hosts) Caller(pid uint32) event.Caller {
 	return ""
 }
 
-// plugins are so many lives that begin one after another, each with as many children.
+// plugins returns plugins that begin one after another, with children.
 func plugins(n, children int) *world {
 	w := &world{}
 	for i := range n {
@@ -32,7 +32,7 @@ func plugins(n, children int) *world {
 	return w
 }
 
-// share takes what begins and runs in w, and returns the Tracker while all of it lives, and what it told.
+// share passes starts and execs to a Tracker, and returns it with its events.
 func share(w *world, looker Looker) (*Tracker, []event.Event) {
 	var events []event.Event
 	t := New(Options{Processes: 16, Known: 1000, Window: time.Duration(window), Outlive: time.Second, Looker: looker, Sink: func(e event.Event) {

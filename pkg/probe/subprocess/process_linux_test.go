@@ -12,16 +12,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A process that may open too few files keeps none of those that it opened before it failed.
 func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
 	var before unix.Rlimit
 	harness.Check(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
-	lowest := func() uint64 { // file that is not open; all below it are after the first pass
+	lowest := func() uint64 { // first free descriptor, after the first pass
 		ours, theirs, err := pipes()
 		harness.Check(t, err)
 		defer closeAll(theirs[:])
 		defer closeAll(ours[:])
-		return uint64(theirs[0].Fd()) // theirs[0] is the first that was opened
+		return uint64(theirs[0].Fd()) // opened first
 	}
 	first := lowest()
 	for more := range uint64(6) {
@@ -37,7 +36,6 @@ func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
 	}
 }
 
-// The process learns that a node is busy although the first order could not be sent.
 func TestAnOrderThatWasNotSentIsSentAgain(t *testing.T) {
 	read, write, err := os.Pipe()
 	harness.Check(t, err)
@@ -55,7 +53,7 @@ func TestAnOrderThatWasNotSentIsSentAgain(t *testing.T) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() { p.tellWhenBusy(over); close(ended) }()
 	var got order
-	_ = read.SetReadDeadline(time.Now().Add(time.Minute)) // only so that it ends if nothing comes
+	_ = read.SetReadDeadline(time.Now().Add(time.Minute)) // so that the test ends
 	if err := json.NewDecoder(read).Decode(&got); err != nil || !got.Busy {
 		t.Errorf("%+v, %v", got, err)
 	}

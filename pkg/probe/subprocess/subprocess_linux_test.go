@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Host(m))
 }
 
-// started is a process of this program that observes what this one does.
+// started observes in a process of this program.
 func started(t *testing.T) *Process {
 	t.Helper()
 	anchors := anchor.New()
@@ -34,7 +34,7 @@ func started(t *testing.T) *Process {
 	p, err := Start(connector.Options{Processes: 100, Arguments: arguments.Known, Anchors: anchors, Log: slog.New(slog.DiscardHandler)},
 		[]string{"/proc/self/exe", "connector"})
 	if _, is := errors.AsType[*connector.UnsupportedError](err); is {
-		t.Skip(err) // in a PID namespace, say
+		t.Skip(err) // such as in a PID namespace
 	}
 	harness.Check(t, err)
 	return p

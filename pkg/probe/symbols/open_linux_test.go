@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// asked is the kernel; the test is skipped where it cannot be asked.
+// asked skips the test if the kernel cannot be asked.
 func asked(t testing.TB) *kernel {
 	t.Helper()
 	k, err := openKernel()
@@ -17,7 +17,6 @@ func asked(t testing.TB) *kernel {
 	return k
 }
 
-// What the kernel says of an address is what its table says, also in the midst of a function.
 func TestTheKernelNamesWhatItsTableDoes(t *testing.T) {
 	k := asked(t)
 	file, err := os.Open("/proc/kallsyms")
@@ -36,7 +35,7 @@ func TestTheKernelNamesWhatItsTableDoes(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if last.name != "" && at > last.at+1 { // of several at one address the kernel may take another
+		if last.name != "" && at > last.at+1 { // at one address the kernel may choose another name
 			compared++
 			if k.name(last.at) == last.name && k.name(at-1) == last.name {
 				same++
@@ -61,7 +60,6 @@ func TestWhatLiesInNoFunctionHasNoName(t *testing.T) {
 	}
 }
 
-// Where the kernel is asked, the first wait at a place has its name, and nothing is read.
 func TestTheKernelIsAskedOnce(t *testing.T) {
 	names := &dictionary{1: "__mutex_lock", 2: "do_syscall_64", 3: "rtnl_dump_all"}
 	s := &Table{kernel: names, known: map[uint64]string{}}
@@ -90,7 +88,7 @@ func TestTheKernelIsAskedOnce(t *testing.T) {
 	}
 }
 
-// dictionary is a kernel that forgets what it was asked for.
+// dictionary is a kernel that forgets questions.
 type dictionary map[uint64]string
 
 func (d *dictionary) name(address uint64) string {
@@ -100,7 +98,6 @@ func (d *dictionary) name(address uint64) string {
 
 func (*dictionary) Close() error { return nil }
 
-// An address is named.
 func BenchmarkAsk(b *testing.B) {
 	k := asked(b)
 	b.ReportAllocs()

@@ -23,7 +23,7 @@ ffffffffc0000000 t strange	[other]
 ffffffffc0000200 t after	[x_tables]
 `
 
-// held is a table that can be read only when it is let go.
+// held blocks reads until it is released.
 type held struct {
 	io.ReadSeeker
 	asked, free chan struct{}
@@ -35,8 +35,7 @@ func (h held) Read(b []byte) (int, error) {
 	return h.ReadSeeker.Read(b)
 }
 
-// A function that is not known is looked for beside the reader, which goes on. Before: it
-// read the whole table for each new address, half a second on a busy node.
+// Before: the reader itself read the table for each new address, half a second on a busy node.
 func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	table := strings.NewReader(kallsyms)
 	s := newTable(table)
@@ -60,7 +59,7 @@ func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	s.wait()
 }
 
-// unreadable is a table that cannot be read anew.
+// unreadable fails to read.
 type unreadable struct{ io.ReadSeeker }
 
 func (unreadable) Seek(int64, int) (int64, error) { return 0, io.ErrUnexpectedEOF }
@@ -93,8 +92,6 @@ func TestFunctionsThatOwnLocks(t *testing.T) {
 	}
 }
 
-// Not all of the table is read for every place that somebody waits at, nor is everything
-// kept that was.
 func TestSymbolsAreBounded(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	for i := range uint64(3 * maxSymbols) {
@@ -120,8 +117,7 @@ func TestSymbolsAreBounded(t *testing.T) {
 	s.wait()
 }
 
-// The table is read for what was loaded since, and for who waits where nothing tells of a lock;
-// not for the rest of a stack. Before: for each address on it that was new, which is some on every node, always.
+// Before: each new address on a stack caused a read, so a busy node never stopped reading.
 func TestTheTableIsReadForLittle(t *testing.T) {
 	const waits, rtnl, strange, loaded = 0xffffffff81000150, 0xffffffff81000210, 0xffffffffc0000010, 0xffffffffd0000010
 	for name, test := range map[string]struct {
@@ -145,7 +141,6 @@ func TestTheTableIsReadForLittle(t *testing.T) {
 	}
 }
 
-// Where the kernel keeps its addresses to itself reading them again would be of no use.
 func TestATableWithoutAddressesIsNotReadAgain(t *testing.T) {
 	s := newTable(strings.NewReader("0000000000000000 T rtnl_dump_all\n0000000000000000 T mutex_lock\n"))
 	if lock := s.Lock(1, []uint64{0xffffffff81000150}); lock != "" || len(s.asked) > 0 {
@@ -153,7 +148,7 @@ func TestATableWithoutAddressesIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// The more often it was read, the later it is read again. Before: every five seconds, for ever.
+// Before: a read every five seconds.
 func TestTheTableIsReadLessAndLessOften(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	var last, longest time.Duration
@@ -173,7 +168,6 @@ func TestTheTableIsReadLessAndLessOften(t *testing.T) {
 	s.wait()
 }
 
-// Who was new long ago does not make those wait who are new now.
 func TestATableThatNobodyAskedForIsReadSoonAgain(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	read := func(now time.Duration) {
@@ -203,7 +197,6 @@ func TestATableThatNobodyAskedForIsReadSoonAgain(t *testing.T) {
 	}
 }
 
-// A reading that failed told nothing: the next is to come as soon as it would have.
 func TestATableThatCouldNotBeReadIsReadAsSoon(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	whole := s.file
@@ -254,7 +247,6 @@ func TestOnlyFunctionsAreSymbols(t *testing.T) {
 	}
 }
 
-// The kernel's own table, in which two functions are looked for.
 func BenchmarkLookUp(b *testing.B) {
 	file, err := os.Open("/proc/kallsyms")
 	if err != nil {

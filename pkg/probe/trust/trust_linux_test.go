@@ -32,7 +32,6 @@ func TestWhoseRightsAreTheirOwn(t *testing.T) {
 	}
 }
 
-// A set-user-ID program of root's has all capabilities, whatever user runs it.
 func TestASetUserIDProgramIsNotBelieved(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What is generated is what the registry gives.
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	m := load(t)
 	source, err := format.Source([]byte(code(m)))
@@ -26,11 +25,10 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	}
 }
 
-// Whoever asks for an attribute that no span has finds nothing, and no one says so.
 func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 	m := load(t)
 	key := regexp.MustCompile(`(?:^|[^\w./@-]|\bspan\.)((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
-	// containerd's own spans, files, and others' options are called so, too.
+	// Other keys with that prefix: containerd's own, files, and options.
 	others := regexp.MustCompile(`^(cni\.(conf_dir|setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|exe|key|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
 	var documents []string
 	for _, pattern := range []string{"../../../../docs/*.md", "../../../../docs/contributing/*.md"} {
