@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * Requests over netlink, and what the kernel says to them: it has put its answer into the socket's queue
- * when the function returns that the request was sent by. So what reads from netlink pays nothing.
- */
+/* Netlink requests and the kernel's answers: when the function that sent the request returns,
+ * the answer is in the socket's queue, so reads of netlink need no program. */
 #pragma once
 
-/* Answers to one request that are looked at: libnftables sends as many underway at once. */
+/* Examined answers per request: libnftables has as many requests in progress. */
 #define ANSWERS 16
 
-/* Requests of ours that are under way: while there is none, the end of anybody else's is nothing to look at. Where
- * an end is not met it is wrong, which only costs; the reader begins it anew when nobody is followed. */
+/* Requests of followed processes in progress: at 0 the end of other requests is ignored. A
+ * missed end only costs time; the reader resets it if no process is followed. */
 __u64 underway;
 
-/* What was in the queue before is not told again. Kept in a call's conn, which a request has no use for. */
+/* Answers that were in the queue before are not repeated. The number is stored in a call's conn,
+ * which requests do not use. */
 static __noinline int request(struct socket *socket)
 {
 	struct call c = {};
@@ -35,7 +34,7 @@ int on_request(unsigned long long *ctx)
 	return may_be_ours() ? request((void *)ctx[0]) : 0;
 }
 
-/* Refusals matter, how far IPv6 addresses have come, and what an interface is called: see exit_receive. */
+/* Refusals, states of IPv6 addresses, and names of interfaces: see exit_receive. */
 static __noinline int tell_answer(struct task_struct *task, struct process *p, struct call *c, struct sock *sk, struct sk_buff *skb)
 {
 	__u64 n = BPF_CORE_READ(skb, len);
@@ -51,7 +50,7 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
 		return 0;
 	if (head.type == NLMSG_ERROR && head.len + 3ULL >= n && !bpf_probe_read_kernel(&error, sizeof(error), data + sizeof(head)) && !error)
-		return 0; /* the request was granted */
+		return 0; /* granted */
 	e = netlink_record(task, p, c, n, sk);
 	if (!e)
 		return 0;
@@ -68,8 +67,8 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 	return 0;
 }
 
-/* Only the process's own threads read its socket. One that does so meanwhile may have what is copied here freed: the
- * reads fail or give bytes that are no answer, and the decoder drops what has no sense. */
+/* Another thread of the process may read the socket and free the data meanwhile: then reads fail
+ * or give garbage, which the decoder drops. */
 static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct socket *socket)
 {
 	struct sock *sk = BPF_CORE_READ(socket, sk);

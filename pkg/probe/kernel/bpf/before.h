@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * What processes of a plugin's tree had connected before system calls were looked into. To attach
- * takes up to some ten milliseconds, and a plugin needs fewer until it asks its agent.
- */
+/* Connections of plugins from before system calls were traced: attaching takes up to some 10 ms,
+ * and a plugin may need less to call its agent. */
 #pragma once
 
-/* Descriptors that are looked at: a plugin has a handful. */
+/* Examined descriptors: a plugin has a handful. */
 #define OPEN_MAX 64
 
-/* Whether a process made this connection itself. Of unix the kernel knows who called connect; a socket
- * of TCP might have been inherited, which no runtime lets a plugin do. */
+/* Whether a process made this connection itself. For unix the kernel knows who called connect; a
+ * TCP socket might be inherited, but runtimes pass none to plugins. */
 static __noinline int connected_by(struct sock *sk, struct process *p)
 {
 	struct stream s = {};
@@ -27,7 +25,7 @@ static __noinline int connected_by(struct sock *sk, struct process *p)
 	return (state == TCP_ESTABLISHED || state == TCP_SYN_SENT) && !was_accepted(sk, &s);
 }
 
-/* When it was connected nobody knows: not after now. */
+/* The time of the connection is unknown; it is not after now. */
 static __noinline int keep_connection(struct sock *sk, struct process *p)
 {
 	struct conn conn = {};
@@ -63,7 +61,7 @@ static __noinline int tell_connection(struct task_struct *task, struct process *
 	return 0;
 }
 
-/* What answers a connection that was accepted before is asked there. */
+/* An earlier accepted connection makes the process a server. */
 static __noinline int serve_before(struct task_struct *server, struct sock *sk)
 {
 	__u32 tgid = BPF_CORE_READ(server, tgid);
@@ -77,7 +75,7 @@ static __noinline int serve_before(struct task_struct *server, struct sock *sk)
 	return 0;
 }
 
-/* Both ends of TCP agree on addresses; of unix each knows the other. */
+/* Both ends of TCP have the same addresses; of unix each knows the other. */
 static __noinline int await_server(struct sock *sk, struct conn *conn)
 {
 	struct half half = {.sk = (__u64)sk};
@@ -95,7 +93,7 @@ static __noinline int await_server(struct sock *sk, struct conn *conn)
 	return 1;
 }
 
-/* Returns whether its server is to be looked for. */
+/* Returns whether to look for its server. */
 static __always_inline int find_connection(struct task_struct *task, struct process *p, __u32 fd)
 {
 	struct sock *sk = sock_of(task, fd);
@@ -113,7 +111,7 @@ static __always_inline int find_connection(struct task_struct *task, struct proc
 	return await_server(sk, conn);
 }
 
-/* Global, because the verifier looks at such a function once, however often it is called. */
+/* Global, because the verifier examines such a function only once. */
 __noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
 {
 	struct process *p;
@@ -121,19 +119,19 @@ __noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
 
 	hold();
 	p = bpf_map_lookup_elem(&processes, &tgid);
-	if (p && !p->agent) /* an agent's streams are met whenever it uses them */
+	if (p && !p->agent) /* agents' streams are met at their next use */
 		found = find_connection((struct task_struct *)leader, p, fd);
 	let_go();
 	return found;
 }
 
-/* Called for each task when the gate has been opened. Writes a byte for each process with a connection whose
- * server is to be looked for. */
+/* Called for each task after the gate was opened. Writes a byte per process with a connection
+ * whose server is unknown. */
 SEC("iter/task")
 int look_back(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	__u64 leader; /* a number: the verifier lets no pointer into a global function */
+	__u64 leader; /* a number: the verifier allows no pointer into a global function */
 	__u8 found = 0;
 
 	if (!task || task->pid != task->tgid || !may_be_tracked(task->tgid))
@@ -146,8 +144,8 @@ int look_back(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Called for each open file of the node if somebody found one: who has accepted it already. Where a child
- * inherited it, too, that is whoever comes first, which is mostly who accepted it and gave it on. */
+/* Called for each open file of the node if a server is unknown. If a child inherited the socket,
+ * the first process counts, usually the one that accepted it. */
 SEC("iter/task_file")
 int look_for_servers(struct bpf_iter__task_file *ctx)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * Who is believed to be a CNI plugin, and why: docs/trust.md. Anybody can put CNI_COMMAND
- * into an environment, and being privileged is not enough: a sidecar that changes its own
- * pod's network has CAP_NET_ADMIN in the initial user namespace, too.
- */
+/* Which processes are trusted as CNI plugins, and why: docs/trust.md. Any process can have
+ * CNI_COMMAND, and privileges are not enough: a sidecar that changes its own pod's network has
+ * CAP_NET_ADMIN in the initial user namespace. */
 #pragma once
 
-#define TICK 10000000 /* the unit of starts in /proc/PID/stat, in ns */
+#define TICK 10000000 /* unit of starts in /proc/PID/stat, in ns */
 
 /* A process of the container runtime. */
 struct anchor {
@@ -15,8 +13,8 @@ struct anchor {
 	__u32 pad;
 };
 
-/* By their numbers in cniscope's PID namespace. The reader keeps them: thirty and some (pkg/anchor,
- * maxNamed), and while they are replaced twice as many. */
+/* By PID in cniscope's namespace. The reader has up to about 32 of them (pkg/anchor, maxNamed),
+ * and twice as many while it replaces them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);
@@ -26,12 +24,11 @@ struct {
 
 enum belief {
 	ANCHORED = 0, /* whether the runtime is known */
-	/* Processes of runs that are believed without an anchor: what was put into the table
-	 * less what the kernel side took out, and what the reader took out. Each has one who
-	 * writes it. */
+	/* Processes of runs trusted without an anchor: added less removed by the kernel side,
+	 * and removed by the reader. Each has one writer. */
 	SHARE_TAKEN,
 	SHARE_LEFT,
-	OUTCASTS, /* how many there are */
+	OUTCASTS, /* their number */
 	BELIEFS,
 };
 
@@ -61,7 +58,7 @@ static __always_inline bool in_host_mounts(struct task_struct *task)
 	return node_mounts && mounts_of(task) == node_mounts;
 }
 
-/* A process of the host that could change cniscope as well: root's, whose files these are, or one
+/* A process of the host that could change cniscope also: root's, which owns these files, or one
  * with CAP_SYS_ADMIN. A service user with an ambient CAP_NET_ADMIN could not. */
 static __always_inline bool of_host(struct task_struct *task, __u64 has)
 {
@@ -75,10 +72,9 @@ static __always_inline unsigned int pid_level(struct task_struct *task)
 	return READ(task, group_leader, thread_pid, level);
 }
 
-/* The anchor that forked the process. An orphan is given to the first process of its PID
- * namespace, or to a subreaper, and that may be an anchor; but whatever runs in a container
- * is in a session of its own (setsid, in every OCI runtime), which what a runtime starts
- * itself is not, and mostly in another PID namespace. */
+/* The anchor that forked the process. An anchor may also adopt orphans, as PID 1 of their PID
+ * namespace or as a subreaper. But containers have a session of their own (setsid, in every OCI
+ * runtime), and usually another PID namespace, unlike a runtime's own children. */
 static __always_inline struct anchor *forked_by(struct task_struct *task)
 {
 	struct task_struct *parent = READ(task, real_parent);
@@ -92,7 +88,7 @@ static __always_inline struct anchor *forked_by(struct task_struct *task)
 	return anchor;
 }
 
-/* Privileged in the user namespace of a rootless runtime that forked it. */
+/* Privileged in the user namespace of the rootless runtime that forked it. */
 static __always_inline bool run_rootless(struct task_struct *task, const struct anchor *anchor)
 {
 	struct task_struct *parent = READ(task, real_parent);
@@ -104,8 +100,7 @@ static __always_inline bool run_rootless(struct task_struct *task, const struct 
 	       READ(cred, user_ns) == READ(parent, cred, user_ns);
 }
 
-/* Whether anything could make the process a plugin: what is cheap to tell, and says no to
- * most of what runs in containers. has are its rights. */
+/* A cheap test that excludes most processes of containers. has are the process's rights. */
 static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 {
 	if ((!has && !rootless) || !visible_pid(task))
@@ -117,7 +112,7 @@ static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 	return forked_by(task);
 }
 
-/* Why a process that no run forked is believed. */
+/* Why a process that no run forked is trusted. */
 static __always_inline enum caller caller_of(struct task_struct *task, __u64 has)
 {
 	struct anchor *anchor = forked_by(task);
@@ -133,14 +128,14 @@ static __always_inline enum caller caller_of(struct task_struct *task, __u64 has
 	return CALLER_NOBODY;
 }
 
-/* What is believed without an anchor has a share of the table, so that whoever passes for
- * a plugin cannot keep the runtime's plugins out of it. */
+/* Processes trusted without an anchor have a share of the table, so that they cannot displace
+ * the runtime's plugins. */
 static __always_inline bool has_share(const struct process *p)
 {
 	return p->caller >= CALLER_HOST;
 }
 
-/* False if the process would be more than its share. */
+/* False if the share is full. */
 static __always_inline bool take_share(const struct process *p)
 {
 	__u32 *taken, *left;

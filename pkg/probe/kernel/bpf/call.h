@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* How the inside of a process is told of: one record, filled by whoever knows more. */
+/* Records of activities of a process: one buffer, filled in steps. */
 #pragma once
 
-/* Shorter waits are of no interest: they are summed up elsewhere. */
+/* Shorter waits do not matter: they are summed up elsewhere. */
 #define LASTED 1000000ULL      /* a system call, 1 ms */
-#define CONTENDED 100000ULL    /* a lock of the kernel, 0.1 ms */
+#define CONTENDED 100000ULL    /* a kernel lock, 0.1 ms */
 #define SYSMON_MAX 10500000ULL /* Go's runtime naps up to 10 ms (runtime/proc.go, sysmon) */
 
 struct record {
 	struct call_event e;
-	__u8 room[DATA_MAX]; /* so that no offset below DATA_MAX leads out of it */
+	__u8 room[DATA_MAX]; /* keeps offsets below DATA_MAX inside */
 };
 
-/* An interrupt may come while a system call's record is made, and change the state of a socket. */
+/* An interrupt may come while a system call's record is filled, and change a socket's state. */
 enum slot {
 	OF_CALL,
 	OF_STATE,
-	OF_SWITCH, /* … and a CPU goes on to another thread within either */
+	OF_SWITCH, /* … and either may be followed by a switch */
 	SLOTS_PER_CPU,
 };
 
@@ -27,17 +27,16 @@ struct {
 	__type(value, struct record);
 } records SEC(".maps");
 
-/* Hides from the compiler what it knows of a value, so that it keeps a check that only
- * the verifier needs. */
+/* Hides a value from the compiler, so that it keeps a check that only the verifier needs. */
 #define HIDE(value) asm volatile("" : "+r"(value))
 
-/* What the helpers of 5.11 give typed, for the kernels before, too. */
+/* Typed helpers of 5.11, for older kernels also. */
 static __always_inline struct task_struct *current_task(void)
 {
 	return (void *)bpf_get_current_task();
 }
 
-/* Begins a record: what every one of them has. */
+/* Begins a record with its common fields. */
 static __always_inline struct call_event *record_in(__u32 slot, const struct process *p, enum class class,
 						    const struct call *c, __s64 ret)
 {
@@ -80,7 +79,7 @@ static __always_inline bool send_record(struct call_event *e, const struct proce
 	return send(e, __builtin_offsetof(struct call_event, data) + n, p, wake);
 }
 
-/* Appends what lies in the process's memory. */
+/* Appends memory of the process. */
 static __always_inline void append(struct call_event *e, struct process *p, __u64 from, __u64 n)
 {
 	__u64 at = e->len;
@@ -93,7 +92,7 @@ static __always_inline void append(struct call_event *e, struct process *p, __u6
 		n = DATA_MAX - at;
 		e->cut = 1;
 	}
-	HIDE(n); /* the verifier does not see that the difference bounds it */
+	HIDE(n); /* the verifier does not see the bound */
 	if (n > DATA_MAX)
 		return;
 	if (bpf_probe_read_user(&e->data[at & (DATA_MAX - 1)], n, (void *)from)) {
@@ -104,7 +103,7 @@ static __always_inline void append(struct call_event *e, struct process *p, __u6
 	p->bytes += n;
 }
 
-/* Appends what an array of buffers holds, up to n bytes of it. */
+/* Appends up to n bytes of an array of buffers. */
 static __always_inline void append_all(struct call_event *e, struct process *p, __u64 iov, __u64 count, __u64 n)
 {
 	for (int i = 0; i < 4; i++) {
@@ -126,8 +125,7 @@ static __always_inline void append_all(struct call_event *e, struct process *p, 
 
 #define TEXT_MAX 256
 
-/* Appends those of a call's arguments that are texts, each NUL-terminated; what cannot be read is
- * empty. */
+/* Appends the text arguments of a call, NUL-terminated; unreadable ones are empty. */
 static __noinline int append_texts(struct call_event *e, struct call *c, __u8 which)
 {
 	if (!e || !c)
@@ -165,7 +163,7 @@ static __always_inline void namespace_of(struct call_event *e, struct net *net)
 #define PATH_DEPTH 14
 #define NAME_MAX 64
 
-/* Appends the names on the way from a file up to the root, each NUL-terminated. */
+/* Appends the names from a file up to the root, NUL-terminated. */
 static __noinline int append_path(struct call_event *e, struct file *file)
 {
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
@@ -177,7 +175,7 @@ static __noinline int append_path(struct call_event *e, struct file *file)
 		struct dentry *up = BPF_CORE_READ(dentry, d_parent);
 		__u32 at = e->len;
 
-		if (dentry == BPF_CORE_READ(vfs, mnt_root)) { /* go on where it is mounted */
+		if (dentry == BPF_CORE_READ(vfs, mnt_root)) { /* continue at the mount point */
 			struct mount *m = (void *)vfs - bpf_core_field_offset(struct mount, mnt);
 			struct mount *above = BPF_CORE_READ(m, mnt_parent);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* How long a task ran. */
+/* CPU time of a task. */
 #pragma once
 
 struct slip {
@@ -15,10 +15,9 @@ struct {
 	__type(value, struct slip);
 } slips SEC(".maps");
 
-/* How far the scheduler's clock of this CPU is behind CLOCK_MONOTONIC: they tick
- * alike but slip apart, by NTP (at most 500 ppm) and by stolen time. A task's
- * exec_start is on the scheduler's clock and never in the future, so the smallest
- * distance seen lately is the slip. */
+/* How far this CPU's scheduler clock is behind CLOCK_MONOTONIC: they drift by NTP (up to 500
+ * ppm) and by stolen time. A task's exec_start is on the scheduler's clock and never in the
+ * future, so the smallest recent difference is the slip. */
 static __always_inline __s64 slip_of(struct task_struct *task, __s64 now)
 {
 	__u32 zero = 0;
@@ -36,9 +35,8 @@ static __always_inline __s64 slip_of(struct task_struct *task, __s64 now)
 
 static __always_inline __u64 cpu_time(struct task_struct *task)
 {
-	/* sum_exec_runtime is brought up to date by ticks and switches: a command of a
-	 * few milliseconds may not have seen one. Add the slice it is in; more than
-	 * two ticks (CONFIG_HZ=100) cannot be missing. */
+	/* Only ticks and switches update sum_exec_runtime, and a short command may have had
+	 * neither. Add the current slice, up to two ticks (CONFIG_HZ=100). */
 	__s64 now = bpf_ktime_get_ns();
 	__s64 slice = now - (__s64)task->se.exec_start - slip_of(task, now);
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * What is done when a system call is over: a program for each kind of call, to which on_return
- * goes on, so that the verifier looks at each of them alone. In one program it looks at all that
- * follows in every state that what came before may have left, and newer kernels give up.
- */
+/* Ends of system calls: a program per kind of call, to which on_return makes a tail call. The
+ * verifier examines one program for all in too many states, and newer kernels refuse it. */
 #pragma once
 
 enum ending {
@@ -22,8 +19,8 @@ enum ending {
 	ENDINGS,
 };
 
-/* The call that the thread has ended, in to, and its process; none if it is not looked into. Where its beginning does not
- * matter it begins now. */
+/* The call that the thread has ended, and its process; none if it is not followed. If the start
+ * does not matter, the call begins now. */
 static __always_inline struct process *ended(struct pt_regs *regs, struct call *to)
 {
 	__u64 id = bpf_get_current_pid_tgid(), start = bpf_ktime_get_ns(), conn = 0;
@@ -35,15 +32,15 @@ static __always_inline struct process *ended(struct pt_regs *regs, struct call *
 		return 0;
 	to->tgid = tgid;
 	to->nr = number_in(regs, true);
-	to->class = class_of[to->nr & (NR_MAX - 1)]; /* whoever goes on to here has seen that it is one */
+	to->class = class_of[to->nr & (NR_MAX - 1)]; /* the callers have checked that */
 	read_args(regs, true, to->args);
 	if (is_of(to->class, TIMED) || p->agent) {
 		kept = bpf_map_lookup_elem(&calls, &tid);
 		if (kept && kept->start && kept->tgid == tgid && kept->nr == to->nr) {
-			start = *(volatile __u64 *)&kept->start; /* read anew, or the verifier takes it for another case than now */
+			start = *(volatile __u64 *)&kept->start; /* read again for the verifier */
 			conn = kept->conn;
 			kept->start = 0;
-		} else if (is_of(to->class, TIMED)) { /* it began before anybody looked */
+		} else if (is_of(to->class, TIMED)) { /* it began before tracing */
 			return 0;
 		}
 	}
@@ -52,7 +49,7 @@ static __always_inline struct process *ended(struct pt_regs *regs, struct call *
 	return p;
 }
 
-/* handle returns whether all has been told that is to be. */
+/* handle returns whether everything was reported. */
 #define END(name, handle)                                                  \
 	SEC("tp_btf/sys_exit")                                             \
 	int BPF_PROG(name, struct pt_regs *regs, long ret)                 \
@@ -86,7 +83,7 @@ END(end_enter, exit_enter)
 END(end_legacy, exit_legacy)
 END(end_bpf, exit_bpf)
 
-/* Whoever accepts a connection of ours is called by it, be it looked into or not. */
+/* Any process that accepts our connection is called by it, followed or not. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(end_accept, struct pt_regs *regs, long ret)
 {
@@ -121,7 +118,7 @@ struct {
 	},
 };
 
-/* Of whoever is called, and of whom it asks in its turn, what it writes to streams, and reads from them. */
+/* Streams of agents, and of processes that they ask. */
 static __always_inline enum ending end_talk(struct pt_regs *regs, enum ending otherwise)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What goes through files: a plugin's standard input and output, sysctls, namespaces. */
+/* Activities on files: a plugin's standard input and output, sysctls, namespaces. */
 #pragma once
 
 #define PROC_SUPER_MAGIC 0x9fa0	    /* include/uapi/linux/magic.h */
 #define NSFS_MAGIC 0x6e736673
 #define VALUE_MAX 64
-#define CHUNKS 8 /* a pipe holds 64 KiB, but nobody writes more than 32 of configuration */
+#define CHUNKS 8 /* a pipe holds 64 KiB, but configurations have up to 32 */
 
 struct chunk {
 	struct call *c;
@@ -14,7 +14,7 @@ struct chunk {
 	__s64 ret;
 };
 
-/* One page of what was read or written. */
+/* A page of input or output. */
 static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u64 at)
 {
 	struct call_event *e;
@@ -29,7 +29,7 @@ static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u6
 	e->out = k->c->class == CLASS_WRITE || k->c->class == CLASS_WRITEV;
 	if (k->c->class == CLASS_READV || k->c->class == CLASS_WRITEV)
 		append_all(e, k->p, k->c->args[1], k->c->args[2], k->ret);
-	else /* the next one takes what has no room in this, unless there is none */
+	else /* the rest goes into the next chunk, if there is one */
 		append(e, k->p, k->c->args[1] + at, n > DATA_MAX && at < (CHUNKS - 1) * DATA_MAX ? DATA_MAX : n);
 	send_record(e, k->p, false);
 	return 0;
@@ -50,7 +50,7 @@ static __noinline int write_setting(struct task_struct *task, struct process *p,
 	if (c->args[2] < n)
 		n = c->args[2];
 	append(e, p, c->args[1], n);
-	e->object = e->len; /* where the value ends and its path begins */
+	e->object = e->len; /* the path follows the value */
 	e->protocol = 1;
 	append_path(e, file);
 	netns_of(task, &e->netns_cookie, &e->netns_inum);
@@ -88,8 +88,7 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 	return 0;
 }
 
-/* The network namespace that a file of nsfs is; false if that is of another kind. One of the network is dealt
- * with like the task's own. */
+/* The network namespace behind a file of nsfs; false for other kinds. */
 static __always_inline bool network_of(struct call_event *e, struct task_struct *task, struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -102,7 +101,7 @@ static __always_inline bool network_of(struct call_event *e, struct task_struct 
 	return true;
 }
 
-/* A namespace that is opened may be named by its descriptor in a later request. */
+/* A later request may name a namespace by its descriptor. */
 static __noinline int exit_open(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
@@ -120,13 +119,12 @@ static __noinline int exit_open(struct task_struct *task, struct process *p, str
 		return 0;
 	e->object = BPF_CORE_READ(inode, i_ino);
 	network_of(e, task, file);
-	append_path(e, file); /* it has one only where it is mounted: below /proc it has none */
+	append_path(e, file); /* only mounted files have a path, not those of /proc */
 	send_record(e, p, false);
 	return 0;
 }
 
-/* The namespaces that pods' plugins entered, and when: the first connection there is
- * awaited. */
+/* Network namespaces that plugins entered, and when: their first connections are awaited. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);

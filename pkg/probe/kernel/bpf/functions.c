@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
-/*
- * What inside.c sees of processes, by functions of the kernel that only these call, mostly, and by
- * nobody's system calls. What is done with a fact is in the same headers. The programs stay attached;
- * what waits (waits.h) and what agents say to each other (talk.h) is looked into on demand.
- *
- * Which function a program is attached to is in the table of functions_linux.go: some have other names on other
- * kernels and architectures. bpf_task_pt_regs, Linux 5.15, has the system call that a function is called by.
- */
+/* Function tracing: sees what inside.c sees, but by functions of the kernel that few other
+ * processes call, and not by every system call. The headers are shared. The programs stay
+ * attached; waits (waits.h) and agents' streams (talk.h) are traced on demand. The table in
+ * functions_linux.go has the functions, whose names differ by kernel and architecture.
+ * bpf_task_pt_regs, Linux 5.15, returns the system call of a function. */
 #include "kernel_inside.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -47,7 +44,7 @@ volatile const __u32 regs_at = 0;
 #define FILE_LOCK_DEFERRED 1  /* include/linux/filelock.h */
 #define MAX_ERRNO 4095
 
-/* The process that calls this function, if it is followed, and its system call. */
+/* The followed process that calls this function, and its system call. */
 static __always_inline struct process *caller_here(struct call *c)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -59,7 +56,7 @@ static __always_inline struct process *caller_here(struct call *c)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* The call that the thread has ended, in to, and its process; none if it is not looked into. */
+/* The call that the thread has ended, and its process; none if it is not followed. */
 static __always_inline struct process *take(struct call *to)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -80,7 +77,7 @@ static __always_inline struct process *take(struct call *to)
 		(__s64)ret_;                      \
 	})
 
-/* A function that system calls of some classes call: the beginning of those is kept. */
+/* Stores the start of system calls of some classes that call the function. */
 #define BEGIN(name, where, ...)                                            \
 	SEC("fentry/" where)                                               \
 	int name(unsigned long long *ctx)                                  \
@@ -98,7 +95,7 @@ static __always_inline struct process *take(struct call *to)
 		return 0;                                                  \
 	}
 
-/* … and what is done when it returns, which is of the type as. handle returns whether all has been told. */
+/* … and handles its return. handle returns whether everything was reported. */
 #define END(name, where, as, handle, ...)                                  \
 	SEC("fexit/" where)                                                \
 	int name(unsigned long long *ctx)                                  \
@@ -124,7 +121,7 @@ static __always_inline bool is_one_of(__u8 class, __u8 a, __u8 b)
 	return class == a || class == b;
 }
 
-/* What is done with some calls before they are kept. */
+/* Handles some calls before they are stored. */
 static __always_inline bool begun(struct process *p, struct call *c)
 {
 	if (c->class == CLASS_CONNECT)
@@ -137,7 +134,7 @@ static __always_inline int nothing(struct task_struct *task, struct process *p, 
 	return 0;
 }
 
-/* Descriptors of namespaces are told when they are used. */
+/* Namespaces' descriptors are reported at their use. */
 static __always_inline void use_namespace(struct task_struct *task, struct process *p, const struct call *c, __u32 fd)
 {
 	struct call opened = *c;
@@ -196,7 +193,7 @@ int on_namespace(unsigned long long *ctx)
 	return 0;
 }
 
-/* Locks on files: the function is called each time that somebody tries to have one. ret is what came of it. */
+/* File locks: the function is called at each attempt. ret is the result. */
 static __always_inline void tried(__s64 ret)
 {
 	struct task_struct *task = current_task();
@@ -210,7 +207,7 @@ static __always_inline void tried(__s64 ret)
 	known = bpf_map_lookup_elem(&calls, &tid);
 	waited = known && known->tgid == c.tgid && known->start && known->nr == c.nr;
 	if (ret == FILE_LOCK_DEFERRED) {
-		if (waited) /* in vain */
+		if (waited) /* failed */
 			return;
 		enter_lock(task, p, &c);
 		keep(&c);
@@ -245,7 +242,7 @@ int BPF_PROG(on_fcntl, void *inode, void *lock, int ret)
 	return 0;
 }
 
-/* The socket that somebody accepted, which has no descriptor so far. */
+/* The accepted socket, which has no descriptor yet. */
 static __always_inline void accepted_file(__u64 file)
 {
 	struct socket *socket;
@@ -270,7 +267,7 @@ int on_accept(unsigned long long *ctx)
 	return 0;
 }
 
-/* When the last descriptor of a socket is closed. */
+/* The last descriptor of a socket is closed. */
 static __always_inline void released(struct socket *socket)
 {
 	struct call c = {};
@@ -312,7 +309,7 @@ static __always_inline bool may_be_spoken_to(struct kiocb *iocb)
 	return is_marked(iocb->ki_filp->f_inode->i_ino);
 }
 
-/* What goes through the pipes that a run is spoken to by. */
+/* A run's standard input and output through pipes. */
 static __noinline int moves(__s64 n, __u8 class, __u8 of_many)
 {
 	struct call c = {};
@@ -334,7 +331,7 @@ int on_read(unsigned long long *ctx)
 	return may_be_spoken_to((void *)ctx[0]) ? moves(RETURNED(ctx), CLASS_READ, CLASS_READV) : 0;
 }
 
-/* … at its beginning: a pipe takes all that it is given, sooner or later. */
+/* … at its start: a pipe takes everything in the end. */
 SEC("fentry/pipe_write")
 int on_write(unsigned long long *ctx)
 {

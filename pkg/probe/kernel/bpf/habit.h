@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What servers that plugins call run while nobody follows them: that is done for no call. */
+/* Programs that unfollowed servers of plugins run: these belong to no call. */
 #pragma once
 
 struct server {
-	__u64 start; /* boot-time nanoseconds, to a tick: before it really did */
+	__u64 start; /* boot-time ns, cut to a tick */
 	__u32 tgid;
 	__u32 pad;
 };
 
 struct watched {
 	struct server server;
-	__u64 comm[2]; /* of what it ran last: mostly it runs the same again */
+	__u64 comm[2]; /* its last program, which it usually runs again */
 };
 
 #define SERVERS 1024
 
-/* Those that are known, each in the place of its number: of two that have the same one is not watched.
- * The reader keeps it. One that is gone harms nobody, since it runs nothing. */
+/* Known servers by slot of their number: of two in one slot one is not watched. The reader
+ * maintains it. Exited ones are harmless. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SERVERS);
@@ -26,10 +26,10 @@ struct {
 
 struct habit {
 	struct server server;
-	__u64 comm[2]; /* of what it ran */
+	__u64 comm[2]; /* its program */
 };
 
-/* What each ran. */
+/* The programs of each server. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 512);
@@ -59,7 +59,7 @@ static __always_inline void note_habit(struct watched *w)
 		bpf_map_update_elem(&habits, &h, &is, BPF_ANY);
 }
 
-/* A process that nobody follows runs a program: a server may have started it, or a shell of a server's. */
+/* An unfollowed process runs a program: its parent, or a shell between, may be a server. */
 static __always_inline void runs_by_habit(struct task_struct *task)
 {
 	struct task_struct *parent = task->real_parent, *above = parent->real_parent, *leader = parent->group_leader;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
-/*
- * What happens inside the processes of a CNI plugin's tree: what they ask of the
- * kernel and what they wait for. What is done with a system call is in the headers;
- * here it is only attached. Two BTF tracepoints see every system call of the node, at
- * some 70 ns each, so they are attached while a CNI call is under way and no longer. Most calls matter only
- * if they wait, which the scheduler tells (waits.h): the two look no further then than at their number.
- */
+/* System-call tracing of a CNI plugin's tree: requests to the kernel, and waits. Two BTF
+ * tracepoints see every system call of the node, at about 70 ns each, so they are attached only
+ * during CNI calls. Most calls matter only if they wait, which the scheduler reports (waits.h):
+ * then the two only read the call's number. The headers handle the calls. */
 #include "kernel_inside.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -21,13 +18,13 @@ volatile const __u32 node_net = 0;
 volatile const __u64 ring_high = 0;
 volatile const __u64 quota = 0;
 volatile const __s32 root_share = 0;
-volatile const __u8 agent_depth = 1; /* servers of servers that are followed */
-volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call */
-volatile const __u64 min_span = 0; /* ns; shorter questions are counted, not told */
-volatile const __u64 questions_of[SUBSYSTEMS] = {}; /* by netfilter's subsystem, a bit for each message */
-volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments are texts, a bit for each */
-volatile const __u8 timeout_of[NR_MAX] = {}; /* how it is told for how long to wait at most, see waits.h */
-volatile const __u32 regs_at = 0; /* where on its stack a task's registers are; 0: the kernel tells */
+volatile const __u8 agent_depth = 1; /* depth of followed servers */
+volatile const __u8 class_of[NR_MAX] = {}; /* by system call number */
+volatile const __u64 min_span = 0; /* ns; shorter queries are counted */
+volatile const __u64 questions_of[SUBSYSTEMS] = {}; /* by netfilter's subsystem, a bit per message */
+volatile const __u8 texts_of[NR_MAX] = {}; /* text arguments among the first four, a bit each */
+volatile const __u8 timeout_of[NR_MAX] = {}; /* how a call gets its timeout, see waits.h */
+volatile const __u32 regs_at = 0; /* offset of a task's registers on its stack; 0: a helper returns them */
 
 #include "maps.h"
 #include "task.h"
@@ -43,7 +40,7 @@ volatile const __u32 regs_at = 0; /* where on its stack a task's registers are; 
 #include "thread.h"
 #include "waits.h"
 
-/* So that bpf2go makes Go types of them. */
+/* For bpf2go's Go types. */
 const struct call_event *unused_call __attribute__((unused));
 const struct conn *unused_conn __attribute__((unused));
 const struct pair *unused_pair __attribute__((unused));
@@ -55,9 +52,9 @@ const enum class *unused_class __attribute__((unused));
 
 #define OF(class) (1ULL << ((class) & 63))
 
-/* By which a server may use a stream. Of plugins only what they read matters, and of that the end. */
+/* Calls by which a server may use a stream. For plugins only reads matter, at their end. */
 #define READING (OF(CLASS_READ) | OF(CLASS_READV) | OF(CLASS_RECVFROM) | OF(CLASS_RECVMSG))
-/* What may take long without waiting, or is told with how long it took. */
+/* Calls that may take long without waiting, or are reported with a duration. */
 #define TIMED                                                                                                      \
 	(OF(CLASS_FLOCK) | OF(CLASS_FCNTL) | OF(CLASS_SENDTO) | OF(CLASS_SENDMSG) | OF(CLASS_WRITE) | OF(CLASS_WRITEV) | \
 	 OF(CLASS_CONNECT) | OF(CLASS_SETNS) | OF(CLASS_UNSHARE) | OF(CLASS_SETSOCKOPT) | OF(CLASS_IOCTL) | OF(CLASS_BPF) | OF(CLASS_WORK))
@@ -98,7 +95,7 @@ static __always_inline void entered(struct pt_regs *regs, __u16 nr, __u8 class)
 
 #include "ends.h"
 
-/* Most of what fcntl does has nothing to do with locks. */
+/* Most commands of fcntl do not concern locks. */
 static __always_inline bool is_no_lock(__u8 class, struct pt_regs *regs)
 {
 	struct call c = {.class = class};
@@ -109,13 +106,13 @@ static __always_inline bool is_no_lock(__u8 class, struct pt_regs *regs)
 	return !locks(&c);
 }
 
-/* Whether it does not matter what came of a call: most descriptors that are not there, and files that are not. */
+/* Whether a call's result does not matter: most failures of close and open. */
 static __always_inline bool is_idle(__u8 class, long ret)
 {
 	return ret < 0 && (class == CLASS_OPEN || class == CLASS_ACCEPT || (is_of(class, READING) && !broken(ret)));
 }
 
-/* These two run at every system call of the node: cheap questions first. */
+/* These two run at every system call of the node: cheap tests first. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 {

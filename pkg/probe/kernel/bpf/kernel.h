@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * The parts of the kernel's types that the probe reads, and no more. Offsets are
- * taken from the running kernel's BTF when the program is loaded (CO-RE), so only
- * names and types matter here.
- */
+/* The used parts of the kernel's types. CO-RE takes the offsets from the running kernel's BTF,
+ * so only names and types matter. */
 #pragma once
 
 typedef unsigned char __u8;
@@ -63,8 +60,8 @@ typedef struct {
 	unsigned int val;
 } kuid_t;
 
-/* u32 cap[2] until 6.3, u64 val since: the same bits in the same places, but no name
- * in common, so only the whole can be read. */
+/* u32 cap[2] until 6.3, u64 val since: the same bits without a common name, so only the whole
+ * can be read. */
 typedef struct {
 	__u64 whole;
 } kernel_cap_t;
@@ -149,7 +146,7 @@ struct fdtable {
 
 struct files_struct {
 	struct fdtable *fdt;
-	struct fdtable fdtab; /* the first one … */
+	struct fdtable fdtab; /* the initial one … */
 	struct file *fd_array[64]; /* … and its files, NR_OPEN_DEFAULT */
 };
 
@@ -200,7 +197,7 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 };
 
-/* What a program that the kernel calls for each task is given; 5.8. */
+/* Context of a program that the kernel calls for each task; 5.8. */
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
@@ -216,9 +213,9 @@ struct bpf_iter__task_file {
 
 struct linux_binprm {
 	struct file *file;
-	const char *filename; /* what was asked for: of a script, the script */
-	const char *interp;   /* what runs: the same pointer unless it is a script */
-	unsigned long exec;   /* where the program finds filename (AT_EXECFN of getauxval(3)) */
+	const char *filename; /* the requested file: a script's own */
+	const char *interp;   /* the running file, other than filename for a script */
+	unsigned long exec;   /* address of filename in the program (AT_EXECFN of getauxval(3)) */
 };
 
 #pragma clang attribute pop

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* The parts of the kernel's types that only the inside of a process needs; see kernel.h. */
+/* Types that only tracing needs; see kernel.h. */
 #pragma once
 #include "kernel.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* The registers of a system call: one of these two is the kernel's. */
+/* The registers of a system call, by architecture. */
 struct pt_regs___x86 {
 	unsigned long di, si, dx, r10, r8;
 	unsigned long orig_ax;
@@ -13,7 +13,7 @@ struct pt_regs___x86 {
 
 struct pt_regs___arm64 {
 	__u64 regs[31];
-	__u64 orig_x0; /* regs[0] is the result when the call is over */
+	__u64 orig_x0; /* regs[0] is the result at the end */
 	__s32 syscallno;
 };
 
@@ -21,7 +21,7 @@ struct task_struct___stack {
 	void *stack;
 };
 
-/* What a task does: 5.14, and before. */
+/* A task's state: since 5.14, and before. */
 struct task_struct___14 {
 	unsigned int __state;
 };
@@ -30,7 +30,7 @@ struct task_struct___13 {
 	volatile long state;
 };
 
-/* What a task is to do before it goes on outside of the kernel. */
+/* What a task must do before it leaves the kernel. */
 struct task_struct___jobctl {
 	unsigned long jobctl;
 };
@@ -83,7 +83,7 @@ struct file_lock_context {
 	struct list_head flc_posix;
 };
 
-/* 6.9 and later; before, the same in file_lock itself. */
+/* Since 6.9; earlier these are in file_lock itself. */
 struct file_lock_core {
 	struct list_head flc_list;
 	pid_t flc_pid;
@@ -116,7 +116,7 @@ struct sock_common {
 
 struct socket;
 
-/* What was sent over a netlink socket and waits to be read. */
+/* A message in the queue of a netlink socket. */
 struct sk_buff {
 	struct sk_buff *next;
 	unsigned int len;
@@ -135,7 +135,7 @@ struct sock {
 	int sk_err;
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
-	__u32 sk_max_ack_backlog; /* of TCP: what listen was told; an accepted one has that of who listened */
+	__u32 sk_max_ack_backlog; /* TCP: the backlog of listen; an accepted socket has its listener's */
 };
 
 struct socket {
@@ -168,7 +168,7 @@ struct unix_address {
 };
 
 struct unix_sock {
-	struct unix_address *addr; /* its own; an accepted one has that of who listened */
+	struct unix_address *addr; /* an accepted socket has its listener's */
 	struct sock *peer;
 };
 
@@ -213,7 +213,7 @@ struct bpf_link {
 	struct bpf_prog *prog;
 };
 
-/* All links to an interface have it behind the link. 6.6 and later; XDP's from 5.9 on. */
+/* Every link to an interface has it behind the link. Since 6.6; for XDP since 5.9. */
 struct tcx_link {
 	struct bpf_link link;
 	struct net_device *dev;
@@ -231,7 +231,7 @@ struct bpf_xdp_link {
 
 #pragma clang attribute pop
 
-/* What user space hands in: its layout is fixed. */
+/* Memory of user space: its layout is fixed. */
 struct iovec {
 	__u64 base, len;
 };

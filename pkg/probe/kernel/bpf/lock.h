@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Locks on files: who waits for which one, and who has it. */
+/* File locks: waiters and holders. */
 #pragma once
 
 #define LOCK_NB 4	   /* include/uapi/asm-generic/fcntl.h */
@@ -8,7 +8,7 @@
 #define F_OFD_SETLK 37
 #define F_OFD_SETLKW 38
 
-/* Whether the call takes or gives back a lock; anything else fcntl does is none. */
+/* Whether the call acquires or releases a lock; other commands of fcntl do not. */
 static __always_inline bool locks(const struct call *c)
 {
 	__u64 cmd = c->args[1];
@@ -17,8 +17,8 @@ static __always_inline bool locks(const struct call *c)
 	       cmd == F_OFD_SETLKW;
 }
 
-/* The process that has the first lock on the file; 0 if there is none, -1 if it belongs to
- * an open file and to no process. */
+/* The holder of the first lock on the file; 0 if there is none, -1 if it belongs to an open
+ * file. */
 static __always_inline pid_t lock_holder(struct file *file, bool posix)
 {
 	struct file_lock_context *ctx = BPF_CORE_READ(file, f_inode, i_flctx);
@@ -41,7 +41,7 @@ static __always_inline pid_t lock_holder(struct file *file, bool posix)
 	return BPF_CORE_READ(l, fl_pid);
 }
 
-/* Told of at once where somebody has the lock: who that is can be asked only now. */
+/* Reported at once if the lock is held: only now the holder is known. */
 static __noinline int enter_lock(struct task_struct *task, struct process *p, struct call *c)
 {
 	struct call_event *e;

@@ -6,21 +6,21 @@ struct process {
 	struct task_key self;
 	struct task_key parent;
 	struct task_key root; /* the run's first process */
-	__u64 cpu, delay;     /* of its threads that are gone */
-	__u64 entered;        /* the one it was last seen to enter */
-	__u64 in_ino, out_ino; /* the pipes its run is spoken to by; 0 if there is none */
-	__u32 home;           /* the network namespace its run began in, by inode number: it is in use as long */
-	__u32 bytes;          /* that were read out of it, see BYTES_MAX */
-	__u32 threads;        /* of it that are in calls */
-	__u8 agent;  /* 0 in a plugin's tree; 1 in that of a server it calls, 2 of one that calls */
-	__u8 connected; /* it asked for a connection, of which the end will matter */
+	__u64 cpu, delay;     /* of its exited threads */
+	__u64 entered;        /* last entered network namespace */
+	__u64 in_ino, out_ino; /* the run's pipes; 0 if there is none */
+	__u32 home;           /* inode number of the network namespace in which its run began */
+	__u32 bytes;          /* read from it, see BYTES_MAX */
+	__u32 threads;        /* its threads in calls */
+	__u8 agent;  /* 0 in a plugin's tree; 1 in that of a server that it calls, 2 of one that that calls */
+	__u8 connected; /* it connected, and the end will matter */
 	__u8 on_node;   /* of a server: privileged_on_node */
-	__u8 caller;    /* enum caller: why its run is believed */
+	__u8 caller;    /* enum caller: why its run is trusted */
 	__u32 session;  /* of a server and what it runs: see visible_session, … */
 	__u32 mounts;   /* … and mounts_of */
-	__u64 since;    /* it is followed, if it is a server or one of a server's */
-	__u64 asking;   /* ns that its image's questions took which were not told, see merely_asks */
-	__u32 asked;    /* … how many they were */
+	__u64 since;    /* start of following, for a server or its process */
+	__u64 asking;   /* duration of unreported queries of its image in ns, see merely_asks */
+	__u32 asked;    /* … and their number */
 	__u32 pad;
 };
 
@@ -32,10 +32,8 @@ struct {
 	__type(value, struct process);
 } processes SEC(".maps");
 
-/* A quick no for the processes that are not in there, which is nearly every system call
- * of the node: how many are in there by the last bits of their tgid. Where the reader
- * changes the table it is not counted down; too high a number only costs a look into the
- * table. */
+/* Counts of processes by the last bits of their tgid: a quick no for other processes, nearly all
+ * system calls of the node. The reader does not count down; a high number only costs a lookup. */
 #define SLOTS 4096
 
 struct {
@@ -69,16 +67,16 @@ struct {
 enum counter {
 	LOST_RING = 0,  /* the ring buffer was full */
 	LOST_TABLE = 1, /* the process table was full */
-	CUT_ENV = 2,    /* an environment was too long to be searched to its end */
+	CUT_ENV = 2,    /* an environment exceeded the searched length */
 	LOST_CALLS = 3, /* more threads in system calls than are followed */
-	LOST_SHARE = 4, /* what is believed without an anchor had its share of the table */
-	LOST_QUOTA = 5, /* a root had more to tell than it may */
-	LOST_CONNS = 6, /* more connections than are followed */
-	LOST_STREAMS = 7, /* more streams of servers than are followed */
+	LOST_SHARE = 4, /* processes trusted without an anchor exceeded their share */
+	LOST_QUOTA = 5, /* a root exceeded its quota */
+	LOST_CONNS = 6, /* too many connections */
+	LOST_STREAMS = 7, /* too many streams of servers */
 	COUNTERS = 8,
 };
 
-/* Mapped by the reader, which looks at them twenty times a second: that takes no system call. */
+/* Mapped by the reader, which reads them twenty times a second. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -93,7 +91,7 @@ struct lost_key {
 	__u32 pad;
 };
 
-/* Which runs lost what; read and emptied when a counter moved. */
+/* Losses by run; read and emptied when a counter changed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 256);
@@ -107,8 +105,8 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 	__u32 i = reason;
 	__u64 *n, one = 1;
 
-	/* By root first: the reader, which looks in the opposite order, never finds a loss that
-	 * is nobody's because it comes in between. */
+	/* By root first: the reader reads in the opposite order, so a concurrent loss always has
+	 * its root. */
 	if (root) {
 		key.root = *root;
 		n = bpf_map_lookup_elem(&losses, &key);
@@ -122,22 +120,21 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 		__sync_fetch_and_add(n, 1);
 }
 
-/* The system call that a thread of a tracked process is in, and its wait. */
+/* A followed thread's current system call, and its wait. */
 struct call {
-	__u64 start;    /* 0: it is in none */
+	__u64 start;    /* 0: no call */
 	__u64 args[4];
-	__u64 conn;     /* connect: the client's socket, until it is over */
-	__u64 since;    /* it waits; 0: it does not */
-	__u64 until;    /* when the wait ends in any case; 0: never, or not known */
+	__u64 conn;     /* connect: the client's socket, until the end */
+	__u64 since;    /* start of the wait; 0: none */
+	__u64 until;    /* latest end of the wait; 0: unknown */
 	__u16 nr;
 	__u8 class;
 	__u8 pad;
-	__u32 tgid;     /* thread numbers are given again */
+	__u32 tgid;     /* thread numbers are reused */
 };
 
-/* By thread, for as long as it lives: to put it in and take it out at every call would be
- * half of all the time that the hooks take. What the exit of a thread leaves is taken
- * away by the reader. */
+/* By thread, as long as it lives: adding and removing at every call would be half of the hooks'
+ * time. The reader removes leftovers of exited threads. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -145,15 +142,15 @@ struct {
 	__type(value, struct call);
 } calls SEC(".maps");
 
-/* What one root has of what all share. Whoever a plugin starts has its root, so forking
- * gains nothing; and where an account is missing it begins with nothing left. */
+/* A root's use of shared resources. A plugin's children have its root, so forking gains nothing.
+ * A new account begins empty. */
 struct account {
-	__u64 whole;     /* when its quota is whole again, monotonic ns */
-	__u64 mark;      /* a place in the ring */
-	__u32 before, since; /* bytes that it sent before that, as far as they may be unread, and since */
-	__s32 processes; /* below it in the table */
+	__u64 whole;     /* when its quota is full again, monotonic ns */
+	__u64 mark;      /* a position in the ring */
+	__u32 before, since; /* bytes that it sent before the mark, possibly unread, and since */
+	__s32 processes; /* its processes in the table */
 	__s32 threads;   /* … in calls */
-	__s32 conns;     /* connections that are not over */
+	__s32 conns;     /* open connections */
 	__s32 streams;   /* of servers, see stream.h */
 };
 
@@ -188,8 +185,8 @@ static __always_inline void join(const struct task_key *root)
 		__sync_fetch_and_add(&a->processes, 1);
 }
 
-/* Puts a process into the table, unless its root has its share of that. Counted first:
- * whoever is in the table is never missed. */
+/* Adds a process to the table, unless its root's share is full. It counts first, so that a
+ * process in the table is never missed. */
 static __always_inline long track(__u32 tgid, const struct process *p, __u64 flags)
 {
 	struct account *a = bpf_map_lookup_elem(&accounts, &p->root);
@@ -210,7 +207,7 @@ static __always_inline long track(__u32 tgid, const struct process *p, __u64 fla
 	return 0;
 }
 
-/* False if somebody else took it out. */
+/* False if another program, or the reader, removed it. */
 static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u32 threads)
 {
 	if (bpf_map_delete_elem(&processes, &tgid))
@@ -220,22 +217,22 @@ static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u
 	return true;
 }
 
-/* What a byte in the ring costs a root: 4 MiB a second. And what a record costs beyond its
- * own bytes, which is the reader's time. libnftables' 1,350 queries for a pod cost some 460 KB. */
+/* A root's cost per byte in the ring: 4 MiB a second. A record costs more than its bytes, for
+ * the reader's time. libnftables' 1,350 queries for a pod cost about 460 KB. */
 #define BYTE_NS 238
 #define RECORD_BYTES 128
 
-/* What a root may have in the ring however small that is: what an ordinary plugin has to tell
- * between two readings. Quota in accounts_linux.go has it, too. */
+/* A root's minimum in a ring of any size: an ordinary plugin's records between two reads. Also
+ * in Quota of accounts_linux.go. */
 #define ROOM_MIN (32 << 10)
 
-/* … and while two thirds of what calls may fill are unread: what a root has to tell between two readings that sends
- * little, some 64 KiB a second. */
+/* … and with two thirds of the calls' part unread: records of a root that sends about 64 KiB a
+ * second. */
 #define ROOM_KEPT (8 << 10)
 
-/* Whether what a root has in the ring unread leaves room for more of its own: half of what is free of the three
- * quarters that calls may fill. So one busy root has a quarter of the ring, eight have 8 % each and leave 15 % to
- * those that send little, however slowly it is read. Whenever all before the mark has been read, the mark is set anew. */
+/* Whether a root's unread records leave it room: half of the free part of the calls' three
+ * quarters. One busy root gets a quarter of the ring; eight get 8 % each and leave 15 % to
+ * others, however slow the reader is. The mark moves when everything before it was read. */
 static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares)
 {
 	__u64 used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
@@ -257,8 +254,8 @@ static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares
 	return true;
 }
 
-/* Whether a root can pay for a record, and then it has: a token bucket of which only the
- * time is kept when it will be full again. Where CPUs meet, one of them may be let off. */
+/* Lets a root pay for a record if it can: a token bucket that only stores when it will be full.
+ * Concurrent CPUs may let one record pass. */
 static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 size, __u64 shares)
 {
 	__u64 cost = (size + RECORD_BYTES) * BYTE_NS, ahead = shares * quota, whole;
@@ -282,12 +279,9 @@ static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 s
 	return true;
 }
 
-/* Waking the reader is the largest cost there is, so only the exec that starts a
- * run does it; the reader then polls while anything is tracked. A ring that fills
- * up faster than that wakes it, too.
- *
- * The last quarter of the ring is for the life of processes, and the last eighth for their
- * ends: these bring everything else to its end. */
+/* Waking the reader is the largest cost, so only the exec of a run and a filling ring do it;
+ * otherwise the reader polls. The last quarter of the ring is for the life of processes, and the
+ * last eighth for their exits, which end everything else. */
 static __always_inline bool put(void *event, __u64 size, const struct task_key *root, bool wake)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
@@ -302,8 +296,7 @@ static __always_inline bool put(void *event, __u64 size, const struct task_key *
 	return false;
 }
 
-/* … if its root can pay for it. Forks and execs have a quota of their own beyond that of
- * all others. */
+/* … if its root can pay. Forks and execs have an additional quota. */
 static __always_inline bool send(void *event, __u64 size, const struct process *p, bool wake)
 {
 	struct head *h = event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Waits for locks of the kernel's own: which one is told by who asked for it. */
+/* Waits for kernel locks, which the decoder names by the callers. */
 #pragma once
 
 #define LCB_F_MUTEX (1U << 5) /* include/trace/events/lock.h */
@@ -11,7 +11,7 @@ struct contended {
 	__u8 comm[16];
 };
 
-/* By thread: it waits for one at a time. [limits] processes; one that there is no room for has its wait not told. */
+/* By thread, up to [limits] processes; more waits are not reported. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -28,8 +28,8 @@ static __always_inline void contention_begins(void *lock)
 
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return;
-	/* It is said twice: before spinning, and before going to sleep. An earlier thread of that number may have left
-	 * one behind. */
+	/* The event comes twice: before spinning and before sleeping. An earlier thread with
+	 * that number may have left an entry. */
 	before = bpf_map_lookup_elem(&contentions, &tid);
 	if (before && before->lock == (__u64)lock && before->start >= BPF_CORE_READ(current_task(), start_time))
 		return;

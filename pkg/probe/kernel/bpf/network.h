@@ -13,7 +13,7 @@
 #define RTM_NEWADDR 20
 #define MSG_PEEK 2
 
-/* The socket that a file is; none if it is something else. */
+/* The socket behind a file, or none. */
 static __always_inline struct sock *sock_in(struct file *file)
 {
 	struct socket *socket;
@@ -35,7 +35,7 @@ static __always_inline __u16 family_of(struct sock *sk)
 	return LOAD(sk, sock, __sk_common.skc_family);
 }
 
-/* A record of what is asked of or told by the kernel over a netlink socket. */
+/* Record of a netlink request or answer. */
 static __always_inline struct call_event *netlink_record(struct task_struct *task, struct process *p,
 							  struct call *c, __s64 ret, struct sock *sk)
 {
@@ -50,7 +50,7 @@ static __always_inline struct call_event *netlink_record(struct task_struct *tas
 	return e;
 }
 
-/* Whether one message, and nothing else, only asks for something: rtnetlink counts NEW, DEL, GET, SET. */
+/* Whether it is a single query: rtnetlink's types are NEW, DEL, GET, SET in turn. */
 static __always_inline bool is_question(const struct nlmsghdr *m, __u16 protocol, __s64 ret)
 {
 	if (m->len + 3ULL < ret) /* more follow */
@@ -61,9 +61,9 @@ static __always_inline bool is_question(const struct nlmsghdr *m, __u16 protocol
 	       questions_of[(m->type >> 8) & (SUBSYSTEMS - 1)] >> (m->type & 0xff) & 1;
 }
 
-/* Most of what plugins say to the kernel are short questions, of which only number and time matter:
- * libnftables asks 1,350 for a pod. They are counted here, and told when their image ends. An agent does
- * not end. */
+/* Most requests of plugins are short queries, of which only number and time matter: libnftables
+ * sends 1,350 for a pod. They are counted here, and reported when their image ends. An agent
+ * does not end. */
 static __always_inline bool merely_asks(struct process *p, const struct call *c, struct sock *sk, __s64 ret)
 {
 	__u64 took = bpf_ktime_get_ns() - c->start, from = c->args[1];
@@ -108,7 +108,7 @@ static __noinline int exit_send(struct task_struct *task, struct process *p, str
 		append(e, p, c->args[1], ret);
 	else
 		append_message(e, p, c->args[1], ret);
-	/* Of a question only its kind matters: rtnetlink counts NEW, DEL, GET, SET. */
+	/* Only the kind of a query matters. */
 	first = (void *)e->data;
 	if (e->protocol == NETLINK_ROUTE && (first->type & 3) == 2 && e->len > 64) {
 		e->len = 64;
@@ -121,8 +121,7 @@ static __noinline int exit_send(struct task_struct *task, struct process *p, str
 #define LINK_MAX 64
 
 #ifndef FUNCTIONS
-/* Of what the kernel says refusals matter, how far IPv6 addresses have come, and what an
- * interface is called. */
+/* Of the answers only refusals, states of IPv6 addresses, and names of interfaces matter. */
 static __noinline int exit_receive(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
@@ -158,11 +157,11 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 		return 0;
 	if (head.type == NLMSG_ERROR && head.len + 3ULL >= ret &&
 	    !bpf_probe_read_user(&error, sizeof(error), (void *)buffer + sizeof(head)) && !error)
-		return 0; /* nothing else was said but that a request was granted */
+		return 0; /* only granted requests */
 	e = netlink_record(task, p, c, ret, sk);
 	if (!e)
 		return 0;
-	append(e, p, buffer, ret < room ? ret : room); /* MSG_TRUNC returns more than was copied */
+	append(e, p, buffer, ret < room ? ret : room); /* with MSG_TRUNC ret exceeds the copied bytes */
 	send_record(e, p, false);
 	return 0;
 }

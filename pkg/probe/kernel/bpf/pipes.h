@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * Which pipes runs are spoken to by, for a quick no to all other reads and writes of pipes: marked by the last
- * bits of their inode numbers. What follows processes marks them; the reader takes all marks away when nobody is
- * followed. One too many only costs a look into the tables.
- */
+/* Pipes of runs, marked by the last bits of their inode numbers: a quick no for other reads and
+ * writes. Process tracking sets marks; the reader clears all if no process is followed. A wrong
+ * mark only costs a lookup. */
 #pragma once
 
 #define PIPES 4096

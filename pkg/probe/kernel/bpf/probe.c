@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
-/*
- * The life of every process of a CNI plugin's tree: who forked it, what it ran,
- * how it ended. Three BTF tracepoints, which cost system calls nothing.
- *
- * A root is a process with CNI_COMMAND in its environment that is believed (believe.h) and
- * whose parent is not tracked. Whatever descends from a root is tracked, whatever it is: that is
- * more than belongs to runs. What leads a run, is a delegate, a command or nobody's is decided by
- * pkg/tree, from what is sent here; run_by_agent and pipes_of let through whatever may matter.
- */
+/* The life of every process of a CNI plugin's tree: forks, execs and exits. Three BTF
+ * tracepoints, which cost system calls nothing. A root has CNI_COMMAND in its environment, is
+ * trusted (believe.h), and has an untracked parent. All descendants of a root are tracked, which
+ * is more than belongs to runs: pkg/tree decides their roles, and run_by_agent and pipes_of pass
+ * whatever may matter. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -22,11 +18,11 @@ volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace … */
 volatile const __u32 node_mounts = 0; /* … and of the mount namespace of its first process; */
 volatile const __u32 node_net = 0;   /* … of its network namespace */
 volatile const __u32 withheld = 0;   /* helpers may not read the kernel's memory */
-volatile const __u32 rootless = 0;   /* whether a runtime in a user namespace is believed */
-volatile const __u32 share_max = 0;  /* processes of runs that are believed without an anchor */
-volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes: a quarter */
-volatile const __u64 quota = 0;      /* what a root may be ahead of its quota, ns */
-volatile const __s32 root_share = 0; /* of a table that one root may take */
+volatile const __u32 rootless = 0;   /* whether runtimes in user namespaces are trusted */
+volatile const __u32 share_max = 0;  /* processes of runs trusted without an anchor */
+volatile const __u64 ring_high = 0;  /* bytes above which the reader is woken: a quarter */
+volatile const __u64 quota = 0;      /* how far a root may be ahead of its quota, ns */
+volatile const __s32 root_share = 0; /* part of a table for one root */
 
 #define TYPED
 #include "maps.h"
@@ -40,7 +36,7 @@ volatile const __s32 root_share = 0; /* of a table that one root may take */
 #include "search.h"
 #include "scan.h"
 
-/* So that bpf2go makes Go types of them. */
+/* For bpf2go's Go types. */
 const struct fork_event *unused_fork __attribute__((unused));
 const struct exec_event *unused_exec __attribute__((unused));
 const struct exit_event *unused_exit __attribute__((unused));
@@ -56,7 +52,8 @@ const enum belief *unused_belief __attribute__((unused));
 const enum flag *unused_flag __attribute__((unused));
 const enum counter *unused_counter __attribute__((unused));
 
-/* False if there is no room: root lost something then. Or, with BPF_NOEXIST, if the reader put it in meanwhile. */
+/* False if there is no room, which is a loss of root. With BPF_NOEXIST also if the reader added
+ * it. */
 static __always_inline bool add(__u32 tgid, const struct process *p, const struct task_key *root, __u64 flags)
 {
 	long failed;
@@ -75,9 +72,9 @@ static __always_inline bool add(__u32 tgid, const struct process *p, const struc
 	return true;
 }
 
-/* Who is not followed though its parent is, and all that it forks: when each was started. They
- * do not become roots by having lost their parents. Looked at while there is any. Whoever comes
- * when there is no more room for them is only not followed. */
+/* Untracked processes with a tracked parent, and their descendants, with their starts. They do
+ * not become roots when they lose their parents. Without room here a process is merely not
+ * tracked. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -97,7 +94,7 @@ static __always_inline bool is_outcast(struct task_struct *task)
 	return start && *start == READ(task, group_leader, start_boottime);
 }
 
-/* … but what an agent starts may be a plugin. */
+/* … but an agent's process may be a plugin. */
 static __always_inline void cast_out(struct task_struct *child, bool agent)
 {
 	__u32 *any = belief(OUTCASTS), tgid = READ(child, tgid);
@@ -107,13 +104,13 @@ static __always_inline void cast_out(struct task_struct *child, bool agent)
 	if (agent)
 		return;
 	err = bpf_map_update_elem(&outcasts, &tgid, &start, BPF_NOEXIST);
-	if (err == -EEXIST) /* whoever had that number before, and was not seen to exit */
+	if (err == -EEXIST) /* of an earlier process, whose exit was missed */
 		bpf_map_update_elem(&outcasts, &tgid, &start, BPF_ANY);
 	else if (!err && any)
 		__sync_fetch_and_add(any, 1);
 }
 
-/* An outcast is one until its last thread has exited. */
+/* An outcast remains one until its last thread has exited. */
 static __always_inline void forget_outcast(struct task_struct *task)
 {
 	__u32 *any = belief(OUTCASTS), tgid = READ(task, tgid);
@@ -154,7 +151,7 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	e.h.kind = KIND_FORK;
 	e.h.time = bpf_ktime_get_ns();
 	p.since = e.h.time;
-	/* Who is not told of is not followed: then it has no exec and no exit to tell either. */
+	/* An unreported process is not tracked: then its exec and exit are not reported. */
 	if (!pays(&p.root, e.h.time, sizeof(e), 2)) {
 		lose(LOST_QUOTA, &p.root);
 		cast_out(child, p.agent);
@@ -178,7 +175,7 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	__u32 above = READ(parent, tgid);
 	struct process *up = bpf_map_lookup_elem(&processes, &above);
 
-	/* What was forked beyond the share of its root does not become a root by that. */
+	/* A refused descendant does not become a root. */
 	if ((up && !up->agent) || is_outcast(task))
 		return 0;
 	key_of(task, &p.self);
@@ -187,16 +184,16 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	p.parent.start = READ(parent, group_leader, start_boottime);
 	p.parent.tgid = above;
 	p.parent.pid = visible_pid(parent);
-	/* The reader may have found it in /proc since on_exec looked: it is told of then, and one call is not two. */
+	/* The reader may have found and reported it in /proc since on_exec looked. */
 	if (!add(tgid, &p, 0, BPF_NOEXIST))
 		return 0;
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* A server is followed because plugins call it, and may itself run plugins: Multus' daemon,
- * the runtime. Those have a standard input of their own, as delegates do; what merely
- * inherited an environment has not. They are believed if the server might do itself what
- * they do (privileged_on_node): a pod's server that a plugin happens to ask is not. */
+/* A server of plugins may run plugins itself: Multus' daemon, the runtime. These have a standard
+ * input of their own, as delegated plugins have; inherited environments do not. They are trusted
+ * if the server could do the same (privileged_on_node): not those of a pod's server that a
+ * plugin happens to ask. */
 static __always_inline bool run_by_agent(struct task_struct *task, const struct process *p)
 {
 	__u64 in = p->agent ? pipe_of(task, 0) : 0;
@@ -204,11 +201,10 @@ static __always_inline bool run_by_agent(struct task_struct *task, const struct 
 	return in && in != p->in_ino && (p->on_node || forked_by(task));
 }
 
-/* What runs in a session and a mount namespace of its own is not what a server does for who
- * calls it, but a container: the server may be the runtime (every OCI runtime calls setsid). A
- * helper that goes on in a session of its own, and one that enters the host's mounts
- * (nsenter), are. The process is followed no more from its next image on, which is told as its
- * end. */
+/* A process with its own session and mount namespace is a container, not a server's work for a
+ * caller: the server may be the runtime (every OCI runtime calls setsid). A helper with only a
+ * session of its own, and one that enters the host's mounts (nsenter), are work. From its next
+ * image on the process is not tracked, which is reported as its exit. */
 static __noinline int let_go_of(struct task_struct *task, __u32 tgid)
 {
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
@@ -230,8 +226,8 @@ static __noinline int let_go_of(struct task_struct *task, __u32 tgid)
 	return 0;
 }
 
-/* Whether the environment of a followed process is believed, by its rights on the node or,
- * where its run is rootless, in whatever user namespace. */
+/* Whether the environment of a tracked process is trusted, by its rights on the node, or for a
+ * rootless run in any user namespace. */
 static __always_inline bool trusts(struct task_struct *task, const struct process *p, __u64 has)
 {
 	const struct cred *cred = task->cred;
@@ -243,7 +239,7 @@ static __always_inline bool trusts(struct task_struct *task, const struct proces
 	return caps & RIGHTS;
 }
 
-/* What is done with an image of ours, or one that may be: s has what it is. */
+/* Handles an image of ours, or a possible one, which s describes. */
 static __always_inline int ran(struct task_struct *task, struct process *p, struct scratch *s, __u64 has)
 {
 	struct exec_event *e = &s->event;
@@ -317,7 +313,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 		let_go_of(task, tgid);
 		p = 0;
 	}
-	/* Cheap questions first: this runs for every exec of the node. */
+	/* Cheap tests first: this runs for every exec of the node. */
 	if (!p && !may_be_believed(task, has))
 		return 0;
 	s = bpf_map_lookup_elem(&scratches, &zero);
@@ -331,7 +327,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	read_file(bprm, s);
 	read_args(task, s);
 	scan_env(task, s);
-	hold(); /* not before: until Linux 6.15 nobody who is held may call a global function, as these do */
+	hold(); /* not earlier: until Linux 6.15 a held program may not call a global function, as these do */
 	ran(task, p, s, has);
 	let_go();
 	return 0;
@@ -345,7 +341,7 @@ int HELD_PROG(on_exit, struct task_struct *task)
 	struct exit_event e = {};
 	__u32 tid = task->pid;
 
-	forget_outcast(task); /* who is called as a server is followed all the same */
+	forget_outcast(task); /* a called server is followed all the same */
 	if (!found)
 		return 0;
 	if (!bpf_map_delete_elem(&calls, &tid)) {
@@ -377,8 +373,8 @@ int HELD_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Called for each task of the PID namespace of whoever reads; only where that is not the initial
- * one. There the reader knows processes by other numbers than the kernel side. */
+/* Called for each task of the reader's PID namespace, if that is not the initial one: the reader
+ * knows other PIDs than the kernel side. */
 SEC("iter/task")
 int on_number(struct bpf_iter__task *ctx)
 {

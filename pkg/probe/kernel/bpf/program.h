@@ -14,8 +14,7 @@
 #define CGROUP2_SUPER_MAGIC 0x63677270 /* include/uapi/linux/magic.h */
 #define PROG_NAME 16
 
-/* What every command that is told of begins with, as four-byte words; of BPF_OBJ_PIN the first two are
- * the address of a path. */
+/* Start of every reported command, as words; BPF_OBJ_PIN has a path's address in the first two. */
 struct attr {
 	__u32 word[ATTR_MAX / 4];
 };
@@ -33,7 +32,7 @@ static __always_inline bool attaches(__u32 cmd)
 	return false;
 }
 
-/* Lookups and updates of maps are no requests: they are told of if they lasted, as any call is. */
+/* Lookups and updates of maps are reported only for their duration. */
 static __always_inline bool requests(__u32 cmd)
 {
 	return cmd == BPF_MAP_CREATE || cmd == BPF_PROG_LOAD || cmd == BPF_OBJ_PIN || attaches(cmd);
@@ -58,7 +57,7 @@ static __always_inline struct net_device *device_of(struct bpf_link *link)
 	return 0;
 }
 
-/* The interface that a link is to, as the kernel has it; false if it is to none. */
+/* The interface of a link; false if it has none. */
 static __always_inline bool about_device(struct call_event *e, struct task_struct *task, __u32 fd)
 {
 	struct bpf_link *link = BPF_CORE_READ(file_of(task, fd), private_data);
@@ -74,7 +73,7 @@ static __always_inline bool about_device(struct call_event *e, struct task_struc
 	return true;
 }
 
-/* What a program is attached to by a descriptor: a cgroup or a network namespace; false if neither. */
+/* The cgroup or network namespace behind a descriptor; false for others. */
 static __always_inline bool about_target(struct call_event *e, struct task_struct *task, __u32 fd)
 {
 	struct file *file = file_of(task, fd);
@@ -89,7 +88,7 @@ static __always_inline bool about_target(struct call_event *e, struct task_struc
 	return false;
 }
 
-/* enum bpf_attach_type: whether the target is an interface's index, and no descriptor. */
+/* enum bpf_attach_type: whether the target is an interface's index. */
 static __always_inline bool by_index(__u32 attach)
 {
 	return attach == 37 /* XDP */ || attach == 46 || attach == 47 /* TCX */ || attach == 54 || attach == 55 /* NETKIT */;
@@ -113,9 +112,9 @@ static __always_inline bool about_attachment(struct call_event *e, struct task_s
 	return true;
 }
 
-/* A request that lasted, failed, or names an interface, a cgroup or a network namespace is told; it returns
- * whether the call was one. It goes by what the call was, so that whoever is attached to the kernel's own
- * function can ask it, too. */
+/* Reports requests that lasted, failed, or name an interface, a cgroup or a network namespace;
+ * it returns whether the call was a request. It only uses the call, so that the kernel
+ * function's program can use it also. */
 static __noinline int exit_bpf(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Reading file, arguments and environment of an image that is about to run. */
+/* Reads file, arguments and environment of an image before it runs. */
 #pragma once
 
-/* The first eight bytes of a variable say whether it is one of ours. */
+/* Decides by a variable's first eight bytes. */
 static __always_inline bool wanted(const __u8 *var, __u32 *command)
 {
 	__u32 w[3];
@@ -16,10 +16,9 @@ static __always_inline bool wanted(const __u8 *var, __u32 *command)
 	       (w[1] == WORD4('E', 'P', 'A', 'R') || w[1] == WORD4('E', 'S', 'T', 'A'));
 }
 
-/* One stretch of the environment; 0 when there is nothing behind it. A function of
- * its own, and global, because the verifier looks at such a one once, however often
- * it is called: a single loop over VARS_MAX is too long for it ("the sequence of
- * 8193 jumps is too complex"). Every place and length lives in the scratch. */
+/* A stretch of the environment; 0 at the end. It is a global function, which the verifier
+ * examines only once: a single loop over VARS_MAX is too complex for it ("the sequence of 8193
+ * jumps is too complex"). All state is in the scratch. */
 __noinline int scan_stretch(void)
 {
 	__u32 zero = 0;
@@ -45,21 +44,20 @@ __noinline int scan_stretch(void)
 			s->event.h.flags |= FLAG_ENV_CUT;
 			return 0;
 		}
-		/* Some kernels (6.1) count no NUL where there is nothing else. */
+		/* Some kernels (6.1) count no NUL for an empty string. */
 		if (n == 0)
 			n = 1;
 		if (!s->continued && wanted(var, &s->found))
 			s->off = off + n;
-		/* A piece that fills the buffer has lost its end: go on behind it, without
-		 * its NUL, and take nothing until a NUL was seen. */
+		/* A piece that fills the buffer was cut: continue behind it, and skip everything
+		 * up to a NUL. */
 		s->continued = n == VAR_MAX;
 		s->at = at + n - s->continued;
 	}
 	return 1;
 }
 
-/* The whole environment is searched: libcni iterates over a Go map, so the order
- * of its variables is random. */
+/* Searches the whole environment: libcni iterates over a Go map, so the order is random. */
 static __always_inline void scan_env(struct task_struct *task, struct scratch *s)
 {
 	struct mm_struct *mm = task->mm;

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * The quick question that is asked of every privileged program of the node: may
- * CNI_COMMAND be in its environment at all? Taking the environment apart, variable by
- * variable, costs a call of the kernel each (scan.h); here it is read in large pieces
- * and looked through in words, which takes half the time and says no to nearly all.
- */
+/* The first test of every privileged program: may its environment have CNI_COMMAND? Parsing
+ * variables costs a kernel call each (scan.h). This reads large pieces and compares words, in
+ * half the time, and excludes nearly all programs. */
 #pragma once
 
 #define WORD4(a, b, c, d) ((__u32)(a) | (__u32)(b) << 8 | (__u32)(c) << 16 | (__u32)(d) << 24)
 
-/* Of every eight bytes the first four are looked at. Wherever the name lies, they are
- * once one of the eight words that begin in its first eight bytes, here those at an
- * even and those at an odd place. */
+/* It compares the first four of every eight bytes. Wherever the name lies, they are one of the
+ * eight words in its first eight bytes, here those at even and odd places. */
 #define EVEN WORD4('C', 'N', 'I', '_'), WORD4('I', '_', 'C', 'O'), WORD4('C', 'O', 'M', 'M'), WORD4('M', 'M', 'A', 'N')
 #define ODD WORD4('N', 'I', '_', 'C'), WORD4('_', 'C', 'O', 'M'), WORD4('O', 'M', 'M', 'A'), WORD4('M', 'A', 'N', 'D')
 
-/* Few words have even the bits that the four have in common, so this costs one
- * comparison for four; and one that a CPU predicts well, whatever the text is. A binary
- * search, which compilers make of a switch, takes three times as long. */
+/* Few words have the bits that the four words have in common, so this costs one comparison for
+ * four, and a well-predicted one. A binary search, as compilers make of a switch, takes three
+ * times as long. */
 #define ANY(a, b, c, d) ((a) | (b) | (c) | (d))
 #define ALL(a, b, c, d) ((a) & (b) & (c) & (d))
 #define SAME(a, b, c, d) (~(ANY(a, b, c, d) ^ ALL(a, b, c, d)))
@@ -26,9 +22,8 @@
 
 enum found { NOT_YET, MAYBE, NO };
 
-/* Looks through the next piece. Pieces follow one another without a gap and have a
- * length that eight divides, so no word lies in two of them. A function of its own, and
- * global, for the verifier's sake, as scan_stretch in scan.h. */
+/* Searches the next piece. Pieces are adjacent, with a length divisible by eight, so no word is
+ * split. Global for the verifier's sake, as scan_stretch in scan.h. */
 __noinline int search_piece(void)
 {
 	__u32 zero = 0;

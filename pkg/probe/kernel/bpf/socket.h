@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Connections to other processes, and who answers them. */
+/* Connections to other processes, and the processes that answer them. */
 #pragma once
 
 #define EINPROGRESS 115
@@ -15,15 +15,15 @@
 struct conn {
 	struct process p;
 	__u64 start;
-	__u64 ino; /* of the client's socket: its place in memory is soon another one's */
+	__u64 ino; /* of the client's socket, whose address in memory is soon reused */
 	__u32 thread;
-	__u32 before; /* it was there before the gate was opened, and who answers is to be looked for (before.h) */
+	__u32 before; /* from before the gate was opened, with an unknown server (before.h) */
 };
 
 #define CONNS 4096
 
-/* By the client's socket; a quarter for one root. What is left when its process is gone the
- * reader takes away. */
+/* By the client's socket, up to a quarter for one root. The reader removes leftovers of exited
+ * processes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, CONNS);
@@ -31,19 +31,17 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* What both ends of a TCP connection agree on, IPv4 as mapped into IPv6. Addresses and
- * ports anybody can have in a network namespace of its own. The numbers that the first bytes
- * have in either direction nobody can choose for both: each kernel side draws its own
- * (RFC 6528), so that they are equal only if the two sockets exchanged these packets. Where
- * a translation rewrote the addresses on the way the ends do not agree, and are no pair.
- *
- * Of a connection from before the gate was opened (before.h) the first bytes may be gone. Only within one network
- * namespace are its ends a pair: there no two connections have the same addresses and ports. */
+/* What both ends of a TCP connection have in common, IPv4 as mapped into IPv6. Any process can
+ * choose addresses and ports in its own network namespace. But each side draws the sequence
+ * number of its first byte itself (RFC 6528), so equal ones prove that the two sockets exchanged
+ * these packets. If a translation rewrote the addresses, the ends do not match. For a connection
+ * from before the gate was opened (before.h) the first numbers may be unknown. Then its ends
+ * only match within one network namespace, where addresses and ports are unique. */
 struct pair {
 	__u32 client[4], server[4];
-	__u32 client_first, server_first; /* 0 if netns is not */
+	__u32 client_first, server_first; /* 0 unless netns is */
 	__be16 client_port, server_port;
-	__u32 netns; /* inode number; 0: told apart by the first bytes */
+	__u32 netns; /* inode number; 0: the first bytes distinguish it */
 };
 
 struct half {
@@ -51,7 +49,7 @@ struct half {
 	__u64 ino;
 };
 
-/* TCP connections that are up. An entry that is left behind leads to no socket of that inode. */
+/* Established TCP connections. A leftover leads to no socket of that inode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -59,7 +57,7 @@ struct {
 	__type(value, struct half);
 } pairs SEC(".maps");
 
-/* The inode that a socket is used by; 0 if nobody does any more. */
+/* The inode of a socket's file; 0 if no process has it open. */
 static __always_inline __u64 inode_of(struct sock *sk)
 {
 	return BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
@@ -72,7 +70,7 @@ static __always_inline bool is_tcp(struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP;
 }
 
-/* A datagram socket is only told where to send to: nobody answers that. */
+/* A datagram socket only sets a destination, without an answer. */
 static __always_inline bool calls_somebody(struct sock *sk)
 {
 	__u16 family = family_of(sk);
@@ -83,8 +81,7 @@ static __always_inline bool calls_somebody(struct sock *sk)
 	return is_tcp(sk) || ((family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_MPTCP);
 }
 
-/* The connection that a socket began; none if it is of another one that was in the same
- * place before. */
+/* The connection that a socket began; none if another socket has its address in memory now. */
 static __always_inline struct conn *conn_of(__u64 sk)
 {
 	struct conn *conn = bpf_map_lookup_elem(&conns, &sk);
@@ -92,7 +89,7 @@ static __always_inline struct conn *conn_of(__u64 sk)
 	return conn && conn->ino == inode_of((void *)sk) ? conn : 0;
 }
 
-/* False if there is no room for it. */
+/* False if there is no room. */
 static __always_inline bool add_conn(__u64 sk, const struct conn *conn)
 {
 	struct account *a = bpf_map_lookup_elem(&accounts, &conn->p.root);
@@ -103,7 +100,7 @@ static __always_inline bool add_conn(__u64 sk, const struct conn *conn)
 	failed = bpf_map_update_elem(&conns, &sk, conn, BPF_NOEXIST);
 	if (!failed && a)
 		__sync_fetch_and_add(&a->conns, 1);
-	/* Of a socket that is gone, or that connects once more. */
+	/* of a closed socket, or of one that connects again */
 	return !failed || !bpf_map_update_elem(&conns, &sk, conn, BPF_EXIST);
 }
 
@@ -118,19 +115,19 @@ static __always_inline void remove_conn(__u64 sk, const struct task_key *root)
 		__sync_fetch_and_add(&a->conns, -1);
 }
 
-/* Who called connect for the other end of a unix socket that was accepted, or listen for that of one that
- * connected, as the initial PID namespace counts; 0 if that is not known. */
+/* For the other end of an accepted unix socket the process that called connect, of a connected
+ * one that called listen, in the initial PID namespace; 0 if unknown. */
 static __always_inline __u32 caller_of_other_end(struct sock *sk)
 {
 	struct pid *pid = BPF_CORE_READ(sk, sk_peer_pid);
 	__u32 tgid = 0;
 
-	if (pid) /* numbers[0] is how the initial namespace counts */
+	if (pid) /* numbers[0] is of the initial namespace */
 		bpf_probe_read_kernel(&tgid, sizeof(tgid), (void *)pid + bpf_core_field_offset(struct pid, numbers));
 	return tgid;
 }
 
-/* Known from the beginning: over loopback everything is over before connect returns. */
+/* Stored at the start: over loopback everything ends before connect returns. */
 static __noinline int enter_connect(struct task_struct *task, struct process *p, struct call *c)
 {
 	struct sock *sk;
@@ -186,7 +183,7 @@ static __always_inline void about_conn(struct call_event *e, const struct conn *
 	e->port = conn->thread;
 }
 
-/* The process hangs up. */
+/* The process closes its end. */
 static __always_inline int close_conn(struct task_struct *task, struct process *p, struct call *c, __u64 sk)
 {
 	struct conn *conn;
@@ -236,7 +233,7 @@ static __always_inline void addresses_of(struct sock *sk, __u32 own[4], __u32 ot
 	other[3] = BPF_CORE_READ(sk, __sk_common.skc_daddr);
 }
 
-/* The client's end, when the answer to its SYN has come: nothing was sent so far. */
+/* The client's end, after the answer to its SYN, before any data. */
 static __always_inline void pair_of_client(struct sock *sk, struct pair *pair)
 {
 	addresses_of(sk, pair->client, pair->server);
@@ -246,7 +243,7 @@ static __always_inline void pair_of_client(struct sock *sk, struct pair *pair)
 	pair->server_first = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
 }
 
-/* The server's end, when it is accepted: nobody has read from it or written to it so far. */
+/* The server's end, at accept, before any data. */
 static __always_inline void pair_of_server(struct sock *sk, struct pair *pair)
 {
 	addresses_of(sk, pair->server, pair->client);
@@ -256,7 +253,7 @@ static __always_inline void pair_of_server(struct sock *sk, struct pair *pair)
 	pair->client_first = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
 }
 
-/* The same of one that is older: any time after. */
+/* The same for an older connection. */
 static __always_inline void pair_within(struct sock *sk, struct pair *pair)
 {
 	pair->client_first = 0;
@@ -264,9 +261,9 @@ static __always_inline void pair_within(struct sock *sk, struct pair *pair)
 	pair->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 }
 
-/* A server that is called from a plugin's tree is followed as the plugin is: what it runs
- * and asks of the kernel may be done for the plugin. That is only believed of whoever could
- * change the node's network anyway; a plugin may be led to call anybody. The reader ends it. */
+/* Follows a server that a plugin's tree calls, because its commands and requests may be for the
+ * plugin. It must be able to change the node's network anyway: a plugin may be made to call any
+ * process. The reader stops it. */
 static __always_inline void follow(struct task_struct *task, const struct task_key *server, const struct process *client)
 {
 	__u64 cookie;
@@ -290,11 +287,11 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.mounts = mounts_of(task);
 	netns_of(task, &cookie, &p.home);
 	failed = track(tgid, &p, BPF_NOEXIST);
-	if (failed && failed != -EEXIST) /* another thread of its accepts, too */
+	if (failed && failed != -EEXIST) /* another thread also accepts */
 		lose(LOST_TABLE, &client->root);
 }
 
-/* The connection of that pair; none if its client is another one by now. */
+/* The connection of a pair; none if its client is another socket now. */
 static __always_inline struct conn *conn_in(const struct pair *pair)
 {
 	struct half *half = bpf_map_lookup_elem(&pairs, pair);
@@ -303,7 +300,7 @@ static __always_inline struct conn *conn_in(const struct pair *pair)
 	return conn && conn->ino == half->ino ? conn : 0;
 }
 
-/* The connection whose other end was just accepted; none if nobody we follow began it. */
+/* The connection whose other end was accepted; none if no followed process began it. */
 static __always_inline struct conn *conn_to(struct sock *sk)
 {
 	if (family_of(sk) == AF_UNIX)
@@ -322,7 +319,7 @@ static __always_inline struct conn *conn_to(struct sock *sk)
 	return 0;
 }
 
-/* Tells who answers a connection, and follows them. */
+/* Reports and follows the server of a connection. */
 static __noinline int answered(struct task_struct *task, struct conn *conn)
 {
 	struct call_event *e;
@@ -337,7 +334,7 @@ static __noinline int answered(struct task_struct *task, struct conn *conn)
 		return 0;
 	about_conn(e, conn);
 	key_of(task, &e->other);
-	/* The reader, which knows it from /proc, may have named it otherwise. */
+	/* The reader may have named it differently, by /proc. */
 	server = e->other.tgid;
 	known = bpf_map_lookup_elem(&processes, &server);
 	if (known)
@@ -349,7 +346,7 @@ static __noinline int answered(struct task_struct *task, struct conn *conn)
 	return 1;
 }
 
-/* Called for whoever accepts a connection on the node: whether it is one of ours. */
+/* Called for each accept on the node: whether the connection is ours. */
 static __always_inline int accepted(struct task_struct *task, __s64 fd)
 {
 	struct sock *sk = sock_of(task, fd);
@@ -357,7 +354,7 @@ static __always_inline int accepted(struct task_struct *task, __s64 fd)
 	return sk ? answered(task, conn_to(sk)) : 0;
 }
 
-/* TCP goes from one state to the next. */
+/* TCP changes its state. */
 static __always_inline void tcp_state(struct sock *sk, int old, int new)
 {
 	__u64 key = (__u64)sk, cookie = 0, *since;
@@ -372,7 +369,7 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 		pair_of_client(sk, &pair);
 		bpf_map_update_elem(&pairs, &pair, &half, BPF_ANY);
 	}
-	/* Without an error it was given up by the client itself. */
+	/* Without an error the client gave up. */
 	if (conn && new == TCP_CLOSE) {
 		__s64 failed = BPF_CORE_READ(sk, sk_err);
 
@@ -382,8 +379,8 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 			send_record(e, &conn->p, false);
 		}
 	}
-	/* Its end says, too, that there was a connection: while this program runs the kernel does not run it
-	 * again on that CPU for an interrupt, and a record may find no room. */
+	/* The end also proves that there was a connection: the start is missed if an interrupt
+	 * comes while this program runs on the CPU, or the record finds no room. */
 	if (new != TCP_ESTABLISHED && old != TCP_ESTABLISHED)
 		return;
 	net = BPF_CORE_READ(sk, __sk_common.skc_net.net);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What an image has as its standard input and output. */
+/* Standard input and output of an image. */
 #pragma once
 
 struct opened {
-	__u64 ino; /* 0: nothing */
+	__u64 ino; /* 0: none */
 	__u32 dev;
 	__u16 mode;
 };
 
-/* What lies behind a file of which the verifier knows the type. */
+/* The inode behind a file whose type the verifier knows. */
 static __always_inline void typed_file(struct file *file, struct opened *to)
 {
 	struct inode *inode = file->f_inode;
@@ -18,7 +18,7 @@ static __always_inline void typed_file(struct file *file, struct opened *to)
 	to->mode = inode->i_mode;
 }
 
-/* … and where it does not. */
+/* … or does not. */
 static __always_inline void some_file(struct file *file, struct opened *to)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -28,10 +28,9 @@ static __always_inline void some_file(struct file *file, struct opened *to)
 	to->mode = BPF_CORE_READ(inode, i_mode);
 }
 
-/* What is open as a descriptor of the task. A table of files is, for the verifier, an array of
- * pointers to nothing in particular: where there is bpf_rdonly_cast each is read as a field of
- * something that has one. Before that, and where kernel memory is withheld, only what is in the
- * table that a process begins with can be read: whoever forked it had no descriptor above 63. */
+/* The file behind a descriptor. To the verifier a table of files has untyped pointers. With
+ * bpf_rdonly_cast each is read as a field of something. Without it, and if kernel memory is
+ * withheld, only the initial table is readable: up to descriptor 63 of the forking process. */
 static __always_inline void open_as(struct task_struct *task, __u32 fd, struct opened *to)
 {
 	struct files_struct *files = task->files;
@@ -50,7 +49,7 @@ static __always_inline void open_as(struct task_struct *task, __u32 fd, struct o
 	}
 }
 
-/* The inode of the pipe behind a descriptor; 0 if that is something else. */
+/* The inode of the pipe behind a descriptor; else 0. */
 static __always_inline __u64 pipe_of(struct task_struct *task, __u32 fd)
 {
 	struct opened is = {};
@@ -59,10 +58,9 @@ static __always_inline __u64 pipe_of(struct task_struct *task, __u32 fd)
 	return (is.mode & S_IFMT) == S_IFIFO ? is.ino : 0;
 }
 
-/* A delegate is given a pipe of its own to read from, and so may be the next image of a run;
- * what a plugin starts besides inherits the environment of the call, and mostly reads
- * nothing. The folder of a program is not known here, so this takes helpers in a pipeline,
- * too: the reader, which knows the run's own pipes, leaves theirs out. */
+/* Delegated plugins, and possibly a run's next image, have an input pipe of their own; a
+ * plugin's commands inherit the environment and usually read nothing. CNI_PATH is unknown here,
+ * so helpers in a pipeline also match: the reader, which knows the run's pipes, ignores them. */
 static __always_inline void pipes_of(struct task_struct *task, struct process *p)
 {
 	__u64 in = pipe_of(task, 0);
@@ -75,8 +73,8 @@ static __always_inline void pipes_of(struct task_struct *task, struct process *p
 	mark_pipe(p->out_ino);
 }
 
-/* What the image reads and writes. From a device (/dev/null, a terminal) no configuration
- * comes: that is as good as nothing. */
+/* What the image reads and writes. A device (/dev/null, a terminal) has no configuration, so it
+ * counts as none. */
 static __always_inline void standard_of(struct task_struct *task, struct exec_event *e)
 {
 	struct opened is = {};

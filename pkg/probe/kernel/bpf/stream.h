@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * What an agent asks others over streams that it mostly connected long before: it writes, and
- * reads again when it was answered. Whoever waits for it waits for that, too.
- */
+/* Requests of agents over streams that are usually old: an agent writes, and reads the answer. A
+ * process that waits for the agent also waits for that. */
 #pragma once
 
 #define EPIPE 32
@@ -11,31 +9,31 @@
 #define ETIMEDOUT 110
 #define PIDTYPE_TGID 1 /* include/linux/pid_types.h, since 4.19 */
 
-/* A stream socket of a process that is followed as an agent, or as an agent's peer. */
+/* A stream socket of a followed agent, or of a peer that it waits for. */
 struct stream {
-	struct task_key self;  /* who wrote to it last, or met it */
-	struct task_key root;  /* whose share it is of */
-	struct task_key other; /* has the other end, by the socket; see peer_of */
-	__u64 ino;	       /* of the socket: its place in memory is soon another one's */
-	__u64 other_ino;       /* of the other end, of unix; 0: nobody has it */
-	__u64 wrote;	       /* when it first wrote since it read; 0: it has not */
-	__u64 last;	       /* when it last wrote; 0: not since it is followed */
-	__u64 read;	       /* when it last read; 0: not since it is followed */
+	struct task_key self;  /* the last writer, or the first user */
+	struct task_key root;  /* whose share counts */
+	struct task_key other; /* the other end's process; see peer_of */
+	__u64 ino;	       /* of the socket, whose address in memory is soon reused */
+	__u64 other_ino;       /* unix: of the other end; 0: closed */
+	__u64 wrote;	       /* first write since the last read; 0: none */
+	__u64 last;	       /* last write; 0: none while followed */
+	__u64 read;	       /* last read; 0: none while followed */
 	__u32 own_address[4], other_address[4];
-	__u16 own_port, other_port; /* of TCP */
+	__u16 own_port, other_port; /* TCP */
 	__u16 family;
-	__u8 serves; /* it is asked here, and asks nobody */
+	__u8 serves; /* it is asked here, and does not ask */
 	__u8 pad;
 	__u32 thread; /* that wrote */
-	__u64 dialled; /* if that was seen: by which thread, when */
+	__u64 dialled; /* time and thread of the connect, if seen */
 	__u32 dialler;
 	__u32 netns;
 };
 
 #define STREAMS 4096
 
-/* By the socket; a quarter for one root. What is left when its process is gone, or is not
- * followed any more, the reader takes away. */
+/* By socket, up to a quarter for one root. The reader removes leftovers of exited and unfollowed
+ * processes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, STREAMS);
@@ -43,10 +41,10 @@ struct {
 	__type(value, struct stream);
 } streams SEC(".maps");
 
-/* What the reader knows of the two ends of a stream, by inode. */
+/* The reader's knowledge of a stream's ends, by inode. */
 enum role {
-	ROLE_SERVES = 1, /* who is followed is asked here: for that it is followed */
-	ROLE_ASKS,	 /* who is followed may be waiting for the other end */
+	ROLE_SERVES = 1, /* a server, followed because it is asked here */
+	ROLE_ASKS,	 /* it may wait for the other end */
 };
 
 struct {
@@ -63,8 +61,8 @@ static __always_inline enum role role_of(__u64 ino)
 	return role ? *role : 0;
 }
 
-/* Whoever has the other end of a unix socket: of a client's, who called listen; of a server's,
- * who called connect. Under socket activation that is not who answers. Nobody if it is gone. */
+/* The process at the other end of a unix socket: a client's called listen, a server's called
+ * connect. Under socket activation another process answers. None if it is gone. */
 static __always_inline struct task_struct *peer_of(struct sock *sk)
 {
 	struct pid *pid = family_of(sk) == AF_UNIX ? BPF_CORE_READ(sk, sk_peer_pid) : 0;
@@ -73,7 +71,7 @@ static __always_inline struct task_struct *peer_of(struct sock *sk)
 	return pid && node ? (void *)node - bpf_core_field_offset(struct task_struct, pid_links[PIDTYPE_TGID]) : 0;
 }
 
-/* What the other end of a unix socket is bound to; none, mostly, if it dialled. */
+/* The address of a unix socket's other end; usually none if it dialled. */
 static __always_inline struct unix_address *peer_address(struct sock *sk)
 {
 	struct unix_sock *peer = (void *)BPF_CORE_READ((struct unix_sock *)sk, peer);
@@ -81,10 +79,10 @@ static __always_inline struct unix_address *peer_address(struct sock *sk)
 	return BPF_CORE_READ(peer, addr);
 }
 
-/* Whether a stream that is new to us was accepted, not dialled, by what only the kernel sets: who dials can be bound
- * to any address and to any port. An accepted socket of unix shares its address with who listened; if that
- * is gone, the other end, which dialled, mostly has none. One of TCP has the backlog of who listened; if
- * that is 0, a port below those that are given out (32768, ip_local_port_range). */
+/* Whether a stream was accepted, by data that only the kernel sets: a client can bind any
+ * address and port. An accepted unix socket shares its listener's address; if the listener is
+ * gone, the dialling end usually has none. An accepted TCP socket has its listener's backlog; if
+ * that is 0, a port below the ephemeral range (32768, ip_local_port_range) decides. */
 static __always_inline bool was_accepted(struct sock *sk, const struct stream *s)
 {
 	struct unix_address *own;
@@ -105,8 +103,8 @@ static __always_inline bool is_loopback(const __u32 *address)
 	return address[3] == __builtin_bswap32(1);
 }
 
-/* Whether an agent may wait for whoever dialled it. Else anybody could have an agent wait for itself who reads
- * from it, and answers when it likes. */
+/* Whether an agent may wait for a client. Otherwise any client could make agents wait, by
+ * answering as it likes. */
 static __always_inline bool may_be_asked(struct sock *sk, const struct stream *s)
 {
 	struct task_struct *peer;
@@ -144,7 +142,7 @@ static __always_inline void describe_stream(struct sock *sk, struct process *p, 
 	s->other_port = swap(BPF_CORE_READ(sk, __sk_common.skc_dport));
 }
 
-/* False if there is no room for it. */
+/* False if there is no room. */
 static __always_inline bool add_stream(__u64 sk, struct process *p, const struct stream *s)
 {
 	struct account *a = bpf_map_lookup_elem(&accounts, &p->root);
@@ -154,7 +152,7 @@ static __always_inline bool add_stream(__u64 sk, struct process *p, const struct
 		failed = bpf_map_update_elem(&streams, &sk, s, BPF_NOEXIST);
 		if (!failed && a)
 			__sync_fetch_and_add(&a->streams, 1);
-		/* Of a socket that is gone. */
+		/* of a closed socket */
 		if (!failed || !bpf_map_update_elem(&streams, &sk, s, BPF_EXIST))
 			return true;
 	}
@@ -174,7 +172,7 @@ static __always_inline void remove_stream(__u64 sk, const struct stream *s)
 		__sync_fetch_and_add(&a->streams, -1);
 }
 
-/* What is known of a stream; what was before its process was followed is not. */
+/* The entry of a stream, without what happened before its process was followed. */
 static __always_inline struct stream *stream_of(struct sock *sk, struct process *p)
 {
 	__u64 key = (__u64)sk;
@@ -191,7 +189,7 @@ static __always_inline struct stream *stream_of(struct sock *sk, struct process 
 	return s;
 }
 
-/* The address of the other end as connect takes it. */
+/* The address of the other end, as for connect. */
 static __always_inline void append_peer_address(struct call_event *e, struct sock *sk, const struct stream *s)
 {
 	if (s->family == AF_UNIX) {
@@ -206,7 +204,7 @@ static __always_inline void append_peer_address(struct call_event *e, struct soc
 			e->len = n;
 		return;
 	}
-	/* struct sockaddr_in6, with IPv4 as mapped into IPv6. */
+	/* struct sockaddr_in6, or IPv4 as mapped into IPv6. */
 	*(__u16 *)e->data = AF_INET6;
 	*(__u16 *)&e->data[2] = swap(s->other_port);
 	*(__u32 *)&e->data[4] = 0;
@@ -215,8 +213,8 @@ static __always_inline void append_peer_address(struct call_event *e, struct soc
 	e->len = 28;
 }
 
-/* Tells of an exchange, or of what was read though nobody had asked. ret is what came of reading;
- * closed: it hung up instead. */
+/* Reports an exchange, or a read without a request. ret is the result of the read; closed: the
+ * process closed the stream. */
 static __noinline int tell_exchange(struct sock *sk, struct process *p, struct stream *s, __s64 ret, bool closed)
 {
 	struct call_event *e;
@@ -245,7 +243,7 @@ static __noinline int tell_exchange(struct sock *sk, struct process *p, struct s
 	return 0;
 }
 
-/* Who is called is asked on that connection, and does not ask. */
+/* A called server is asked on that connection, and does not ask. */
 static __always_inline int serve_socket(struct sock *sk)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -276,22 +274,21 @@ static __always_inline bool peeks(const struct call *c)
 	return (c->class == CLASS_RECVFROM && c->args[3] & MSG_PEEK) || (c->class == CLASS_RECVMSG && c->args[2] & MSG_PEEK);
 }
 
-/* Whether nothing will come over a stream any more. */
+/* Whether the stream will never deliver again. */
 static __always_inline bool broken(__s64 ret)
 {
 	return ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNABORTED || ret == -ETIMEDOUT;
 }
 
 enum meeting {
-	NOT_MET = 0, /* there is no room for it */
+	NOT_MET = 0, /* no room */
 	MET,
-	MET_IN_THE_MIDDLE, /* what was read is to be told, whatever follows */
+	MET_IN_THE_MIDDLE, /* what was read is reported, whatever follows */
 };
 
-/* A stream that is met for the first time. An agent that accepted it is asked there, unless it
- * speaks first to somebody whom it may ask. Whoever is further from the plugin was followed in the
- * middle of things: it is asked on what it accepted, but the first that it reads there may be what it
- * waited for. */
+/* The first use of a stream. An agent is asked on a stream that it accepted, unless it writes
+ * first, to a peer that it may ask. A more distant process was followed later: it is asked on
+ * accepted streams, but its first read may be an awaited answer. */
 static __noinline int meet_stream(struct sock *sk, struct process *p, struct call *c)
 {
 	struct stream s = {};
@@ -309,7 +306,7 @@ static __noinline int meet_stream(struct sock *sk, struct process *p, struct cal
 	return MET;
 }
 
-/* A system call by which an agent wrote to a stream, or read from one. */
+/* An agent's read or write of a stream. */
 static __noinline int exit_stream(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	__u64 now = bpf_ktime_get_ns(), key, since;
@@ -343,16 +340,16 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 		}
 		return 0;
 	}
-	/* An end that nobody waits for is of no interest, and a peer that goes on speaking none either. */
+	/* Neither an end that no process waits for matters, nor a peer that continues to send. */
 	since = s->wrote ? s->wrote : ret > 0 ? s->read : now;
 	if (now - since >= LASTED && (s->wrote || ret > 0))
 		tell_exchange(sk, p, s, ret, false);
 	s->wrote = 0;
-	s->read = bpf_ktime_get_ns(); /* not before what was told ended */
+	s->read = bpf_ktime_get_ns(); /* not before the end of the reported one */
 	return 0;
 }
 
-/* Whoever waits hangs up. */
+/* The waiting process closes the stream. */
 static __noinline int close_stream(struct sock *sk, struct process *p)
 {
 	struct stream *s;

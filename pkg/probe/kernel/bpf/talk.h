@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * What agents write to streams and read from them. Everybody does that all the time, so there is no function
- * that only agents call: system calls are looked into while an agent is followed, and no longer.
- */
+/* Agents' writes and reads of streams. No kernel function is specific to them, so system calls
+ * are traced while an agent is followed. */
 #pragma once
 
 static __always_inline bool talks(__u8 class)
@@ -34,7 +32,7 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 	return 0;
 }
 
-/* What netlink said, or took long, has been told when the call ends: there it is in none any more. */
+/* Netlink answers and slow requests were reported before, when the call ended. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 {

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What is read off a task. */
+/* Fields of a task. */
 #pragma once
 
-/* A field that lies behind some pointers, READ(task, signal, flags). Where TYPED is defined every
- * pointer comes from a tracepoint's argument or from what that points to, so the verifier knows
- * its type and lets the program load from it: that costs less than a helper, and is allowed
- * where the kernel withholds its memory from helpers (lockdown=confidentiality). Either gives 0
- * behind a null pointer. */
+/* A field behind pointers, READ(task, signal, flags). With TYPED every pointer comes from a
+ * tracepoint's argument, so the verifier knows its type and allows loads: these cost less than a
+ * helper, and work where the kernel withholds its memory from helpers
+ * (lockdown=confidentiality). Both give 0 behind a null pointer. */
 #ifdef TYPED
 #define READ(...) ___arrow(__VA_ARGS__)
 #else
 #define READ(...) BPF_CORE_READ(__VA_ARGS__)
 #endif
 
-/* What is called from many places. Programs that go on to other ones (inside.c) have no functions:
- * before Linux 6.0 arm64 refuses both in one. */
+/* For code with many callers. Programs with tail calls (inside.c) have no functions: before
+ * Linux 6.0 arm64 refuses both in one. */
 #ifdef TYPED
 #define FUNCTION static __noinline
 #else
 #define FUNCTION static __always_inline
 #endif
 
-/* A field of which kernels do not agree on the type, but on the size. */
+/* A field whose type differs between kernels, but not its size. */
 #ifdef TYPED
 #define READ_WHOLE(to, from, field) (*(to) = *(typeof(to))((void *)(from) + bpf_core_field_offset((from)->field)))
 #else
@@ -33,17 +32,15 @@
 #define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
 #define EEXIST 17
 
-/* Deeper than any container in a container; MAX_PID_NS_LEVEL is 32. */
+/* Deeper than nested containers get; MAX_PID_NS_LEVEL is 32. */
 #define PID_LEVELS 8
 
-/* Newer kernels preempt programs, at functions (6.12, if it is told to) and at tracepoints (7.2), and then another one may
- * run on the CPU and write into the same scratch. And while a program is preempted the kernel does not run it on that CPU for
- * anybody else, who would not be seen (Stats tells how often). So a program is held: since Linux 6.10 it is not preempted from
- * hold to let_go.
- *
- * Where somebody else's turn has come meanwhile, to allow preemption again would go on to them at once, still inside the
- * program. With interrupts off, since Linux 6.14, the kernel puts that off until the program has returned. What remains are
- * the few instructions before hold and after let_go. */
+/* Newer kernels preempt programs, at functions (6.12, if configured) and at tracepoints (7.2).
+ * Then another program may run on the CPU and overwrite the scratch, and the kernel skips
+ * further runs of the preempted one on that CPU (Stats counts them). So since Linux 6.10 a
+ * program is not preempted between hold and let_go. If another task is due, allowing preemption
+ * would switch to it inside the program. With interrupts off, since Linux 6.14, the switch comes
+ * after the program. Only the instructions before hold and after let_go remain. */
 extern void bpf_preempt_disable(void) __ksym __attribute__((weak));
 extern void bpf_preempt_enable(void) __ksym __attribute__((weak));
 extern void bpf_local_irq_save(unsigned long *) __ksym __attribute__((weak));
@@ -70,8 +67,8 @@ static __always_inline void let_go(void)
 	bpf_local_irq_restore(&flags);
 }
 
-/* BPF_PROG for a program that is held from its first instruction to its last. The others hold what follows upon their
- * first questions, which everybody pays for. */
+/* BPF_PROG for a program that is held from its first to its last instruction. Others only hold
+ * what follows their first tests, which every process pays for. */
 #define HELD_PROG(name, args...)                                                    \
 	name(unsigned long long *ctx);                                              \
 	static __always_inline int held_##name(unsigned long long *ctx, ##args);    \
@@ -87,21 +84,21 @@ static __always_inline void let_go(void)
 	}                                                                           \
 	static __always_inline int held_##name(unsigned long long *ctx, ##args)
 
-/* Gives a pointer the type that it is said to have; Linux 6.2. */
+/* Gives a pointer the named type; Linux 6.2. */
 extern void *bpf_rdonly_cast(const void *, __u32) __ksym __attribute__((weak));
 #define CAST(pointer, type) ((struct type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(struct type)))
 
-/* A field of a struct of that type: by a load where the kernel allows one, which costs a tenth of a helper. 0 behind a null
- * pointer, and behind one that leads nowhere. */
+/* A field of a struct of that type, by a load where the kernel allows one, at a tenth of a
+ * helper's cost. 0 behind null and invalid pointers. */
 #define LOAD(pointer, type, field)                                                             \
 	({                                                                                     \
 		struct type *of_ = (void *)(pointer);                                          \
 		bpf_rdonly_cast ? CAST(of_, type)->field : BPF_CORE_READ(of_, field);          \
 	})
 
-/* A process's number, or a session's, in the PID namespace of some level, and that namespace by
- * its inode number. 0 if that cannot be read: on Linux before 6.2, where kernel memory is withheld,
- * for any level but the first. numbers[] became a flexible array in 6.5; its offset is what counts. */
+/* The number of a process or session in the PID namespace of a level, and that namespace's inode
+ * number. 0 if unreadable: before Linux 6.2 with withheld memory, for any level but the first.
+ * numbers[] became a flexible array in 6.5; only its offset counts. */
 static __always_inline __u32 number_at(struct pid *pid, unsigned int level, __u32 *ns)
 {
 	struct upid *number = (void *)pid + bpf_core_field_offset(struct pid, numbers), copy = {};
@@ -120,13 +117,14 @@ static __always_inline __u32 number_at(struct pid *pid, unsigned int level, __u3
 	bpf_probe_read_kernel(&copy, sizeof(copy), number + level);
 	*ns = BPF_CORE_READ(copy.ns, ns.inum);
 	nr = copy.nr;
-	/* Or the compiler reads this and number->nr by one instruction, which the verifier does not take. */
+	/* Otherwise the compiler reads this and number->nr by one instruction, which the
+	 * verifier refuses. */
 	asm volatile("" : "+r"(nr));
 	return nr;
 }
 
-/* What a process, or a session, is in cniscope's PID namespace; 0 if it is not in there
- * or below: a cniscope inside a kind node sees the calls of that node alone. */
+/* The number in cniscope's PID namespace; 0 outside of it and its children: in a kind node
+ * cniscope sees only that node's calls. */
 FUNCTION __u32 number_in_ours(struct pid *pid)
 {
 	unsigned int level = READ(pid, level);
@@ -155,13 +153,13 @@ static __always_inline struct pid *session_of(struct task_struct *task)
 	return READ(task, signal, pids[PIDTYPE_SID]);
 }
 
-/* Its session's number there, as /proc has it; 0 if it has none. */
+/* Its session's number there, as in /proc; 0 if it has none. */
 static __always_inline __u32 visible_session(struct task_struct *task)
 {
 	return number_in_ours(session_of(task));
 }
 
-/* Its mount namespace, by inode number. */
+/* The inode number of its mount namespace. */
 static __always_inline __u32 mounts_of(struct task_struct *task)
 {
 	return READ(task, nsproxy, mnt_ns, ns.inum);
@@ -170,9 +168,9 @@ static __always_inline __u32 mounts_of(struct task_struct *task)
 #define RIGHT(cap) (1ULL << (cap))
 #define RIGHTS (RIGHT(CAP_NET_ADMIN) | RIGHT(CAP_SYS_ADMIN))
 
-/* Which of RIGHTS the process has and its caller had, too, in whatever user namespace: root's
- * or ambient. A set-user-ID program, or one whose file has capabilities, has the environment
- * of somebody who has no such right. */
+/* The RIGHTS that the process and its caller have, in any user namespace: root's or ambient
+ * ones. A set-user-ID program, or one with file capabilities, has the environment of an
+ * unprivileged caller. */
 static __always_inline __u64 own_rights(const struct cred *cred)
 {
 	__u64 caps = 0, ambient = 0;
@@ -194,9 +192,9 @@ static __always_inline __u64 rights(struct task_struct *task)
 	return has && READ(cred, user_ns, level) == 0 ? has : 0;
 }
 
-/* Whether the process may do anything on the node, or anything to its network:
- * CAP_SYS_ADMIN, or CAP_NET_ADMIN in the node's own network namespace, in the initial user
- * namespace. Of an agent that is, what it starts of CNI is believed. */
+/* Whether the process may do anything on the node, or to its network: in the initial user
+ * namespace CAP_SYS_ADMIN, or CAP_NET_ADMIN in the node's network namespace. CNI plugins of such
+ * an agent are trusted. */
 static __always_inline bool privileged_on_node(struct task_struct *task)
 {
 	const struct cred *cred = READ(task, cred);
@@ -217,7 +215,7 @@ static __always_inline void key_of(struct task_struct *task, struct task_key *ke
 	key->pid = visible_pid(task);
 }
 
-/* What tells a network namespace from all others: its cookie, before 5.12 its inode number. */
+/* The identity of a network namespace: its cookie, before 5.12 its inode number. */
 static __always_inline __u64 cookie_of(struct net *net)
 {
 	if (bpf_core_field_exists(net->net_cookie))
@@ -227,7 +225,7 @@ static __always_inline __u64 cookie_of(struct net *net)
 
 static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __u32 *inum)
 {
-	/* Gone early in the exit of a thread that is not the last one. */
+	/* Already gone in the exit of a thread that is not the last. */
 	struct net *net = READ(task, nsproxy, net_ns);
 
 	if (!net)
@@ -241,8 +239,8 @@ static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __
 #define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 
-/* The file behind a descriptor of the task; none if it has no such. Not typed: a table of files is,
- * for the verifier, an array of pointers to nothing in particular. */
+/* The file behind a descriptor, or none. Untyped: to the verifier a table of files has untyped
+ * pointers. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
 	struct files_struct *open = LOAD(task, task_struct, files);
@@ -251,7 +249,7 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 
 	if (fd >= LOAD(table, fdtable, max_fds))
 		return 0;
-	if (bpf_rdonly_cast) { /* a pointer is loaded as if it were a field of something that has one */
+	if (bpf_rdonly_cast) { /* reads a pointer as a field of something */
 		void *place = (void *)files + (__u64)fd * sizeof(file);
 
 		return CAST(place - bpf_core_field_offset(struct linux_binprm, file), linux_binprm)->file;
@@ -260,7 +258,7 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 	return file;
 }
 
-/* What wait(2) reports of the process (kernel/exit.c, wait_task_zombie). */
+/* The process's status for wait(2) (kernel/exit.c, wait_task_zombie). */
 static __always_inline __s32 wait_status(struct task_struct *task)
 {
 	struct signal_struct *signal = task->signal;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* The system call that a thread is in, from its beginning to its end. */
+/* A thread's system call, from start to end. */
 #pragma once
 
 #define PF_EXITING 0x4      /* include/linux/sched.h */
-#define PF_IO_WORKER 0x10   /* makes system calls of nobody */
-#define PF_KTHREAD 0x200000 /* … and has no registers of one */
+#define PF_IO_WORKER 0x10   /* makes no system calls of its own */
+#define PF_KTHREAD 0x200000 /* … and has no user registers */
 
-/* Whether the kernel tells where the registers of a task are, and of what type they are: since 5.15. */
+/* Whether a helper returns a task's registers, typed: since 5.15. */
 #define TELLS_REGS (!regs_at)
 
-/* The registers that a task came into the kernel with. */
+/* The user registers of a task. */
 static __always_inline struct pt_regs *regs_of(struct task_struct *task)
 {
 	struct task_struct___stack *t = (void *)task;
@@ -19,7 +19,7 @@ static __always_inline struct pt_regs *regs_of(struct task_struct *task)
 	return BPF_CORE_READ(t, stack) + regs_at;
 }
 
-/* typed: the verifier knows what regs points to, so it is loaded from, and costs next to nothing. */
+/* typed: the verifier knows the type of regs, so a cheap load works. */
 #define REGISTER(regs, typed, field) ((typed) ? (regs)->field : BPF_CORE_READ(regs, field))
 
 static __always_inline __u32 number_in(struct pt_regs *regs, bool typed)
@@ -32,16 +32,16 @@ static __always_inline __u32 number_in(struct pt_regs *regs, bool typed)
 	return REGISTER(arm64, typed, syscallno);
 }
 
-/* What kind of call has that number; CLASS_NEVER if it is no number of a call. */
+/* The class of a call's number; CLASS_NEVER for an invalid number. */
 static __always_inline __u8 class_at(__u32 nr)
 {
 	if (nr >= NR_MAX)
 		return CLASS_NEVER;
-	HIDE(nr); /* or the mask is left out, which the verifier needs */
+	HIDE(nr); /* otherwise the compiler drops the mask, which the verifier needs */
 	return class_of[nr & (NR_MAX - 1)];
 }
 
-/* An argument of a system call, also when that is over. */
+/* An argument of a system call, even after its end. */
 static __always_inline __u64 arg_in(struct pt_regs *regs, bool typed, __u8 place)
 {
 	struct pt_regs___x86 *x86 = (void *)regs;
@@ -69,7 +69,7 @@ static __always_inline void read_args(struct pt_regs *regs, bool typed, __u64 ar
 	args[3] = arg_in(regs, typed, 3);
 }
 
-/* 32-bit programs number their system calls differently (TS_COMPAT of x86). */
+/* 32-bit programs have other system call numbers (TS_COMPAT of x86). */
 static __always_inline bool compat(struct task_struct *task)
 {
 	struct task_struct___x86 *x86 = (void *)task;
@@ -77,7 +77,7 @@ static __always_inline bool compat(struct task_struct *task)
 	return bpf_core_field_exists(x86->thread_info.status) && LOAD(task, task_struct___x86, thread_info.status) & 2;
 }
 
-/* A thread's first call: it has a place from now on, unless its root has its share. */
+/* Adds a thread at its first call, unless its root's share is full. */
 static __always_inline void begin_thread(const struct call *c, __u32 tid)
 {
 	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
@@ -95,7 +95,7 @@ static __always_inline void begin_thread(const struct call *c, __u32 tid)
 		__sync_fetch_and_add(&a->threads, 1);
 }
 
-/* What the threads of a server do most of the time says nothing. */
+/* What a server's threads do most of the time does not matter. */
 static __always_inline bool idle(__u8 class)
 {
 	switch (class) {
@@ -113,7 +113,7 @@ static __always_inline bool idle(__u8 class)
 	return false;
 }
 
-/* Texts of a call that lasted, or failed, are told. */
+/* Text arguments of a slow or failed call are reported. */
 static __always_inline __u8 texts(const struct call *c)
 {
 	return texts_of[c->nr & (NR_MAX - 1)];
@@ -138,7 +138,7 @@ static __always_inline void lasted(struct task_struct *task, struct process *p, 
 	send_record(e, p, false);
 }
 
-/* The system call that a task is in; false if it is in none, or in one of no interest. */
+/* A task's system call; false if it is in none, or in one that does not matter. */
 static __always_inline bool call_of(struct task_struct *task, struct call *c)
 {
 	struct pt_regs *regs = regs_of(task);
@@ -153,13 +153,13 @@ static __always_inline bool call_of(struct task_struct *task, struct call *c)
 	return true;
 }
 
-/* Cheap, and first: nobody else pays for more. */
+/* Cheap and first, because every process pays for it. */
 static __always_inline bool may_be_ours(void)
 {
 	return may_be_tracked(bpf_get_current_pid_tgid() >> 32);
 }
 
-/* A call whose beginning is kept until it is over. False: there is no room for it. */
+/* Stores a call until its end. False: there is no room. */
 static __always_inline bool keep(const struct call *c)
 {
 	__u32 tid = bpf_get_current_pid_tgid();

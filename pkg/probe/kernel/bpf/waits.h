@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * System calls that last, by what they mostly do then: wait. Of one that waits a millisecond or more at once
- * the wait is told; of one that works as long, or waits many times for less, nothing is.
- */
+/* System calls that usually wait when they last. A single wait of a millisecond or more is
+ * reported; work of that duration, and several shorter waits, are not. */
 #pragma once
 
 #define TIMED_OUT 110 /* ETIMEDOUT */
 
-/* How a call is told for how long to wait at most: timeout_of has one of these and the argument's place. */
+/* How a call gets its timeout: timeout_of has one of these and the argument's index. */
 #define IN_MILLISECONDS 0x10
 #define AS_TIMESPEC 0x20
 #define AS_TIMESPEC_OF_FUTEX 0x30
 #define AS_TIMEVAL 0x40
 #define ALWAYS 0x50    /* it ends by itself */
-#define AS_BEFORE 0x60 /* it goes on with the call before */
+#define AS_BEFORE 0x60 /* it continues the previous call */
 #define PLACE 0xf
-#define FUTEX_WAIT 0        /* include/uapi/linux/futex.h: for so long */
-#define FUTEX_WAIT_BITSET 9 /* … until then */
+#define FUTEX_WAIT 0        /* include/uapi/linux/futex.h: relative */
+#define FUTEX_WAIT_BITSET 9 /* … absolute */
 #define FUTEX_PRIVATE_FLAG 128
 
-/* When a call's time will be over, which begins to wait now; before is what that was of the last one. Its own memory is
- * read, so the thread must be the current one, which at sched_switch it still is. */
+/* The end of a timeout that begins now; before is that of the previous call. It reads the
+ * thread's memory, so the thread must be current, as it still is at sched_switch. */
 static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, __u64 before)
 {
 	__u64 arg, spec[2] = {}, command;
@@ -47,12 +45,12 @@ static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, 
 	command = arg_in(regs, TELLS_REGS, 1) & ~FUTEX_PRIVATE_FLAG;
 	if (command == FUTEX_WAIT)
 		return now + spec[0] * 1000000000ULL + spec[1];
-	if (command == FUTEX_WAIT_BITSET) /* of the monotonic clock; that of the wall is not known here */
+	if (command == FUTEX_WAIT_BITSET) /* monotonic; the wall clock is unknown here */
 		return spec[0] * 1000000000ULL + spec[1];
 	return 0;
 }
 
-/* The thread's place in the table, which it has as long as it lives: to put it in each time would be most of what this takes. */
+/* The thread's entry, as long as it lives: adding it at each wait would be most of the cost. */
 static __always_inline struct call *place_of(struct task_struct *task)
 {
 	__u32 tid = task->pid;
@@ -60,7 +58,7 @@ static __always_inline struct call *place_of(struct task_struct *task)
 
 	if (known && known->tgid == none.tgid)
 		return known;
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_EXITING)) /* or nobody would take it away */
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_EXITING)) /* otherwise it would never be removed */
 		return 0;
 	begin_thread(&none, tid);
 	return bpf_map_lookup_elem(&calls, &tid);
@@ -85,13 +83,13 @@ static __always_inline void leaves(struct task_struct *task)
 	c->since = now;
 }
 
-/* Whether the call's end will tell how long it took. */
+/* Whether the call's end will report its duration. */
 static __always_inline bool told_later(const struct call *known, const struct call *c)
 {
 	return known->start && known->nr == c->nr;
 }
 
-/* What a wait came to, as far as it matters: whether its time was over. */
+/* Result of a wait: whether it timed out. */
 static __always_inline __s64 outcome(const struct call *c, __u64 until, __u64 now)
 {
 	bool over = until && now >= until;
@@ -132,10 +130,10 @@ static __always_inline void comes_back(struct task_struct *task)
 
 #define TASK_INTERRUPTIBLE 1 /* include/linux/sched.h */
 #define TASK_UNINTERRUPTIBLE 2
-#define PF_FROZEN 0x10000       /* by the freezer of cgroup v1, until 6.0; since then it is a state: TASK_FROZEN */
-#define TRAP_FREEZE (1UL << 23) /* JOBCTL_TRAP_FREEZE of include/linux/sched/jobctl.h: by that of cgroup v2; 5.2 */
+#define PF_FROZEN 0x10000       /* freezer of cgroup v1, until 6.0; since then a state: TASK_FROZEN */
+#define TRAP_FREEZE (1UL << 23) /* JOBCTL_TRAP_FREEZE (include/linux/sched/jobctl.h): cgroup v2; 5.2 */
 
-/* What a task that the CPU goes on from does; 0 if it could go on itself. */
+/* State of the task that loses the CPU; 0 if it is runnable. */
 static __always_inline unsigned int state_of(struct task_struct *task)
 {
 	struct task_struct___14 *later = (void *)task;
@@ -144,8 +142,8 @@ static __always_inline unsigned int state_of(struct task_struct *task)
 	return bpf_core_field_exists(later->__state) ? later->__state : before->state;
 }
 
-/* Whether a task that the CPU goes on from waits in the system call it is in. A signal, a tracer and a freezer stop
- * it on its way out of one, whose number is still in its registers: that is no wait of the call. */
+/* Whether a task that loses the CPU waits in its system call. Signals, tracers and freezers stop
+ * it on its way out of a call, whose number is still in its registers: that is no wait. */
 static __always_inline bool waits(struct task_struct *task)
 {
 	struct task_struct___jobctl *t = (void *)task;
@@ -161,7 +159,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	bool goes_on = preempt || !may_be_tracked(prev->tgid), comes = may_be_tracked(next->tgid);
 
-	if (goes_on && !comes) /* mostly: nobody else pays for more */
+	if (goes_on && !comes) /* the usual case, and cheap for all */
 		return 0;
 	hold();
 	if (!goes_on && waits(prev))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * What goes through the ring buffer. pkg/probe/decode reads it; the types of both sides come
- * from here (bpf2go generates the Go structs).
- */
+/* Records in the ring buffer, for both sides: pkg/probe/decode reads them, and bpf2go generates
+ * the Go structs. */
 #pragma once
 
 enum kind {
@@ -13,41 +11,40 @@ enum kind {
 };
 
 enum flag {
-	FLAG_ROOT = 1 << 0,      /* nobody tracked forked it */
-	FLAG_TRUSTED = 1 << 1,   /* privileged: its environment is believed */
+	FLAG_ROOT = 1 << 0,      /* no tracked process forked it */
+	FLAG_TRUSTED = 1 << 1,   /* privileged: its environment is trusted */
 	FLAG_SCRIPT = 1 << 2,    /* an interpreter runs the file */
 	FLAG_ARGS_CUT = 1 << 3,  /* arguments longer than ARGS_MAX */
-	FLAG_ENV_CUT = 1 << 4,   /* environment longer than what is scanned */
+	FLAG_ENV_CUT = 1 << 4,   /* environment longer than the searched part */
 };
 
-/* Why a run is believed, see believe.h. */
+/* Why a run is trusted, see believe.h. */
 enum caller {
 	CALLER_NOBODY = 0,
 	CALLER_RUNTIME,    /* a child of the container runtime */
-	CALLER_AGENT,      /* run by a server that plugins call */
+	CALLER_AGENT,      /* run by a server of plugins */
 	CALLER_HOST,       /* in the host's mount namespace */
-	CALLER_PRIVILEGED, /* CAP_SYS_ADMIN, where the runtime is not known */
+	CALLER_PRIVILEGED, /* CAP_SYS_ADMIN, with an unknown runtime */
 	CALLER_ROOTLESS,   /* a child of a runtime in a user namespace */
 };
 
-/* FILE_MAX and ARGS_MAX are one more than a power of two's mask, see scan.h. */
+/* One more than a power of two's mask, see scan.h. */
 #define FILE_MAX 256
 #define ARGS_MAX 1024
 #define VAR_MAX 512
 #define ENV_ROOM 2048
-/* Variables (or pieces of VAR_MAX bytes) of an environment that are searched: ten
- * times what a busy service has. */
+/* Searched variables (or pieces of VAR_MAX bytes): ten times those of a busy service. */
 #define VARS_MAX 1024
 #define STRETCH 64
-/* Bytes that are searched for CNI_COMMAND at once, and how often: a quarter of a
- * megabyte, twice as much as one variable can be long (MAX_ARG_STRLEN). */
+/* Bytes that are searched for CNI_COMMAND at once, and how often: 256 KiB, twice the longest
+ * variable (MAX_ARG_STRLEN). */
 #define PIECE 2048
 #define PIECES_MAX 128
 
 struct task_key {
-	__u64 start; /* boot-time nanoseconds of the fork */
-	__u32 tgid;  /* as the initial PID namespace counts */
-	__u32 pid;   /* as cniscope's PID namespace counts; 0 outside of it */
+	__u64 start; /* boot-time ns of the fork */
+	__u32 tgid;  /* in the initial PID namespace */
+	__u32 pid;   /* in cniscope's PID namespace; 0 outside of it */
 };
 
 struct head {
@@ -67,16 +64,16 @@ struct fork_event {
 struct exec_event {
 	struct head h;
 	struct task_key parent;
-	__u64 started; /* monotonic nanoseconds of the fork */
+	__u64 started; /* monotonic ns of the fork */
 	__u64 cpu, delay;
 	__u64 netns_cookie;
-	__u64 stdin_ino;  /* 0: there is nothing to read from */
+	__u64 stdin_ino;  /* 0: none */
 	__u64 stdout_ino; /* if it is a pipe */
-	__u64 asking;     /* ns that questions of the image before took which were not told */
-	__u32 asked;      /* … how many they were */
+	__u64 asking;     /* duration of unreported queries of the previous image, ns */
+	__u32 asked;      /* … and their number */
 	__u32 netns_inum;
 	__u16 file_len, args_len, env_len;
-	__u8 caller; /* of a root */
+	__u8 caller; /* for a root */
 	__u8 pad;
 	/* file, then arguments, then chosen variables, each NUL-terminated. */
 	__u8 data[FILE_MAX + ARGS_MAX + ENV_ROOM + VAR_MAX];
@@ -86,18 +83,17 @@ struct exit_event {
 	struct head h;
 	__u64 cpu, delay;
 	__u64 netns_cookie;
-	__u64 asking; /* as of exec_event, of the last image */
+	__u64 asking; /* as in exec_event, of the last image */
 	__u32 asked;
 	__u32 netns_inum;
-	__s32 status; /* as wait(2) gives it */
+	__s32 status; /* as in wait(2) */
 	__u32 pad;
 };
 
-/* What a system call is to the probe. Its number, which differs from one architecture
- * to the next, is turned into one of these by a table that the reader fills. */
+/* Kind of a system call. The reader's table maps the architecture's numbers to it. */
 enum class {
-	CLASS_OTHER = 0, /* told of if it waited */
-	CLASS_NEVER,     /* of no interest, or it does not return */
+	CLASS_OTHER = 0, /* reported if it waited */
+	CLASS_NEVER,     /* ignored, or it does not return */
 	CLASS_SLEEP,
 	CLASS_FUTEX,
 	CLASS_POLL,
@@ -121,24 +117,24 @@ enum class {
 	CLASS_SETSOCKOPT,
 	CLASS_IOCTL,
 	CLASS_BPF,
-	CLASS_WORK, /* told of if it lasted, waiting or not */
-	/* No system calls, but told of in the same way. */
-	CLASS_LOCK_HELD, /* a wait for a lock on a file begins */
+	CLASS_WORK, /* reported for its duration, waiting or not */
+	/* No system calls, but reported in the same way. */
+	CLASS_LOCK_HELD, /* a wait for a file lock begins */
 	CLASS_MUTEX,
-	CLASS_REFUSED, /* a connection that was under way came to nothing */
+	CLASS_REFUSED, /* an asynchronous connect failed */
 	CLASS_FIRST,   /* the first connection of a network namespace */
-	CLASS_EXCHANGE, /* a server wrote to a stream, and read again */
+	CLASS_EXCHANGE, /* a server wrote to a stream and read the answer */
 	CLASSES,
 };
 
-/* Bytes of a union bpf_attr that are told of; behind them lie the program's name and a path. */
+/* Reported bytes of a union bpf_attr, before the program's name and a path. */
 #define ATTR_MAX 64
 
 #define NR_MAX 512
 #define SUBSYSTEMS 16 /* of nfnetlink; the kernel has 13 */
-/* Bytes of a message, a configuration, a result: as many as a page has. */
+/* Bytes of a message, a configuration, a result: a page. */
 #define DATA_MAX 4096
-/* … and of all that one process is read of: twenty configurations of an ordinary size. */
+/* … and in all of one process: twenty ordinary configurations. */
 #define BYTES_MAX (1 << 18)
 #define STACK_DEPTH 12
 
@@ -147,19 +143,19 @@ struct call_event {
 	__u64 start;
 	__s64 ret;
 	__u64 args[4];
-	__u64 object; /* the file's inode, the lock's address, the connection's beginning */
+	__u64 object; /* a file's inode, a lock's address, a connection's start */
 	__u64 netns_cookie;
-	struct task_key other; /* who has the lock, who accepted */
+	struct task_key other; /* lock holder, or accepting process */
 	__u8 comm[16];	       /* its program */
 	__u32 netns_inum;
 	__u32 thread;
-	__u32 port; /* of a netlink socket; of a connection, its thread */
+	__u32 port; /* of a netlink socket; or a connection's thread */
 	__u32 len;  /* of data */
 	__u16 nr;
 	__u16 protocol; /* of a netlink socket; else the address family */
 	__u8 class;
 	__u8 out; /* standard output, not input */
-	__u8 cut; /* there was more than is in data */
+	__u8 cut; /* data was cut */
 	__u8 pad;
 	__u8 data[DATA_MAX];
 };
