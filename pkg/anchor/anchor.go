@@ -97,11 +97,6 @@ func (s *Set) list() (all []Anchor) {
 	return slices.CompactFunc(all, func(a, b Anchor) bool { return a.PID == b.PID && a.Start == b.Start })
 }
 
-// Has reports whether the process that has this PID now is an anchor.
-func (s *Set) Has(pid int) bool {
-	return slices.ContainsFunc(s.List(), func(a Anchor) bool { return a.PID == pid && a.Alive() })
-}
-
 // Alive reports whether the process still runs.
 func (a Anchor) Alive() bool {
 	now, ok := lookUp(a.PID)

@@ -44,7 +44,7 @@ func TestWhoListensOnTheSocketIsTheRuntime(t *testing.T) {
 	if !slices.Equal(pids(list), []int{os.Getpid()}) || list[0].How != "serves "+path {
 		t.Errorf("the runtime is %v, not us, %d", list, os.Getpid())
 	}
-	if !s.Has(os.Getpid()) || s.Has(os.Getppid()) {
+	if !slices.Contains(s.PIDs(), os.Getpid()) || slices.Contains(s.PIDs(), os.Getppid()) {
 		t.Error("we are the runtime, and our parent is not")
 	}
 }
@@ -63,7 +63,7 @@ func TestAnAnchorThatEndedStaysAndIsNobody(t *testing.T) {
 	first, second := sleeper(t), sleeper(t)
 	s.Serves("/run/a.sock", first.Process.Pid)
 	end(first)
-	if len(s.List()) != 1 || s.Has(first.Process.Pid) {
+	if len(s.List()) != 1 || slices.Contains(s.PIDs(), first.Process.Pid) {
 		t.Errorf("%v after its end", s.List())
 	}
 	s.Serves("/run/a.sock", second.Process.Pid)
@@ -77,7 +77,7 @@ func TestAReusedNumberIsNobody(t *testing.T) {
 	old, _ := lookUp(os.Getpid())
 	old.Start -= int64(procfs.Tick)
 	s.put("test", []Anchor{old})
-	if s.Has(os.Getpid()) {
+	if slices.Contains(s.PIDs(), os.Getpid()) {
 		t.Error("who has the number now is taken for who had it")
 	}
 }

@@ -105,9 +105,6 @@ func New(o Options) (*Plugin, error) {
 	}, nil
 }
 
-// Preinstalled reports whether the runtime started this process.
-func (p *Plugin) Preinstalled() bool { return p.preinstalled }
-
 // Attempted is closed after the first registration failed, or delivered the sandboxes. Heavy work should wait for it:
 // the runtime allows seconds.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }

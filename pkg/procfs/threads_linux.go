@@ -56,15 +56,12 @@ func Ended(pid int) bool {
 
 // stateIn skips the name, which may hold any bytes.
 func stateIn(stat string) string {
-	_, after := cutLast(stat, ") ")
-	return after[:min(1, len(after))]
-}
-
-func cutLast(s, sep string) (before, after string) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):]
+	end := strings.LastIndex(stat, ") ")
+	if end < 0 {
+		return ""
 	}
-	return s, ""
+	after := stat[end+2:]
+	return after[:min(1, len(after))]
 }
 
 // channelIn cuts compiler suffixes: "ep_poll.isra.0" is ep_poll.

@@ -6,6 +6,7 @@
 package proctracker
 
 import (
+	"maps"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -179,9 +180,6 @@ func (t *Tracker) Busy() bool { return t.followed+len(t.queue)+len(t.lingering) 
 func (t *Tracker) Stats() Stats {
 	s := t.stats
 	s.Followed, s.Known = t.followed, len(t.processes)
-	s.Lost = make(map[string]uint64, len(t.stats.Lost))
-	for reason, n := range t.stats.Lost {
-		s.Lost[reason] = n
-	}
+	s.Lost = maps.Clone(t.stats.Lost)
 	return s
 }
