@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// What x/sys does not have of evntrace.h, evntcons.h and wmistr.h, on a machine with pointers of 64 bits.
+// Constants of evntrace.h, evntcons.h and wmistr.h that x/sys lacks, for 64-bit pointers.
 const (
 	errorSuccess    = windows.Errno(0)
 	errClosePending = windows.Errno(7007) // ERROR_CTX_CLOSE_PENDING
@@ -18,11 +18,11 @@ const (
 	clockCounter   = 1          // Wnode.ClientContext: stamp by QueryPerformanceCounter
 
 	modeSequential   = 0x00000001 // EVENT_TRACE_FILE_MODE_SEQUENTIAL
-	modeMSFlush      = 0x00000010 // EVENT_TRACE_USE_MS_FLUSH_TIMER: not in the SDK; since Windows 7
+	modeMSFlush      = 0x00000010 // EVENT_TRACE_USE_MS_FLUSH_TIMER: since Windows 7, not in the SDK
 	modeRealTime     = 0x00000100 // EVENT_TRACE_REAL_TIME_MODE
 	modeSystemLogger = 0x02000000 // EVENT_TRACE_SYSTEM_LOGGER_MODE, since Windows 8
 
-	// Starts and ends, and not what hardware the machine has (EVENT_TRACE_FLAG_PROCESS, _NO_SYSCONFIG).
+	// Starts and ends without hardware data (EVENT_TRACE_FLAG_PROCESS, _NO_SYSCONFIG).
 	enableProcess = 0x00000001 | 0x10000000
 
 	controlQuery = 0 // EVENT_TRACE_CONTROL_*
@@ -38,7 +38,7 @@ const (
 	processRecords   = 0x10000000
 	invalidTrace     = ^uint64(0) // INVALID_PROCESSTRACE_HANDLE
 	header32Bit      = 0x0020     // EVENT_HEADER_FLAG_32_BIT_HEADER
-	nameMax          = 1024       // letters of a session's or file's name
+	nameMax          = 1024       // characters of a session or file name
 	sizeofProperties = 120        // EVENT_TRACE_PROPERTIES
 )
 
@@ -52,9 +52,9 @@ var (
 	closeTrace     = advapi32.NewProc("CloseTrace")
 )
 
-// properties is EVENT_TRACE_PROPERTIES with the two names behind it.
+// properties is EVENT_TRACE_PROPERTIES followed by two names.
 type properties struct {
-	bufferSize        uint32 // WNODE_HEADER: of all of it
+	bufferSize        uint32 // WNODE_HEADER: total size
 	_                 uint32
 	_                 uint64
 	_                 int64
@@ -80,21 +80,20 @@ type properties struct {
 	sessionName, file [nameMax]uint16
 }
 
-// newProperties returns properties with room for the names.
 func newProperties() *properties {
 	p := &properties{flags: flagTracedGUID, nameOffset: sizeofProperties, fileOffset: sizeofProperties + 2*nameMax}
 	p.bufferSize = uint32(unsafe.Sizeof(*p))
 	return p
 }
 
-// The sizes that Windows expects.
+// Sizes that Windows expects.
 var (
 	_ [sizeofProperties]byte = [unsafe.Offsetof(properties{}.sessionName)]byte{}
 	_ [448]byte              = [unsafe.Sizeof(logfile{})]byte{}
 	_ [112]byte              = [unsafe.Sizeof(eventRecord{})]byte{}
 )
 
-// logfile is EVENT_TRACE_LOGFILEW. What is left out is of older interfaces, or what Windows tells of a file.
+// logfile is EVENT_TRACE_LOGFILEW without fields of older interfaces and output fields.
 type logfile struct {
 	file, session *uint16
 	_             int64
@@ -136,7 +135,7 @@ type eventRecord struct {
 	context       *logger
 }
 
-// call calls a function that returns an error number. What its arguments point to stays where it is until it returns.
+// call calls a function that returns an error number. Its pointer arguments stay valid until it returns.
 //
 //go:uintptrescapes
 func call(f *windows.LazyProc, arguments ...uintptr) error {

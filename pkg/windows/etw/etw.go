@@ -1,9 +1,9 @@
-// Package etw observes processes by Event Tracing for Windows: two real-time sessions tell of each start and
-// end. Microsoft-Windows-Kernel-Process says when a process was created, how it ended and what it consumed; the
-// system logger's process events have the command line, which the former lacks. A Sequencer makes one of the two.
+// Package etw observes processes through Event Tracing for Windows with two real-time sessions.
+// Microsoft-Windows-Kernel-Process reports creation, exit and resource usage; the system logger's process events add
+// the command line. A Sequencer joins both.
 //
-// Only the session itself talks to Windows. Decoders, the Sequencer and the reader of .etl
-// files are pure, run everywhere, and take any bytes.
+// Only the session uses Windows. Decoders, the Sequencer and the reader of .etl files are pure and portable, and
+// accept any bytes.
 package etw
 
 import (
@@ -14,32 +14,32 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// Change is that a process began or ended, as both sessions tell it.
+// Change is the start or the end of a process, joined from both sessions.
 type Change struct {
-	// Notice is Began or Ended. Its Time is in ns of the clock that the trace is stamped by: of a Session
-	// clock.Monotonic, which is QueryPerformanceCounter on Windows.
+	// Notice is Began or Ended, with Time in ns of the trace's clock; for a Session, clock.Monotonic, which is
+	// QueryPerformanceCounter on Windows.
 	proctracker.Notice
-	// Created is when the process was created: a FILETIME (100 ns since 1601, UTC), the same that
-	// NtQuerySystemInformation and GetProcessTimes give. 0 if only the system logger told of it.
+	// Created is the creation time as a FILETIME (100 ns since 1601, UTC), equal to NtQuerySystemInformation's
+	// and GetProcessTimes'. 0 if only the system logger reported the process.
 	Created int64
-	// Present: it ran already when the session began.
+	// Present means that it ran before the session began.
 	Present bool
-	// Image is the path of its program as the kernel names it (`\Device\HarddiskVolume3\…\bridge.exe`); only the
-	// file's name where that is all that was told, and of an end only its first 14 letters may be.
+	// Image is the program's kernel path (`\Device\HarddiskVolume3\…\bridge.exe`), or only the file name; for an
+	// end possibly its first 14 characters.
 	Image string
-	// CommandLine is empty if the system logger did not tell it.
+	// CommandLine is empty unless the system logger reported it.
 	CommandLine string
-	// User is the SID ("S-1-5-18") that it runs as, Terminal the number of its terminal services session.
+	// User is the SID ("S-1-5-18"), Terminal the terminal services session.
 	User     string
 	Terminal uint32
-	// Creator is who called CreateProcess, which may have named another parent; of a start.
+	// Creator is the caller of CreateProcess, which may have set another parent; for a start.
 	Creator uint32
-	// Cycles of a CPU that it took; of an end.
+	// Cycles are CPU cycles used; for an end.
 	Cycles uint64
 }
 
-// Notices are what a proctracker.Tracker takes of a change: on Windows a process runs one program, from its
-// first to its last instant. Of one that is Present there are none: its Time is when it was told of.
+// Notices returns the notices of a change for a proctracker.Tracker: a Windows process runs one program. A Present
+// process has none, because its start is unknown.
 func (c Change) Notices() []proctracker.Notice {
 	switch {
 	case c.Present:
@@ -52,63 +52,63 @@ func (c Change) Notices() []proctracker.Notice {
 	return []proctracker.Notice{c.Notice, runs}
 }
 
-// Taker takes what a Session tells. All calls come from the goroutine of Session.Run, and hold it up.
+// Taker receives a Session's reports. Session.Run's goroutine makes all calls and waits for each.
 type Taker interface {
-	// Soon is told of a start as soon as either session has told of it, some 25 ms after it and before its
-	// turn: whoever has to look at the process does so now. Take follows. created is 0 if it is not known yet.
+	// Soon reports a start about 25 ms after it, before its turn, so that the process can be read. Take follows.
+	// created is 0 if unknown.
 	Soon(pid uint32, created int64)
-	// Take takes a change in its turn.
+	// Take receives a change in order.
 	Take(Change)
-	// Lost is told that Windows could not deliver so many events, at least one.
+	// Lost reports n lost events.
 	Lost(n uint64)
-	// Advance is told that each change before read, in ns of the changes' clock, was taken.
+	// Advance reports that all changes before read, in ns of the changes' clock, were taken.
 	Advance(read int64)
 }
 
 // Options of a Session.
 type Options struct {
-	// Name is what the sessions' names begin with: `logman query -ets` lists them. Empty: "cniscope".
+	// Name is the prefix of the sessions' names in `logman query -ets`. Default: "cniscope".
 	Name string
-	// Flush is how often Windows delivers what has collected. 0: 20 ms.
+	// Flush is the delivery interval of Windows. Default: 20 ms.
 	Flush time.Duration
-	// Log gets what an operator should know. May be nil.
+	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Stats is what a Session has counted.
+// Stats counts events of a Session.
 type Stats struct {
-	// Events were delivered by Windows; Changes became of them.
+	// Events counts delivered events, Changes the resulting changes.
 	Events, Changes uint64
-	// Unknown counts events of processes in a version that no decoder is for, and Malformed those that are too
-	// short for theirs: of neither anything was read. The key is "Kernel-Process start v9".
+	// Unknown counts process events of unsupported versions, Malformed those that are too short; both are
+	// ignored. Keys are like "Kernel-Process start v9".
 	Unknown, Malformed map[string]uint64
-	// LostEvents and LostBuffers are what Windows could not deliver.
+	// LostEvents and LostBuffers were lost by Windows.
 	LostEvents, LostBuffers uint64
-	// Late counts changes that came after their turn; Single those that only one of the sessions told of.
+	// Late counts changes after their turn, Single those that only one session reported.
 	Late, Single uint64
 }
 
-// Refusal is why a Session cannot be had.
+// Refusal is the reason why a Session is unavailable.
 type Refusal string
 
-// The refusals.
+// Reasons for refusals.
 const (
-	// RefusedPrivilege: only administrators, SYSTEM and the group Performance Log Users may trace.
+	// RefusedPrivilege: tracing requires administrator, SYSTEM or the group Performance Log Users.
 	RefusedPrivilege Refusal = "privilege"
-	// RefusedFull: the machine has all the sessions that it may have: 64, of them 8 system loggers.
+	// RefusedFull: the machine has its maximum of 64 sessions, 8 of them system loggers.
 	RefusedFull Refusal = "sessions"
-	// RefusedTaken: a session of that name is running.
+	// RefusedTaken: a session of that name exists.
 	RefusedTaken Refusal = "taken"
-	// RefusedUnsupported: this system cannot trace: another than Windows, or Wine.
+	// RefusedUnsupported: not Windows, or Wine.
 	RefusedUnsupported Refusal = "unsupported"
-	// RefusedOther: Windows gave another error.
+	// RefusedOther: another error of Windows.
 	RefusedOther Refusal = "error"
 )
 
-// RefusedError says why Windows does not trace for us, and what would help.
+// RefusedError is a refusal of Windows with a remedy.
 type RefusedError struct {
 	Why Refusal
-	// Doing is the function that failed, as "StartTrace cniscope-process".
+	// Doing is the failed function, such as "StartTrace cniscope-process".
 	Doing string
 	Err   error // may be nil
 }

@@ -1,29 +1,29 @@
 package etw
 
-// FileOptions say what RecordFile records.
+// FileOptions configure RecordFile.
 type FileOptions struct {
-	// Name is the session's. Empty: "cniscope-record".
+	// Name is the session's. Default: "cniscope-record".
 	Name string
-	// File is the .etl file, an absolute path. It is there once the recording is over, in place of one that was
-	// there, and only administrators and the system may read it.
+	// File is the absolute path of the .etl file. It replaces an existing one at the end of the recording; only
+	// administrators and the system may read it.
 	File string
-	// Megabytes is how large it may become; then nothing more is recorded. 0: 512.
+	// Megabytes bounds the file; recording stops there. Default: 512.
 	Megabytes int
-	// Begun is called once Windows records.
+	// Begun is called when the recording starts.
 	Begun func()
-	// Missing is told of a provider that could not be enabled. The others are recorded.
+	// Missing is called for a provider that could not be enabled; the others are recorded.
 	Missing func(provider string, err error)
 }
 
-// Losses are what Windows could not record.
+// Losses counts data that Windows did not record.
 type Losses struct {
 	Events, Buffers uint64
-	// Ended: Windows ended the recording by itself, as the file was full, or somebody stopped it.
+	// Ended means that Windows or another user stopped the recording, for example because the file was full.
 	Ended bool
 }
 
-// Recorded are the providers that RecordFile records beside the system logger's process events: who does something
-// while a pod's network is set up.
+// Recorded lists the providers of RecordFile beside the system logger's process events: components that work during a
+// pod's network setup.
 func Recorded() []Provider {
 	return []Provider{
 		{Name: "Microsoft-Windows-Kernel-Process", GUID: KernelProcess, keywords: 0x10},
@@ -39,6 +39,6 @@ func Recorded() []Provider {
 type Provider struct {
 	Name string
 	GUID GUID
-	// keywords are those that are recorded; 0: all.
+	// keywords selects events; 0 selects all.
 	keywords uint64
 }

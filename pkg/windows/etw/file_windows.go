@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// fileMax is how large a recording may become, in MB, unless FileOptions say otherwise: a busy node fills some 10
-// in a minute.
+// fileMax is the default bound in MB; a busy node fills about 10 MB per minute.
 const fileMax = 512
 
-// RecordFile has Windows write a trace into a file until ctx ends, or the file is full. The error is a RefusedError where
-// Windows does not allow it; then nothing has changed. Needs administrator or SYSTEM.
+// RecordFile has Windows write a trace to a file until ctx ends or the file is full. It needs administrator or
+// SYSTEM. The error is a RefusedError if Windows refuses.
 func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	name := cmp.Or(o.Name, "cniscope-record")
 	if isWine() {
@@ -40,7 +39,7 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	}
 	l, err := start(name, p, false)
 	if err == nil {
-		err = protect(part) // should Windows have made it anew
+		err = protect(part) // in case Windows recreated it
 	} else {
 		_ = os.Remove(part)
 		return lost, err
@@ -58,7 +57,7 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	return lost, errors.Join(err, os.Rename(part, o.File))
 }
 
-// record waits until ctx ends, and stops the session then; or until it has ended by itself.
+// record waits until ctx ends, then stops the session, or until the session ends.
 func (l *logger) record(ctx context.Context) (lost Losses, err error) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -85,7 +84,7 @@ func (l *logger) record(ctx context.Context) (lost Losses, err error) {
 	return lost, err
 }
 
-// vacant makes an empty file that only administrators and the system may read.
+// vacant creates an empty file for administrators and the system.
 func vacant(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -97,7 +96,7 @@ func vacant(path string) error {
 	return errors.Join(f.Close(), protect(path))
 }
 
-// protect has only administrators and the system read a file, whatever its folder says.
+// protect restricts a file to administrators and the system, regardless of its directory.
 func protect(path string) error {
 	sd, err := windows.SecurityDescriptorFromString("D:P(A;;FA;;;SY)(A;;FA;;;BA)")
 	if err != nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// bufferKB is the size of a session's buffer: a start with a long command line takes 2 KB of it.
+// bufferKB is a session's buffer size; a start with a long command line needs 2 KB.
 const bufferKB = 64
 
-// logger is one session of Windows, and whoever reads it. Windows has its address from open to close.
+// logger is one session and its reader. Windows holds its address from open to close.
 type logger struct {
 	name   string
-	handle uint64 // of the session, to control it
-	trace  uint64 // of the reader; 0: there is none
-	// take gets each record; it is called by a thread of ProcessTrace, and what it got is valid until it returns.
+	handle uint64 // of the session
+	trace  uint64 // of the reader; 0 without one
+	// take gets each record on a thread of ProcessTrace; the record is valid until take returns.
 	take func(*Record)
 	pin  runtime.Pinner
-	// events and buffers were lost by the last time that Windows was asked.
+	// events and buffers are the losses at the last query.
 	events, buffers uint32
 }
 
-// start starts a session of that name. One of the same name is stopped if replace says that a predecessor left it
-// behind; else it is a reason for refusal.
+// start starts a session. With replace it stops an existing one of that name, left by a predecessor; otherwise that
+// is a refusal.
 func start(name string, p *properties, replace bool) (*logger, error) {
 	p.bufferKB, p.clock = bufferKB, clockCounter
 	p.buffersMin = uint32(2 * runtime.NumCPU())
@@ -41,7 +41,7 @@ func start(name string, p *properties, replace bool) (*logger, error) {
 	}
 	l := &logger{name: name}
 	begin := func() error {
-		again := *p // Windows writes into it
+		again := *p // Windows modifies it
 		return call(startTrace, uintptr(unsafe.Pointer(&l.handle)), uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(&again)))
 	}
 	err = begin()
@@ -57,7 +57,7 @@ func start(name string, p *properties, replace bool) (*logger, error) {
 	return l, nil
 }
 
-// realTime has a session deliver every flush; enable are the flags of a system logger, 0 for another session.
+// realTime configures a real-time session; enable holds a system logger's flags, 0 for other sessions.
 func realTime(flush time.Duration, enable uint32) *properties {
 	p := newProperties()
 	p.mode, p.flushTimer, p.enable, p.fileOffset = modeRealTime|modeMSFlush, uint32(max(1, flush.Milliseconds())), enable, 0
@@ -67,7 +67,7 @@ func realTime(flush time.Duration, enable uint32) *properties {
 	return p
 }
 
-// enable has a provider send to the session.
+// enable adds a provider to the session.
 func (l *logger) enable(provider GUID, level uint8, keywords uint64) error {
 	err := call(enableTraceEx2, uintptr(l.handle), uintptr(unsafe.Pointer(&provider)), enableProvider, uintptr(level), uintptr(keywords), 0, 0, 0)
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *logger) enable(provider GUID, level uint8, keywords uint64) error {
 	return nil
 }
 
-// open begins to read what the session delivers.
+// open starts reading.
 func (l *logger) open(take func(*Record)) error {
 	name, err := windows.UTF16PtrFromString(l.name)
 	if err != nil {
@@ -97,12 +97,12 @@ func (l *logger) open(take func(*Record)) error {
 	return nil
 }
 
-// process delivers records until the session is stopped.
+// process delivers records until the session stops.
 func (l *logger) process() error {
 	return call(processTrace, uintptr(unsafe.Pointer(&l.trace)), 1, 0, 0)
 }
 
-// callback is called by Windows with each record. There is one for all sessions: callbacks are never freed.
+// callback is the one callback of all sessions, because Windows callbacks are never freed.
 var callback = sync.OnceValue(func() uintptr {
 	return windows.NewCallback(func(r *eventRecord) uintptr {
 		record := Record{
@@ -120,7 +120,7 @@ var callback = sync.OnceValue(func() uintptr {
 	})
 })
 
-// losses returns how many events and buffers were lost since it was called last.
+// losses returns the events and buffers lost since its last call.
 func (l *logger) losses() (events, buffers uint64, err error) {
 	p := newProperties()
 	if err := call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(p)), controlQuery); err != nil {
@@ -132,12 +132,12 @@ func (l *logger) losses() (events, buffers uint64, err error) {
 	return events, buffers, nil
 }
 
-// stop ends the session, and with it process.
+// stop stops the session, which ends process.
 func (l *logger) stop() error {
 	return call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(newProperties())), controlStop)
 }
 
-// close frees the reader. Windows may deliver until process returns.
+// close frees the reader. Windows may deliver records until process returns.
 func (l *logger) close() error {
 	err := call(closeTrace, uintptr(l.trace))
 	if errors.Is(err, errClosePending) {
@@ -147,12 +147,12 @@ func (l *logger) close() error {
 	return err
 }
 
-// isWine reports whether this is Wine, whose sessions start and never tell anything.
+// isWine reports Wine, whose sessions start but deliver nothing.
 func isWine() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 }
 
-// refused says why Windows did not do what was asked.
+// refused returns the RefusedError for an error of Windows.
 func refused(doing string, err error) error {
 	why := RefusedOther
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// TestARecordAsWindowsHandsItOver calls the callback as ProcessTrace does.
+// TestARecordAsWindowsHandsItOver calls the callback like ProcessTrace.
 func TestARecordAsWindowsHandsItOver(t *testing.T) {
 	var got []Record
 	l := &logger{name: "test", take: func(r *Record) {

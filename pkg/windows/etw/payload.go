@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// payload is read from front to back. After reading beyond its end short is true, and all is zero.
+// payload is read sequentially. Beyond its end short is set and values are zero.
 type payload struct {
 	b       []byte
 	pointer int
@@ -47,7 +47,7 @@ func (p *payload) address() uint64 {
 	return p.u64()
 }
 
-// ansi reads a text of the machine's code page, which is not known: what is no ASCII becomes U+FFFD.
+// ansi reads a text of an unknown code page; non-ASCII characters become U+FFFD.
 func (p *payload) ansi() string {
 	end := bytes.IndexByte(p.b, 0)
 	if end < 0 || p.short {
@@ -63,7 +63,6 @@ func (p *payload) ansi() string {
 	}, string(text))
 }
 
-// wide reads a text in UTF-16.
 func (p *payload) wide() string {
 	if p.short {
 		return ""
@@ -81,10 +80,10 @@ func (p *payload) wide() string {
 	return ""
 }
 
-// subAuthorities is how many a SID has at most: SID_MAX_SUB_AUTHORITIES of winnt.h.
+// subAuthorities is SID_MAX_SUB_AUTHORITIES of winnt.h.
 const subAuthorities = 15
 
-// sid reads a SID: revision, how many subauthorities, the authority in six bytes of big endian, these.
+// sid reads a SID: revision, number of subauthorities, authority in six bytes big endian, subauthorities.
 func (p *payload) sid() string {
 	head := p.take(8)
 	if head == nil {
@@ -108,7 +107,7 @@ func (p *payload) sid() string {
 	return text
 }
 
-// user reads a TOKEN_USER with its SID behind it; a zero stands for none.
+// user reads a TOKEN_USER followed by its SID; a zero means none.
 func (p *payload) user() string {
 	if len(p.b) >= 4 && binary.LittleEndian.Uint32(p.b) == 0 {
 		p.take(4)

@@ -5,20 +5,20 @@ import (
 	"maps"
 )
 
-// What is what a Process tells.
+// What is the kind of a process record.
 type What uint8
 
-// What is told of processes.
+// Kinds of process records.
 const (
-	// Start: it begins.
+	// Start means that it starts.
 	Start What = 1 + iota
-	// End: it is over.
+	// End means that it exited.
 	End
-	// Present: it ran already when the session began, or was asked to say so.
+	// Present means that it ran before the session, or when state was requested.
 	Present
-	// Remains: it still runs when the session ends.
+	// Remains means that it still runs at the session's end.
 	Remains
-	// Defunct: it was over before, and somebody still has a handle of it.
+	// Defunct means that it exited before but a handle to it is open.
 	Defunct
 )
 
@@ -26,7 +26,7 @@ func (w What) String() string {
 	return [...]string{"nothing", "start", "end", "present", "remains", "defunct"}[min(w, Defunct)]
 }
 
-// Process is what one record tells of a process. Fields that its provider does not tell are zero.
+// Process is the content of one record about a process. Fields that its provider lacks are zero.
 type Process struct {
 	What What
 	// Provider is KernelProcess or SystemProcess.
@@ -35,32 +35,31 @@ type Process struct {
 	// Time is the record's.
 	Time        int64
 	PID, Parent uint32
-	// Creator is who called CreateProcess, which may have named another parent; of KernelProcess's starts.
+	// Creator is the caller of CreateProcess, which may have set another parent; in starts of KernelProcess.
 	Creator uint32
-	// Terminal is the terminal services session: 1<<32-1 for none.
+	// Terminal is the terminal services session; 1<<32-1 for none.
 	Terminal uint32
-	// Created and Exited are FILETIMEs: 100 ns since 1601, UTC. Of KernelProcess.
+	// Created and Exited are FILETIMEs (100 ns since 1601, UTC) of KernelProcess.
 	Created, Exited int64
-	// Code is the exit code; in a record of the system logger 259 means that it runs.
+	// Code is the exit code; from the system logger 259 means running.
 	Code uint32
-	// Cycles of a CPU, and Faults that had to read from disk.
+	// Cycles are CPU cycles; Faults are page faults that read from disk.
 	Cycles uint64
 	Faults uint32
-	// Image is a path as the kernel names it, of KernelProcess's starts; else a file's name, of KernelProcess's
-	// ends its first 14 letters.
+	// Image is a kernel path in starts of KernelProcess, its first 14 characters in ends, else a file name.
 	Image string
-	// CommandLine and User ("S-1-5-18") are of the system logger.
+	// CommandLine and User ("S-1-5-18") are from the system logger.
 	CommandLine, User string
-	// Key is unique while the process lives; of the system logger.
+	// Key identifies a running process; from the system logger.
 	Key uint64
 }
 
-// Decoder decodes records of processes, and counts those that it cannot.
+// Decoder decodes process records and counts undecodable ones.
 type Decoder struct {
 	unknown, malformed map[string]uint64
 }
 
-// Decode returns what a record tells of a process; false if it tells nothing of one, or cannot be read.
+// Decode decodes a record; false if it is not about a process or not decodable.
 func (d *Decoder) Decode(r *Record) (Process, bool) {
 	var p Process
 	var known bool
@@ -89,7 +88,7 @@ func (d *Decoder) Decode(r *Record) (Process, bool) {
 	return Process{}, false
 }
 
-// Unknown counts records in versions that it cannot read, by provider, what they tell, and version.
+// Unknown counts records of unsupported versions, by provider, kind and version.
 func (d *Decoder) Unknown() map[string]uint64 { return maps.Clone(d.unknown) }
 
 // Malformed counts records that are too short for their version.
@@ -102,7 +101,7 @@ func count(m *map[string]uint64, key string) {
 	(*m)[key]++
 }
 
-// kindOf is what a record tells by its number: the provider's manifest, and Process_TypeGroup1 of wmicore.mof.
+// kindOf returns a record's kind by its number: the provider's manifest, and Process_TypeGroup1 of wmicore.mof.
 func kindOf(r *Record) What {
 	switch r.Provider {
 	case KernelProcess:
@@ -113,7 +112,7 @@ func kindOf(r *Record) What {
 	return 0
 }
 
-// kernelProcess reads a record of Microsoft-Windows-Kernel-Process; false if nobody knows its version.
+// kernelProcess decodes a Microsoft-Windows-Kernel-Process record; false for an unsupported version.
 func kernelProcess(p *Process, from *payload) bool {
 	switch {
 	case p.What == End && p.Version <= 2:
@@ -130,7 +129,7 @@ func kernelProcess(p *Process, from *payload) bool {
 	return true
 }
 
-// kernelStart reads versions 0 to 2 of a start. What they have behind the image is of its file.
+// kernelStart decodes starts of versions 0 to 2, without the file data behind the image.
 func kernelStart(p *Process, from *payload, flags bool) {
 	p.PID, p.Created, p.Parent, p.Terminal = from.u32(), int64(from.u64()), from.u32(), from.u32()
 	if flags {
@@ -139,15 +138,15 @@ func kernelStart(p *Process, from *payload, flags bool) {
 	p.Image = from.wide()
 }
 
-// kernelStartNumbered reads versions 3 to 5 of a start: a number stands behind each process's, and how
-// privileged it is before the image.
+// kernelStartNumbered decodes starts of versions 3 to 5: a number follows each PID, and the privileges precede the
+// image.
 func kernelStartNumbered(p *Process, from *payload) {
 	p.PID = from.u32()
 	from.u64()
 	p.Created, p.Parent = int64(from.u64()), from.u32()
 	from.u64()
 	p.Terminal = from.u32()
-	from.take(4 + 4 + 4) // flags, type of elevation, whether elevated
+	from.take(4 + 4 + 4) // flags, elevation type, elevated
 	from.sid()           // the mandatory label
 	p.Image = from.wide()
 }
@@ -158,7 +157,7 @@ func kernelEnd(p *Process, from *payload) {
 		from.u64()
 	}
 	p.Created, p.Exited, p.Code = int64(from.u64()), int64(from.u64()), from.u32()
-	from.take(4 + 4 + 8 + 8) // type of elevation, handles, memory committed now and at most
+	from.take(4 + 4 + 8 + 8) // elevation type, handles, committed memory now and maximum
 	if p.Version >= 1 {
 		p.Cycles = from.u64()
 		from.take(4 * 4) // reads, writes, and their KB
@@ -167,7 +166,7 @@ func kernelEnd(p *Process, from *payload) {
 	p.Image = from.ansi()
 }
 
-// systemProcess reads a record of the system logger; false if nobody knows its version.
+// systemProcess decodes a system logger's record; false for an unsupported version.
 func systemProcess(p *Process, from *payload) bool {
 	if p.Version > 5 {
 		return false
@@ -175,7 +174,7 @@ func systemProcess(p *Process, from *payload) bool {
 	if p.Version == 0 {
 		p.PID, p.Parent = uint32(from.address()), uint32(from.address())
 	} else {
-		p.Key = from.address() // version 1 has the page directory there
+		p.Key = from.address() // the page directory in version 1
 		p.PID, p.Parent, p.Terminal, p.Code = from.u32(), from.u32(), from.u32(), from.u32()
 	}
 	if p.Version == 1 {

@@ -10,7 +10,7 @@ import (
 
 const image = `\Device\HarddiskVolume3\opt\cni\bin\bridge.exe`
 
-// told is what a provider tells of a process in a version: fields that it does not tell are zero.
+// told returns a process with the fields that a provider reports in a version.
 func told(provider etw.GUID, what etw.What, version uint8) etw.Process {
 	p := etw.Process{
 		What: what, Provider: provider, Version: version, Time: 12345, PID: 4711, Image: "bridge.exe",
@@ -40,7 +40,7 @@ func told(provider etw.GUID, what etw.What, version uint8) etw.Process {
 	return p
 }
 
-// versions are all that are known, by provider and what they tell.
+// versions lists all supported versions.
 var versions = []struct {
 	provider etw.GUID
 	what     etw.What
@@ -69,7 +69,6 @@ func TestEveryKnownVersion(t *testing.T) {
 	}
 }
 
-// TestAnUnknownVersionIsCountedAndNotGuessed: whatever its fields may be.
 func TestAnUnknownVersionIsCountedAndNotGuessed(t *testing.T) {
 	for _, v := range versions {
 		r := etwtest.Record(told(v.provider, v.what, v.last))
@@ -83,7 +82,7 @@ func TestAnUnknownVersionIsCountedAndNotGuessed(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffIsCounted: wherever it is cut, of what we read nothing is made up.
+// TestWhatIsCutOffIsCounted checks that truncation invents no values.
 func TestWhatIsCutOffIsCounted(t *testing.T) {
 	for _, v := range versions {
 		want := told(v.provider, v.what, v.last)

@@ -12,7 +12,7 @@ const (
 	lost        = "What event tracing could not deliver: single events, and buffers of many."
 )
 
-// Readings are the metrics that s is.
+// Readings returns the metrics.
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Count("etw_events_total", "Events of processes that event tracing delivered.", s.Events),

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// GUID names a provider, in the byte order of Windows' memory.
+// GUID identifies a provider, in the byte order of Windows' memory.
 type GUID [16]byte
 
-// String is as Windows writes it: "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}".
+// String returns Windows' notation: "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}".
 func (g GUID) String() string {
 	le := binary.LittleEndian
 	return fmt.Sprintf("{%08x-%04x-%04x-%x-%x}", le.Uint32(g[0:]), le.Uint16(g[4:]), le.Uint16(g[6:]), g[8:10], g[10:16])
 }
 
-// guid is a GUID as Windows writes it, its last two groups as numbers.
+// guid converts Windows' notation, with the last two groups as numbers.
 func guid(a uint32, b, c, d uint16, e uint64) (g GUID) {
 	le, be := binary.LittleEndian, binary.BigEndian
 	be.PutUint64(g[8:], e)
@@ -25,32 +25,32 @@ func guid(a uint32, b, c, d uint16, e uint64) (g GUID) {
 	return g
 }
 
-// The providers of processes' starts and ends.
+// Providers of process events.
 var (
 	// KernelProcess is Microsoft-Windows-Kernel-Process.
 	KernelProcess = guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716)
-	// SystemProcess are the process events of the system logger.
+	// SystemProcess is the system logger's process events.
 	SystemProcess = guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c)
 )
 
-// Record is one event as Windows records it, undecoded.
+// Record is one undecoded event.
 type Record struct {
-	// Provider sent it; zero for events of the system logger that are not about processes.
+	// Provider is zero for other events of the system logger.
 	Provider GUID
-	// ID is the event's number in its provider's manifest; Opcode that of a classic (MOF) event, which has no ID.
+	// ID is the event's number in its provider's manifest; classic (MOF) events have an Opcode instead.
 	ID      uint16
 	Version uint8
 	Opcode  uint8
-	// Time is in ns of the clock of the trace: since boot, mostly.
+	// Time is in ns of the trace's clock, usually since boot.
 	Time int64
-	// PID and TID are the process and the thread that sent it; NoPID where that is not recorded.
+	// PID and TID sent the event; NoPID if not recorded.
 	PID, TID uint32
 	CPU      uint16
-	// Pointer is how many bytes a pointer in Payload has: 4 or 8.
+	// Pointer is the pointer size in Payload: 4 or 8.
 	Pointer int
-	// Payload is what the provider sent. It is valid until the next record.
+	// Payload is valid until the next record.
 	Payload []byte
 }
 
-// NoPID is the process of a record that does not say which.
+// NoPID marks an unknown process.
 const NoPID = 1<<32 - 1

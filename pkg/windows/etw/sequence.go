@@ -8,38 +8,38 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// joinWithin is how far the times of two records of the same start or end may lie apart: they are 1 µs apart
-// where nobody takes the CPU in between. Nobody gets a process's number that soon after it.
+// joinWithin bounds the time between both records of one start or end, usually 1 µs without a context switch. No PID
+// is reused within it.
 const joinWithin = int64(10 * time.Millisecond)
 
-// Sequencer makes one change of what both sessions tell of it, and has changes taken in the order of their times. It
-// reads no clock, and is not safe for concurrent use.
+// Sequencer joins the reports of both sessions and delivers changes in order of time. It reads no clock and is not
+// safe for concurrent use.
 type Sequencer struct {
 	taker  Taker
 	window int64
-	// waiting are those whose turn has not come, by the process's number; in the order of first being told.
+	// waiting and queued hold pending changes, by PID and in order of arrival.
 	waiting map[uint32][]*pending
 	queued  []*pending
 	passed  int64
 	stats   Stats
 }
 
-// pending is a change that waits for its turn.
+// pending is a change before its turn.
 type pending struct {
 	Change
-	// told is by whom, and when they say that it was.
+	// told is the time by provider.
 	told map[GUID]int64
-	// order is that of being told first.
+	// order is the order of arrival.
 	order uint64
 }
 
-// NewSequencer returns a Sequencer. window is how long after its time a change waits: for the other session's
-// word, and for what happened before and is told later.
+// NewSequencer returns a Sequencer. window is the delay of a change, for the other session's report and for earlier
+// changes that arrive late.
 func NewSequencer(t Taker, window time.Duration) *Sequencer {
 	return &Sequencer{taker: t, window: int64(window), waiting: map[uint32][]*pending{}}
 }
 
-// Take takes what a record tells of a process. What remains or is defunct at a session's end is no change.
+// Take receives a decoded record. Processes that remain or are defunct at a session's end are no change.
 func (s *Sequencer) Take(p Process) {
 	if p.What != Start && p.What != End && p.What != Present {
 		return
@@ -65,7 +65,7 @@ func (s *Sequencer) Take(p Process) {
 	s.queued = append(s.queued, w)
 }
 
-// companion is what waits for p: the same change of the same process, told by the other session.
+// companion returns the pending change that the other session reported for p.
 func (s *Sequencer) companion(p Process) *pending {
 	for _, w := range s.waiting[p.PID] {
 		same := w.Present == (p.What == Present) && (w.Kind == proctracker.Ended) == (p.What == End)
@@ -78,7 +78,7 @@ func (s *Sequencer) companion(p Process) *pending {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// add takes over what p tells. Kernel-Process is the better source of what both tell.
+// add merges p. Kernel-Process has priority.
 func (w *pending) add(p Process) {
 	w.told[p.Provider] = p.Time
 	first := len(w.told) == 1
@@ -102,14 +102,14 @@ func (w *pending) add(p Process) {
 	w.Parent, w.Terminal = p.Parent, p.Terminal
 }
 
-// Lost takes that so many events could not be delivered.
+// Lost forwards lost events.
 func (s *Sequencer) Lost(n uint64) {
 	if n > 0 {
 		s.taker.Lost(n)
 	}
 }
 
-// Advance has the changes taken whose turn has come at now.
+// Advance delivers the changes that are due at now.
 func (s *Sequencer) Advance(now int64) {
 	s.passed = max(s.passed, now-s.window)
 	slices.SortFunc(s.queued, func(a, b *pending) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.order, b.order)) })
@@ -133,5 +133,5 @@ func (s *Sequencer) forget(w *pending) {
 	}
 }
 
-// Stats returns what was counted so far.
+// Stats returns the counters.
 func (s *Sequencer) Stats() Stats { return s.stats }

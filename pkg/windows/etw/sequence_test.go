@@ -16,7 +16,6 @@ const (
 	window = 55 * time.Millisecond
 )
 
-// taker writes down what a Sequencer says.
 type taker struct {
 	soon  []uint32
 	taken []etw.Change
@@ -99,7 +98,7 @@ func TestOneSessionIsEnough(t *testing.T) {
 	}
 }
 
-// TestANumberThatIsUsedAgain: two processes of one number, whose words come crosswise.
+// TestANumberThatIsUsedAgain has two processes of one PID with interleaved reports.
 func TestANumberThatIsUsedAgain(t *testing.T) {
 	k := &taker{}
 	s := etw.NewSequencer(k, window)
@@ -126,7 +125,7 @@ func TestWhatComesLateIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoRanAlready is told once, whatever each session says when it begins, and makes no notice: nobody knows when it began.
+// TestWhoRanAlready expects one change and no notice, since the start is unknown.
 func TestWhoRanAlready(t *testing.T) {
 	k := &taker{}
 	s := etw.NewSequencer(k, window)
@@ -165,7 +164,7 @@ func TestWhatATrackerTakes(t *testing.T) {
 	}
 }
 
-// TestInWhateverOrderTheyCome: what two sessions deliver within the window in any order gives the same changes.
+// TestInWhateverOrderTheyCome expects the same changes for any order of delivery within the window.
 func TestInWhateverOrderTheyCome(t *testing.T) {
 	var truth []etw.Process
 	for i := range uint32(50) {

@@ -4,7 +4,7 @@ package etw
 
 import "context"
 
-// Session cannot be had on this platform.
+// Session is unavailable on this platform.
 type Session struct{}
 
 // Open fails with a RefusedError.

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// flushEvery is how often Windows delivers what has collected, unless Options say otherwise.
+	// flushEvery is the default delivery interval.
 	flushEvery = 20 * time.Millisecond
-	// slack is what delivery may take beyond that, until a change is taken that came too late for its turn.
+	// slack is the tolerated additional delay of a delivery.
 	slack = 35 * time.Millisecond
-	// advanceEvery is how often changes are taken, askEvery how often Windows is asked what it lost.
+	// advanceEvery is the interval of deliveries to the Taker, askEvery that of queries for losses.
 	advanceEvery = 10 * time.Millisecond
 	askEvery     = time.Second
-	// waitingMax bounds what was decoded and not taken: then Windows keeps what comes in its buffers.
+	// waitingMax bounds decoded records; beyond it Windows buffers.
 	waitingMax = 4096
 )
 
-// Session is two real-time sessions of Windows, which go on collecting until Close.
+// Session is two real-time sessions of Windows, which collect until Close.
 type Session struct {
 	options   Options
 	loggers   []*logger
@@ -40,8 +40,8 @@ type Session struct {
 	stats   Stats
 }
 
-// Open starts the sessions; those that a crashed predecessor left behind under the same names are stopped. Events
-// collect from then on. The error is a RefusedError where Windows does not allow it. Needs administrator or SYSTEM.
+// Open starts the sessions and stops those of a crashed predecessor. Events collect from then on. It needs
+// administrator or SYSTEM. The error is a RefusedError if Windows refuses.
 func Open(o Options) (*Session, error) {
 	if o.Name == "" {
 		o.Name = "cniscope"
@@ -57,12 +57,12 @@ func Open(o Options) (*Session, error) {
 	err2 := s.begin(o.Name+"-commands", enableProcess, func(*logger) error { return nil })
 	s.partial = errors.Join(err, err2)
 	if err != nil && err2 != nil {
-		return nil, err // that of the other one mostly says the same
+		return nil, err // the other error is usually the same
 	}
 	return s, nil
 }
 
-// begin starts one of the sessions, and begins to read it.
+// begin starts and opens one session.
 func (s *Session) begin(name string, system uint32, enable func(*logger) error) error {
 	l, err := start(name, realTime(s.options.Flush, system), true)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Session) begin(name string, system uint32, enable func(*logger) error) 
 	return nil
 }
 
-// take decodes a record, in a thread of ProcessTrace.
+// take decodes a record on a thread of ProcessTrace.
 func (s *Session) take(r *Record) {
 	s.mu.Lock()
 	p, ok := s.decoder.Decode(r)
@@ -92,8 +92,8 @@ func (s *Session) take(r *Record) {
 	}
 }
 
-// Run delivers changes to t until ctx ends, those of what was there already first. It fails if somebody stops one of the
-// sessions: whoever runs it starts both anew.
+// Run delivers changes to t until ctx ends, present processes first. It fails if another program stops a session; the
+// caller then opens a new Session.
 func (s *Session) Run(ctx context.Context, t Taker) error {
 	ended := make(chan error, len(s.loggers))
 	for _, l := range s.loggers {
@@ -131,18 +131,18 @@ func (s *Session) Run(ctx context.Context, t Taker) error {
 
 var errStopped = errors.New("stopped")
 
-// drain takes what was delivered by now.
+// drain takes the records delivered so far.
 func (s *Session) drain(q *Sequencer) {
 	for range len(s.processes) {
 		q.Take(<-s.processes)
 	}
 }
 
-// ask asks Windows what it lost.
+// ask queries Windows for losses.
 func (s *Session) ask(q *Sequencer) {
 	for _, l := range s.loggers {
 		events, buffers, err := l.losses()
-		if err != nil { // the session is gone: ProcessTrace ends, too
+		if err != nil { // the session is gone, so ProcessTrace ends too
 			s.options.Log.Warn("asking Windows what a session lost", "session", l.name, "err", err)
 			continue
 		}
@@ -162,11 +162,11 @@ func (s *Session) count(q *Sequencer) {
 	s.stats = counted
 }
 
-// Partial says which of the two sessions was refused, as a RefusedError; nil if both run. Without the system logger
-// changes have no command line; without Kernel-Process neither Created nor Cycles.
+// Partial returns a RefusedError if one session was refused, nil if both run. Without the system logger changes have
+// no command line; without Kernel-Process neither Created nor Cycles.
 func (s *Session) Partial() error { return s.partial }
 
-// Stats returns what was counted so far. It may be called at any time.
+// Stats returns the counters. It is safe for concurrent use.
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *Session) Stats() Stats {
 	return counted
 }
 
-// Close stops the sessions: Windows would keep them when we are gone.
+// Close stops the sessions, which otherwise outlive the process.
 func (s *Session) Close() error {
 	var errs []error
 	s.stop.Do(func() {

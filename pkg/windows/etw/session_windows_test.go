@@ -20,7 +20,7 @@ func wine() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 }
 
-// TestASessionThatCannotBeHad says why, by type, and leaves nothing behind: a second attempt says the same.
+// TestASessionThatCannotBeHad expects a typed reason, twice, so nothing is left behind.
 func TestASessionThatCannotBeHad(t *testing.T) {
 	for range 2 {
 		s, err := etw.Open(etw.Options{Name: "cniscope-test-refused"})
@@ -48,7 +48,7 @@ func TestASessionThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// told is what a Session tells of one program.
+// heard is a Session's reports about one program.
 type heard struct {
 	name   string
 	soon   map[uint32]bool
@@ -68,10 +68,10 @@ func (h *heard) Take(c etw.Change) {
 	}
 }
 
-// TestAChildIsTold runs on Windows only, as an administrator. It takes the place of a session that was left behind.
+// TestAChildIsTold runs on Windows as an administrator only. It replaces a leftover session.
 func TestAChildIsTold(t *testing.T) {
 	const name = "cniscope-test-child"
-	left, err := etw.Open(etw.Options{Name: name}) // as if its process had crashed
+	left, err := etw.Open(etw.Options{Name: name}) // simulates a crash
 	if err != nil {
 		t.Skipf("there is no event tracing here: %v", err)
 	}

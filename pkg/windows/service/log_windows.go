@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows/svc/eventlog"
 )
 
-// Log opens the event log (log Application). The event viewer shows the text of an event only if source is registered
-// there, with EventCreate.exe as its message file.
+// Log opens the event log (Application). The event viewer shows texts only if source is registered with
+// EventCreate.exe as its message file.
 func Log(source string) (io.Writer, error) {
 	l, err := eventlog.Open(source)
 	if err != nil {
@@ -17,21 +17,21 @@ func Log(source string) (io.Writer, error) {
 	return eventWriter{l}, nil
 }
 
-// The ids of events, by what they are: EventCreate.exe, whose messages are the text alone, has 1 to 1000.
+// Ids of events by severity: EventCreate.exe, whose messages are plain text, has 1 to 1000.
 const (
 	informs = 1
 	warns   = 2
 	fails   = 3
 )
 
-// events is what an eventWriter needs of the event log.
+// events is the needed part of the event log.
 type events interface {
 	Info(id uint32, text string) error
 	Warning(id uint32, text string) error
 	Error(id uint32, text string) error
 }
 
-// eventWriter writes each line of a log as an event of its level.
+// eventWriter writes log lines as events of their level.
 type eventWriter struct{ to events }
 
 // maxEvent bounds the text of an event, in characters (ReportEvent, lpStrings).
@@ -43,7 +43,7 @@ func (w eventWriter) Write(line []byte) (int, error) {
 		text = strings.ToValidUTF8(text[:maxEvent], "")
 	}
 	var err error
-	_, level, _ := strings.Cut(text, "level") // it stands before the message
+	_, level, _ := strings.Cut(text, "level") // the level precedes the message
 	switch level = strings.TrimLeft(level, `":=`); {
 	case strings.HasPrefix(level, "ERROR"):
 		err = w.to.Error(fails, text)

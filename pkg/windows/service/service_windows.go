@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// Program is what a service does until ctx ends. It calls up once it works, and returns its exit code.
+// Program is a service's work until ctx ends. It calls up once ready, and returns its exit code.
 type Program func(ctx context.Context, up func()) (code int)
 
-// Run runs program as the service name, and answers the service manager until program returns. patience is how long
-// program may take to return after its context has ended.
+// Run runs program as service name and answers the service manager until it returns. patience bounds the time after
+// its context ended.
 func Run(name string, patience time.Duration, program Program) (code int, err error) {
 	s := service{program: program, patience: patience}
 	if err := svc.Run(name, &s); err != nil {
@@ -29,7 +29,7 @@ func Run(name string, patience time.Duration, program Program) (code int, err er
 	return s.code, nil
 }
 
-// State returns the state of a service as sc.exe names it, in lower case; empty if there is no such service.
+// State returns a service's state in sc.exe's words, in lower case; empty if it does not exist.
 func State(name string) (string, error) {
 	m, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
 	if err != nil {
@@ -56,8 +56,8 @@ func State(name string) (string, error) {
 	}[now.State], err
 }
 
-// Is reports whether the service manager has started this process. svc.IsWindowsService also wants the manager
-// to be in session 0, where wine does not have it.
+// Is reports whether the service manager started this process. svc.IsWindowsService requires the manager in session
+// 0, which Wine does not satisfy.
 func Is() bool {
 	if is, err := svc.IsWindowsService(); err == nil && is {
 		return true
@@ -76,18 +76,18 @@ func Is() bool {
 	return strings.EqualFold(windows.UTF16ToString(name[:length]), filepath.Join(system, "services.exe"))
 }
 
-// service answers the service manager while the program runs. It takes no signals: Windows sends those also to
-// services when a user logs off.
+// service answers the service manager. It handles no signals, because Windows also sends them to services when a user
+// logs off.
 type service struct {
 	program  Program
 	patience time.Duration
 	code     int // of the program
 }
 
-// checkEvery is how often the manager is told that a change of state goes on; it waits twice as long for that.
+// checkEvery is the interval of progress reports to the manager, which waits twice as long.
 const checkEvery = 5 * time.Second
 
-// Execute implements svc.Handler. The service runs from when the program calls up until it has returned.
+// Execute implements svc.Handler. The state is running from program's call of up until its return.
 func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, tell chan<- svc.Status) (specific bool, code uint32) {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// managed is a service as its manager sees it.
 type managed struct {
 	*testing.T
 	ask  chan svc.ChangeRequest
 	told chan svc.Status
-	over chan uint32 // its exit code
+	over chan uint32 // exit code
 }
 
 func manage(t *testing.T, program Program) managed {
@@ -28,7 +27,6 @@ func manage(t *testing.T, program Program) managed {
 	return m
 }
 
-// is waits until the service says that it is in a state.
 func (m managed) is(want svc.State) svc.Status {
 	m.Helper()
 	for now := range m.told {
@@ -46,7 +44,7 @@ func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 		m := manage(t, func(ctx context.Context, up func()) int {
 			<-begin
 			up()
-			up() // once more says nothing new
+			up() // has no effect
 			<-ctx.Done()
 			return 0
 		})
@@ -69,7 +67,7 @@ func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// Recovery actions follow what ends with an error.
+// Recovery actions apply to an exit with an error.
 func TestAServiceThatCannotBeginEndsWithItsCode(t *testing.T) {
 	m := manage(t, func(context.Context, func()) int { return 75 })
 	m.is(svc.StartPending)
@@ -78,7 +76,6 @@ func TestAServiceThatCannotBeginEndsWithItsCode(t *testing.T) {
 	}
 }
 
-// eventLog takes down events.
 type eventLog []string
 
 func (l *eventLog) Info(_ uint32, text string) error    { return l.add("I ", text) }

@@ -1,4 +1,4 @@
-// Package trial starts a process and measures how it is observed, for doctor's self-test.
+// Package trial starts a process and measures its observation, for doctor's self-test.
 package trial
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
-// mark is the variable that a process has which is started to be seen.
+// mark is an environment variable of the started process.
 const mark = "CNISCOPE_DOCTOR_TRIAL"
 
 // Command is the argument with which this program waits for the end of its standard input.
 const Command = "trial"
 
-// Seen is how a process that was started was seen.
+// Seen describes how the process was observed.
 type Seen struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // why it is not "etw"
-	Took   time.Duration // from its start until it was told of
-	// Unread is why its environment was not read; empty if it was.
+	Why    string        // reason why it is not "etw"
+	Took   time.Duration // from start to report
+	// Unread is the reason why its environment could not be read.
 	Unread string
 }
 
-// Run starts this program, and measures when that is told of and whether its environment can be read. Its session of
-// event tracing is its own, beside that of a running cniscope.
+// Run starts this program and measures the report's delay and whether its environment is readable. It uses its own
+// event tracing session.
 func Run(ctx context.Context) (t Seen, err error) {
 	system := winproc.NewSystem()
 	var teller winproc.Teller = winproc.NewSnapshots(system, func(time.Duration) {})
@@ -74,7 +74,6 @@ func Run(ctx context.Context) (t Seen, err error) {
 	}
 }
 
-// start starts this program so that it lives until end is called: it waits for a standard input that says nothing.
 func start(value string) (pid int, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -92,7 +91,7 @@ func start(value string) (pid int, end func(), err error) {
 	return c.Process.Pid, func() { _ = in.Close(); _ = c.Wait() }, nil
 }
 
-// unread says why the environment of a process cannot be read, or does not have a variable that it was given.
+// unread returns the reason why a process's environment is unreadable or lacks a variable.
 func unread(ctx context.Context, system winproc.System, pid uint32, variable string) string {
 	p, err := system.Open(pid)
 	if err != nil {
@@ -119,13 +118,13 @@ func unread(ctx context.Context, system winproc.System, pid uint32, variable str
 	}
 }
 
-// watcher takes which processes began.
+// watcher receives started processes.
 type watcher struct{ told chan uint32 }
 
 func (w watcher) Soon(pid uint32, _ int64) {
 	select {
 	case w.told <- pid:
-	default: // it is not the one, among so many
+	default: // another process
 	}
 }
 

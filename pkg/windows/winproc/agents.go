@@ -15,43 +15,43 @@ import (
 )
 
 const (
-	// after is how long after a call's last plugin an agent's work may still be for its pod: antrea waits up to a minute
-	// for the adapter, which the runtime makes when the call is over.
+	// after is how long after a call's last plugin an agent's work may be for its pod: antrea waits up to a
+	// minute for the adapter, which the runtime creates after the call.
 	after = int64(90 * time.Second)
-	// strangersMax is how many programs of others are read in a second while calls are open, at some 50 µs each, to see
-	// whether they name one.
+	// strangersMax bounds per second the other programs read during calls, about 50 µs each, to find mentions of
+	// a call.
 	strangersMax = 100
-	// workMax bounds what agents run at once.
+	// workMax bounds concurrent programs of agents.
 	workMax = 256
 )
 
-// agents finds what others than plugins do for pods. Whom a plugin calls over a named pipe nobody tells; but a program
-// that is told a sandbox's id, or the name of its adapter, works for it, and who has started one is an agent.
+// agents finds work for pods by processes other than plugins. Windows reports no named pipe connections, but a
+// program with a sandbox's id or its adapter's name works for it, and its parent is an agent.
 type agents struct {
 	r *reader
-	// names are globs on programs that are known to be agents.
+	// names are globs of known agents' programs.
 	names     []string
 	sandboxes evidence.Sandboxes
-	// plugins are the calls of those that run.
+	// plugins maps running plugins to their calls.
 	plugins map[event.Process]*event.Call
 	known   map[event.Process]bool
 	work    map[uint32]*work
-	// queue are events to come.
+	// queue holds future events.
 	queue []due
-	// left is how many strangers may be read until it is refilled.
+	// left is the number of reads until the next refill.
 	left, refilled int64
 }
 
-// work is a process that perhaps an agent started.
+// work is a process that an agent may have started.
 type work struct {
 	*watched
 	key, up event.Process
-	// agent is the program of who started it.
+	// agent is the parent's program.
 	agent string
 	told  bool
 }
 
-// due is an event to come: the beginning of w or, where end is set, its end.
+// due is a future event: the start of w, or its end if end is set.
 type due struct {
 	time int64
 	w    *work
@@ -64,12 +64,12 @@ func newAgents(r *reader, names []string) *agents {
 	}
 }
 
-// keyOf is made of what Windows knows a process by: the monotonic clock is read anew each time.
+// keyOf identifies a process by PID and creation time, which unlike the monotonic clock is stable.
 func keyOf(pid uint32, created Filetime) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
 }
 
-// open reports whether somebody may be working for a pod.
+// open reports whether work for a pod is possible.
 func (a *agents) open() bool {
 	if len(a.sandboxes) > 0 {
 		return true
@@ -82,13 +82,13 @@ func (a *agents) open() bool {
 	return false
 }
 
-// began takes a process that neither the runtime nor a plugin started, and reads it.
+// began reads a process that neither the runtime nor a plugin started.
 func (a *agents) began(e Entry) {
 	if known := a.work[e.PID]; known != nil {
 		if known.created == e.Created {
 			return
 		}
-		a.end(known) // its number is another's
+		a.end(known) // the PID was reused
 	}
 	if len(a.work) >= workMax || !a.open() {
 		return
@@ -124,7 +124,7 @@ func (a *agents) began(e Entry) {
 	a.read(w)
 }
 
-// read puts a process into the queue once it is read. Of who cannot be read nothing is told.
+// read reads a process and queues its start. Unreadable ones are dropped.
 func (a *agents) read(w *work) {
 	if done, _ := w.look(); !done {
 		return
@@ -148,7 +148,7 @@ func (a *agents) put(d due) {
 	a.queue = slices.Insert(a.queue, i, d)
 }
 
-// advance looks who was too young, and who is over.
+// advance retries young processes and finds exited ones.
 func (a *agents) advance(now int64) {
 	if now-a.refilled > int64(time.Second) {
 		a.refilled, a.left = now, strangersMax
@@ -166,7 +166,7 @@ func (a *agents) advance(now int64) {
 			a.read(w)
 		}
 		if w.state != read {
-			continue // it was let go, or is too young
+			continue // dropped, or too young
 		}
 		if _, over := w.process.Ended(); over {
 			a.end(w)
@@ -174,7 +174,7 @@ func (a *agents) advance(now int64) {
 	}
 }
 
-// end puts the end of who was read into the queue, and lets go of it.
+// end queues a process's end and drops it.
 func (a *agents) end(w *work) {
 	if end, over := w.process.Ended(); over && w.state == read {
 		a.put(due{time: a.r.monotonic(end.At), w: w, end: &end})
@@ -182,14 +182,14 @@ func (a *agents) end(w *work) {
 	a.drop(w)
 }
 
-// close lets go of all processes.
+// close drops all processes.
 func (a *agents) close() {
 	for _, w := range a.work {
 		a.drop(w)
 	}
 }
 
-// flush tells what happened until then.
+// flush sends queued events until a time.
 func (a *agents) flush(until int64) {
 	for len(a.queue) > 0 && a.queue[0].time <= until {
 		d := a.queue[0]
@@ -203,7 +203,7 @@ func (a *agents) flush(until int64) {
 	}
 }
 
-// tell tells of a program that names a sandbox, or that an agent started while one is open.
+// tell reports a program that names a sandbox, or that an agent started while one is open.
 func (a *agents) tell(w *work) {
 	im := w.image()
 	im.Env = nil
@@ -222,7 +222,7 @@ func (a *agents) tell(w *work) {
 	a.r.sink(event.Event{Time: w.since, Body: e})
 }
 
-// of reports whether a process is work that was told of.
+// of reports whether a process is reported work.
 func (a *agents) of(key event.Process) bool {
 	for _, w := range a.work {
 		if w.key == key && w.told {
@@ -239,7 +239,7 @@ func (a *agents) named(program string) bool {
 	})
 }
 
-// note takes what becomes of plugins.
+// note tracks plugins.
 func (a *agents) note(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Exec:

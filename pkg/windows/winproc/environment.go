@@ -5,16 +5,14 @@ import (
 	"strings"
 )
 
-// ordinary are variables that Windows itself sets for every process: where its folders are. Whoever knows Windows knows
-// them, so they are no secret that a name or an argument could give away.
+// ordinary lists public variables that Windows sets for every process.
 var ordinary = []string{
 	"ALLUSERSPROFILE", "COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "COMSPEC", "DRIVERDATA", "NUMBER_OF_PROCESSORS", "OS",
 	"PATHEXT", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER", "PROCESSOR_LEVEL", "PROCESSOR_REVISION", "PROGRAMDATA", "PROGRAMFILES",
 	"PROGRAMFILES(X86)", "PROGRAMW6432", "PSMODULEPATH", "PUBLIC", "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR",
 }
 
-// told leaves out of an environment what is ordinary, and of PATH what lies in Windows' own folder; paths that
-// are CNI's get slashes.
+// told removes ordinary variables and PATH entries in Windows' own directory, and converts CNI paths to slashes.
 func told(environment []string) (all []string) {
 	root := ""
 	for _, variable := range environment {

@@ -16,42 +16,41 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// watched is a process that the runtime, or one that is watched, started. It is held open until its end is told.
+// watched is a process that the runtime or a watched process started. It stays open until its end is reported.
 type watched struct {
 	pid, parent uint32
 	created     Filetime
 	name        string
-	process     Process // nil where it could not be opened
+	process     Process // nil if it could not be opened
 	file        string
 	told        Parameters
-	whole       bool // told was read, whether or not file was
+	whole       bool // told is complete, regardless of file
 	state       reading
 	tries       int
-	// since is when it was created, on the monotonic clock; began the same as it was told, while it waits for being read.
+	// since is the creation time on the monotonic clock; began the reported one, until the process is read.
 	since, began int64
 }
 
-// reading is how far a process was read.
+// reading is the state of reading a process.
 type reading int
 
 const (
-	early reading = iota // it has to be asked again
+	early reading = iota // to be retried
 	read
 	failed
 )
 
-// The reasons of Stats.Unread.
+// Reasons in Stats.Unread.
 const (
-	unreadGone    = "gone"    // it had ended
-	unreadEarly   = "early"   // it was not started, as often as it was asked
-	unreadRefused = "refused" // another error: a protected process, say
+	unreadGone    = "gone"    // it had exited
+	unreadEarly   = "early"   // it did not start within triesMax attempts
+	unreadRefused = "refused" // another error, for example a protected process
 )
 
-// triesMax is how often a process is asked that has not been started: at a look each 10 ms for a tenth of a second.
+// triesMax bounds attempts for a process that has not started: 0.1 s at an interval of 10 ms.
 const triesMax = 10
 
-// look reads what a watched process was started with, unless it did before, and reports whether there
-// is nothing more to be had.
+// look reads a watched process once and reports whether that is final.
 func (w *watched) look() (done bool, why string) {
 	if w.state != early {
 		return true, ""
@@ -66,9 +65,9 @@ func (w *watched) look() (done bool, why string) {
 	refused := errors.Is(err, fs.ErrPermission)
 	last := over || refused || w.tries >= triesMax
 	switch {
-	case !last: // a program that begins moves what it was told: that may be gone while it is read
+	case !last: // a starting program moves its parameters, so that reading may fail
 		return false, ""
-	case w.whole: // its name has to do
+	case w.whole: // without a file, its name is used
 		w.state = read
 		return true, ""
 	case over:
@@ -82,8 +81,7 @@ func (w *watched) look() (done bool, why string) {
 	return true, why
 }
 
-// ask reads what is not known yet of what a process was started with, and of where its program lies: that makes it a
-// plugin.
+// ask reads missing parameters and the program's path, which decides whether it is a plugin.
 func (w *watched) ask() error {
 	if !w.whole {
 		told, err := Told(w.process)
@@ -102,13 +100,13 @@ func (w *watched) ask() error {
 	return err
 }
 
-// heard takes what was told of a process that was gone before it could be read: a command is known by its command
-// line, a plugin only by its environment.
+// heard uses the event's data for a process that exited before it was read: the command line identifies a command,
+// but only an environment identifies a plugin.
 func (w *watched) heard(c etw.Change, command bool) {
 	if w.name == "" {
 		w.name = base(c.Image)
 	}
-	if w.file == "" && w.state == failed { // it names a device, in which no plugin is looked for
+	if w.file == "" && w.state == failed { // a device path, which matches no plugin directory
 		w.file = c.Image
 	}
 	if w.state == failed && command && c.CommandLine != "" {
@@ -116,7 +114,7 @@ func (w *watched) heard(c etw.Change, command bool) {
 	}
 }
 
-// image is what is known of it for others.
+// image returns the process's program data.
 func (w *watched) image() image.Image {
 	im := image.Image{
 		File: program(cmp.Or(w.file, w.name)), Args: split(w.told.CommandLine), Env: told(w.told.Environment),
@@ -125,10 +123,10 @@ func (w *watched) image() image.Image {
 	if len(im.Args) > 0 {
 		im.Args[0] = program(im.Args[0])
 		if !strings.Contains(w.file, `\`) && strings.EqualFold(path.Base(im.Args[0]), path.Base(im.File)) {
-			im.File = im.Args[0] // where it lies only its command line says
+			im.File = im.Args[0] // only the command line has the path
 		}
 	}
-	// Windows does not tell large letters from small ones.
+	// Windows paths ignore case.
 	vars, _ := image.Parse(im.Env)
 	for _, folder := range vars.Folders(im.Separator) {
 		if strings.EqualFold(folder, path.Dir(im.File)) {
@@ -138,19 +136,19 @@ func (w *watched) image() image.Image {
 	return im
 }
 
-// command reports whether a process was told of a CNI call.
+// command reports whether a process has a CNI command.
 func (p Parameters) command() bool {
 	return slices.ContainsFunc(p.Environment, func(v string) bool { return strings.HasPrefix(v, "CNI_COMMAND=") })
 }
 
-// looker answers a Tracker by what was read already.
+// looker answers a Tracker from read data.
 type looker struct {
 	watched map[uint32]*watched
 	anchors func() []anchor.Anchor
 	// lives reports whether an anchor still runs.
 	lives func(anchor.Anchor) bool
 	now   func() int64
-	// monotonic is what a time is on the monotonic clock.
+	// monotonic converts a time to the monotonic clock.
 	monotonic func(Filetime) int64
 }
 
@@ -159,7 +157,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	s.Parent, s.At = up, l.now()
 	w := l.watched[pid]
 	if w == nil {
-		return s, stranger // who was started neither by the runtime nor by a plugin tells nothing
+		return s, stranger // unwatched processes are unknown
 	}
 	s.Parent, s.Began, s.Name = w.parent, w.since, program(w.name)
 	if w.state != read {
@@ -169,8 +167,8 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, true
 }
 
-// Caller implements proctracker.Looker: only what the container runtime itself has started is believed. Who runs
-// in a container is in the table as everybody is, and is told whatever its image says.
+// Caller implements proctracker.Looker: only the runtime's children are trusted, because a process in a container can
+// have any environment.
 func (l *looker) Caller(pid uint32) event.Caller {
 	if w := l.watched[pid]; w != nil && l.runtime(w.parent, w.created) {
 		return event.CallerRuntime
@@ -183,8 +181,7 @@ func (l *looker) Runtime(pid uint32) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
 }
 
-// runtime reports whether a parent is the runtime, of a process that was created then: the runtime was there
-// before, so nobody has its number who came later.
+// runtime reports whether the parent is the runtime and started before the child, so that its PID was not reused.
 func (l *looker) runtime(parent uint32, created Filetime) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
 		return a.PID == int(parent) && a.Start <= created.unix() && l.lives(a)
@@ -204,11 +201,10 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	return !over || l.monotonic(end.At) > l.now()-toldWithin
 }
 
-// toldWithin is how long after it event tracing tells of an end, and more: nobody else need find it until then.
+// toldWithin exceeds the delay of event tracing's report of an end; until then polling does not report it.
 const toldWithin = int64(200 * time.Millisecond)
 
-// aliveWithin is how far apart the time of a start as it was told, and as the process has it, may be: they are of two
-// clocks, read one after another.
+// aliveWithin bounds the difference between a reported start and the process's own, which use two clocks.
 const aliveWithin = int64(10 * time.Millisecond)
 
 var _ proctracker.Looker = (*looker)(nil)

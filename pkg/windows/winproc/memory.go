@@ -7,48 +7,48 @@ import (
 	"unicode/utf16"
 )
 
-// Memory is that of a process, as far as it can be read.
+// Memory reads a process's memory.
 type Memory interface {
-	// Block is the address of its process environment block (PEB), and whether it is one of 32 bits: of a
-	// 32-bit program on 64-bit Windows.
+	// Block returns the address of the process environment block (PEB), and whether it is 32-bit: of a 32-bit
+	// program on 64-bit Windows.
 	Block() (address uint64, narrow bool, err error)
-	// Read fills b from an address on.
+	// Read fills b from an address.
 	Read(address uint64, b []byte) error
 }
 
-// Parameters are what a process was started with, raw.
+// Parameters are a process's raw start parameters.
 type Parameters struct {
 	CommandLine string
 	Environment []string
-	// Truncated: the command line or the environment is longer than what is read.
+	// Truncated means that the command line or environment exceeds its bound.
 	Truncated bool
 }
 
-// ErrEarly says that a process is so young that its parameters are not written yet.
+// ErrEarly means that a new process's parameters are not written yet.
 var ErrEarly = errors.New("not started yet")
 
 const (
-	// environmentMax and commandMax bound what is read: 32,767 letters of a command line is what CreateProcess
-	// takes, and a container runtime's environment in a pod may name thousands of services.
+	// environmentMax and commandMax bound reading: CreateProcess allows 32,767 characters of command line, and a
+	// container's environment may name thousands of services.
 	environmentMax = 512 << 10
 	commandMax     = 64 << 10
 )
 
-// layout is where things are, of a program of that many bits.
+// layout holds offsets for a word size.
 type layout struct {
 	word uint64
-	// parameters is where the PEB points to RTL_USER_PROCESS_PARAMETERS; the others are in that.
+	// parameters is the PEB's offset of RTL_USER_PROCESS_PARAMETERS, which the others refer to.
 	parameters, command, environment, size uint64
 }
 
-// As in winternl.h and in golang.org/x/sys/windows (a test compares the latter); EnvironmentSize is there since
-// Windows Vista.
+// From winternl.h and golang.org/x/sys/windows (a test compares the latter); EnvironmentSize exists since Windows
+// Vista.
 var (
 	wide   = layout{word: 8, parameters: 0x20, command: 0x70, environment: 0x80, size: 0x3f0}
 	narrow = layout{word: 4, parameters: 0x10, command: 0x40, environment: 0x48, size: 0x290}
 )
 
-// Told reads what a process was started with. The error is ErrEarly if it has to be asked again.
+// Told reads a process's start parameters. ErrEarly means to retry.
 func Told(m Memory) (p Parameters, err error) {
 	at, small, err := m.Block()
 	if err != nil {
@@ -80,7 +80,7 @@ func Told(m Memory) (p Parameters, err error) {
 		return p, err
 	}
 	p.Environment, p.Truncated = variables(block), size > environmentMax
-	var length [2]byte // of UNICODE_STRING: its length, its capacity, a pointer
+	var length [2]byte // UNICODE_STRING: length, capacity, pointer
 	if err := m.Read(at+l.command, length[:]); err != nil {
 		return p, err
 	}
@@ -110,8 +110,7 @@ func units(b []byte) []uint16 {
 	return all
 }
 
-// variables takes an environment block apart, which ends with an empty string. Those whose names begin with "="
-// are cmd.exe's own.
+// variables splits an environment block, which an empty string ends. Names beginning with "=" are cmd.exe's.
 func variables(block []byte) (all []string) {
 	text := units(block)
 	for len(text) > 0 && text[0] != 0 {
@@ -127,13 +126,13 @@ func variables(block []byte) (all []string) {
 	return all
 }
 
-// split takes a command line apart as Go and Microsoft's C library do.
+// split splits a command line like Go and Microsoft's C library.
 func split(line string) (args []string) {
 	line = strings.TrimLeft(line, " \t")
 	if line == "" {
 		return nil
 	}
-	// The program's own name ends at a quote or a blank, and has no escapes.
+	// The program's name ends at a quote or blank, without escapes.
 	if rest, quoted := strings.CutPrefix(line, `"`); quoted {
 		name, after, _ := strings.Cut(rest, `"`)
 		args, line = append(args, name), after
@@ -152,8 +151,8 @@ func split(line string) (args []string) {
 	return args
 }
 
-// argument takes the first one off. Backslashes stand for themselves, except in front of a quote: there two
-// stand for one, and one that is left over makes the quote a letter. Within quotes two of these are a letter, too.
+// argument splits off the first argument. Backslashes are literal except before a quote: two make one, and an odd one
+// makes the quote literal. Within quotes, two quotes make one.
 func argument(line string) (arg, rest string) {
 	var b strings.Builder
 	quoted := false
@@ -185,7 +184,7 @@ func argument(line string) (arg, rest string) {
 	return b.String(), ""
 }
 
-// slashed is a path of Windows with slashes, and without what only marks it as one of the kernel's.
+// slashed returns a Windows path with slashes, without the kernel's prefix.
 func slashed(file string) string {
 	file = strings.ReplaceAll(file, `\`, "/")
 	for _, mark := range []string{"//?/", "/??/"} {
@@ -194,7 +193,7 @@ func slashed(file string) string {
 	return file
 }
 
-// program is the path of a program, slashed and without ".exe": so it is called in a CNI configuration.
+// program returns a program's path with slashes and without ".exe", as in a CNI configuration.
 func program(file string) string {
 	file = slashed(file)
 	if end := len(file) - len(".exe"); end > 0 && strings.EqualFold(file[end:], ".exe") {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// made is the memory of a made process: what is written at which address.
+// made is a generated process memory.
 type made struct {
 	bytes  map[uint64]byte
 	narrow bool
@@ -42,7 +42,6 @@ func wideText(s string) (b []byte) {
 	return b
 }
 
-// makeMemory is of a process with that command line and environment, of 64 or 32 bits.
 func makeMemory(small bool, command string, environment ...string) *made {
 	m := &made{bytes: map[uint64]byte{}, narrow: small}
 	l := wide
@@ -93,7 +92,7 @@ func TestAProcessThatIsNotStartedYet(t *testing.T) {
 	}
 }
 
-// What a process has written into its own memory is nothing to fall over.
+// FuzzParameters: any bytes in a process's memory are harmless.
 func FuzzParameters(f *testing.F) {
 	f.Add([]byte{}, uint16(3), uint32(8))
 	f.Fuzz(func(_ *testing.T, block []byte, command uint16, size uint32) {
@@ -107,7 +106,7 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// commandLines are taken apart by Windows in the same way: split_windows_test.go.
+// commandLines are checked against Windows in split_windows_test.go.
 var commandLines = map[string][]string{
 	``:                       nil,
 	`a`:                      {"a"},
@@ -130,7 +129,7 @@ func TestACommandLineIsTakenApart(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	// CommandLineToArgvW takes the quotes for ended; Go and C do not, which is what programs are written in.
+	// CommandLineToArgvW ends the quotes here; Go and C do not, and programs use those.
 	if got, want := split(`a "b""c" d`), []string{"a", `b"c`, "d"}; !slices.Equal(got, want) {
 		t.Errorf("two quotes within quotes: %q, want %q", got, want)
 	}

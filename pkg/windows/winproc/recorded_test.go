@@ -20,13 +20,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// flush is how long after an event Windows delivers it.
+// flush is Windows' delivery delay.
 const flush = 20 * ms
 
-// recorded is a Teller: it tells what a trace of a world holds, as late as Windows would.
+// recorded is a Teller that replays a world's trace with Windows' delay.
 type recorded struct{ *world }
 
-// trace is what two sessions would have recorded of it, on Windows Server 2025.
+// trace returns what two sessions would record on Windows Server 2025.
 func (w recorded) trace() []byte {
 	var kernel, system []byte
 	put := func(p etw.Process) {
@@ -86,7 +86,7 @@ func (w recorded) Run(_ context.Context, t etw.Taker) error {
 	return nil
 }
 
-// told returns what a Source makes of a trace of w.
+// told returns a Source's events for a trace of w.
 func (w recorded) told(t *testing.T) (lines []string, stats Stats) {
 	t.Helper()
 	s := New(Options{Processes: 100, Arguments: arguments.Known, System: w.world}, w)
@@ -116,8 +116,8 @@ func (w recorded) told(t *testing.T) (lines []string, stats Stats) {
 	return lines, s.Stats()
 }
 
-// TestATraceIsObserved: what two sessions tell, and what is read while a process lives, is one story. A command that was
-// over before it could be read is known by the command line that the system logger told.
+// TestATraceIsObserved joins two sessions with data read from running processes. A command that exited too early is
+// identified by its command line.
 func TestATraceIsObserved(t *testing.T) {
 	w := recorded{&world{now: 50 * ms}}
 	const netsh = `C:\Windows\System32\netsh.exe`
@@ -136,7 +136,7 @@ func TestATraceIsObserved(t *testing.T) {
 	}
 }
 
-// TestAPluginThatWasTooShort: nobody can say what it was, and that is told.
+// TestAPluginThatWasTooShort expects an unidentified process to be reported as lost.
 func TestAPluginThatWasTooShort(t *testing.T) {
 	w := recorded{&world{now: 50 * ms}}
 	w.add(runtime, 1, 1*ms, 1<<60, `C:\containerd.exe`, "containerd")

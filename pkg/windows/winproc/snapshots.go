@@ -10,31 +10,31 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Snapshots tells of processes by comparing the process table with what it was a moment ago. A process that began
-// and ended in between is never seen.
+// Snapshots reports processes by comparing process tables. It misses a process that starts and exits between two
+// snapshots.
 type Snapshots struct {
 	system   System
 	last     map[uint32]Entry
 	taken    uint64
 	spent    time.Duration
 	interval time.Duration
-	// cheapest is what the cheapest snapshot since the last weighing took: what others did meanwhile is no cost of ours.
+	// cheapest is the duration of the cheapest snapshot since the last weighing, which excludes preemption.
 	cheapest time.Duration
-	// changed is told of a new interval, and called once in the beginning.
+	// changed is called with the interval at start and after changes.
 	changed func(time.Duration)
 }
 
-// intervals are how far snapshots are apart: the first that keeps them below a share of a CPU.
+// intervals between snapshots; the first within the CPU share is used.
 var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
 
 const (
-	// share is how much of one CPU snapshots may cost: a twentieth.
+	// share bounds the snapshots' CPU time to 1/share.
 	share = 20
-	// weighEvery is after how many snapshots their cost is weighed.
+	// weighEvery is the number of snapshots between weighings.
 	weighEvery = 64
 )
 
-// NewSnapshots returns a Teller. changed is told how far snapshots are apart, whenever that changes.
+// NewSnapshots returns a Teller that calls changed with each new interval.
 func NewSnapshots(system System, changed func(time.Duration)) *Snapshots {
 	return &Snapshots{system: system, interval: intervals[0], changed: changed}
 }
@@ -61,7 +61,7 @@ func (s *Snapshots) Run(ctx context.Context, t etw.Taker) error {
 	}
 }
 
-// weigh chooses the interval by what a snapshot costs.
+// weigh chooses the interval by a snapshot's cost.
 func (s *Snapshots) weigh(cost time.Duration) {
 	i := slices.IndexFunc(intervals, func(d time.Duration) bool { return cost*share <= d })
 	if i < 0 {
@@ -73,7 +73,7 @@ func (s *Snapshots) weigh(cost time.Duration) {
 	}
 }
 
-// round takes one snapshot, and tells what is new. The first one tells nothing: who is there by then is present.
+// round takes a snapshot and reports changes; the first one only notes present processes.
 func (s *Snapshots) round(t etw.Taker) error {
 	began, wall := s.system.Clocks()
 	all, err := s.system.Processes()
@@ -94,8 +94,8 @@ func (s *Snapshots) round(t etw.Taker) error {
 	return nil
 }
 
-// compare returns what happened between the last snapshot and all, taken at now, by time and parents first. ahead is
-// by how much the calendar is ahead.
+// compare returns the changes since the last snapshot, by time and parents first. ahead is the wall clock minus the
+// monotonic clock.
 func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change) {
 	there := make(map[uint32]Entry, len(all))
 	for _, e := range all {
@@ -118,7 +118,7 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 		switch {
 		case a.Time != b.Time:
 			return int(min(1, max(-1, a.Time-b.Time)))
-		case a.Kind != b.Kind: // an end makes room for who has its number
+		case a.Kind != b.Kind: // an end precedes the reuse of its PID
 			return int(b.Kind) - int(a.Kind)
 		}
 		return int(min(1, max(-1, a.Created-b.Created)))
@@ -126,7 +126,7 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 	return changes
 }
 
-// endOf is when a process had ended at the latest: when its number was given to another one.
+// endOf returns the latest possible end: when the PID was reused.
 func endOf(next Entry, now, ahead int64) int64 {
 	if next.Created != 0 {
 		return next.Created.unix() - ahead
@@ -142,5 +142,5 @@ func change(kind proctracker.Kind, e Entry, at int64) etw.Change {
 	return c
 }
 
-// base is the last name of a path of Windows.
+// base returns the last element of a Windows path.
 func base(file string) string { return file[strings.LastIndexAny(file, `\/`)+1:] }

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// window is how long after its beginning a process may still be found to run something: triesMax looks, the
-	// longest interval between two snapshots, and as much again.
+	// window is how long after its start a process can be identified: longer than triesMax attempts and the longest
+	// snapshot interval together.
 	window = 250 * time.Millisecond
-	// tickEvery is how often ticks come at most.
+	// tickEvery is the minimum interval of ticks.
 	tickEvery = int64(20 * time.Millisecond)
-	// quietAfter: whoever takes the events may not have come to the last ones.
+	// quietAfter is the delay for consumers to catch up.
 	quietAfter = int64(time.Second)
-	// countEvery is how often others are told what was counted.
+	// countEvery is the interval of publishing counters.
 	countEvery = int64(200 * time.Millisecond)
-	// outlive is how long what a plugin left running is followed.
+	// outlive is how long processes that outlive their plugin are followed.
 	outlive = 30 * time.Second
-	// known is of how many processes the parent is remembered, at some 150 bytes each.
+	// known bounds remembered parents, about 150 bytes each.
 	known = 1 << 16
-	// lagging is how far behind is said to be behind.
+	// lagging is the delay that is reported.
 	lagging = int64(time.Second)
 )
 
-// Teller tells who begins and who ends: etw.Session, or Snapshots.
+// Teller reports starts and ends of processes: etw.Session or Snapshots.
 type Teller interface {
-	// Run tells until ctx ends. The taker is called by one goroutine at a time.
+	// Run reports until ctx ends, from one goroutine at a time.
 	Run(ctx context.Context, t etw.Taker) error
 }
 
-// Source makes events of what a Teller tells. Run it once.
+// Source turns a Teller's reports into events. Run it once.
 type Source struct {
 	options  Options
 	teller   Teller
@@ -52,7 +52,7 @@ type Source struct {
 	stats Stats
 }
 
-// New returns a Source that is told by teller.
+// New returns a Source for a Teller.
 func New(o Options, teller Teller) *Source {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Source{options: o, teller: teller, unwatch: func() {}}
@@ -63,20 +63,20 @@ func New(o Options, teller Teller) *Source {
 	return s
 }
 
-// Stats returns what was counted so far. It may be called at any time.
+// Stats returns the counters. It is safe for concurrent use.
 func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Close ends watching who the runtime is.
+// Close stops watching the runtime's anchors.
 func (s *Source) Close() error {
 	s.unwatch()
 	return nil
 }
 
-// Run delivers events until ctx ends, those of what was there already first.
+// Run delivers events until ctx ends, starting with present processes.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	r := newReader(s, sink)
 	defer r.close()
@@ -86,19 +86,19 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return s.teller.Run(ctx, r)
 }
 
-// reader is the state of one Run: etw.Taker.
+// reader is the state of one Run and an etw.Taker.
 type reader struct {
 	*Source
 	*looker
 	agents  *agents
 	tracker *proctracker.Tracker
 	sink    event.Sink
-	// polls: the ends of who is watched are found here, not told.
+	// polls means that ends are found by polling.
 	polls bool
-	// ahead is by how much the calendar is ahead of the monotonic clock, in ns.
+	// ahead is the wall clock minus the monotonic clock, in ns.
 	ahead               int64
 	tied                clock.Tie
-	ticked, busy, count int64 // when, monotonic ns
+	ticked, busy, count int64 // monotonic ns
 	read                uint64
 	unread              map[string]uint64
 }
@@ -118,14 +118,14 @@ func newReader(s *Source, sink event.Sink) *reader {
 	return r
 }
 
-// clock reads both clocks, and returns the monotonic one.
+// clock reads both clocks and returns the monotonic one.
 func (r *reader) clock() int64 {
 	mono, wall := r.options.System.Clocks()
 	r.ahead = wall - mono
 	return mono
 }
 
-// deliver ties the clocks before the first event of a run, and puts what agents do in between.
+// deliver ties the clocks before a run's first event, and merges agents' events.
 func (r *reader) deliver(e event.Event) {
 	r.agents.flush(e.Time)
 	if exec, is := e.Body.(*event.Exec); is && exec.Root {
@@ -141,7 +141,7 @@ func (r *reader) tie() {
 	}
 }
 
-// begin delivers the calls that are under way already.
+// begin delivers calls in progress.
 func (r *reader) begin() error {
 	r.tie()
 	all, err := r.options.System.Processes()
@@ -165,13 +165,13 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// watch opens and reads a process that the runtime or a watched one started; nil for any other one.
+// watch opens and reads a child of the runtime or of a watched process; nil for others.
 func (r *reader) watch(e Entry) *watched {
 	if w := r.watched[e.PID]; w != nil {
 		if w.created == e.Created {
 			return w
 		}
-		r.drop(w) // its number is another's
+		r.drop(w) // the PID was reused
 	}
 	if up := r.watched[e.Parent]; (up == nil || up.created > e.Created) && !r.runtime(e.Parent, e.Created) || len(r.watched) >= 2*r.options.Processes {
 		return nil
@@ -188,7 +188,7 @@ func (r *reader) watch(e Entry) *watched {
 	return w
 }
 
-// open opens a process; nil where it is gone, and its number another's perhaps.
+// open opens a process; nil if it exited, even if its PID was reused.
 func (r *reader) open(e Entry) Process {
 	p, err := r.options.System.Open(e.PID)
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *reader) look(w *watched) (done bool) {
 	return done
 }
 
-// Soon implements etw.Taker: whoever may be a plugin, or a plugin's, is read at once.
+// Soon implements etw.Taker: it reads a possible plugin or plugin's child at once.
 func (r *reader) Soon(pid uint32, created int64) {
 	if w := r.watched[pid]; w != nil && (created == 0 || w.created == Filetime(created)) {
 		return
@@ -264,7 +264,7 @@ func (r *reader) began(c etw.Change) {
 	w.began = c.Time
 }
 
-// runs has the Tracker look at a process. Of who is no plugin nor a plugin's nothing is kept.
+// runs has the Tracker examine a process, and drops unrelated ones.
 func (r *reader) runs(pid uint32, at int64, w *watched) {
 	r.tracker.Take(proctracker.Notice{Kind: proctracker.Runs, PID: pid, Time: at})
 	if w != nil {
@@ -272,7 +272,7 @@ func (r *reader) runs(pid uint32, at int64, w *watched) {
 	}
 }
 
-// release lets go of what the runtime started and is no plugin.
+// release drops a child of the runtime that is no plugin.
 func (r *reader) release(w *watched) {
 	if r.runtime(w.parent, w.created) && !w.told.command() {
 		r.drop(w)
@@ -322,14 +322,14 @@ func (r *reader) close() {
 // Lost implements etw.Taker.
 func (r *reader) Lost(n uint64) {
 	for _, w := range r.watched {
-		if w.process == nil { // nobody else will tell that it is over
+		if w.process == nil { // without a handle its end is unknown
 			r.drop(w)
 		}
 	}
 	r.tracker.Lost(n)
 }
 
-// Advance implements etw.Taker: it looks again at who was too young.
+// Advance implements etw.Taker; it retries young processes.
 func (r *reader) Advance(read int64) {
 	now := r.clock()
 	for _, pid := range slices.Sorted(maps.Keys(r.watched)) {
@@ -340,7 +340,7 @@ func (r *reader) Advance(read int64) {
 		if w.process == nil {
 			continue
 		}
-		// Event tracing tells of an end by itself, unless that is lost.
+		// Event tracing reports the end, unless it is lost.
 		if end, over := w.process.Ended(); over && (r.polls || r.monotonic(end.At) < now-toldWithin) {
 			r.ended(etw.Change{Notice: proctracker.Notice{Kind: proctracker.Ended, PID: w.pid, Time: r.monotonic(end.At)}, Created: int64(w.created)})
 		}
@@ -362,7 +362,7 @@ func (r *reader) Advance(read int64) {
 	}
 }
 
-// tell makes what was counted known to others.
+// tell publishes the counters.
 func (r *reader) tell(now int64) {
 	r.count = now
 	r.mu.Lock()

@@ -22,14 +22,14 @@ import (
 
 const (
 	ms = int64(time.Millisecond)
-	// calendar is what the calendar is ahead of the clock, in ns.
+	// calendar is the wall clock minus the monotonic clock, in ns.
 	calendar = int64(1_800_000_000_000_000_000)
 	runtime  = 4
 )
 
 func at(mono int64) Filetime { return Filetime((mono+calendar)/100 + since1601) }
 
-// life is a process of a made system.
+// life is a process of a generated system.
 type life struct {
 	*made
 	Entry
@@ -37,14 +37,14 @@ type life struct {
 	file   string
 	ends   int64
 	code   uint32
-	// young until then: what it was started with is not written yet.
+	// young until then: parameters are not written.
 	young int64
-	// moving until then: reading it fails.
+	// moving until then: reading fails.
 	moving int64
-	// nameless is why its file cannot be had, unread why nothing else can.
+	// nameless is the error for its file, unread for other data.
 	nameless, unread error
 	reads, opened    int
-	// contained: it is in a container.
+	// contained means in a container.
 	contained bool
 }
 
@@ -79,7 +79,7 @@ func (l *life) Read(address uint64, b []byte) error {
 	return l.made.Read(address, b)
 }
 
-// world is a System, and the time in it.
+// world is a System with its own clock.
 type world struct {
 	now    int64
 	lives  []*life
@@ -118,7 +118,7 @@ func (w *world) add(pid, parent uint32, began, ends int64, file, command string,
 
 var called = []string{"SystemRoot=C:\\Windows", "CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_IFNAME=eth0", "CNI_PATH=C:\\OPT\\cni/bin;D:\\x"}
 
-// populate makes a runtime, a plugin that runs a command, and somebody in a container who has the same environment.
+// populate creates a runtime, a plugin with a command, and a process in a container with the same environment.
 func populate() (w *world, plugin, command *life) {
 	w = &world{now: 50 * ms}
 	w.add(runtime, 1, 1*ms, 1<<60, `C:\containerd.exe`, "containerd")
@@ -130,7 +130,7 @@ func populate() (w *world, plugin, command *life) {
 	return w, plugin, command
 }
 
-// observe has a Source observe w by snapshots until its events end.
+// observe runs a Source over w with snapshots until its events end.
 func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reader)) Stats {
 	t.Helper()
 	snapshots := NewSnapshots(w, func(time.Duration) {})
@@ -154,7 +154,7 @@ func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reade
 	return s.Stats()
 }
 
-// every takes a snapshot so often, for two seconds.
+// every takes snapshots for two seconds.
 func every(interval int64) func(*world, *Snapshots, *reader) {
 	return func(w *world, s *Snapshots, r *reader) {
 		for ; w.now < 2000*ms; w.now += interval {
@@ -163,7 +163,7 @@ func every(interval int64) func(*world, *Snapshots, *reader) {
 	}
 }
 
-// said are the events of processes, one a line.
+// said formats process events, one per line.
 func (w *world) said() (lines []string) {
 	for _, e := range w.events {
 		switch b := e.Body.(type) {
@@ -226,7 +226,7 @@ func TestWhoIsTooYoungIsReadLater(t *testing.T) {
 	}
 }
 
-// Who ends before it could be read is in the tree by its times, and counted.
+// A process that exits before it is read appears by its times, and is counted.
 func TestWhoIsGoneIsUnidentified(t *testing.T) {
 	w, _, command := populate()
 	command.young, command.ends = 300*ms, 250*ms
@@ -243,7 +243,7 @@ func TestWhoIsGoneIsUnidentified(t *testing.T) {
 	}
 }
 
-// What was read of a process is kept when its file cannot be had.
+// Data read before a failed file lookup is kept.
 func TestWhoseFileIsUnknownIsReadAllTheSame(t *testing.T) {
 	for name, test := range map[string]struct {
 		nameless error
@@ -267,7 +267,6 @@ func TestWhoseFileIsUnknownIsReadAllTheSame(t *testing.T) {
 	}
 }
 
-// It may end before its file is asked for again.
 func TestWhoEndsBeforeItsFileIsKnownIsReadAllTheSame(t *testing.T) {
 	w, plugin, _ := populate()
 	plugin.nameless = errors.New("a device does not function")
@@ -293,7 +292,7 @@ func TestWhoEndsBeforeItsFileIsKnownIsReadAllTheSame(t *testing.T) {
 	}
 }
 
-// Whoever may not be read is asked once.
+// A refused process is read once.
 func TestARefusalIsFinal(t *testing.T) {
 	w, _, command := populate()
 	command.unread = fs.ErrPermission
@@ -313,7 +312,7 @@ func TestACallUnderWayIsFound(t *testing.T) {
 	}
 }
 
-// A number that is another's by now is another process.
+// A reused PID is another process.
 func TestANumberThatComesAgain(t *testing.T) {
 	w, _, command := populate()
 	command.ends = 300 * ms
@@ -322,7 +321,7 @@ func TestANumberThatComesAgain(t *testing.T) {
 	w.expect(t, whole[0], whole[1], "300 exit 0 unseen false", "305 exec netsh of C:/Windows/System32/netsh root false false", "800 exit 0 unseen false", whole[3])
 }
 
-// Event tracing tells of the same processes, at once and then in order.
+// Event tracing reports the same processes at once, then in order.
 func TestAPluginAndItsCommandByEventTracing(t *testing.T) {
 	w, plugin, command := populate()
 	w.observe(t, func(w *world, _ *Snapshots, r *reader) {
@@ -375,7 +374,7 @@ func TestASourceEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// An agent that runs a program for the adapter of a pod works for it, as does what it runs meanwhile, with no such name in it.
+// A program for a pod's adapter is an agent's work, and so are its children without the name.
 func TestAnAgentsWork(t *testing.T) {
 	w, _, _ := populate()
 	id := strings.Repeat("5b2919415cea", 6)[:64]
@@ -390,7 +389,7 @@ func TestAnAgentsWork(t *testing.T) {
 	w.add(62, 51, 300*ms, 400*ms, `C:\powershell.exe`, ask)
 	w.add(63, 1, 300*ms, 400*ms, `C:\notepad.exe`, "notepad")
 	w.add(64, 50, 1500*ms, 1600*ms, `C:\powershell.exe`, ask)
-	w.add(64, 50, 1605*ms, 1700*ms, `C:\powershell.exe`, ask) // with the number of the last one, within an interval
+	w.add(64, 50, 1605*ms, 1700*ms, `C:\powershell.exe`, ask) // reuses a PID within an interval
 	w.observe(t, every(10*ms))
 	var got []string
 	for _, e := range w.events {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Windows says how a command line is to be read.
+// Windows defines how a command line is split.
 func TestWindowsTakesACommandLineApartInTheSameWay(t *testing.T) {
 	for line := range commandLines {
 		if line == "" {

@@ -12,14 +12,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// NewSystem returns Windows.
+// NewSystem returns the real Windows.
 func NewSystem() System { return &system{buffer: make([]uint64, 64<<10/8), names: map[uint32]named{}} }
 
 type system struct {
-	// buffer is what a snapshot is written to, in words, since Windows wants it aligned.
+	// buffer is a snapshot, in words for alignment.
 	buffer  []uint64
 	entries []Entry
-	// names are those of the last snapshot: most processes are in the next one, too.
+	// names are cached from the last snapshot, since most processes recur.
 	names map[uint32]named
 }
 
@@ -31,14 +31,14 @@ type named struct {
 // Clocks implements System.
 func (*system) Clocks() (mono, wall int64) { return clock.Anchor() }
 
-// Processes implements System. It takes about a millisecond on a node of 300 processes, most of it for their threads.
+// Processes implements System. It lasts about 1 ms with 300 processes, mainly for their threads.
 func (s *system) Processes() ([]Entry, error) {
 	for {
 		var need uint32
 		size := uint32(len(s.buffer) * 8)
 		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.buffer[0]), size, &need)
 		if errors.Is(err, windows.STATUS_INFO_LENGTH_MISMATCH) || errors.Is(err, windows.STATUS_BUFFER_TOO_SMALL) {
-			s.buffer = make([]uint64, (max(need, size)+size/2)/8) // there may be more by then
+			s.buffer = make([]uint64, (max(need, size)+size/2)/8) // with room for new processes
 			continue
 		}
 		if err != nil {
@@ -48,12 +48,11 @@ func (s *system) Processes() ([]Entry, error) {
 	}
 }
 
-// unset is when a process was created, as Wine has it, whose program has not begun to run: what lies in memory that was
-// not written yet (mem_alloc of its server/object.c). It gets its time, and perhaps its name, a moment later, so until
-// then it is not there: it would be told of as two.
+// unset is Wine's creation time of a process whose program has not started (uninitialized memory, mem_alloc of
+// server/object.c). Such a process is ignored, because its time and name change later.
 const unset Filetime = 0x5555555555555555
 
-// parse returns the processes that the buffer holds.
+// parse returns the processes in the buffer.
 func (s *system) parse() []Entry {
 	s.entries = s.entries[:0]
 	names := make(map[uint32]named, len(s.names))
@@ -84,7 +83,7 @@ type process windows.Handle
 func (*system) Open(pid uint32) (Process, error) {
 	const rights = windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
 	h, err := windows.OpenProcess(rights|windows.PROCESS_VM_READ, false, pid)
-	if err != nil { // a protected process lets nobody read its memory
+	if err != nil { // a protected process's memory is unreadable
 		if h, err = windows.OpenProcess(rights, false, pid); err != nil {
 			return nil, fmt.Errorf("OpenProcess: %w", err)
 		}
@@ -147,14 +146,14 @@ func (p process) Ended() (e End, over bool) {
 	return e, true
 }
 
-// wine reports whether this is Wine, which gives the times of whoever asks for those of a process that has ended.
+// wine reports Wine, which returns the caller's times for an exited process.
 var wine = sync.OnceValue(func() bool { return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil })
 
-// containers are accounts that there are in containers only (S-1-5-93-2-1, ContainerAdministrator, and -2).
+// containers is the SID prefix of container accounts (S-1-5-93-2-1, ContainerAdministrator, and -2).
 const containers = "S-1-5-93-"
 
-// ofTheNode reports whether a process runs where services do, or where we do. A container has a session of its own,
-// with a SYSTEM of its own.
+// ofTheNode reports whether a process is in the session of services or in this process's. A container has its own
+// session and SYSTEM.
 func (p process) ofTheNode() bool {
 	pid, err := windows.GetProcessId(windows.Handle(p))
 	if err != nil {
@@ -170,7 +169,7 @@ func (p process) ofTheNode() bool {
 	return windows.ProcessIdToSessionId(windows.GetCurrentProcessId(), &ours) == nil && its == ours
 }
 
-// services is the session of the node's services
+// services is the session of services
 // (https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista).
 const services = 0
 
@@ -188,7 +187,7 @@ func (p process) Privileged() bool {
 	if err != nil || strings.HasPrefix(user.User.Sid.String(), containers) {
 		return false
 	}
-	// Wine has one user, who may do anything and is no administrator.
+	// Wine has one user, who may do everything but is no administrator.
 	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || wine()
 }
 

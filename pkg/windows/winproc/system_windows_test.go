@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Whom Wine has not begun to run yet is not there.
+// A process that Wine has not started is ignored.
 func TestASnapshotHasWhoRuns(t *testing.T) {
 	const words = (unsafe.Sizeof(windows.SYSTEM_PROCESS_INFORMATION{}) + 7) / 8
 	s := &system{buffer: make([]uint64, 3*words)}

@@ -1,9 +1,8 @@
-// Package winproc observes CNI calls where a process cannot be asked what it was told once it has ended: on Windows.
-// Who began and who ended, a Teller says: event tracing, or where that is refused snapshots of the process
-// table. What a process was told is read from its memory while it lives (Memory), which is done as soon as
-// somebody tells of it, for processes that the container runtime started and what descends from these.
+// Package winproc observes CNI calls on Windows, where a process's parameters are unreadable after its exit. A Teller
+// reports starts and ends: event tracing or, if that is refused, snapshots of the process table. Parameters are read
+// from memory (Memory) immediately after the report, for children of the container runtime and their descendants.
 //
-// Only System talks to the operating system. Everything else is portable, and tested with systems that are made up.
+// Only System uses the operating system; everything else is portable and tested with generated systems.
 package winproc
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// Filetime is a time as Windows has it: 100 ns since 1601, UTC.
+// Filetime is Windows' time: 100 ns since 1601, UTC.
 type Filetime int64
 
 // since1601 is 1970 as a Filetime.
@@ -27,80 +26,78 @@ func (f Filetime) unix() int64 { return (int64(f) - since1601) * 100 }
 
 // Entry is one process of the process table.
 type Entry struct {
-	// PID is its number, Parent that of the process that created it, which may be another's by now.
+	// Parent created the process PID; its PID may have been reused since.
 	PID, Parent uint32
-	// Created is when it was created: PID and Created together are one process, for ever.
+	// Created identifies a process together with PID.
 	Created Filetime
-	// Name is the file name of its program, as "powershell.exe".
+	// Name is the program's file name, such as "powershell.exe".
 	Name string
 }
 
-// System is what a Source asks of the operating system.
+// System is the operating system for a Source.
 type System interface {
-	// Processes lists the processes that there are. What it returns is gone with the next call.
+	// Processes returns the process table, valid until the next call.
 	Processes() ([]Entry, error)
-	// Open opens a process, which then can be asked also after its end. The error is Gone for one that is not there.
+	// Open opens a process for reading, also after its exit. The error is Gone if it does not exist.
 	Open(pid uint32) (Process, error)
-	// Clocks returns one instant: in ns of the monotonic clock, and since 1970.
+	// Clocks returns one instant in ns, monotonic and since 1970.
 	Clocks() (mono, wall int64)
 }
 
-// Process is one that was opened.
+// Process is an open process.
 type Process interface {
-	// Created is when it was created, Parent who did so.
+	// Created returns the creation time, Parent the creator.
 	Created() (Filetime, error)
 	Parent() (uint32, error)
-	// File is the path of its program, as Windows knows it.
+	// File returns the program's path.
 	File() (string, error)
-	// Ended reports whether it is over, and how.
+	// Ended reports whether and how it exited.
 	Ended() (End, bool)
-	// Privileged reports whether it runs as the system, or as an administrator of the node.
+	// Privileged reports whether it runs as system or as an administrator of the node.
 	Privileged() bool
 	Memory
 	Close()
 }
 
-// End is how a process ended.
+// End is the exit of a process.
 type End struct {
 	At   Filetime
 	Code uint32
-	// CPU is the time that it ran, in ns.
+	// CPU is its CPU time in ns.
 	CPU int64
 }
 
 // Options of a Source.
 type Options struct {
-	// Processes is how many processes of plugin trees are followed at once.
+	// Processes bounds the followed processes of plugin trees.
 	Processes int
-	// Arguments says which arguments of commands are kept.
+	// Arguments selects the arguments to keep.
 	Arguments arguments.Mode
-	// Agents are globs on the names of programs, without ".exe", that serve plugins.
+	// Agents are globs of agents' program names, without ".exe".
 	Agents []string
-	// Anchors are the processes of the container runtime; nil: none is known, ever.
+	// Anchors are the runtime's processes; nil for none.
 	Anchors *anchor.Set
-	// Busy reports whether somebody still waits for ticks. May be nil.
-	Busy func() bool
-	// System is asked.
+	// Busy reports whether ticks are needed. It may be nil.
+	Busy   func() bool
 	System System
-	// Log gets what an operator should know.
-	Log *slog.Logger
+	Log    *slog.Logger
 }
 
-// Stats is what a Source has counted.
+// Stats counts a Source's work.
 type Stats struct {
 	proctracker.Stats
-	// Snapshots were taken, in Spent of time; Interval is how far they are apart now. All 0 with another Teller.
+	// Snapshots and their total time Spent; Interval is the current interval. 0 with another Teller.
 	Snapshots uint64
 	Spent     time.Duration
 	Interval  time.Duration
-	// Read counts processes whose memory was read, Unread those of which it could not be, by reason.
+	// Read counts processes with read memory, Unread the others by reason.
 	Read   uint64
 	Unread map[string]uint64
 }
 
 const unread = "Processes that the container runtime or a plugin started, and whose environment and command line could not be read, by reason."
 
-// Readings are the metrics that s is.
+// Readings returns the metrics.
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Followed),

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// sizeofBuffer is that of WMI_BUFFER_HEADER, which each buffer begins with.
+	// sizeofBuffer is the size of WMI_BUFFER_HEADER at the start of each buffer.
 	sizeofBuffer = 72
-	// bufferMax is the largest buffer that a session may have: 16 MB.
+	// bufferMax is the maximum buffer size of a session: 16 MB.
 	bufferMax = 16 << 20
-	// expansionMax is how many times longer than in the file a buffer's records may be, beyond expansionMin: real
-	// ones are some 5 times longer, and in a file that is made to hold us up 10,000 times.
+	// expansionMax bounds the expansion factor of a compressed buffer beyond expansionMin: real ones expand about
+	// 5 times, hostile ones 10,000 times.
 	expansionMax = 100
 	expansionMin = 64 << 10
 
-	flagProcessorIndex = 0x20 // ETW_BUFFER_FLAG_PROC_INDEX: the CPU's number has 16 bits, not 8
+	flagProcessorIndex = 0x20 // ETW_BUFFER_FLAG_PROC_INDEX: CPU number of 16 bits instead of 8
 	flagCompressed     = 0x40 // ETW_BUFFER_FLAG_COMPRESSED
 )
 
-// bufferHeader is the part of WMI_BUFFER_HEADER that matters.
+// bufferHeader holds the needed fields of WMI_BUFFER_HEADER.
 type bufferHeader struct {
 	size  int // in the file
-	used  int // with the header, of what is compressed after expansion
+	used  int // with the header, after expansion
 	cpu   uint16
 	flags uint16
 }
@@ -33,7 +33,7 @@ func parseBufferHeader(b []byte) bufferHeader {
 	h := bufferHeader{
 		size: int(le.Uint32(b)), used: int(le.Uint32(b[48:])), cpu: le.Uint16(b[40:]), flags: le.Uint16(b[52:]),
 	}
-	if h.used == 0 { // as old systems and crash dumps leave it
+	if h.used == 0 { // left 0 by old systems and crash dumps
 		h.used = int(le.Uint32(b[4:]))
 	}
 	if h.flags&flagProcessorIndex == 0 {
@@ -42,8 +42,8 @@ func parseBufferHeader(b []byte) bufferHeader {
 	return h
 }
 
-// The types of records' headers (TRACE_HEADER_TYPE_* of ntwmi.h), in the third byte; the fourth says what they
-// are: 0xc0 (TRACE_HEADER_FLAG, TRACE_HEADER_EVENT_TRACE), or 0x90 for a message of WPP.
+// Types of record headers (TRACE_HEADER_TYPE_* of ntwmi.h), in the third byte. The fourth is 0xc0 (TRACE_HEADER_FLAG,
+// TRACE_HEADER_EVENT_TRACE), or 0x90 for a WPP message.
 const (
 	typeSystem32   = 1
 	typeSystem64   = 2
@@ -69,12 +69,12 @@ const (
 	sizeofEvent    = 80
 
 	groupProcess = 3 // EVENT_TRACE_GROUP_PROCESS
-	// eventExtended is EVENT_HEADER_FLAG_EXTENDED_INFO: items stand between header and payload.
+	// eventExtended is EVENT_HEADER_FLAG_EXTENDED_INFO: items precede the payload.
 	eventExtended = 1
 )
 
-// next reads the record that b begins with, and returns its length in the buffer; 0 if it cannot be read. False:
-// it is none of an event, such as a message of WPP.
+// next reads the first record in b and returns its length, 0 if it is unreadable. ok is false for other records, such
+// as WPP messages.
 func next(b []byte, r *etw.Record) (length int, ok bool) {
 	if len(b) < 8 || b[3]&flagHeader == 0 {
 		return 0, false
@@ -117,7 +117,7 @@ func next(b []byte, r *etw.Record) (length int, ok bool) {
 	return fit(b, length, header), true
 }
 
-// fit is a record's length up to the next one; 0 if it does not fit into b.
+// fit returns a record's aligned length; 0 if it exceeds b.
 func fit(b []byte, length, header int) int {
 	if length < header || length > len(b) {
 		return 0
@@ -125,7 +125,7 @@ func fit(b []byte, length, header int) int {
 	return min((length+7)&^7, len(b))
 }
 
-// system reads a header of the system logger, and returns its length; 0 if it is cut off.
+// system reads a header of the system logger and returns its length; 0 if it is incomplete.
 func system(b []byte, r *etw.Record) int {
 	header, le := sizeofSystem, binary.LittleEndian
 	switch b[2] {
@@ -149,7 +149,7 @@ func system(b []byte, r *etw.Record) int {
 	return header
 }
 
-// classic reads EVENT_TRACE_HEADER and the part of EVENT_INSTANCE_GUID_HEADER that is the same.
+// classic reads EVENT_TRACE_HEADER, or the equal part of EVENT_INSTANCE_GUID_HEADER.
 func classic(b []byte, r *etw.Record) {
 	le := binary.LittleEndian
 	r.Opcode, r.Version = b[4], version(le.Uint16(b[6:]))
@@ -157,10 +157,10 @@ func classic(b []byte, r *etw.Record) {
 	copy(r.Provider[:], b[24:])
 }
 
-// version is that of an event, as far as versions go: none beyond 255 may pass for another one.
+// version caps an event's version, so that one above 255 does not match another.
 func version(v uint16) uint8 { return uint8(min(v, 255)) }
 
-// manifest reads EVENT_HEADER, and skips the items behind it; false if these are cut off.
+// manifest reads EVENT_HEADER and skips its items; false if these are incomplete.
 func manifest(b []byte, r *etw.Record) bool {
 	le := binary.LittleEndian
 	r.TID, r.PID, r.Time = le.Uint32(b[8:]), le.Uint32(b[12:]), int64(le.Uint64(b[16:]))

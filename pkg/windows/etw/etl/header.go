@@ -8,40 +8,39 @@ import (
 	"unicode/utf16"
 )
 
-// Clock is what the records of a file are stamped by.
+// Clock is the clock of a file's records.
 type Clock uint32
 
-// The clocks (WNODE_HEADER.ClientContext).
+// Clocks (WNODE_HEADER.ClientContext).
 const (
 	ClockCounter Clock = 1 // QueryPerformanceCounter
 	ClockSystem  Clock = 2 // the system time, in 100 ns
 	ClockCycles  Clock = 3 // the CPU's cycles
 )
 
-// Header is what a file says of itself (TRACE_LOGFILE_HEADER).
+// Header is the file's TRACE_LOGFILE_HEADER.
 type Header struct {
-	// Start is when the trace began, End when it ended: zero if it never did.
+	// Start and End bound the trace; End is zero if the session was not stopped.
 	Start, End, Boot time.Time
 	Clock            Clock
 	// Began is Start in ns of the records' clock.
 	Began int64
-	// BufferSize is how many bytes a buffer of the session had.
+	// BufferSize is the session's buffer size in bytes.
 	BufferSize int
-	// Mode is how the session logged (EVENT_TRACE_*_MODE).
+	// Mode is the session's log mode (EVENT_TRACE_*_MODE).
 	Mode uint32
-	// Pointer is how many bytes a pointer had: 4 or 8.
+	// Pointer is the pointer size: 4 or 8.
 	Pointer int
 	CPUs    int
-	// BuffersWritten are in the file; EventsLost and BuffersLost are not.
+	// BuffersWritten counts buffers in the file, EventsLost and BuffersLost lost ones.
 	BuffersWritten, EventsLost, BuffersLost uint32
-	// Session is the session's name.
-	Session string
+	Session                                 string
 
-	// hz is how often the clock ticks in a second.
+	// hz is the clock's frequency.
 	hz uint64
 }
 
-// Offsets into TRACE_LOGFILE_HEADER, of those behind its two pointers from there.
+// Offsets in TRACE_LOGFILE_HEADER; those of later fields start behind its two pointers.
 const (
 	offsetEnd      = 16
 	offsetMode     = 32
@@ -50,10 +49,10 @@ const (
 	offsetLost     = 48
 	offsetMHz      = 52
 	offsetPointers = 56
-	sizeofZone     = 176 // TIME_ZONE_INFORMATION, and four bytes more
+	sizeofZone     = 176 // TIME_ZONE_INFORMATION plus four bytes
 )
 
-// parseHeader reads the header; raw is the time of the record that it is in.
+// parseHeader parses the header; raw is its record's time.
 func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	le := binary.LittleEndian
 	if len(b) < offsetPointers {
@@ -68,7 +67,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 		return h, formatError(fmt.Sprintf("it says that a pointer has %d bytes", h.Pointer))
 	}
 	rest := b[offsetPointers:]
-	// Of the pointers nothing is left, and two texts follow it all.
+	// Pointers are invalid in a file. Two texts follow the header.
 	if len(rest) < 2*h.Pointer+sizeofZone+8*3+4*2 {
 		return h, formatError("its header is cut off")
 	}
@@ -81,7 +80,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 		h.hz = 10_000_000
 	case ClockCycles:
 		h.hz = uint64(le.Uint32(b[offsetMHz:])) * 1_000_000
-	default: // old files say nothing
+	default: // not set in old files
 		h.Clock, h.hz = ClockCounter, le.Uint64(rest[8:])
 	}
 	if h.hz == 0 || h.hz > 1<<40 {
@@ -94,7 +93,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	return h, nil
 }
 
-// nanoseconds converts a record's time. The product does not overflow.
+// nanoseconds converts a record's time without overflow.
 func (h *Header) nanoseconds(raw uint64) int64 {
 	hi, lo := bits.Mul64(raw, 1_000_000_000)
 	if hi >= h.hz {
@@ -104,11 +103,10 @@ func (h *Header) nanoseconds(raw uint64) int64 {
 	return int64(min(ns, 1<<63-1))
 }
 
-// Wall is the calendar time of a record's time. A system that was suspended meanwhile, or whose time was set,
-// is not taken into account.
+// Wall converts a record's time to wall-clock time, ignoring suspends and clock changes.
 func (h *Header) Wall(ns int64) time.Time { return h.Start.Add(time.Duration(ns - h.Began)) }
 
-// FileTime converts a FILETIME: 100 ns since 1601, UTC; what is none is the zero time.
+// FileTime converts a FILETIME (100 ns since 1601, UTC); an invalid one is the zero time.
 func FileTime(t int64) time.Time {
 	const to1970 = 116_444_736_000_000_000
 	if t <= 0 {
@@ -118,7 +116,7 @@ func FileTime(t int64) time.Time {
 	return time.Unix(since/10_000_000, since%10_000_000*100).UTC()
 }
 
-// wide reads a text in UTF-16 up to its zero, or to the end.
+// wide reads a UTF-16 text up to its NUL or the end.
 func wide(b []byte) string {
 	var units []uint16
 	for ; len(b) >= 2; b = b[2:] {

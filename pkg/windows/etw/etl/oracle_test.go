@@ -23,11 +23,11 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// recordings is where traces that others recorded on real Windows lie, beside the repository; they are not part of it.
+// recordings is the directory with traces from real Windows, outside the repository.
 const recordings = "../../../../../shared/etl"
 
-// NAME.baseline.txt is Microsoft's own decoding of NAME.etl (TraceEvent's tests): each event in full up to the
-// fifth of its kind, and how many there are of each kind.
+// NAME.baseline.txt is Microsoft's decoding of NAME.etl (TraceEvent's tests): up to five events of each kind, and the
+// number of each kind.
 type oracle struct {
 	events []happening
 	counts map[string]int
@@ -35,7 +35,7 @@ type oracle struct {
 
 type happening struct {
 	line   string
-	ns     int64 // since the beginning, to a µs
+	ns     int64 // since the start, exact to 1 µs
 	kind   string
 	fields map[string]string
 }
@@ -73,7 +73,6 @@ func readOracle(t *testing.T, file string) (o oracle) {
 	return o
 }
 
-// forEachRecording runs a test with each trace that lies there, as it is or in a .zip.
 func forEachRecording(t *testing.T, test func(t *testing.T, base string, data []byte)) {
 	files, _ := filepath.Glob(recordings + "/*.etl*")
 	if len(files) == 0 {
@@ -108,7 +107,7 @@ func unpacked(t *testing.T, file string) []byte {
 	return nil
 }
 
-// recorded is all that a file holds of processes, and of each record its place.
+// recorded holds the decoded processes of a file, and each record's place.
 type recorded struct {
 	header    etl.Header
 	stats     etl.Stats
@@ -117,9 +116,8 @@ type recorded struct {
 	decoder   etw.Decoder
 }
 
-// place is what the oracle tells of every record.
 type place struct {
-	ns       int64 // since the beginning
+	ns       int64
 	cpu      uint16
 	size     int
 	pid, tid uint32
@@ -147,10 +145,9 @@ func readTrace(t *testing.T, data []byte) *recorded {
 	return tr
 }
 
-// at reports whether an event was then. The oracle rounds to µs, and half of one up or down; we round ns down.
+// at compares times. The oracle rounds to µs, half of one either way; this package rounds ns down.
 func (e *happening) at(ns int64) bool { return ns >= e.ns-501 && ns <= e.ns+501 }
 
-// kinds are the oracle's names.
 var kinds = map[etw.GUID]map[etw.What]string{
 	etw.KernelProcess: {
 		etw.Start: "Microsoft-Windows-Kernel-Process/ProcessStart/Start", etw.End: "Microsoft-Windows-Kernel-Process/ProcessStop/Stop",
@@ -162,7 +159,7 @@ var kinds = map[etw.GUID]map[etw.What]string{
 	},
 }
 
-// TestProcessesAreAsMicrosoftDecodesThem: each event of a process that the oracle tells, and no other.
+// TestProcessesAreAsMicrosoftDecodesThem expects exactly the oracle's process events.
 func TestProcessesAreAsMicrosoftDecodesThem(t *testing.T) {
 	compared := 0
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
@@ -210,12 +207,12 @@ func nth(o oracle, kind string, n int) *happening {
 	return nil
 }
 
-// compare compares each field that the oracle has. It cuts texts and times after 20 letters, with "...".
+// compare compares each field of the oracle, which cuts texts and times after 20 characters with "...".
 func compare(t *testing.T, h etl.Header, p etw.Process, want *happening) {
 	t.Helper()
 	signed := func(n uint32) string { return strconv.Itoa(int(int32(n))) }
 	calendar := func(filetime int64) string {
-		utc := h.Start.Add(0) // only for the zone
+		utc := h.Start.Add(0) // sets the zone only
 		return etl.FileTime(filetime).In(utc.Location()).Format("06/01/02 15:04:05.000000")
 	}
 	got := map[string]string{
@@ -243,8 +240,8 @@ func compare(t *testing.T, h etl.Header, p etw.Process, want *happening) {
 	}
 }
 
-// TestRecordsAreWhereMicrosoftFindsThem: of each event of the oracle, of any kind, there is a record of the same
-// time, CPU and size, and by the same thread where the record says by which.
+// TestRecordsAreWhereMicrosoftFindsThem expects a record with time, CPU, size and, if recorded, thread of each oracle
+// event.
 func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
 		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
@@ -269,14 +266,13 @@ func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 	})
 }
 
-// sentBy reports whether the oracle has the event from that thread. Of the system logger's events it takes the
-// thread out of the payload, or from the last switch of threads.
+// sentBy compares the sending thread. For the system logger's events the oracle derives it from the payload or the
+// last context switch.
 func (e *happening) sentBy(p place) bool {
 	return strings.HasPrefix(e.kind, "Windows Kernel/") || strings.HasPrefix(e.kind, "KernelTraceControl/") || p.pid == etw.NoPID ||
 		strconv.Itoa(int(p.pid)) == e.fields["PID"] && strconv.Itoa(int(p.tid)) == e.fields["TID"]
 }
 
-// taker keeps what a Sequencer says.
 type taker struct {
 	soon    []uint32
 	changes []etw.Change
@@ -289,7 +285,7 @@ func (k *taker) Take(c etw.Change)        { k.changes = append(k.changes, c) }
 func (k *taker) Lost(n uint64)            { k.lost += n }
 func (k *taker) Advance(read int64)       { k.at = read }
 
-// TestTheTreeIsTheOracles: joined and in order, each process is there once, below the parent that the oracle has.
+// TestTheTreeIsTheOracles expects each process once, below the oracle's parent.
 func TestTheTreeIsTheOracles(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
 		tr := readTrace(t, data)

@@ -1,6 +1,6 @@
-// Package etl reads .etl files, in which Windows keeps recorded traces: a header, and buffers of records. It runs
-// everywhere, and takes any bytes: of a file that is cut off or broken it reads what it can, and says how much
-// that was. Records are in the order of the file: by time only within one CPU.
+// Package etl reads .etl files, recorded traces of Windows: a header and buffers of records. It is portable and
+// accepts any bytes: it reads as much as possible of a damaged file and reports the amount. Records are in file
+// order, sorted by time only within one CPU.
 package etl
 
 import (
@@ -12,39 +12,39 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Reader reads records. Make it with NewReader.
+// Reader reads records. Create it with NewReader.
 type Reader struct {
 	from   io.Reader
 	header Header
 	stats  Stats
-	// raw is a buffer as it stands in the file, expanded one that was compressed: they grow with what is there, not
-	// with what a header says. rest are the records that are not read yet.
+	// raw is a buffer as stored, expanded its decompressed form; they grow with the data, not with a header's
+	// claim. rest holds unread records.
 	raw            bytes.Buffer
 	expanded, rest []byte
 	cpu            uint16
-	broken         bool // this buffer is counted as broken
+	broken         bool // the current buffer is counted as broken
 }
 
-// Stats is what a Reader has read.
+// Stats counts what a Reader has read.
 type Stats struct {
 	Bytes            int64
 	Buffers, Records uint64
-	// Skipped are what is no record of an event: messages of WPP.
+	// Skipped counts WPP messages.
 	Skipped uint64
-	// Broken are buffers of which not everything could be read.
+	// Broken counts partly unreadable buffers.
 	Broken uint64
 }
 
-// FormatError says why a file is no .etl file that can be read.
+// FormatError means that a file is not a readable .etl file.
 type FormatError struct{ Why string }
 
 func (e *FormatError) Error() string { return "this is no trace (.etl) that can be read: " + e.Why }
 
 func formatError(why string) error { return &FormatError{why} }
 
-// TruncatedError says that a file ends, or cannot be read on, in the midst of a buffer. What was read before is whole.
+// TruncatedError means that a file ends, or becomes unreadable, within a buffer. Earlier records are complete.
 type TruncatedError struct {
-	// Read is what was read until then, Why what is wrong with the rest.
+	// Read counts the data before, Why describes the rest.
 	Read Stats
 	Why  string
 }
@@ -54,7 +54,7 @@ func (e *TruncatedError) Error() string {
 		e.Read.Bytes, e.Why, e.Read.Records, e.Read.Buffers)
 }
 
-// NewReader reads the header of a file. The error is a FormatError if it is none, else that of reading.
+// NewReader reads a file's header. The error is a FormatError, or a read error.
 func NewReader(from io.Reader) (*Reader, error) {
 	r := &Reader{from: from}
 	b, h, err := r.buffer()
@@ -84,14 +84,14 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header returns what the file says of itself.
+// Header returns the file's header.
 func (r *Reader) Header() Header { return r.header }
 
-// Stats returns what was read so far.
+// Stats returns the counters.
 func (r *Reader) Stats() Stats { return r.stats }
 
-// Next reads the next record into to, whose payload is valid until the next call. The error is io.EOF at the end, a
-// TruncatedError where the file ends too early or is broken, or that of reading.
+// Next reads the next record, whose payload is valid until the next call. The error is io.EOF, a TruncatedError, or a
+// read error.
 func (r *Reader) Next(to *etw.Record) error {
 	for {
 		for len(r.rest) >= 8 {
@@ -121,7 +121,6 @@ func (r *Reader) Next(to *etw.Record) error {
 	}
 }
 
-// breaks counts a buffer as broken, once.
 func (r *Reader) breaks() {
 	if !r.broken {
 		r.broken = true
@@ -129,7 +128,7 @@ func (r *Reader) breaks() {
 	}
 }
 
-// buffer reads the next buffer, and returns what is behind its header, as it stands in the file.
+// buffer reads the next buffer and returns its raw content.
 func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 	var head [sizeofBuffer]byte
 	n, err := io.ReadFull(r.from, head[:])
@@ -161,7 +160,7 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
 
-// records are those of a buffer, expanded if need be; with an error, what there is of them.
+// records returns a buffer's records, expanded if necessary; after an error, the readable ones.
 func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	used := h.used - sizeofBuffer
 	if h.flags&flagCompressed != 0 {
@@ -177,5 +176,5 @@ func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	return b[:used], nil
 }
 
-// errShort says that a buffer holds less than its header says.
+// errShort means that a buffer is shorter than its header claims.
 var errShort = errors.New("the buffer is too short")

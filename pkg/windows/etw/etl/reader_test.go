@@ -16,15 +16,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// second is in ticks of the performance counter.
+// second in ticks of the performance counter
 const second = 10_000_000
 
-// begins is when the made traces begin: 2026-11-22 12:00:00 UTC, some minutes after the machine.
+// begins is the start of the generated traces: 2026-11-22 12:00:00 UTC, minutes after boot.
 const begins = 134_398_224_000_000_000
 
 var someone = etw.GUID{1, 2, 3}
 
-// made is a trace with a record of each kind of header.
+// made is a trace with one record per kind of header.
 func made() etwtest.File {
 	record := func(at int64, payload string) etw.Record {
 		return etw.Record{Provider: someone, ID: 9, Version: 2, Opcode: 7, PID: 11, TID: 12, Time: 300*second + at, Payload: []byte(payload)}
@@ -48,7 +48,6 @@ func made() etwtest.File {
 
 func slicesConcat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// readAll reads a file to its end, and returns copies of the records.
 func readAll(data []byte) (h etl.Header, records []etw.Record, stats etl.Stats, err error) {
 	r, err := etl.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -109,7 +108,7 @@ func TestEveryKindOfHeader(t *testing.T) {
 	}
 }
 
-// TestClocks: whatever a trace is stamped by, a second is a second.
+// TestClocks checks that a second has the same length with every clock.
 func TestClocks(t *testing.T) {
 	for clock, hz := range map[uint32]uint64{1: 2_435_000, 2: 10_000_000, 3: 2_400_000_000} {
 		for _, pointer := range []int{4, 8} {
@@ -124,7 +123,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestWhereverItIsCut: what was there before is read, and told; nothing else.
+// TestWhereverItIsCut expects exactly the records before the cut.
 func TestWhereverItIsCut(t *testing.T) {
 	f := made()
 	f.Compress = true
@@ -191,7 +190,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestABrokenRecordEndsItsBufferOnly: the next buffer is read.
+// TestABrokenRecordEndsItsBufferOnly expects the next buffer to be read.
 func TestABrokenRecordEndsItsBufferOnly(t *testing.T) {
 	for name, breaks := range map[string]func(b []byte){
 		"longer than the buffer": func(b []byte) { b[0], b[1] = 0xff, 0xff },
@@ -207,7 +206,7 @@ func TestABrokenRecordEndsItsBufferOnly(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever the bytes, reading ends, in little memory, with a reason; and what it says to have read it has read.
+// FuzzRead expects that reading ends, in bounded memory, with a reason and correct counters.
 func FuzzRead(f *testing.F) {
 	for _, compress := range []bool{false, true} {
 		m := made()
@@ -240,7 +239,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAVersionBeyond255IsNoOther: classic events have 16 bits for it.
+// TestAVersionBeyond255IsNoOther: classic events have 16-bit versions.
 func TestAVersionBeyond255IsNoOther(t *testing.T) {
 	f := etwtest.File{Buffers: [][]byte{etwtest.System64(3, 1, 260, 1, 1, 1, nil)}}
 	if _, got, _, err := readAll(f.Bytes()); !errors.Is(err, io.EOF) || got[1].Version != 255 {
@@ -248,7 +247,7 @@ func TestAVersionBeyond255IsNoOther(t *testing.T) {
 	}
 }
 
-// TestASessionThatWasNotStopped: room that was made ahead is empty.
+// TestASessionThatWasNotStopped: preallocated space is empty.
 func TestASessionThatWasNotStopped(t *testing.T) {
 	_, got, stats, err := readAll(append(made().Bytes(), make([]byte, 1<<17)...))
 	var cut *etl.TruncatedError
@@ -257,7 +256,7 @@ func TestASessionThatWasNotStopped(t *testing.T) {
 	}
 }
 
-// TestABufferShorterThanItSays: what is there is read, and the rest counted.
+// TestABufferShorterThanItSays expects the existing records, and the rest counted.
 func TestABufferShorterThanItSays(t *testing.T) {
 	f := made()
 	f.Compress = true
@@ -270,7 +269,7 @@ func TestABufferShorterThanItSays(t *testing.T) {
 	}
 }
 
-// TestEveryBitFlipped: reading ends, and says how.
+// TestEveryBitFlipped expects that reading ends with a reason.
 func TestEveryBitFlipped(t *testing.T) {
 	f := made()
 	f.Compress = true
@@ -282,7 +281,7 @@ func TestEveryBitFlipped(t *testing.T) {
 	}
 }
 
-// TestRecordingsWithFlippedBits does the same with what Windows wrote, at random places.
+// TestRecordingsWithFlippedBits flips random bits of real recordings.
 func TestRecordingsWithFlippedBits(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, _ string, data []byte) {
 		random := rand.New(rand.NewPCG(3, 4))

@@ -34,14 +34,14 @@ const (
 	window = 55 * time.Millisecond
 )
 
-// world is a node as a trace tells of it, with what a trace does not tell: who is a plugin, and what it was told.
+// world is a node as a trace shows it, plus the processes' environments, which traces lack.
 type world struct {
 	tracker *proctracker.Tracker
 	now     int64
 	changes map[uint32]etw.Change
-	// over is when the last process of a number ended.
+	// over is the latest exit by PID.
 	over map[uint32]int64
-	// environment is what was found in the memory of a process; of any other than plugins nothing.
+	// environment returns a plugin's environment; empty for other processes.
 	environment func(etw.Change) []string
 }
 
@@ -60,7 +60,7 @@ func (w *world) Take(c etw.Change) {
 }
 func (w *world) Advance(read int64) { w.tracker.Advance(read, 0) }
 
-// Look has paths as a source on Windows delivers them: with slashes, and without ".exe".
+// Look returns paths like a Windows source: with slashes, without ".exe".
 func (w *world) Look(pid, up uint32, _ bool) (s proctracker.Sight, ok bool) {
 	c, ok := w.changes[pid]
 	path := strings.TrimSuffix(strings.ReplaceAll(c.Image, `\`, "/"), ".exe")
@@ -80,13 +80,12 @@ func (w *world) Caller(pid uint32) event.Caller {
 }
 func (w *world) Runtime(uint32) bool { return false }
 
-// Alive is true until an end was taken, of whoever began then.
+// Alive is true until the process's end was taken.
 func (w *world) Alive(pid uint32, began int64) bool {
 	return w.changes[pid].Time == began && w.over[pid] < began
 }
 
-// tell has a trace told as two sessions would deliver it, and returns the spans. wall is the calendar time
-// when it began.
+// tell runs a trace through the pipeline and returns the spans. wall is the wall-clock time of its start.
 func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []string) (spans []*tracepb.ResourceSpans) {
 	p := pipeline.New(
 		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 1024, Operations: 64, Images: 2000, Facts: 1000},
@@ -121,11 +120,11 @@ func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []
 	return spans
 }
 
-// seed is the story that began all this: a pod's setup takes five seconds, of which the plugin's PowerShell takes
-// four, and the teardown crashes. Made as Windows Server 2025 would record it.
+// seed is a pod setup of five seconds, four of them in the plugin's PowerShell, and a crashing teardown, as Windows
+// Server 2025 would record it.
 func seed() etwtest.File {
 	const (
-		ticks = int64(10_000) // a ms
+		ticks = int64(10_000) // per ms
 		start = 300 * second
 	)
 	var kernel, system [][]byte
@@ -165,7 +164,7 @@ func seed() etwtest.File {
 	began(940, 2012, 2000, shell, set)
 	ended(5040, 940, 2012, 0, shell)
 	ended(5100, 100, 2000, 0, plugin)
-	began(20_000, 2004, 1000, plugin, "antrea.exe") // a number that was another's
+	began(20_000, 2004, 1000, plugin, "antrea.exe") // a reused PID
 	ended(20_030, 20_000, 2004, 0xc0000005, plugin)
 	return etwtest.File{
 		Began: start, Start: begins, Compress: true,
@@ -173,7 +172,7 @@ func seed() etwtest.File {
 	}
 }
 
-// told is the environment of the seed's plugins.
+// told returns the environment of the seed's plugins.
 func told(c etw.Change) []string {
 	if !strings.HasPrefix(c.Image, `\Device\HarddiskVolume3\opt\cni\bin\`) {
 		return nil
@@ -189,7 +188,7 @@ func told(c etw.Change) []string {
 	}
 }
 
-// TestTheSeed is golden: the same spans, byte for byte. `make golden` writes them anew.
+// TestTheSeed compares with a golden file; `make golden` updates it.
 func TestTheSeed(t *testing.T) {
 	tr := readTrace(t, seed().Bytes())
 	if len(tr.processes) != 20 || len(tr.decoder.Unknown())+len(tr.decoder.Malformed()) > 0 {
@@ -213,8 +212,8 @@ func TestTheSeed(t *testing.T) {
 	}
 }
 
-// TestARecordedProcessAsAPlugin: what Microsoft's oracle tells of a recorded process is what its span tells, had it
-// been a plugin.
+// TestARecordedProcessAsAPlugin treats a recorded process as a plugin and compares its span with Microsoft's
+// decoding.
 func TestARecordedProcessAsAPlugin(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
 		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
@@ -249,7 +248,7 @@ func TestARecordedProcessAsAPlugin(t *testing.T) {
 		}
 		began := tr.header.Start.UnixNano()
 		for what, at := range map[*happening]int64{begin: int64(run.StartTimeUnixNano), end: int64(run.EndTimeUnixNano)} {
-			if d := at - began - what.ns; d < -5000 || d > 5000 { // the two sessions' words are a few µs apart
+			if d := at - began - what.ns; d < -5000 || d > 5000 { // the two sessions differ by a few µs
 				t.Errorf("%d ns beside %s", d, what.line)
 			}
 		}

@@ -7,11 +7,11 @@ import (
 
 var errCompression = errors.New("its compression is broken")
 
-// expand undoes plain LZ77 ([MS-XCA] 2.4) and returns at most limit bytes, in into's memory if that is enough.
-// More than that many are an error.
+// expand decompresses plain LZ77 ([MS-XCA] 2.4) to at most limit bytes, reusing into's memory. More bytes are an
+// error.
 func expand(into, in []byte, limit int) ([]byte, error) {
 	out := into[:0]
-	half := -1 // where a nibble of a length waits for the next match that needs one
+	half := -1 // offset of a free length nibble
 	for at := 0; at+4 <= len(in); {
 		flags := binary.LittleEndian.Uint32(in[at:])
 		at += 4
@@ -25,7 +25,7 @@ func expand(into, in []byte, limit int) ([]byte, error) {
 				continue
 			}
 			if len(in)-at < 2 {
-				return out, nil // the flags are filled up with ones
+				return out, nil // the remaining flags are ones
 			}
 			length, next, ok := matchLength(in, at, &half)
 			distance := int(binary.LittleEndian.Uint16(in[at:])>>3) + 1
@@ -41,7 +41,7 @@ func expand(into, in []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// matchLength reads how long the match at a place is, and where what follows it begins.
+// matchLength returns the length of the match at an offset, and the next offset.
 func matchLength(in []byte, at int, half *int) (length, next int, ok bool) {
 	length = int(in[at] & 7)
 	next = at + 2

@@ -7,26 +7,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// File is a trace as Windows writes it to a .etl file. The zero File is one of a 64-bit machine by the
-// performance counter, which ticks 10,000,000 times a second.
+// File is a trace in .etl format. The zero File is from a 64-bit machine with a performance counter of 10 MHz.
 type File struct {
-	// Pointer is how many bytes a pointer has, Clock by what records are stamped; 0: 8, and 1.
+	// Pointer is the pointer size, Clock the clock; default 8 and 1.
 	Pointer int
 	Clock   uint32
-	// Hz is how often the clock ticks in a second; 0: 10,000,000.
+	// Hz is the clock's frequency; default 10,000,000.
 	Hz uint64
-	// Began is what the clock says when the trace begins, Start the FILETIME of that.
+	// Began is the clock at the trace's start, Start the FILETIME.
 	Began, Start uint64
-	// EventsLost and BuffersLost are what the header says of losses.
+	// EventsLost and BuffersLost are the header's counters.
 	EventsLost, BuffersLost uint32
-	// Size is that of the session's buffers; 0: 65536. Compress has them compressed, and as long as that is.
+	// Size is the buffer size; default 65536. Compress compresses buffers, to their actual length.
 	Size     int
 	Compress bool
-	// Buffers hold records, each on a CPU of its own.
+	// Buffers hold records, each on its own CPU.
 	Buffers [][]byte
 }
 
-// Bytes are the file.
+// Bytes returns the file.
 func (f File) Bytes() []byte {
 	if f.Pointer == 0 {
 		f.Pointer = 8
@@ -58,7 +57,6 @@ func (f File) Bytes() []byte {
 	return all
 }
 
-// size is that of a buffer in the file.
 func (f File) size(records []byte) int {
 	if f.Compress {
 		return 72 + len(records)
@@ -66,7 +64,7 @@ func (f File) size(records []byte) int {
 	return f.Size
 }
 
-// buffer is WMI_BUFFER_HEADER and what belongs behind it: records, as they are or compressed.
+// buffer returns WMI_BUFFER_HEADER with records, raw or compressed.
 func buffer(records, as []byte, kind, cpu uint16, size int) []byte {
 	used, flags := 72+len(records), uint16(0x20)
 	if !bytes.Equal(records, as) {
@@ -80,24 +78,24 @@ func buffer(records, as []byte, kind, cpu uint16, size int) []byte {
 	return append(b, make([]byte, size-len(b))...)
 }
 
-// align fills up to where the next record may begin.
+// align pads to the next record's offset.
 func align(b []byte) []byte { return append(b, make([]byte, -len(b)&7)...) }
 
-// System64 is a record with a SYSTEM_TRACE_HEADER; group 3 is that of processes.
+// System64 returns a record with SYSTEM_TRACE_HEADER; group 3 is processes.
 func System64(group, opcode uint8, version uint16, pid, tid uint32, time uint64, payload []byte) []byte {
 	return align(Payload(8, Fields{
 		version, uint16(0xc002), uint16(32 + len(payload)), []byte{opcode, group}, tid, pid, time, uint64(0), payload,
 	}))
 }
 
-// Compact64 is a record with a compact SYSTEM_TRACE_HEADER, without the times that a thread took.
+// Compact64 returns a record with a compact SYSTEM_TRACE_HEADER, without thread times.
 func Compact64(group, opcode uint8, version uint16, pid, tid uint32, time uint64, payload []byte) []byte {
 	return align(Payload(8, Fields{
 		version, uint16(0xc004), uint16(24 + len(payload)), []byte{opcode, group}, tid, pid, time, payload,
 	}))
 }
 
-// PerfInfo is a record with a PERFINFO_TRACE_HEADER, which says no process; of a machine with such pointers.
+// PerfInfo returns a record with PERFINFO_TRACE_HEADER, which has no process.
 func PerfInfo(pointer int, group, opcode uint8, version uint16, time uint64, payload []byte) []byte {
 	marker := uint16(0xc011)
 	if pointer == 4 {
@@ -106,10 +104,10 @@ func PerfInfo(pointer int, group, opcode uint8, version uint16, time uint64, pay
 	return align(Payload(8, Fields{version, marker, uint16(16 + len(payload)), []byte{opcode, group}, time, payload}))
 }
 
-// Full64 is a classic event with an EVENT_TRACE_HEADER, Instance64 one with an EVENT_INSTANCE_GUID_HEADER.
+// Full64 returns a classic event with EVENT_TRACE_HEADER.
 func Full64(r etw.Record) []byte { return full(r, 0xc014, nil) }
 
-// Instance64 is as Full64.
+// Instance64 returns a classic event with EVENT_INSTANCE_GUID_HEADER.
 func Instance64(r etw.Record) []byte { return full(r, 0xc015, make([]byte, 24)) }
 
 func full(r etw.Record, marker uint16, more []byte) []byte {
@@ -121,7 +119,7 @@ func full(r etw.Record, marker uint16, more []byte) []byte {
 	}))
 }
 
-// Event64 is an event with an EVENT_HEADER, and items of these lengths behind it.
+// Event64 returns an event with EVENT_HEADER and items of the given lengths.
 func Event64(r etw.Record, items ...int) []byte {
 	var extended []byte
 	for i, n := range items {
@@ -144,12 +142,12 @@ func Event64(r etw.Record, items ...int) []byte {
 	}))
 }
 
-// Message is a message of WPP, which is no event.
+// Message returns a WPP message.
 func Message(n int) []byte {
 	return align(Payload(8, Fields{uint16(8 + n), uint16(0x9000), uint32(0), make([]byte, n)}))
 }
 
-// Entry is r as an entry of a file: its Time is in ticks there.
+// Entry returns r as a record of a file, with Time in ticks.
 func Entry(r etw.Record) []byte {
 	if r.Provider == etw.SystemProcess {
 		return System64(3, r.Opcode, uint16(r.Version), r.PID, r.TID, uint64(r.Time), r.Payload)
@@ -157,7 +155,7 @@ func Entry(r etw.Record) []byte {
 	return Event64(r)
 }
 
-// Compress compresses by plain LZ77 ([MS-XCA] 2.3): it finds what was there some 8 KB before at most.
+// Compress compresses with plain LZ77 ([MS-XCA] 2.3), with a window of 8 KB.
 func Compress(in []byte) (out []byte) {
 	le := binary.LittleEndian
 	seen := map[[3]byte]int{}
@@ -198,7 +196,7 @@ func Compress(in []byte) (out []byte) {
 		out, half = match(out, half, length, distance)
 		at += length
 	}
-	if bits == 32 { // what is left out of the last flags ends it all
+	if bits == 32 { // the unused last flags end the data
 		if len(out) > 0 {
 			le.PutUint32(out[flagsAt:], flags)
 		}
@@ -208,7 +206,7 @@ func Compress(in []byte) (out []byte) {
 	return out
 }
 
-// match appends one; half is where the upper nibble of a length is free, 0 if nowhere.
+// match appends a match; half is the offset of a free length nibble, or 0.
 func match(out []byte, half, length, distance int) ([]byte, int) {
 	le := binary.LittleEndian
 	length -= 3

@@ -1,4 +1,4 @@
-// Package etwtest makes what Windows would record, for tests: payloads of events, and .etl files of them.
+// Package etwtest generates event payloads and .etl files for tests.
 package etwtest
 
 import (
@@ -8,26 +8,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Fields are what a payload is made of, one after another: uint16, uint32, uint64, Pointer, SID, User, a string
-// (UTF-16 with its zero), ANSI, []byte as it is.
+// Fields are the parts of a payload: uint16, uint32, uint64, Pointer, SID, User, a string (UTF-16 with NUL), ANSI,
+// raw []byte.
 type Fields []any
 
-// Pointer has as many bytes as a pointer of the payload.
+// Pointer has the payload's pointer size.
 type Pointer uint64
 
-// ANSI is a text with its zero.
+// ANSI is a text with NUL.
 type ANSI string
 
 // SID is S-1-5-18.
 type SID struct{}
 
-// User is a TOKEN_USER with S-1-5-18; false: the four zeros that stand for none.
+// User is a TOKEN_USER of S-1-5-18, or, if false, four zero bytes.
 type User bool
 
-// systemSID is S-1-5-18.
 var systemSID = []byte{1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0}
 
-// Payload lays the fields out, with pointers of so many bytes.
+// Payload encodes the fields.
 func Payload(pointer int, fields Fields) (b []byte) {
 	le := binary.LittleEndian
 	address := func(v uint64) {
@@ -72,7 +71,7 @@ func Payload(pointer int, fields Fields) (b []byte) {
 	return b
 }
 
-// Record returns the record in which Windows would tell p, in its version, with pointers of 8 bytes.
+// Record returns Windows' record of p in its version, with 8-byte pointers.
 func Record(p etw.Process) etw.Record {
 	r := etw.Record{Provider: p.Provider, Version: p.Version, Time: p.Time, PID: p.Creator, TID: p.Creator + 4, Pointer: 8}
 	if p.Provider == etw.KernelProcess {
@@ -85,7 +84,7 @@ func Record(p etw.Process) etw.Record {
 	return r
 }
 
-// kernel are the fields of Microsoft-Windows-Kernel-Process.
+// kernel returns the fields of Microsoft-Windows-Kernel-Process.
 func kernel(p etw.Process) Fields {
 	numbered := p.Version >= 3 || p.What == etw.Present && p.Version >= 1
 	switch {
@@ -117,7 +116,7 @@ func kernel(p etw.Process) Fields {
 	return f
 }
 
-// System are the fields of the system logger's process event (Process_V0_TypeGroup1 to V5).
+// System returns the fields of the system logger's process event (Process_V0_TypeGroup1 to V5).
 func System(p etw.Process) (f Fields) {
 	if p.Version == 0 {
 		f = Fields{Pointer(p.PID), Pointer(p.Parent)}
