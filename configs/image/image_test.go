@@ -18,7 +18,6 @@ import (
 
 const name = "registry.example/cniscope:v9"
 
-// contents are the files of a tar archive.
 func contents(t *testing.T, r io.Reader) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -52,7 +51,6 @@ func read[T any](t *testing.T, files map[string][]byte, file string) (v T) {
 
 func blob(d ocispec.Descriptor) string { return "blobs/sha256/" + d.Digest.Encoded() }
 
-// built is the image of our Dockerfile, with stand-ins for the programs.
 func built(t *testing.T) []byte {
 	t.Helper()
 	context := fstest.MapFS{

@@ -36,7 +36,7 @@ func TestNotesAreTheVersionsPartOfTheChangelog(t *testing.T) {
 	}
 }
 
-// Each version of our own changelog can be released.
+// Each version of the changelog can be released.
 func TestOurChangelogCanBeRead(t *testing.T) {
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {

@@ -38,7 +38,6 @@ func TestLicensesAreThoseOfTheTopFolder(t *testing.T) {
 	}
 }
 
-// Scanners know a module by its purl.
 func TestPurl(t *testing.T) {
 	for _, c := range [][3]string{
 		{"github.com/cespare/xxhash/v2", "v2.3.0", "pkg:golang/github.com/cespare/xxhash/v2@v2.3.0"},

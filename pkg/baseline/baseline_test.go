@@ -16,7 +16,6 @@ import (
 
 const floor = 100 * time.Millisecond
 
-// shape draws times of calls.
 type shape func(r *rand.Rand) time.Duration
 
 func logNormal(median time.Duration, sigma float64) shape {
@@ -25,7 +24,6 @@ func logNormal(median time.Duration, sigma float64) shape {
 	}
 }
 
-// either draws from one of two shapes.
 func either(share float64, one, other shape) shape {
 	return func(r *rand.Rand) time.Duration {
 		if r.Float64() < share {
@@ -37,7 +35,6 @@ func either(share float64, one, other shape) shape {
 
 func constant(d time.Duration) shape { return func(*rand.Rand) time.Duration { return d } }
 
-// stream feeds a book with calls of one plugin.
 type stream struct {
 	Book
 	Call
@@ -52,7 +49,6 @@ func newStream(seed uint64) *stream {
 	}
 }
 
-// of takes calls, and returns the answers.
 func (s *stream) of(calls int, took shape) (all []Answer) {
 	for range calls {
 		s.Took = took(s.random)
@@ -64,7 +60,7 @@ func (s *stream) of(calls int, took shape) (all []Answer) {
 	return all
 }
 
-// slower counts those that were slower than usual, and after how many calls the first was; 0 if none was.
+// slower counts slow answers, and returns the number of the first; 0 if there are none.
 func slower(all []Answer) (n, first int) {
 	for i, a := range all {
 		if a.Slower {
@@ -126,7 +122,7 @@ func TestThreeTimesSlowerIsFoundWithin20Calls(t *testing.T) {
 	}
 }
 
-// What is slow teaches nothing at once, is told once, and is usual when it has lasted.
+// A spell is reported once, teaches nothing while it is short, and becomes the baseline if it lasts.
 func TestASpell(t *testing.T) {
 	fast, slow := logNormal(150*time.Millisecond, 0.2), logNormal(600*time.Millisecond, 0.2)
 	s := newStream(1)
@@ -203,8 +199,7 @@ func TestAnotherEditionIsComparedOnce(t *testing.T) {
 	}
 }
 
-// Where a change is undone, or followed by another, before enough is known of it, the comparison is with what
-// was known.
+// If a change is undone or followed by another too early, the comparison is with the last learned edition.
 func TestAShortEditionIsNotComparedWith(t *testing.T) {
 	s := newStream(1)
 	s.of(500, constant(100*time.Millisecond))
@@ -250,7 +245,7 @@ func TestOldCallsCountForLess(t *testing.T) {
 	}
 }
 
-// The book that is read goes on as the one that was written, whenever that was.
+// A book that was read continues like the written one, at any time.
 func TestWrittenAndRead(t *testing.T) {
 	for _, calls := range []int{0, 1, 19, 320, 1000, 1004, 1010, 1100} {
 		s := newStream(7)
@@ -283,7 +278,7 @@ func TestWrittenAndRead(t *testing.T) {
 	}
 }
 
-// A new node that begins with another's baseline knows at once what is slower than usual.
+// A node with another node's baseline detects slowness at once.
 func TestForeign(t *testing.T) {
 	s := newStream(1)
 	s.of(1000, logNormal(150*time.Millisecond, 0.2))

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Whatever a file holds: it is refused, or it is a book that can be used, shown and written down as the same.
+// Any file is refused, or gives a usable book that is written identically.
 func FuzzParse(f *testing.F) {
 	s := newStream(1)
 	f.Add([]byte(`{"cniscope":"baseline","version":1,"entries":[]}`))
@@ -52,7 +52,7 @@ func FuzzParse(f *testing.F) {
 
 func must(data []byte, _ error) []byte { return data }
 
-// What is known of as many plugins as there may be, each with times from microseconds to hours.
+// full fills all keys with durations from microseconds to hours.
 func full(b *Book, calls int, build string) {
 	s := newStream(1)
 	for i := range Keys {
@@ -63,7 +63,7 @@ func full(b *Book, calls int, build string) {
 	}
 }
 
-// It fits into the first line of a recording.
+// The largest document fits into the first line of a recording.
 func TestTheLargestDocument(t *testing.T) {
 	var b Book
 	full(&b, Most-1, "1")

@@ -19,7 +19,7 @@ func kinds(found []Finding) (all []Kind) {
 	return all
 }
 
-// A sentence says how slow the slow ones are, not how slow all of the last are, most of which were not.
+// The sentence is about the slow calls, not about all of the window.
 func TestASpellSaysHowSlowItIs(t *testing.T) {
 	s := newStream(1)
 	s.of(1000, constant(100*time.Millisecond))
@@ -29,7 +29,7 @@ func TestASpellSaysHowSlowItIs(t *testing.T) {
 	}
 }
 
-// A change that is undone at once is told nothing of, and forgets nothing.
+// A change that is undone at once causes no report and keeps the baseline.
 func TestAChangeIsUndone(t *testing.T) {
 	for name, restart := range map[string]bool{"while it runs": false, "over a restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAChangeIsUndone(t *testing.T) {
 	}
 }
 
-// Two files of one name, in turn, as two folders of CNI_PATH may have them.
+// Two files of one name, as two directories of CNI_PATH may have.
 func TestTwoEditionsInTurn(t *testing.T) {
 	s := newStream(1)
 	s.of(500, constant(100*time.Millisecond))
@@ -65,7 +65,7 @@ func TestTwoEditionsInTurn(t *testing.T) {
 	}
 }
 
-// Whatever ends a spell: that is told.
+// Every end of a spell is reported.
 func TestASpellEndsWithWhatItIsMeasuredBy(t *testing.T) {
 	for name, end := range map[string]func(s *stream){
 		"an upgrade": func(s *stream) {
@@ -94,7 +94,7 @@ func TestASpellEndsWithWhatItIsMeasuredBy(t *testing.T) {
 	}
 }
 
-// Whoever makes up names drives out nothing that is known well.
+// Invented names displace no well-known key.
 func TestNamesThatAreMadeUpDriveOutNoOther(t *testing.T) {
 	s := newStream(1)
 	s.of(1000, constant(100*time.Millisecond))
@@ -108,7 +108,7 @@ func TestNamesThatAreMadeUpDriveOutNoOther(t *testing.T) {
 	}
 }
 
-// Whatever a call took: what is written down can be read.
+// The document is readable after any duration.
 func FuzzTook(f *testing.F) {
 	for _, took := range []int64{0, -1, 1, int64(longest), int64(longest) + 1, math.MaxInt64, math.MinInt64} {
 		f.Add(took, int64(time.Second))

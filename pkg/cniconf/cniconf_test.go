@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// seen keeps what a sink was told last of each kind.
+// seen keeps the latest events of each kind.
 type seen struct {
 	mu       sync.Mutex
 	networks []string
@@ -58,7 +58,7 @@ func (s *seen) eventually(t *testing.T, networks []string, broken string) {
 	}
 }
 
-// start runs a source that hears of changes by notification only.
+// start runs a source that relies on notifications.
 func start(t *testing.T, dir string) *seen {
 	t.Helper()
 	s, told := New(Options{Dir: dir}), new(seen)
@@ -87,8 +87,7 @@ func write(t *testing.T, file, name string) {
 	must(t, os.WriteFile(file, []byte(`{"name":"`+name+`","plugins":[{"type":"bridge"}]}`), 0o600))
 }
 
-// A node's life: no folder, none at all above it, an empty one, networks that
-// come, change, break and go, and a folder that is swapped for another.
+// The directory is missing, empty, changed, broken, removed and replaced.
 func TestChangesAreTold(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "etc", "cni", "net.d")
@@ -108,7 +107,7 @@ func TestChangesAreTold(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "05.conflist")))
 	told.eventually(t, []string{"one"}, "")
 
-	// Another folder under the same name.
+	// Another directory of the same name.
 	other := filepath.Join(root, "etc", "cni", "other")
 	must(t, os.Mkdir(other, 0o700))
 	write(t, filepath.Join(other, "10.conflist"), "three")
@@ -121,7 +120,7 @@ func TestChangesAreTold(t *testing.T) {
 	told.eventually(t, []string{}, "no CNI configuration folder")
 }
 
-// follows skips a test of links where wine runs it, which does not follow those that it makes to folders.
+// follows skips tests of links under wine, which does not follow its own links to directories.
 func follows(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -129,7 +128,7 @@ func follows(t *testing.T) {
 	}
 }
 
-// The way a ConfigMap changes: files are links through a link that is swapped.
+// A ConfigMap replaces a link that the files' links go through.
 func TestSwappedLinks(t *testing.T) {
 	follows(t)
 	dir := t.TempDir()
@@ -147,7 +146,7 @@ func TestSwappedLinks(t *testing.T) {
 	told.eventually(t, []string{"v2"}, "")
 }
 
-// The folder's own name is a link that is swapped.
+// The directory's name is a link that is replaced.
 func TestSwappedFolderLink(t *testing.T) {
 	follows(t)
 	root := t.TempDir()
@@ -167,7 +166,7 @@ func TestSwappedFolderLink(t *testing.T) {
 	told.eventually(t, []string{"v2", "more"}, "")
 }
 
-// What changes nothing is not told again.
+// Unchanged networks are not reported again.
 func TestSameIsToldOnce(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "10.conflist"), "one")

@@ -35,7 +35,7 @@ func TestLoad(t *testing.T) {
 		"20-bridge.conflist": bridge,
 		"10-flat.conf":       `{"cniVersion":"0.4.0","name":"flat","type":"macvlan","ipam":{"type":"dhcp"}}`,
 		"30-old.json":        `{"name":"old\u001b[2J","type":"ptp"}`,
-		// Plugins in files of their own, after those in the list.
+		// Plugins in separate files follow those of the list.
 		"40-parts.conflist":      `{"cniVersion":"1.1.0","cniVersions":["1.0.0","0.4.0"],"name":"parts","plugins":[{"type":"bridge"}]}`,
 		"parts/20-b.conf":        `{"type":"firewall"}`,
 		"parts/10-a.conf":        `{"type":"tuning"}`,
@@ -51,7 +51,7 @@ func TestLoad(t *testing.T) {
 		if len(networks[i].Digest) != 4 {
 			t.Errorf("the digest of %s is %q", networks[i].Name, networks[i].Digest)
 		}
-		networks[i].Digest = "" // of a text that libcni may write anew: see TestDigest
+		networks[i].Digest = "" // libcni may rewrite the text; see TestDigest
 	}
 	want := []event.Network{
 		{Name: "flat", CNIVersion: "0.4.0", File: "10-flat.conf", Plugins: []event.Plugin{{Type: "macvlan", IPAM: "dhcp"}}},
@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The digest is the same for the same configuration, however it is written, and another for another one.
+// The digest depends on the configuration, not on its formatting.
 func TestDigest(t *testing.T) {
 	digestOf := func(content string) string {
 		networks, problems := Load(folder(t, map[string]string{"x.conflist": content}), digests("key"))
@@ -142,8 +142,7 @@ func TestBrokenFiles(t *testing.T) {
 	}
 }
 
-// A file that is broken but comes after a sound one does no harm to the runtime's
-// default, which is to read one.
+// By default the runtime reads one file, so a broken later one is harmless.
 func TestBrokenFileAfterASoundOne(t *testing.T) {
 	_, problems := Load(folder(t, map[string]string{"10.conflist": bridge, "20.conf": "{"}), digests("key"))
 	if len(problems) != 1 || strings.Contains(problems[0].Error(), "no network at all") {

@@ -106,7 +106,7 @@ func TestAWrongEnvironmentNamesTheVariable(t *testing.T) {
 	}
 }
 
-// Protocol and endpoint belong together: OpenTelemetry specification, protocol/exporter.
+// OpenTelemetry specification, protocol/exporter.
 func TestTheProtocolOfTheEnvironment(t *testing.T) {
 	const all, traces, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
 	for _, tt := range []struct {

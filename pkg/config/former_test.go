@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Former names are read with a warning that names the place and what to write; the value counts for the present
-// option, if that has the same form and is not set.
+// A former name gives a warning with its place and the new name; its value applies if its form is unchanged and the
+// new option is not set.
 func TestFormerNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"[containerd]\naddress = \"/run/c.sock\"\n":     `:2:1: containerd.address: is now called runtime.socket: write socket = … in [runtime]`,
@@ -55,7 +55,7 @@ func TestFormerNames(t *testing.T) {
 	}
 }
 
-// A former name is read for two minor versions: then it goes from the tags, or from former. Its successor is an option.
+// A former name expires after two minor versions. Its successor is an option.
 func TestFormerNamesEnd(t *testing.T) {
 	changes, err := os.ReadFile("../../CHANGELOG.md")
 	harness.Check(t, err)
@@ -80,7 +80,6 @@ func TestFormerNamesEnd(t *testing.T) {
 	}
 }
 
-// The file of 0.2.0 is valid, as it is and with every default taken in. Only what has no effect any more is a warning.
 func TestTheFileOfTheReleaseBefore(t *testing.T) {
 	const file = "testdata/options-0.2.toml"
 	data, err := os.ReadFile(file)

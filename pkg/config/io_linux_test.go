@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Whichever call fails when options are read again: the old ones stay, it is said, and soon the new ones are in force.
+// After any failing call of a reload, the old options stay, the failure is logged, and a retry applies the new ones.
 func TestEachCallOfAReloadFailsOnce(t *testing.T) {
 	disktest.Sweep(t, []disktest.Fault{disktest.EIO}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		s := newScene(t, `slow.call = "1s"`)

@@ -17,10 +17,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is when a test gives up; none waits that long when it passes.
+// patience is a timeout that passing tests never reach.
 const patience = 20 * time.Second
 
-// scene is a file, someone who keeps options by it, and what came of it.
 type scene struct {
 	*testing.T
 	dir, file string
@@ -44,11 +43,10 @@ func (s *scene) start(source Source) {
 		s.Fatal(err)
 	}
 	s.run()
-	// A reload that changes nothing is answered when the watch stands.
+	// A reload without changes is answered once the watch exists.
 	s.says("nothing changed")
 }
 
-// run keeps the options, and has them read again at once.
 func (s *scene) run() {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -71,7 +69,7 @@ func (s *scene) configure(text string) {
 	harness.Check(s, s.live.Configure(text))
 }
 
-// replace renames a new file over the old one: nobody sees half of it.
+// replace renames a new file over the old one.
 func (s *scene) replace(text string) {
 	s.Helper()
 	fresh := filepath.Join(s.dir, ".cniscope.toml.swp")
@@ -90,7 +88,6 @@ func (s *scene) next() Options {
 	}
 }
 
-// says waits until the log holds the text.
 func (s *scene) says(text string) {
 	s.Helper()
 	give := time.After(patience)
@@ -151,8 +148,7 @@ func TestAFileRenamedOverTheOldIsApplied(t *testing.T) {
 	}
 }
 
-// A ConfigMap: cniscope.toml -> ..data/cniscope.toml, ..data -> ..1, and ..data is
-// swapped.
+// A ConfigMap: cniscope.toml -> ..data/cniscope.toml, ..data -> ..1, and ..data is replaced.
 func TestASwappedConfigMapIsApplied(t *testing.T) {
 	s := newScene(t, "")
 	put := func(version, text string) {
@@ -192,7 +188,7 @@ func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
 	}
 }
 
-// Options that failed are read again also in a folder in which something is written all the time.
+// A failed reload is retried even if the directory changes constantly.
 func TestABusyFolderDoesNotPutOptionsOff(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"")
 	s.start(Source{Base: Default(), Path: s.file})
@@ -297,7 +293,7 @@ func TestTheTextOfNRIComesOnTop(t *testing.T) {
 	}
 }
 
-// A pre-installed plugin has its options from the runtime, before it begins.
+// The runtime configures a pre-installed plugin before it starts.
 func TestBeforeRunTheTextOfNRIIsInForceAsAWhole(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"\nexport.queue = 7")
 	live, err := Open(Source{Base: Default(), Path: s.file})

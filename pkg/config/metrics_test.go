@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What contradicts itself, with the line and what to do.
+// Contradictions are reported with line and remedy.
 func TestMetricsThatContradictThemselves(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -39,7 +39,7 @@ func TestMetricsThatContradictThemselves(t *testing.T) {
 	}
 }
 
-// Who may read what they need not is said, and nothing where nobody else may.
+// Too wide access is reported, and only that.
 func TestMetricsThatOthersCanRead(t *testing.T) {
 	dir := t.TempDir()
 	users := filepath.Join(dir, "users.yml")

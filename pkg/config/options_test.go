@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The file that explains the options says of each what its default is. It must
-// name all of them and be right.
+// The example file lists all options with their defaults.
 func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	const file = "../../configs/cniscope.toml"
 	data, err := os.ReadFile(file)
@@ -30,7 +29,7 @@ func TestTheExampleFileIsTheDefaults(t *testing.T) {
 		t.Errorf("as it is, it changes %q", d)
 	}
 
-	// A line "#name = …" is an option, "# Text" is an explanation.
+	// "#name = …" is an option, "# Text" an explanation.
 	commented := regexp.MustCompile(`(?m)^#([a-z_]+ = )`)
 	all, err := Parse(file, commented.ReplaceAll(data, []byte("$1")))
 	if err != nil {
@@ -47,7 +46,7 @@ func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	}
 }
 
-// Options are values: to set an option replaces what it holds, lists and maps, too.
+// Setting an option replaces its value, including lists and maps.
 func TestSettingAnOptionWritesIntoNoOtherOptions(t *testing.T) {
 	parse := func(base Options, name string) Options {
 		o, err := base.Overlay("f.toml", []byte(strings.ReplaceAll(`

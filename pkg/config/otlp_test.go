@@ -24,7 +24,7 @@ func TestTarget(t *testing.T) {
 		{"http://[::1]:4317/", false, "[::1]:4317", true},
 		{"https://[::1]:4318/v1/traces", true, "[::1]:4318", false},
 		{"https://a.example:443", false, "a.example:443", false},
-		{"https://a.example:443", true, "a.example:443", false}, // the scheme is stronger
+		{"https://a.example:443", true, "a.example:443", false}, // the scheme has precedence
 		{"a.example:4317", false, "a.example:4317", false},
 		{"a.example:4317", true, "a.example:4317", true},
 	}

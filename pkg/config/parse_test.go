@@ -58,7 +58,7 @@ c.d.e = "2"
 func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 	tests := []struct {
 		name, text string
-		want       []string // one for each problem, in the order of the file
+		want       []string
 	}{
 		{"not TOML", "[slow]\ncommand = 250ms\n", []string{"f.toml:2:14: is not TOML (", "configs/cniscope.toml"}},
 		{"a key twice", "[slow]\ncall = \"1s\"\ncall = \"2s\"\n", []string{"f.toml:3:1: is not TOML (key call is already defined)"}},
@@ -154,7 +154,7 @@ func TestAFileThatIsNotOursGivesAShortError(t *testing.T) {
 	}
 }
 
-// Each of these once meant deep recursion or a great deal of memory somewhere.
+// Each text once caused deep recursion or much memory.
 func TestHostileTextIsRefusedAtOnce(t *testing.T) {
 	many := strings.Repeat
 	for name, text := range map[string]string{
@@ -213,7 +213,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted can be written and read again, but for the secrets.
+		// Accepted options survive a round trip, except for secrets.
 		o.Export.OTLP.Headers = nil
 		again, err := Parse("again.toml", []byte(o.TOML()))
 		if err != nil {

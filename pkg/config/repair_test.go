@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// What a file could say stays; of everything else the default is taken, and it is said.
 func TestOptionsFromElsewhereAreRepaired(t *testing.T) {
 	o := Default()
 	o.Limits.Settle = 3 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// setTo gives an option what stands behind "key =" in a file.
+// setTo sets an option from the text after "key =".
 func setTo(t *testing.T, opt option, o *Options, text string) []*fault {
 	t.Helper()
 	var decoded map[string]any
@@ -23,7 +23,7 @@ func setTo(t *testing.T, opt option, o *Options, text string) []*fault {
 	return opt.set(o, decoded["is"])
 }
 
-// another is a value that is possible and not the default, as TOML.
+// another returns another valid value as TOML.
 func another(opt option) string {
 	least, most, _ := strings.Cut(opt.tag.Get("range"), "..")
 	text := map[string]string{
@@ -64,8 +64,8 @@ func another(opt option) string {
 	return text
 }
 
-// Each option of each system can be set to its default and to another value, and to nothing that the tags exclude. What
-// is set is all that changes; it is printed, compared, reloaded and recorded.
+// Each option accepts its default and another value, and rejects values that its tags exclude. Nothing else changes;
+// the value is printed, compared, reloaded and recorded.
 func TestEachOption(t *testing.T) {
 	for _, system := range []System{Linux, Windows} {
 		for _, opt := range system.options() {
@@ -105,7 +105,7 @@ func TestEachOption(t *testing.T) {
 	}
 }
 
-// outside are values that are not possible, as TOML: of another type, and just beyond the range.
+// outside returns invalid values as TOML: of another type, and just beyond the range.
 func outside(opt option) []string {
 	values := []string{"1979-05-27", "[[1]]"}
 	least, most, _ := strings.Cut(opt.tag.Get("range"), "..")
@@ -129,11 +129,11 @@ func outside(opt option) []string {
 	return append(values, "1", "[1]", "["+items+"]")
 }
 
-// carried checks that an option gets through a recording's header, if it has a place there.
+// carried checks that a recording's header keeps an option that belongs there.
 func carried(t *testing.T, opt option, o Options) {
 	t.Helper()
 	if opt.key == "relay.wait" {
-		o.Relay.Listen = "127.0.0.1:4319" // nothing waits without
+		o.Relay.Listen = "127.0.0.1:4319" // the wait is ignored without it
 	}
 	header, err := json.Marshal(o.Recorded())
 	harness.Check(t, err)

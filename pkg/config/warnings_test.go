@@ -10,8 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A loop is one however it is written. What only a resolver knows the relay finds when it
-// dials.
 func TestARelayToItselfIsFoundInAnySpelling(t *testing.T) {
 	for listen, upstreams := range map[string]map[string]bool{
 		"127.0.0.1:4319": {

@@ -23,7 +23,6 @@ func serving(t *testing.T, h Handlers) Client {
 	return Client{Dir: dir}
 }
 
-// during runs a server until the test is over.
 func during(t *testing.T, serve func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,10 +67,10 @@ func TestARecordingIsAStream(t *testing.T) {
 		t.Errorf("%q, %v", line, err)
 	}
 	cancel()
-	<-ended // the server is told when the reader leaves
+	<-ended // the server notices that the reader left
 }
 
-// Who records beside a cniscope that ends has all that it saw, as far as the last event.
+// A recording contains all events up to the end of the server.
 func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Listen(dir)

@@ -1,4 +1,4 @@
-// The read-only socket is Linux's; what it shares with the control socket, pipe_windows_test.go tries over a pipe.
+// The read-only socket is not on Windows; pipe_windows_test.go covers the shared code.
 //go:build !windows
 
 package control
@@ -23,7 +23,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// serveBounded serves readers whose bounds are reached soon.
+// serveBounded serves readers with low bounds.
 func serveBounded(t *testing.T, h ReadHandlers) (Reader, bounds) {
 	t.Helper()
 	b := readBounds()
@@ -41,7 +41,7 @@ func serveBounded(t *testing.T, h ReadHandlers) (Reader, bounds) {
 	return Reader{Path: filepath.Join(dir, ReadSocket)}, b
 }
 
-// manyLines is more than a socket holds.
+// manyLines exceeds a socket's buffer.
 func manyLines() iter.Seq[Line] {
 	return slices.Values(slices.Repeat([]Line{{Command: "ADD", Verdict: strings.Repeat("x", 400)}}, 10_000))
 }
@@ -54,8 +54,7 @@ func dial(t *testing.T, r Reader) net.Conn {
 	return c
 }
 
-// Readers that say nothing, say garbage, ask and do not read, or are too many: after each of them an ordinary one
-// is answered.
+// An ordinary reader is answered after silent, malformed, non-reading and excessive ones.
 func TestHostileReaders(t *testing.T) {
 	harness.Slow(t)
 	r, b := serveBounded(t, ReadHandlers{
@@ -92,7 +91,6 @@ func TestHostileReaders(t *testing.T) {
 	}
 }
 
-// Nothing but a GET of what there is is answered, and what is asked wrongly is told so.
 func TestWrongQuestions(t *testing.T) {
 	r, _ := serveBounded(t, ReadHandlers{Operations: func(context.Context, Query) Found { return Found{} }})
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -120,7 +118,7 @@ func TestWrongQuestions(t *testing.T) {
 	}
 }
 
-// Those who wait for an operation are only so many, and take no place from those who ask.
+// Waiting polls are bounded and do not block other requests.
 func TestPollsAreBounded(t *testing.T) {
 	r, b := serveBounded(t, ReadHandlers{
 		Node: func() Node { return Node{} },
@@ -152,7 +150,7 @@ func TestPollsAreBounded(t *testing.T) {
 	}
 }
 
-// An answer of all that a node remembers is written line by line: it takes no memory to speak of.
+// An answer with all lines is streamed.
 func TestALongAnswerTakesLittleMemory(t *testing.T) {
 	h := (&reads{ReadHandlers: ReadHandlers{Operations: func(context.Context, Query) Found { return Found{Lines: manyLines()} }}, bounds: rootBounds(), log: slog.New(slog.DiscardHandler)}).handler()
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/operations", nil)
@@ -183,7 +181,7 @@ func (d *discard) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Whoever asks for the node's findings while it is examined, or shortly after, is told the same.
+// Requests during an examination or shortly after get the same document.
 func TestTheNodeIsExaminedOnceForAll(t *testing.T) {
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
 	examine := Examined(func(context.Context) ([]byte, error) {
@@ -210,7 +208,7 @@ func TestTheNodeIsExaminedOnceForAll(t *testing.T) {
 	}
 }
 
-// Whoever asks for the findings and goes has not ended the examination, and what is found is told to the next one.
+// An examination survives its client, and its document serves the next one.
 func TestAnExaminationIsNotLeftHalfDone(t *testing.T) {
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
 	examine := Examined(func(ctx context.Context) ([]byte, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// firstClient is one whom nobody answers: wine connects it to the instance that only holds the name (go-winio's
-// makeServerPipeHandle), which Windows leaves disconnected.
+// firstClient connects first: wine gives it the instance that only holds the name (go-winio's makeServerPipeHandle),
+// which Windows leaves disconnected.
 func firstClient(t *testing.T, dir string) {
 	t.Helper()
 	if c, err := winio.DialPipe(Address(dir), nil); err == nil {
@@ -45,7 +45,7 @@ func TestOnlyAdministratorsAndTheSystemMayOpenThePipe(t *testing.T) {
 	security, err := windows.GetSecurityInfo(windows.Handle(c.(interface{ Fd() uintptr }).Fd()), windows.SE_KERNEL_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	harness.Check(t, err)
-	// Windows writes down what GA is of a pipe: FA, all access to a file. wine leaves it.
+	// Windows resolves GA of a pipe to FA, all access to a file; wine does not.
 	got := strings.NewReplacer("0x1f01ff", "FA", ";GA;", ";FA;").Replace(security.String())
 	harness.Says(t, got, "O:BA", "D:P", "(A;;FA;;;BA)", "(A;;FA;;;SY)")
 	if strings.Count(got, "(") != 2 {
@@ -53,7 +53,7 @@ func TestOnlyAdministratorsAndTheSystemMayOpenThePipe(t *testing.T) {
 	}
 }
 
-// accept takes whoever connects, and says nothing to them, until l is closed.
+// accept accepts connections silently until l is closed.
 func accept(l net.Listener) {
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func accept(l net.Listener) {
 	}()
 }
 
-// Who makes a pipe of the name first would be asked by administrators, and could answer anything.
+// The creator of a pipe would receive administrators' requests and could answer anything.
 func TestANameThatIsTakenIsNeitherServedNorAsked(t *testing.T) {
 	for who, pipe := range map[string]string{
 		"everybody's":         "O:WDD:(A;;GA;;;WD)",

@@ -1,4 +1,4 @@
-// The read-only socket is Linux's; what it shares with the control socket, pipe_windows_test.go tries over a pipe.
+// The read-only socket is not on Windows; pipe_windows_test.go covers the shared code.
 //go:build !windows
 
 package control
@@ -28,7 +28,7 @@ func serveRead(t *testing.T, h ReadHandlers) Reader {
 	return Reader{Path: filepath.Join(dir, ReadSocket)}
 }
 
-// Each question arrives as it was asked, and its answer as it was given.
+// Requests and answers arrive unchanged.
 func TestQuestionsAndAnswers(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	line := Line{Seq: 7, Time: now, Namespace: "shop", Pod: "web-0", Command: "ADD", Duration: time.Second, Result: Slow, Cause: "file_lock"}

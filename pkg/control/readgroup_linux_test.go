@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The socket is for root and its group, and nobody else; and its folder cannot be written to by them.
+// Only root and the group may use the socket, and only root its directory.
 func TestOnlyTheGroupMayAsk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: becomes somebody else")
 	}
 	const group, user = 60947, 65533
-	dir, err := os.MkdirTemp("", "read") // t.TempDir is root's alone
+	dir, err := os.MkdirTemp("", "read")
 	harness.Check(t, err)
 	defer os.RemoveAll(dir)
 	folder := filepath.Join(dir, "read")
@@ -45,11 +45,11 @@ func TestOnlyTheGroupMayAsk(t *testing.T) {
 	}
 }
 
-// connectAs connects as somebody else: the kernel asks who a thread is to the file system, and this one ends.
+// connectAs connects as another user: the kernel checks the thread's file system ids, and the thread ends.
 func connectAs(user, group int, path string) error {
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so the thread ends
 		_, _ = unix.SetfsgidRetGid(group)
 		_, _ = unix.SetfsuidRetUid(user)
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

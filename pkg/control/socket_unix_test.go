@@ -30,5 +30,4 @@ func TestASocketLeftBehindIsTakenAway(t *testing.T) {
 	_ = second.Close()
 }
 
-// firstClient matters to pipes only.
 func firstClient(*testing.T, string) {}

@@ -13,16 +13,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// throughDisk are the packages whose every operation on a file goes through FS, with the files that are not about
-// Linux or the node's disk: those tell why.
+// throughDisk lists packages that use FS for all files, with exempt files that do not touch the node's disk.
 var throughDisk = map[string][]string{
 	"spool":   nil,
-	"record":  {"host.go", "host_other.go", "host_windows.go"}, // what the kernel says of the machine
+	"record":  {"host.go", "host_other.go", "host_windows.go"}, // the machine's description
 	"config":  nil,
-	"install": {"node_linux.go", "node_other.go"}, // D-Bus, containerd's socket; pkg/lock's file, statfs
+	"install": {"node_linux.go", "node_other.go"}, // D-Bus, containerd's socket, pkg/lock's file, statfs
 }
 
-// harmless is what of these packages touches no file.
+// harmless lists names that touch no file.
 var harmless = map[string][]string{
 	"os":        {"O_RDONLY", "O_RDWR", "O_WRONLY", "O_CREATE", "O_EXCL", "ErrClosed", "ErrNotExist", "Geteuid", "Getenv", "Environ"},
 	"filepath":  {"Join", "Dir", "Base", "Clean", "IsAbs", "Match", "Separator", "ToSlash"},
@@ -33,10 +32,10 @@ var harmless = map[string][]string{
 	"buildinfo": {"Read"},
 }
 
-// errno matches the kernel's names of errors: to compare with one touches no file.
+// errno matches error numbers, which touch no file.
 var errno = regexp.MustCompile(`^E[A-Z0-9]+$`)
 
-// A call that goes past FS is one that no sweep has fail.
+// No sweep can fail a call that bypasses FS.
 func TestNoCallGoesPastTheInterface(t *testing.T) {
 	for dir, exempt := range throughDisk {
 		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))

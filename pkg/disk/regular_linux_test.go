@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Whatever a file becomes between a look at it and opening it, opening does not wait.
+// Opening does not block, whatever the file became after a check.
 func TestOnlyARegularFileIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	root, err := OpenFolder(dir)

@@ -18,8 +18,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// names reads a file of OTLP JSON lines as a consumer would, and returns the names
-// of the spans.
 func names(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -84,7 +82,7 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
 	harness.Check(t, os.WriteFile(path, nil, 0o644))
 	harness.Check(t, os.Chmod(path, 0o644))
-	for range 2 { // once as it was found, once as it was made
+	for range 2 { // an existing file, then a created one
 		harness.Check(t, Send(t.Context(), NewFile(path, 1<<20), operation("a")))
 		info, err := os.Stat(path)
 		harness.Check(t, err)
@@ -124,7 +122,7 @@ func TestOnlyARegularFileIsWritten(t *testing.T) {
 func TestTheFileIsRotatedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
 	if err := Send(t.Context(), NewFile(path, 1), operation("a")); err != nil {
-		t.Fatal(err) // larger than allowed, and written all the same
+		t.Fatal(err) // exceeds maxBytes, but is written
 	}
 	one, err := os.Stat(path)
 	harness.Check(t, err)
@@ -174,7 +172,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 		t.Errorf("%d whole lines, want %d", got, written-1)
 	}
 
-	// Somebody makes room: what failed is written, once.
+	// With free space the failed data is written once.
 	harness.Check(t, os.Truncate(path, 0))
 	harness.Check(t, Send(t.Context(), e, operation("at last")))
 	if got := fmt.Sprint(names(t, path)); got != "[at last]" {

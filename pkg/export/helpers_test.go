@@ -17,10 +17,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is when a test gives up; none waits that long when it passes.
+// patience is a timeout that passing tests never reach.
 const patience = 30 * time.Second
 
-// operation is one operation of a single span with the given name.
 func operation(name string) []*tracepb.ResourceSpans {
 	id := make([]byte, 16)
 	binary.BigEndian.PutUint64(id[8:], uint64(len(name))+1)
@@ -43,5 +42,4 @@ func operations(n int) []string {
 	return names
 }
 
-// sorted returns the names of all spans that arrived, sorted.
 func sorted(c *otlptest.Collector) []string { return slices.Sorted(slices.Values(c.Got())) }

@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// quick makes retries fast enough for a test.
+// quick makes retries fast.
 func quick(o queue.Options) queue.Options {
 	o.Name, o.RetryFrom, o.RetryTo = "test", time.Millisecond, 20*time.Millisecond
 	return o
@@ -55,7 +55,6 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// done is a context that is over.
 func done() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -71,9 +70,9 @@ func enqueue(t *testing.T, q *Queue, names ...string) {
 	}
 }
 
-// gate is an exporter whose exports wait until they are let through.
+// gate is an exporter whose exports wait for an answer.
 type gate struct {
-	arrived chan []string // names of the spans of each export
+	arrived chan []string // span names of each export
 	answer  chan error
 	down    chan struct{}
 }
@@ -246,8 +245,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Many goroutines use a queue at once, through every door, while its exporter
-// fails now and then: nothing is lost uncounted.
+// With concurrent use and a failing exporter, every lost operation is counted.
 func TestEveryOperationIsAccountedFor(t *testing.T) {
 	var turn int
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {

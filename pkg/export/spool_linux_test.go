@@ -24,7 +24,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// newSpool opens a spool of 64 MiB, or of so many bytes.
 func newSpool(t *testing.T, dir string, bytes ...int64) *spool.Spool {
 	t.Helper()
 	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: append(bytes, 64<<20)[0], MaxAge: time.Hour})
@@ -33,7 +32,7 @@ func newSpool(t *testing.T, dir string, bytes ...int64) *spool.Spool {
 	return s
 }
 
-// restart ends a queue and its spool as fast as that goes, and opens the spool again.
+// restart closes a queue at once and opens the spool again.
 func restart(t *testing.T, q *Queue, dir string) *spool.Spool {
 	t.Helper()
 	if n, err := q.Close(done()); n != 0 || err != nil {
@@ -51,7 +50,7 @@ func stored(t *testing.T, q *Queue, n uint64) {
 func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 	addr, dir := harness.Address(t), t.TempDir()
 	want := operations(200)
-	// The memory holds few; the spool many.
+	// Memory holds few operations, the spool many.
 	q := newOTLPQueue(t, addr, queue.Options{Items: 20, Spool: newSpool(t, dir)})
 	for i, name := range want[:150] {
 		enqueue(t, q, name)
@@ -103,8 +102,7 @@ func TestARefusedOperationIsPassedOver(t *testing.T) {
 	}
 }
 
-// A node may have a spool and no endpoint: it can be asked itself. What is in it when an
-// endpoint comes is sent there.
+// A spool without an endpoint keeps operations, and a later endpoint receives them.
 func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	dir := t.TempDir()
 	q := newQueue(t, nil, queue.Options{Spool: newSpool(t, dir)})
@@ -160,7 +158,7 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 	}
 }
 
-// What the spool removes while it is on its way counts once: as sent, or as lost if it did not arrive.
+// An operation that the spool removes during a request counts once, as sent or as lost.
 func TestWhatTheSpoolRemovesOnItsWayCountsOnce(t *testing.T) {
 	for name, end := range map[string]struct {
 		answer func(g *gate, q *Queue)
@@ -244,7 +242,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	if got := sorted(c); len(slices.Compact(got)) != all {
 		t.Errorf("%d arrived", len(got))
 	}
-	// Somebody makes room.
+	// Make room.
 	harness.Check(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=10m"))
 	spooled := q.Stats().Spooled
 	enqueue(t, q, "last")

@@ -17,7 +17,7 @@ import (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// slowLine is a line of a pod that was slow, with texts as long as they are in practice.
+// slowLine is a slow pod's line with texts of practical length.
 func slowLine(i int) control.Line {
 	return control.Line{
 		Time: began.Add(time.Duration(i) * time.Second), Node: "node-a", Namespace: fmt.Sprintf("team-%d", i%20),
@@ -42,7 +42,6 @@ func all(t *testing.T, h *History, q control.Query) control.Operations {
 	return h.Operations(t.Context(), q).Collect()
 }
 
-// What is remembered is what was added, with its number.
 func TestALineComesBackAsItWas(t *testing.T) {
 	h := New("node-a", began)
 	lines := []control.Line{
@@ -59,7 +58,7 @@ func TestALineComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// The last 10,000 operations are remembered, however slow they were, in 4 MiB of heap.
+// The last 10,000 operations, even slow ones, fit into 4 MiB of heap.
 func TestTenThousandInFourMebibytes(t *testing.T) {
 	for name, line := range map[string]func(int) control.Line{"ordinary": ordinaryLine, "slow": slowLine} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +88,7 @@ func TestTenThousandInFourMebibytes(t *testing.T) {
 	}
 }
 
-// Lines as long as they may be, of texts that cannot be compressed, cost some of the earliest ones, and no memory.
+// Incompressible lines of maximum length displace early lines, but need no more memory.
 func TestLongLinesAreFewer(t *testing.T) {
 	for name, letters := range map[string]int{"names": 200, "one letter over": 254, "all": 600} {
 		before, most := heap(), int64(0)
@@ -112,7 +111,6 @@ func TestLongLinesAreFewer(t *testing.T) {
 	}
 }
 
-// random returns a text that compresses to three quarters at best.
 func random(n int) string {
 	text := make([]byte, n)
 	for i := range text {
@@ -141,7 +139,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	zero := uint64(began.UnixMilli())
 	for name, test := range map[string]struct {
 		q    control.Query
-		want []int // which lines, first and last
+		want []int
 		n    int
 		of   int
 	}{
@@ -167,7 +165,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Whoever follows, however slowly, and a few at a time, has each line once, and is told what was missed.
+// A slow follower gets each line once, and the number of missed ones.
 func TestAFollowerHasEachLineOnce(t *testing.T) {
 	h := New("node-a", began)
 	for i := range Lines {
@@ -200,7 +198,7 @@ func TestAFollowerHasEachLineOnce(t *testing.T) {
 	}
 }
 
-// Whoever waits is answered when there is a line that was asked for, and not at others before; or when the time is over.
+// A waiting request is answered by the first matching line or at its timeout.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New("node-a", began)
@@ -224,7 +222,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// Readers and the writer do not disturb each other (with -race), and no reader holds the writer up.
+// Readers and the writer are safe together (-race), and no reader blocks the writer.
 func TestReadersBesideTheWriter(t *testing.T) {
 	h := New("node-a", began)
 	var readers sync.WaitGroup
@@ -253,7 +251,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	readers.Wait()
 }
 
-// The clock of a node may be set back: then its memory does not begin in the future.
+// After the clock is set back, the history does not begin in the future.
 func TestAMemoryBeginsBeforeItsLines(t *testing.T) {
 	h := New("node-a", began)
 	h.Add(ordinaryLine(1))
@@ -265,8 +263,8 @@ func TestAMemoryBeginsBeforeItsLines(t *testing.T) {
 	}
 }
 
-// The same holds when lines from before the step are forgotten, and then lines from behind it: the memory begins
-// where the first line that it still has ended, or when the last that it has no more did.
+// The same after lines from before and behind the step were removed: the history begins at its first line's end, or
+// at the last removed line's.
 func TestAMemoryBeginsBeforeItsLinesWhenEarlierOnesAreForgotten(t *testing.T) {
 	const step = Lines + chunkLines/2 // in the middle of a chunk
 	h := New("node-a", began)

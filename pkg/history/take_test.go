@@ -25,8 +25,7 @@ func callOf(ifname, plugin string) *model.Call {
 	return &model.Call{Command: "ADD", IfName: ifname, Network: "net-" + ifname, Runs: []*model.Image{{Run: &model.Run{Plugin: plugin}}}}
 }
 
-// An operation's line is about the call that tells most: the failed, the slow, that with something slow in it,
-// else the longest.
+// A line describes the most relevant call: failed, slow, with a slow part, or the longest.
 func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls  [3]judge.Call // of lo, eth0 and net1
@@ -53,8 +52,7 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 	}
 }
 
-// What is of no sandbox, as STATUS, which runtimes call every few seconds, takes nobody's place. A call that hangs
-// has a line, and its end another one.
+// A call without a sandbox, such as STATUS, is not stored. A hung call has one line, and its end another.
 func TestWhatIsTaken(t *testing.T) {
 	h := New("node-a", began)
 	h.Take(&pipeline.Judged{Operation: &model.Operation{Calls: []*model.Call{callOf("", "bridge")}}, Judgement: &judge.Judgement{}}, 0)
@@ -69,13 +67,12 @@ func TestWhatIsTaken(t *testing.T) {
 	}
 }
 
-// noise is an operation of so many bytes that cannot be compressed.
 func noise(n int) *tracepb.ResourceSpans {
 	value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: random(n)}}
 	return &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "CNI ADD", Attributes: []*commonpb.KeyValue{{Key: "noise", Value: value}}}}}}}
 }
 
-// The last slow and failed operations are held whole, as many as fit.
+// The last slow and failed operations keep their spans, within the bounds.
 func TestWholeOperationsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ operations, bytes, least int }{
 		"many":  {3 * WholeOperations, 100, WholeOperations},
@@ -95,7 +92,7 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 		if err := errors.Join(err, proto.Unmarshal(data, &got)); err != nil || len(got.ResourceSpans) != 1 || !proto.Equal(got.ResourceSpans[0], kept) {
 			t.Errorf("%s: %v, %v", name, err, &got)
 		}
-		if n := len(h.whole.held); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations { // a packer, too
+		if n := len(h.whole.held); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations {
 			t.Errorf("%s: %d operations in %d bytes", name, n, took)
 		}
 		if _, err := h.Whole("0"); !errors.Is(err, control.ErrNotRemembered) || !strings.Contains(err.Error(), "2026-01-02 03:04:05Z") {
@@ -110,7 +107,7 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 	}
 }
 
-// What an agent waited for, perhaps for another pod, is not named to who may see this one's namespace only.
+// An unconfirmed wait of an agent is hidden from other namespaces.
 func TestWhatIsPerhapsAnothersIsNotItsOwn(t *testing.T) {
 	for lost, named := range map[time.Duration]bool{0: true, 5: false} {
 		call := callOf("eth0", "bridge")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// containerd 1 takes a section from one file, so all of it is in the drop-in; later ones
-// put sections together, so only what is lacking is.
+// The drop-in contains the whole section for containerd 1, which uses one file's section, and only missing keys for
+// later versions.
 func TestWhatTheDropInSays(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
@@ -38,12 +38,11 @@ disable = false
 	}
 }
 
-// normal leaves nothing but the words: how a library quotes and indents is its own matter.
 func normal(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(text)), " ")
 }
 
-// A drop-in goes to where drop-ins are read from.
+// The drop-in goes into an imported directory.
 func TestWhereTheDropInGoes(t *testing.T) {
 	for imports, want := range map[string]string{
 		`["/etc/containerd/conf.d/*.toml"]`:                                "/etc/containerd/conf.d/90-cniscope.toml",
@@ -59,7 +58,6 @@ func TestWhereTheDropInGoes(t *testing.T) {
 	}
 }
 
-// A file that is read earlier has its say, one that is read later the last word.
 func TestOtherDropIns(t *testing.T) {
 	const off = "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = true\nplugin_path = \"/opt/other\"\n"
 	n := newNode(t, map[string]string{
@@ -80,7 +78,7 @@ func TestOtherDropIns(t *testing.T) {
 	n.refused(version("2.4"), "/etc/containerd/conf.d/99-site.toml is read after our drop-in", "switches NRI off again")
 }
 
-// What is in the way is said with the file and the remedy, and nothing is changed.
+// Obstacles are reported with file and remedy, and nothing changes.
 func TestWhatIsInTheWay(t *testing.T) {
 	const conf = "/etc/containerd/config.toml"
 	for _, test := range []struct {
@@ -116,7 +114,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 	})
 }
 
-// A broken configuration is no reason to leave cniscope where it is.
+// A broken configuration does not prevent the removal.
 func TestARemovalNeedsNoContainerd(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	n.install(both(version("1.7"), edit))
@@ -127,7 +125,7 @@ func TestARemovalNeedsNoContainerd(t *testing.T) {
 	}
 }
 
-// Links of an image lead to places inside it.
+// Links of an image stay inside it.
 func TestLinksStayInTheTree(t *testing.T) {
 	n := newNode(t, map[string]string{"/data/containerd/config.toml": config17Imports})
 	n.link("/data/containerd", "/etc/containerd")

@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The dry run shows every line that would change, of programs the digest, and of options
-// that go nothing: they may hold secrets.
+// The dry run shows every changed line, of programs the digest, and of removed options nothing, since they may hold
+// secrets.
 func TestTheDiff(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	diff := n.plan(both(version("1.7"), edit)).Diff()

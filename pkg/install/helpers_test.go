@@ -14,17 +14,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// node is a tree to install into.
 type node struct {
 	*testing.T
-	root string
-	// program is the cniscope to install.
+	root    string
 	program string
-	said    string  // by the last run
-	disk    disk.FS // what cniscope has of it; nil: the system's
+	said    string
+	disk    disk.FS // nil: the system's
 }
 
-// newNode makes a tree with the files given, and those that every tree has.
+// newNode creates a tree with the given and the usual files.
 func newNode(t *testing.T, files map[string]string) *node {
 	t.Helper()
 	n := &node{T: t, root: t.TempDir(), program: filepath.Join(t.TempDir(), "cniscope")}
@@ -36,7 +34,6 @@ func newNode(t *testing.T, files map[string]string) *node {
 	return n
 }
 
-// build makes another version of the program.
 func (n *node) build(version string) {
 	n.Helper()
 	harness.Check(n, os.WriteFile(n.program, []byte("\x7fELF\x00"+version), 0o755))
@@ -56,7 +53,6 @@ func (n *node) text(path string) string {
 	return string(data)
 }
 
-// tree is everything in it, a line a file.
 func (n *node) tree() string {
 	n.Helper()
 	all := map[string]string{}
@@ -94,7 +90,6 @@ func (n *node) same(want string) {
 	}
 }
 
-// options are those of an installation as a service, with what is changed.
 func (n *node) options(change func(*Options)) Options {
 	o := Options{Root: n.root, Program: n.program, Choice: Choice{As: Service}, Disk: n.disk}
 	if change != nil {
@@ -130,7 +125,6 @@ func (n *node) uninstall(purge bool) *Plan {
 	return n.apply(p)
 }
 
-// steps are what a plan does, a line a file that does not stay as it is.
 func steps(p *Plan) string {
 	var b strings.Builder
 	for _, s := range p.Steps {
@@ -141,8 +135,7 @@ func steps(p *Plan) string {
 	return strings.TrimSpace(b.String())
 }
 
-// refused is the error of an installation that is not possible, after which the tree is as
-// it was.
+// refused expects an error and an unchanged tree.
 func (n *node) refused(change func(*Options), say ...string) {
 	n.Helper()
 	before := n.tree()
@@ -166,7 +159,7 @@ func (n *node) remove(path string) {
 	harness.Check(n, os.Remove(filepath.Join(n.root, path)))
 	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
 		if os.Remove(filepath.Join(n.root, dir)) != nil {
-			return // in use
+			return
 		}
 	}
 }

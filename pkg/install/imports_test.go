@@ -32,7 +32,7 @@ func TestAnImportIsAddedAndTakenOut(t *testing.T) {
 			if back, ok := in.remove(after); !ok || string(back) != test.before {
 				t.Errorf("taken out:\n%s", back)
 			}
-			// Also when the file was changed around it.
+			// Also after the file changed.
 			if back, ok := in.remove([]byte("# more\n" + test.after + "# and more\n")); !ok || string(back) != "# more\n"+test.before+"# and more\n" {
 				t.Errorf("taken out of a changed file:\n%s", back)
 			}
@@ -54,7 +54,7 @@ func FuzzImports(f *testing.F) {
 		}
 		if _, other := before.values["imports"]; other && before.values["imports"] != nil {
 			if _, list := before.values["imports"].([]any); !list {
-				return // containerd does not take it either
+				return
 			}
 		}
 		text = bytes.Clone(text)

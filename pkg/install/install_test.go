@@ -9,9 +9,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The configurations that containerd is met with.
 const (
-	// As `containerd config default` of 1.7 gives it.
+	// `containerd config default` of 1.7.
 	config17 = `disabled_plugins = []
 imports = []
 version = 2
@@ -29,7 +28,7 @@ version = 2
     socket_path = "/var/run/nri/nri.sock"
 `
 	config17Imports = "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n[plugins.\"io.containerd.nri.v1.nri\"]\n  disable = true\n  plugin_registration_timeout = \"9s\"\n"
-	// As that of 2.3 and 2.4.
+	// That of 2.3 and 2.4.
 	config4    = "version = 4\nimports = ['/etc/containerd/conf.d/*.toml']\n\n[plugins.'io.containerd.nri.v1.nri']\ndisable = false\n"
 	config4Off = "version = 4\nimports = ['/etc/containerd/conf.d/*.toml']\n\n[plugins.'io.containerd.nri.v1.nri']\ndisable = true\nplugin_registration_timeout = '9s'\n"
 	config3Off = "version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n\n[plugins.'io.containerd.nri.v1.nri']\ndisable = true\n"
@@ -59,8 +58,7 @@ func both(f ...func(*Options)) func(*Options) {
 func edit(o *Options)         { o.EditConfig = true }
 func noContainerd(o *Options) { o.NoContainerd = true }
 
-// Whatever containerd is like: it is installed, a second time changes nothing, and after
-// its removal the tree is as it was, byte for byte.
+// For every containerd, a second installation changes nothing, and the removal restores every byte.
 func TestInstalledTwiceAndTakenAway(t *testing.T) {
 	const dropIn = "new /etc/containerd/conf.d/90-cniscope.toml"
 	const conf = "/etc/containerd/config.toml"
@@ -103,7 +101,7 @@ func TestInstalledTwiceAndTakenAway(t *testing.T) {
 	}
 }
 
-// A newer program replaces the older one; what the operator changed stays.
+// An upgrade replaces the program and keeps the operator's changes.
 func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config4Off})
 	before := n.tree()
@@ -125,7 +123,6 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	if n.text(options) != "[export.otlp]\nendpoint = \"http://127.0.0.1:4317\"\n" {
 		t.Error("the options were not kept")
 	}
-	// They are the operator's from now on. Who wants them gone says so.
 	n.install(version("2.4.2"))
 	n.write("/etc/containerd/conf.d/90-cniscope.toml", "version = 4\n")
 	if notes := strings.Join(n.install(version("2.4.2")).Notes, "\n"); !strings.Contains(notes, "NRI stays off, since /etc/containerd/config.toml says so") {
@@ -141,7 +138,7 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	n.same(before)
 }
 
-// Options and a unit that were there before are not touched.
+// Existing options and units stay.
 func TestFilesOfOthers(t *testing.T) {
 	n := newNode(t, map[string]string{
 		"/etc/containerd/config.toml":          config4,
@@ -162,7 +159,7 @@ func TestFilesOfOthers(t *testing.T) {
 	n.same(before)
 }
 
-// The same file, put there by hand, is not ours to remove.
+// An identical file that existed before is not removed.
 func TestWhatIsThereAlready(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config4})
 	n.write("/usr/local/bin/cniscope", "\x7fELF\x001")
@@ -172,7 +169,7 @@ func TestWhatIsThereAlready(t *testing.T) {
 	n.same(before)
 }
 
-// From one way to the other: what is not needed any more goes.
+// Switching to the plugin removes the service.
 func TestFromServiceToPlugin(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17Imports})
 	before := n.tree()
@@ -188,7 +185,7 @@ new /opt/nri/plugins/90-cniscope`
 	n.same(before)
 }
 
-// Up to 0.2.0 install could have containerd export its own spans. An upgrade takes that back, and says so once.
+// An upgrade from 0.2.0 removes containerd's tracing, and reports that once.
 func TestAnUpgradeNoLongerHasContainerdTrace(t *testing.T) {
 	const unit = "/etc/systemd/system/containerd.service.d/90-cniscope.conf"
 	n := newNode(t, nil)
@@ -216,7 +213,7 @@ func TestAnUpgradeNoLongerHasContainerdTrace(t *testing.T) {
 	n.same(before)
 }
 
-// Folders into which somebody else has put something stay.
+// Directories with other files stay.
 func TestAFolderInUseStays(t *testing.T) {
 	n := newNode(t, nil)
 	n.install(version("2.4"))
@@ -233,7 +230,7 @@ func TestAFolderInUseStays(t *testing.T) {
 	}
 }
 
-// An empty folder of somebody's is not taken for what a crash left of an installation.
+// An empty directory that existed before is not mistaken for a crash's.
 func TestAFolderThatWasThereStays(t *testing.T) {
 	n := newNode(t, nil)
 	harness.Check(t, os.MkdirAll(n.root+stateFolder, 0o755))
@@ -245,7 +242,7 @@ func TestAFolderThatWasThereStays(t *testing.T) {
 	n.same(before)
 }
 
-// Whoever disables the service is not overruled by an upgrade.
+// An upgrade leaves a disabled service disabled.
 func TestADisabledServiceStaysDisabled(t *testing.T) {
 	n := newNode(t, nil)
 	before := n.tree()
@@ -281,7 +278,7 @@ func TestTheOptionsFitTheNode(t *testing.T) {
 	}
 }
 
-// A program that something else put there is in the way; what cniscope up to 0.2.0 replaced is named.
+// Another program at the path is an error; files that cniscope up to 0.2.0 replaced are named.
 func TestAProgramOfOthers(t *testing.T) {
 	for path, as := range map[string]func(*Options){"/usr/local/bin/cniscope": nil, "/opt/nri/plugins/90-cniscope": plugin} {
 		n := newNode(t, map[string]string{path: "old", "/etc/containerd/config.toml": config4})

@@ -11,15 +11,12 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// work is one run of the installer: on a node as begin left it, what it is to do.
 type work struct {
 	begin func(n *node)
-	// do is the run; also the one that comes after it.
-	do func(n *node) error
+	do    func(n *node) error
 }
 
-// works are a first installation, an upgrade, a change from a service to containerd's
-// plugin, and a removal.
+// works are a first installation, an upgrade, a change from service to plugin, and a removal.
 func works() map[string]work {
 	service := both(version("1.7"), edit)
 	install := func(change func(*Options)) func(n *node) error {
@@ -35,7 +32,7 @@ func works() map[string]work {
 		"as plugin":    {func(n *node) { installed(n); n.build("2") }, install(both(service, plugin))},
 		"removal": {installed, func(n *node) error {
 			if !newTree(n.root, nil).exists(manifestFile) {
-				return nil // it is done
+				return nil
 			}
 			p, err := newRemoval(Options{Root: n.root, Disk: n.disk}, false)
 			return n.run(p, err)
@@ -43,7 +40,6 @@ func works() map[string]work {
 	}
 }
 
-// run applies a plan, if there is one.
 func (n *node) run(p *Plan, err error) error {
 	if err != nil || !p.Changes() {
 		return err
@@ -53,7 +49,7 @@ func (n *node) run(p *Plan, err error) error {
 	return err
 }
 
-// onDisk is a node before a run, on a disk of the tests.
+// onDisk returns a node before a run, on a test disk.
 func onDisk(t *testing.T, w work) (n *node, original string) {
 	t.Helper()
 	n = &node{T: t, root: filepath.Join(disktest.Folder(t), "node"), program: filepath.Join(disktest.Folder(t), "cniscope"), disk: disktest.Sound()}
@@ -66,8 +62,8 @@ func onDisk(t *testing.T, w work) (n *node, original string) {
 	return n, original
 }
 
-// Whichever call fails once: everything is as before, or as after, and the run says which. The next run is not
-// hindered, and a removal leaves what the operator had, byte for byte.
+// After any single failing call the tree is as before or as after, as reported. The next run works, and a removal
+// restores every byte.
 func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 	harness.Slow(t)
 	for name, w := range works() {
@@ -91,8 +87,7 @@ func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 	}
 }
 
-// Killed at whichever call, or without a disk from then on, or without power: the next run does it, and a removal
-// in its place leaves what the operator had.
+// After a kill, a dead disk or a power failure at any call, the next run or removal works.
 func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
 	harness.Slow(t)
 	faults := []disktest.Fault{disktest.Killed}
@@ -128,7 +123,6 @@ func (n *node) failing(at int, fault disktest.Fault) *disktest.Disk {
 	return d
 }
 
-// done is the tree after a run that nothing hinders.
 func done(t *testing.T, w work) string {
 	t.Helper()
 	n, _ := onDisk(t, w)
@@ -136,7 +130,7 @@ func done(t *testing.T, w work) string {
 	return n.tree()
 }
 
-// goesOn has the run made again, and then everything taken away.
+// goesOn repeats the run, then removes everything.
 func (n *node) goesOn(w work, after, original string) {
 	n.Helper()
 	if err := w.do(n); err != nil {
@@ -155,8 +149,7 @@ func (n *node) isRemoved(original string) {
 	n.is("taken away", original)
 }
 
-// is fails the test where the tree is another one. Folders that hold nothing and are of nobody's do not count: of what
-// was made before the manifest was, nobody knows whose it is.
+// is compares the tree, without empty directories, whose owner is unknown before the manifest exists.
 func (n *node) is(what, want string) {
 	n.Helper()
 	n.sweep(want)

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// What os-release(5) allows, and what is met besides.
 func TestReleaseNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"NAME=x\nID=talos\n":                      "talos",
@@ -16,7 +15,7 @@ func TestReleaseNames(t *testing.T) {
 		"# ID=talos\nID=debian\r\n":               "debian",
 		"VERSION_ID=1\nVARIANT_ID=cos\nID=ubuntu": "ubuntu",
 		"ID=Talos\n":                              "talos",
-		"ID=one\nID=two\n":                        "two", // as the shell has it
+		"ID=one\nID=two\n":                        "two", // as in the shell
 		"ID=\"\n":                                 "",
 		"ID\n":                                    "",
 		"":                                        "",
@@ -39,7 +38,6 @@ func TestReleaseThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// On a sealed platform the first word is that, whatever is asked for.
 func TestSealedPlatforms(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"Talos":                  {"/etc/cri/containerd.toml": ""},
@@ -54,7 +52,7 @@ func TestSealedPlatforms(t *testing.T) {
 	}
 }
 
-// Where /usr is read-only the program goes where PATH leads, and comes back with the rest.
+// If /usr is read-only, the program goes elsewhere in PATH.
 func TestFlatcar(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/os-release": "ID=flatcar\nID_LIKE=coreos\n", "/etc/containerd/config.toml": config4})
 	before := n.tree()

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Wherever it fails, in the middle of everything: nothing has changed.
+// A failure at any point changes nothing.
 func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	files := map[string]string{"/etc/containerd/config.toml": config17}
 	change := both(version("1.7"), edit)
@@ -24,7 +24,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	for i := range steps {
 		n := newNode(t, files)
 		p := n.plan(change)
-		// Somebody else is faster than we are.
+		// The file changes meanwhile.
 		p.changes[i].before = &content{data: []byte("what is not there")}
 		before := n.tree()
 		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
@@ -49,7 +49,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	}
 }
 
-// Killed in the middle, it leaves what the next installation or removal can deal with.
+// The next installation or removal recovers from a kill.
 func TestACrashInTheMiddle(t *testing.T) {
 	files := map[string]string{"/etc/containerd/config.toml": config17}
 	change := both(version("1.7"), edit)
@@ -61,7 +61,7 @@ func TestACrashInTheMiddle(t *testing.T) {
 			p := n.plan(change)
 			modes, err := p.tree.modes()
 			harness.Check(t, err)
-			tx, err := begin(disk.System{}, p.changes[:done], modes) // and never ended
+			tx, err := begin(disk.System{}, p.changes[:done], modes) // never ended
 			harness.Check(t, err)
 			_ = tx.stages
 			if again {
@@ -78,8 +78,7 @@ func TestACrashInTheMiddle(t *testing.T) {
 	}
 }
 
-// sweep removes what only a crash leaves, as far as it can be in nobody's way: staging
-// folders, and folders that are empty.
+// sweep removes harmless remains of a crash: staging directories and empty directories.
 func (n *node) sweep(before string) {
 	n.Helper()
 	var left []string
@@ -97,7 +96,7 @@ func (n *node) sweep(before string) {
 	}
 }
 
-// A disk that is full, at any point of it, and folders that cannot be written to.
+// A disk that becomes full at any point, and read-only directories.
 func TestFullDisksAndReadOnlyFolders(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")
@@ -127,7 +126,7 @@ func TestFullDisksAndReadOnlyFolders(t *testing.T) {
 	}
 }
 
-// mount puts a small disk at a folder of the tree, or the folder itself.
+// mount mounts a small disk, or the directory itself, at a directory of the tree.
 func (n *node) mount(dir, options string, flags uintptr) {
 	n.Helper()
 	at, kind := filepath.Join(n.root, dir), "tmpfs"
@@ -160,7 +159,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// Everybody can open a folder that everybody can read, and lock it.
+// Any user can open and lock a readable directory.
 func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n := newNode(t, nil)
 	f, err := os.Open(n.root)
@@ -170,13 +169,12 @@ func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n.apply(n.plan(version("2.4")))
 }
 
-// Who may read containerd's configuration, and what else the operator noted on it, is not
-// ours to change.
+// A replaced file keeps its access control list and attributes.
 func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	file := filepath.Join(n.root, "/etc/containerd/config.toml")
-	// As setfacl -m u:1234:r would write it (acl(5), linux/posix_acl_xattr.h): version 2, then
-	// tag, permissions and id of each entry.
+	// `setfacl -m u:1234:r` (acl(5), linux/posix_acl_xattr.h): version 2, then tag, permissions and id of each
+	// entry.
 	acl := []byte{2, 0, 0, 0}
 	for _, e := range [][3]uint32{{0x01, 6, 1<<32 - 1}, {0x02, 4, 1234}, {0x04, 0, 1<<32 - 1}, {0x10, 4, 1<<32 - 1}, {0x20, 0, 1<<32 - 1}} {
 		acl = binary.LittleEndian.AppendUint16(acl, uint16(e[0]))
@@ -212,7 +210,7 @@ func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	check("removed")
 }
 
-// Where /usr/local/bin is read-only and /opt/bin is in use, the program goes there.
+// If /usr/local/bin is read-only and /opt/bin in use, the program goes there.
 func TestTheOtherFolderForPrograms(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")

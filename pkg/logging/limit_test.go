@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// output is what was written, by timers too.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -23,14 +22,13 @@ func (o *output) Write(line []byte) (int, error) {
 }
 
 func (o *output) lines() []string {
-	synctest.Wait() // for the timers
+	synctest.Wait()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.text.Reset()
 	return strings.Split(strings.TrimSuffix(o.text.String(), "\n"), "\n")
 }
 
-// written is a log and what came out of it.
 func written() (*slog.Logger, *Limit, func() []string) {
 	out := &output{}
 	limit := NewLimit(slog.NewTextHandler(out, &slog.HandlerOptions{
@@ -103,7 +101,6 @@ func TestAFloodThatGoesOnIsALineASecond(t *testing.T) {
 	})
 }
 
-// What a library writes may be different each time.
 func TestTextsWithoutEndShareOneBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, limit, lines := written()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// blocked is a pipe whose reader has stopped, until it is opened.
+// blocked is a pipe whose reader has stopped until open.
 type blocked struct {
 	bytes.Buffer
 	open chan struct{}
@@ -81,7 +81,7 @@ func TestLinesAreWrittenInTheirOrder(t *testing.T) {
 	}
 }
 
-// gone is a pipe that has no reader for so many lines.
+// gone is a pipe without a reader for a number of lines.
 type gone struct {
 	bytes.Buffer
 	lines int

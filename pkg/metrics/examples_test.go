@@ -21,17 +21,16 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What people read or import must name metrics, labels and values that there are.
+// Examples may name only existing metrics, labels and values.
 const (
 	dashboard = "../../examples/grafana/cniscope.json"
 	alerts    = "../../examples/prometheus/alerts.yaml"
 	manual    = "../../docs/metrics.md"
 )
 
-// labels are the values that a metric's labels have been seen with.
 type labels map[string][]string
 
-// everything is every metric of cniscope, after something of each kind has happened.
+// everything returns all metrics after one event of each kind.
 func everything(t *testing.T) map[string]labels {
 	t.Helper()
 	m := newTest(func() Snapshot {
@@ -43,7 +42,7 @@ func everything(t *testing.T) map[string]labels {
 		s.Readings = append(s.Readings, history.New("", time.Unix(0, 0)).Readings()...)
 		s.Readings = append(s.Readings, etw.Stats{Unknown: map[string]uint64{"Kernel-Process start v9": 1}}.Readings()...)
 		for _, reading := range (connector.Stats{}).Readings() {
-			if strings.HasPrefix(reading.Name, "connector_") { // the others are the probe's, too
+			if strings.HasPrefix(reading.Name, "connector_") { // the probe has the others too
 				s.Readings = append(s.Readings, reading)
 			}
 		}
@@ -87,7 +86,7 @@ var (
 	matcher    = regexp.MustCompile(`(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"`)
 	grouping   = regexp.MustCompile(`by \(([^)]*)\)`)
 	recorded   = regexp.MustCompile(`\w+:cniscope_[a-z_]+:\w+`)
-	fromScrape = []string{"cluster", "instance", "job", "le"} // Prometheus adds them
+	fromScrape = []string{"cluster", "instance", "job", "le"} // added by Prometheus
 )
 
 func TestExamplesNameWhatThereIs(t *testing.T) {
@@ -102,7 +101,7 @@ func TestExamplesNameWhatThereIs(t *testing.T) {
 		known[label] = true
 	}
 	for _, file := range []string{dashboard, alerts, manual} {
-		text := recorded.ReplaceAllString(strings.ReplaceAll(read(t, file), `\"`, `"`), "") // promtool knows whether a rule records them
+		text := recorded.ReplaceAllString(strings.ReplaceAll(read(t, file), `\"`, `"`), "")
 		for _, found := range name.FindAllString(text, -1) {
 			if all[found] == nil && all[part.ReplaceAllString(found, "")] == nil {
 				t.Errorf("%s: there is no metric %s", file, found)

@@ -31,7 +31,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// recording is a real run: a healthy pod, one with a slow command, one whose plugin fails.
+// recording is a real run: a healthy pod, one with a slow command, one with a failing plugin.
 const recording = "../../examples/recordings/three-pods.rec"
 
 var (
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// busy is a node in the middle of things: every metric has something to say.
+// busy is a node on which every metric has a value.
 func busy() Snapshot {
 	return Snapshot{
 		Now:      int64(100 * time.Second),
@@ -74,7 +74,7 @@ func newTest(look func() Snapshot) *Metrics {
 	})
 }
 
-// replay counts a recording, judged by o, and returns what was counted.
+// replay counts a recording, judged by o.
 func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judged) {
 	t.Helper()
 	reader, err := record.Open(recording)
@@ -103,7 +103,7 @@ func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judg
 	}
 }
 
-// scrape returns what a Prometheus would get.
+// scrape returns what Prometheus receives.
 func scrape(t *testing.T, h http.Handler) string {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -116,7 +116,7 @@ func scrape(t *testing.T, h http.Handler) string {
 	return w.Body.String()
 }
 
-// lost, degraded and back are what sources say of themselves.
+// lost, degraded and back are events of sources.
 func lost(source, reason string, n uint64) event.Event {
 	return event.Event{Body: &event.Lost{Source: source, Reason: reason, Count: n}}
 }
@@ -125,8 +125,7 @@ func degraded(feature string, back bool) event.Event {
 	return event.Event{Body: &event.Degraded{Feature: feature, Reason: "because", Restored: back}}
 }
 
-// pod is the setup of one: bridge with host-local and iptables, then portmap. Every other
-// one is slow.
+// pod is the setup of one pod: bridge with host-local and iptables, then portmap. Every second one is slow.
 func pod(i int) *pipeline.Judged {
 	image := func(name string, run bool) *model.Image {
 		im := &model.Image{Program: model.Program{Name: name, File: "/x/" + name}, Exit: model.Exit{Ended: true}, Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}

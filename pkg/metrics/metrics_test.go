@@ -23,7 +23,6 @@ import (
 
 var update = flag.Bool("update", false, "write the expected output anew")
 
-// A recording of a real run, scraped: names, labels, counts, times and exemplars.
 func TestGolden(t *testing.T) {
 	const golden = "testdata/three-pods.txt"
 	m := newTest(busy)
@@ -46,15 +45,14 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// ours is what cniscope itself counts, less what differs from run to run: when an exemplar
-// was taken, and by what Go.
+// ours returns cniscope's own metrics, without exemplar times and Go versions.
 func ours(exposition string) string {
 	exposition = regexp.MustCompile(`(?m)^(?:# \w+ )?(?:go|process)_.*\n`).ReplaceAllString(exposition, "")
 	exposition = regexp.MustCompile(`(?m)( # \{[^}]*\} \S+) \S+$`).ReplaceAllString(exposition, "$1")
 	return regexp.MustCompile(`goversion="[^"]*"`).ReplaceAllString(regexp.MustCompile(`arch="[^"]*",`).ReplaceAllString(exposition, ""), `goversion="go"`)
 }
 
-// The conventions of Prometheus, by its own linter.
+// Prometheus' linter checks the conventions.
 func TestLint(t *testing.T) {
 	m := newTest(busy)
 	replay(t, m, thresholds)
@@ -65,7 +63,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// Dropping every trace takes nothing from the counts.
+// Sampling does not affect the counts.
 func TestCountedBeforeSampling(t *testing.T) {
 	counts := func(o judge.Options) string {
 		m := newTest(nil)
@@ -79,8 +77,7 @@ func TestCountedBeforeSampling(t *testing.T) {
 	}
 }
 
-// What is kept and dropped sums to what there was, and every exemplar leads to a trace
-// that was sent.
+// Decisions sum up to all operations, and exemplars name exported traces.
 func TestDecisionsAndExemplars(t *testing.T) {
 	m := newTest(nil)
 	o := thresholds
@@ -116,13 +113,13 @@ func TestDecisionsAndExemplars(t *testing.T) {
 	}
 }
 
-// A thousand pods have the series of the first, and none of them names one.
+// A thousand pods have the series of the first, none of which names a pod.
 func TestLowCardinality(t *testing.T) {
 	m := newTest(busy)
 	var first []string
 	for i := range 1000 {
 		m.Result(pod(i))
-		if i == 1 { // an ordinary one and a slow one
+		if i == 1 {
 			first = series(scrape(t, m.Handler()))
 		}
 	}
@@ -135,7 +132,7 @@ func TestLowCardinality(t *testing.T) {
 	}
 }
 
-// Whoever runs on a node chooses names; there are 200 and "other".
+// Names are bounded to 200 and "other".
 func TestNamesAreFew(t *testing.T) {
 	m := newTest(nil)
 	for i := range 1000 {
@@ -179,7 +176,6 @@ func TestWhatSourcesSayOfThemselves(t *testing.T) {
 	}
 }
 
-// series are the lines of an exposition without their values.
 func series(exposition string) (names []string) {
 	for _, line := range strings.Split(exposition, "\n") {
 		if name, _, _ := strings.Cut(line, " "); name != "" && name != "#" {
@@ -207,7 +203,7 @@ func dropped(r *pipeline.Judged) *pipeline.Judged {
 	return r
 }
 
-// unusual is a pod whose plugin was slower than usual, and not slow; it is also the last to show what an upgrade did.
+// unusual is a pod whose plugin exceeded its baseline without being slow, and which ends a comparison.
 func unusual() *pipeline.Judged {
 	r := pod(0)
 	bridge := r.Operation.Calls[0].Runs[0]
@@ -220,7 +216,7 @@ func unusual() *pipeline.Judged {
 	return r
 }
 
-// It is counted by itself, and disturbs nothing that alerts are made of.
+// It has its own metric and affects no alert.
 func TestSlowerThanUsualIsOrdinary(t *testing.T) {
 	m := newTest(nil)
 	m.Result(unusual())

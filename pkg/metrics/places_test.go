@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// hostile are ways to hold a connection for nothing.
 var hostile = map[string]func(c *net.TCPConn){
 	"silent": func(*net.TCPConn) {},
 	"idle": func(c *net.TCPConn) {
@@ -49,7 +48,7 @@ var hostile = map[string]func(c *net.TCPConn){
 	},
 	"never takes its answers": func(c *net.TCPConn) {
 		_ = c.SetReadBuffer(4096)
-		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond)) // it ends by being full
+		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond)) // ends when the buffer is full
 		_ = ask(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 200))
 	},
 }
@@ -59,7 +58,7 @@ func ask(c net.Conn, text string) error {
 	return err
 }
 
-// again does something several times in each tenure, until it returns false.
+// again acts several times per tenure until it returns false.
 func again(do func() bool) {
 	go func() {
 		for do() {
@@ -68,7 +67,7 @@ func again(do func() bool) {
 	}()
 }
 
-// patient returns a server that waits for everybody for ever: only who gives way goes.
+// patient returns a server without timeouts.
 func patient(t *testing.T) *listening {
 	t.Helper()
 	ok := func() (string, bool) { return "ok", true }
@@ -80,7 +79,7 @@ func patient(t *testing.T) *listening {
 	return s
 }
 
-// The kubelet restarts a cniscope whose liveness it cannot ask for.
+// The kubelet restarts cniscope if the liveness probe fails.
 func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
 	harness.Slow(t)
 	const each = placesMax + 50
@@ -103,8 +102,7 @@ func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
 	}
 }
 
-// get asks as a kubelet does, on a connection of its own, and again while too many others are
-// being answered.
+// get behaves like the kubelet, with its own connection, and retries while the server is full.
 func get(t *testing.T, s interface{ Address() string }, path string) string {
 	t.Helper()
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -126,7 +124,7 @@ func get(t *testing.T, s interface{ Address() string }, path string) string {
 	return ""
 }
 
-// The oldest connection that does not wait for us gives way.
+// The oldest connection that does not wait for the server is closed.
 func TestWhoGivesWay(t *testing.T) {
 	p, dial := listenPlaces(t)
 	var all []*place
@@ -145,12 +143,12 @@ func TestWhoGivesWay(t *testing.T) {
 		harness.Check(t, ask(far[i], "x"))
 	}
 	all[0].becomes(working)
-	speak(1) // and nobody has read it
+	speak(1) // unread
 	speak(3)
 	all[3].becomes(leaving)
 	const answered = 5
 	all[answered].becomes(working)
-	all[answered].becomes(leaving) // has a tenure of its own
+	all[answered].becomes(leaving) // starts a new tenure
 	harness.Until(t, "what was sent has come", func() bool { return unread(all[1].TCPConn) && unread(all[3].TCPConn) })
 	for _, want := range []int{2, 3, 4, 6, 7} {
 		if !p.room(time.Now()) || slices.Contains(p.open, all[want]) || len(p.open) != placesMax-1 {
@@ -167,7 +165,7 @@ func TestWhoGivesWay(t *testing.T) {
 	}
 }
 
-// However a client asks on, it gets one answer: it would have a turn at any time, and others would wait.
+// One answer per connection, however often the client asks.
 func TestAConnectionHasOneAnswer(t *testing.T) {
 	s := patient(t)
 	for name, text := range map[string]string{
@@ -185,7 +183,7 @@ func TestAConnectionHasOneAnswer(t *testing.T) {
 			defer c.Close()
 			harness.Check(t, ask(c, text))
 			_ = c.(*net.TCPConn).CloseWrite()
-			answers, _ := io.ReadAll(c) // the end may be a reset
+			answers, _ := io.ReadAll(c) // may end in a reset
 			if n := strings.Count(string(answers), "HTTP/1."); n != 1 {
 				t.Errorf("%d answers: %.300q", n, answers)
 			}

@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// secure writes a web configuration that asks for a client certificate, or for nothing but TLS.
 func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +47,7 @@ func fetch(t *testing.T, url string, config *tls.Config) (status int, body strin
 	return answer.StatusCode, string(text)
 }
 
-// Metrics are for who has a certificate, on every address; health is for the kubelet, which has none.
+// Metrics require a certificate, health does not.
 func TestMetricsForSomeHealthForAll(t *testing.T) {
 	ok := func() (string, bool) { return "ok", true }
 	path, mine := secure(t, true)
@@ -78,7 +77,7 @@ func TestMetricsForSomeHealthForAll(t *testing.T) {
 	}
 }
 
-// Neither sockets that say nothing nor half a handshake take the answers away from others.
+// Silent sockets and half handshakes do not block other clients.
 func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 	path, mine := secure(t, false)
 	ok := func() (string, bool) { return "ok", true }
@@ -92,7 +91,7 @@ func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 		harness.Check(t, err)
 		defer c.Close()
 		if i%2 == 0 {
-			_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the first bytes of a ClientHello
+			_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the start of a ClientHello
 		}
 	}
 	if code, text := fetch(t, "https://"+s.Address()+"/healthz", mine); code != 200 {
@@ -100,12 +99,12 @@ func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 	}
 }
 
-// What cannot be served is not served in part.
+// An invalid configuration serves nothing.
 func TestABrokenWebConfigurationServesNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "web.yml")
 	for _, where := range []Where{
 		{Listen: "127.0.0.1:0", WebConfig: path},
-		{Listen: "127.0.0.1:0", Health: "203.0.113.1:1"}, // not an address of ours
+		{Listen: "127.0.0.1:0", Health: "203.0.113.1:1"}, // not a local address
 	} {
 		s, err := Serve(where, http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler))
 		if err == nil {

@@ -60,7 +60,7 @@ func TestServer(t *testing.T) {
 			answer, err := http.DefaultClient.Do(r)
 			harness.Check(t, err)
 			defer answer.Body.Close()
-			body, _ := io.ReadAll(answer.Body) // who sends too much may be cut off
+			body, _ := io.ReadAll(answer.Body)
 			if answer.StatusCode != test.status || !strings.Contains(string(body), test.body) {
 				t.Errorf("status %d, body %.200q", answer.StatusCode, body)
 			}

@@ -28,10 +28,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// patience is when a test gives up; none waits that long when it passes.
+// patience is a timeout that passing tests never reach.
 const patience = 30 * time.Second
 
-// spans is an encoded operation of one span.
 func spans(t *testing.T) [][]byte {
 	t.Helper()
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
@@ -52,10 +51,9 @@ func newClient(t *testing.T, o Options) *Client {
 	return c
 }
 
-// protocols are the paths that each is chosen with.
+// protocols maps protocols to paths.
 var protocols = map[string]string{"grpc": "", "http/protobuf": "/v1/traces"}
 
-// collect starts a collector of a protocol.
 func collect(t *testing.T, path string, c *otlptest.Collector, secure *tls.Config) *otlptest.Collector {
 	t.Helper()
 	if path != "" {
@@ -79,7 +77,7 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 	trusting := &tls.Config{RootCAs: ca.Pool()}
 	known := &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client}}
 
-	const refused = "refused" // in words that depend on who noticed first
+	const refused = "refused" // the text depends on which side notices first
 	tests := []struct {
 		name           string
 		server, client *tls.Config
@@ -138,7 +136,7 @@ func TestHeadersAndCompressionAreSent(t *testing.T) {
 	}
 }
 
-// containerd's own variables reach what it starts; they are containerd's.
+// containerd's variables do not apply to cniscope.
 func TestTheEnvironmentChangesNothing(t *testing.T) {
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	for name, value := range map[string]string{
@@ -187,7 +185,7 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 	for protocol, path := range protocols {
 		for _, tt := range tests {
 			if path != "" && tt.name == "too large" {
-				continue // a 429 without a pause, which is sent again over HTTP
+				continue // over HTTP a 429 without a pause is retried
 			}
 			t.Run(protocol+", "+tt.name, func(t *testing.T) {
 				c := collect(t, path, &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
@@ -242,13 +240,13 @@ func TestAnEndpointThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	}
 }
 
-// Over HTTP the status is the answer, whatever stands in front of the endpoint and wrote it.
+// Over HTTP the status decides, whoever wrote it.
 func TestAnHTTPStatusSaysWhatBecomesOfTheSpans(t *testing.T) {
 	const rejected, again = -1, 0
 	for _, tt := range []struct {
 		status int
 		after  string
-		want   time.Duration // the pause
+		want   time.Duration
 	}{
 		{400, "", rejected},
 		{400, "5", rejected},
@@ -293,7 +291,7 @@ func TestAnHTTPStatusSaysWhatBecomesOfTheSpans(t *testing.T) {
 	}
 }
 
-// Whom a relay must not send to is not sent a byte.
+// A forbidden address receives no byte.
 func TestWhoIsNotAdmittedIsSentNothing(t *testing.T) {
 	for protocol, path := range protocols {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -37,7 +37,7 @@ func TestNoSecretThatThePeerWasSentLeaves(t *testing.T) {
 	}
 }
 
-// An operator needs these texts to repair the export, and doctor to name the remedy.
+// Operators need these texts, and doctor derives remedies from them.
 func TestWhatFailedIsUnderstood(t *testing.T) {
 	p := NewPeer("otel-collector.monitoring.svc:4317", map[string]string{"authorization": "Bearer Xq7CanaryTokenZ9t4421"})
 	for _, said := range []string{
@@ -55,7 +55,7 @@ func TestWhatFailedIsUnderstood(t *testing.T) {
 		`invalid token`, `no org id`, `data refused due to high memory usage`, `sending queue is full`,
 		`request had invalid authentication credentials`, `RATE_LIMITED: ingestion rate limit (local: 30000000 bytes) exceeded`,
 	} {
-		// Sizes have more digits than stay.
+		// Sizes have too many digits.
 		want := strings.NewReplacer("5242880", "‹number 7›", "4194304", "‹number 7›", "30000000", "‹number 8›").Replace(said)
 		if got := p.Text(said); got != want {
 			t.Errorf("%s\n%s", said, got)

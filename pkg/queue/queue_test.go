@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// sender is a function as a Sender.
 type sender func(ctx context.Context, items [][]byte) error
 
 func (f sender) Send(ctx context.Context, items [][]byte) error { return f(ctx, items) }
 
 func (sender) Shutdown(context.Context) error { return nil }
 
-// gate is a sender whose requests wait until they are let through.
+// gate is a sender whose requests wait for an answer.
 type gate struct {
 	arrived chan []string
 	answer  chan error
@@ -49,14 +48,13 @@ func (g *gate) Send(ctx context.Context, items [][]byte) error {
 
 func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
 
-// over is a context that is.
 func over() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// story runs with a clock of its own, and a queue that ends with it.
+// story runs a queue in a synctest bubble.
 func story(t *testing.T, s Sender, o Options, tell func(t *testing.T, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +74,7 @@ func add(t *testing.T, q *Queue, names ...string) {
 	}
 }
 
-// goesOn lets everything happen that needs no time to pass.
+// goesOn waits until everything is idle.
 func goesOn(q *Queue) Stats {
 	synctest.Wait()
 	return q.Stats()
@@ -120,7 +118,7 @@ func TestRequestsAreBounded(t *testing.T) {
 			g := newGate()
 			story(t, g, Options{Batch: test.batch}, func(t *testing.T, q *Queue) {
 				add(t, q, "first")
-				<-g.arrived // while it is on its way, others gather
+				<-g.arrived // others gather during the request
 				add(t, q, big, big, big, big, strings.Repeat("y", MaxRequest+1), "last")
 				g.answer <- nil
 				for i, want := range test.want {
@@ -137,7 +135,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// One failure is said of no outage; how long one lasted is, and that it is over.
+// A single failure is not logged; an outage's begin, end and duration are.
 func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 	var log strings.Builder
 	var tried []time.Duration
@@ -195,7 +193,7 @@ func TestADestinationSaysWhenToComeBack(t *testing.T) {
 	})
 }
 
-// A request that is refused is halved until the item that is at fault is alone.
+// A refused request is halved until the faulty item is alone.
 func TestOneBadItemTakesNoOtherWithIt(t *testing.T) {
 	for reason, fault := range map[Reason]func() error{
 		Rejected: func() error { return &RejectedError{errors.New("bad")} },
@@ -229,7 +227,6 @@ func TestOneBadItemTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
-// broken cannot even end.
 type broken struct{ sender }
 
 func (broken) Shutdown(context.Context) error { panic("oops again") }
@@ -252,7 +249,7 @@ func TestWhatIsRefusedInPartIsCounted(t *testing.T) {
 	})
 }
 
-// A sender that comes when the queue is closed already is shut down: nothing is sent by it.
+// A sender that arrives after Close is shut down.
 func TestASenderThatComesTooLateIsShutDown(t *testing.T) {
 	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
 		if _, err := q.Close(t.Context()); err != nil {
@@ -353,7 +350,7 @@ func TestClosing(t *testing.T) {
 				t.Errorf("%d, %v, after %s", n, err, time.Since(began))
 			}
 			close(leave)
-			synctest.Wait() // it must not stumble over the emptied queue
+			synctest.Wait() // it must handle the emptied queue
 		})
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// call is the one that the messages of testdata belong to.
 func call(t testing.TB) *Call {
 	c := &Call{}
 	c.Name("web-7f9c6-x2b4n", "shop", "eth0", "bridge-net", "b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34",
@@ -22,8 +21,7 @@ func call(t testing.TB) *Call {
 	return c
 }
 
-// A person who reads what is left of a real message still knows what failed: of 95 in 100
-// lines all that was marked by hand as telling that survives.
+// In 95 of 100 real lines, everything marked by hand as essential survives redaction.
 func TestRealMessagesAreUnderstood(t *testing.T) {
 	for _, file := range []string{"messages.txt", "unseen.txt"} {
 		lines, whole := 0, 0
@@ -61,8 +59,7 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// marked lists what stands between two marks, however often. Marks of the other kind are
-// left out.
+// marked lists texts between two marks, without the other kind of marks.
 func marked(line, from, to string) (all []string) {
 	for {
 		_, rest, found := strings.Cut(line, from)

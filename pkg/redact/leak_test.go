@@ -20,11 +20,10 @@ type pair struct {
 	secret, spelling, where string
 	configuration           []byte
 	message                 string
-	texts                   []string // of which nothing may be seen
-	part                    string   // what the message repeats
+	texts                   []string // of which nothing may leave
+	part                    string   // the repeated part
 }
 
-// alphabets are what secrets are made of.
 var alphabets = []string{
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
 	"abcdefghijklmnopqrstuvwxyz", "0123456789abcdef", "0123456789",
@@ -33,7 +32,6 @@ var alphabets = []string{
 	"abc éßñ漢字\"\\<>&", "!?.,;:-_*#+~", "etaoin shrdlu",
 }
 
-// contexts are sentences around a secret.
 var contexts = []string{
 	"%s", "refused: bad token %s", "login %s failed", "error=%s", "\"password\":%s,\"user\":\"admin\"", "[%s]", "(%s)", "Authorization: Bearer %s",
 	"dial tcp 10.0.0.1:443: connect: connection refused (%s)", "open /etc/cni/%s: no such file or directory", "/%s", "token=%s;", "%s: permission denied", "the quick%sfox",
@@ -51,7 +49,7 @@ func makePair(r *rand.Rand) pair {
 	var b strings.Builder
 	if r.IntN(8) == 0 { // of ordinary words
 		all := strings.Fields(list)
-		for n := 0; n < 2 || b.Len() < length; n++ { // one alone may be a key, which is no secret
+		for n := 0; n < 2 || b.Len() < length; n++ {
 			b.WriteString(all[r.IntN(len(all))] + " ")
 		}
 	}
@@ -71,13 +69,13 @@ func makePair(r *rand.Rand) pair {
 		part = part[:cut]
 	}
 	part = strings.ToValidUTF8(part, "")
-	ways := slices.Sorted(maps.Keys(spelled.Ways())) // a map's order is not the generator's
+	ways := slices.Sorted(maps.Keys(spelled.Ways())) // map order is random
 	p.spelling = ways[r.IntN(len(ways))]
 	text := spelled.Ways()[p.spelling](part)
 	p.message = strings.ReplaceAll(contexts[r.IntN(len(contexts))], "%[1]s", "%s")
 	p.message = strings.ReplaceAll(p.message, "%s", text)
 	p.texts = []string{p.secret}
-	if len(part) >= 8 { // less is none too many, whatever it looks like
+	if len(part) >= 8 {
 		p.part = part
 	}
 	for _, way := range []string{"hex", "base64, raw", "percent", "quoted"} {
@@ -86,7 +84,6 @@ func makePair(r *rand.Rand) pair {
 	return p
 }
 
-// configure puts the secret somewhere.
 func (p *pair) configure(r *rand.Rand) ([]byte, string) {
 	type object = map[string]any
 	conf := object{"cniVersion": "1.0.0", "name": "k8s-pod-network", "type": "bridge", "mtu": 1500, "ipam": object{"type": "host-local", "subnet": "10.22.0.0/16"}}
@@ -153,8 +150,8 @@ func (p pair) check(t testing.TB, what string) bool {
 	return true
 }
 
-// Pairs of a configuration with a secret and a message that repeats it in any spelling:
-// SECRETS_PAIRS says how many, SECRETS_TIME how long at most.
+// Random pairs of a configuration and a message that repeats its secret in any spelling: SECRETS_PAIRS sets their
+// number, SECRETS_TIME the time limit.
 func TestNoPartOfASecretLeaves(t *testing.T) {
 	pairs, err := strconv.Atoi(os.Getenv("SECRETS_PAIRS"))
 	if err != nil {
@@ -182,7 +179,7 @@ func FuzzRedact(f *testing.F) {
 		p := makePair(rand.New(rand.NewPCG(uint64(i), 1)))
 		f.Add(p.secret, p.message, uint64(i))
 	}
-	for seed := range uint64(60) { // each spelling, and each place
+	for seed := range uint64(60) { // each spelling and place
 		f.Add("", "", seed)
 	}
 	f.Fuzz(func(t *testing.T, secret, message string, seed uint64) {
@@ -196,7 +193,7 @@ func FuzzRedact(f *testing.F) {
 		}
 		p.configuration, p.where = p.configure(rand.New(rand.NewPCG(seed, 2)))
 		p.check(t, "fuzzed")
-		if p.texts != nil { // and after the fuzzed text the secret, in each spelling that a seed may name
+		if p.texts != nil { // append the secret in each spelling
 			ways := slices.Sorted(maps.Keys(spelled.Ways()))
 			p.spelling, p.part = ways[seed%uint64(len(ways))], secret
 			p.message += " " + spelled.Ways()[p.spelling](secret)

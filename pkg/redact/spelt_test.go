@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
-// each writes every byte of a secret in one way.
 func each(s, format, between string) string {
 	var all []string
 	for i := range len(s) {
@@ -19,8 +18,7 @@ func each(s, format, between string) string {
 	return strings.Join(all, between)
 }
 
-// What is spelled byte by byte has pieces that look like small numbers, versions, addresses and
-// letters, each of them harmless.
+// Spelled bytes look like harmless numbers, versions, addresses and letters.
 func TestNothingIsSpelledByteByByte(t *testing.T) {
 	const secret = "Xq7Canary9ZtSecret"
 	for _, message := range []string{
@@ -38,8 +36,7 @@ func TestNothingIsSpelledByteByByte(t *testing.T) {
 	}
 }
 
-// A key says that what it has is a secret, whatever that looks like and however deep it lies; a
-// key that everybody knows only says so of what is nobody's secret.
+// A key makes its value a secret at any depth; a public key name does not make a secret public.
 func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	for configuration, secret := range map[string]string{
 		`{"auth":{"type":"Xq7Canary9ZtSecret"}}`:                  "Xq7Canary9ZtSecret",
@@ -76,7 +73,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	}
 }
 
-// What is told by environment and arguments is not repeated, but for what names the call.
+// Values from environment and arguments are redacted, except names of the call.
 func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	var c Call
 	c.Name("web-1", "shop")
@@ -100,7 +97,7 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	}
 }
 
-// What is told without an end is not kept without an end: then only listed words stay.
+// Endless input is bounded: then only listed words stay.
 func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 	var c Call
 	for i := range 2000 {
@@ -118,7 +115,7 @@ func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// Nor does a path or a command hold in parts what it must not hold in one.
+// A secret in parts of a path or command is redacted, too.
 func TestPartsAreReadOneAfterAnother(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","long":"xkqzjvbnwprt"}`))
@@ -130,7 +127,7 @@ func TestPartsAreReadOneAfterAnother(t *testing.T) {
 	if got := c.Apart([]string{"link", "correct", "horse", "up"}); fmt.Sprint(got) != "[false true true false]" {
 		t.Error(got)
 	}
-	// Whoever waits for a lock needs its name.
+	// An operator needs a lock's name.
 	for _, path := range []string{"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock", "/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock"} {
 		if got := c.Path(path); got != path {
 			t.Errorf("%s leaves as %s", path, got)
@@ -142,7 +139,7 @@ func TestPartsAreReadOneAfterAnother(t *testing.T) {
 	}
 }
 
-// spots finds what is found by laying the windows out one after another.
+// spots agrees with a plain comparison of windows.
 func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","c":"Xq7Canary9Zt"}`))
@@ -176,7 +173,7 @@ func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 	}
 }
 
-// What a plugin was not told, as from a file, it can spell by numbers. Few of them leave with one message.
+// A plugin can spell data from a file in numbers, so their number is bounded.
 func TestAMessageHasFewNumbers(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x"}`))
@@ -189,7 +186,7 @@ func TestAMessageHasFewNumbers(t *testing.T) {
 		if stay := strings.FieldsFunc(spelled.WithoutPlaceholders(out), func(r rune) bool { return r < '0' || r > '9' }); len(stay) > 6*maxNumbers {
 			t.Errorf("%s: %q", format, out)
 		}
-		// The same number as often as it comes tells nothing new.
+		// A repeated number adds nothing.
 		if again := strings.Repeat(fmt.Sprintf(format, 100)+" failed ", 60); c.Message(again) != again {
 			t.Errorf("%q", c.Message(again))
 		}

@@ -18,7 +18,6 @@ func recorded(t testing.TB, name string) []byte {
 	return data
 }
 
-// aboves returns what a request says, in the order in which it is told.
 func aboves(t testing.TB, request []byte) (all []*event.Above) {
 	t.Helper()
 	if _, err := spansOf(request, func(s *span) {
@@ -32,8 +31,7 @@ func aboves(t testing.TB, request []byte) (all []*event.Above) {
 	return all
 }
 
-// What real containerds say: which spans of theirs are of which sandbox. Drawn as a tree
-// by time, which is how a call finds its place.
+// Real spans of containerd per sandbox, drawn as a tree by time.
 func TestWhichSpansOfContainerdAreAboveASandboxsCalls(t *testing.T) {
 	for file, want := range map[string]string{
 		"containerd-2.3.7.pb": `
@@ -61,8 +59,7 @@ a: RunPodSandbox`,
 	}
 }
 
-// draw groups the spans of a recording by request, in order of time. Sandboxes are called
-// a, b and c in the order of their first request.
+// draw groups a recording's spans by request, in order of time. Sandboxes are named a, b and c.
 func draw(t *testing.T, request []byte) string {
 	type group struct {
 		*event.Above

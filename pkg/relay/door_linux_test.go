@@ -20,15 +20,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// strangerTo is the relay's address in the environment of another process on the node, and
-// strangerHas how many connections it has open.
+// strangerTo is the relay's address for a child process, strangerHas the number of its connections.
 const (
 	strangerTo  = "CNISCOPE_TEST_STRANGER"
 	strangerHas = "CNISCOPE_TEST_STRANGER_HAS"
 )
 
-// strange opens connections of every unfriendly kind, posts its input, and says how that
-// was answered. The connections stay open until its input ends.
+// strange opens unfriendly connections of every kind, posts its input, and prints the answer. Connections stay open
+// until its input ends.
 func strange(addr string) {
 	var connections int
 	_, _ = fmt.Sscan(os.Getenv(strangerHas), &connections)
@@ -41,11 +40,11 @@ func strange(addr string) {
 	for i := range connections {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
-			continue // sent away already
+			continue
 		}
 		open = append(open, c)
 		switch i % 4 {
-		case 0: // says nothing
+		case 0:
 		case 1:
 			_, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\n\r\n")
 		case 2:
@@ -67,7 +66,6 @@ func strange(addr string) {
 	}
 }
 
-// stranger runs another process until the end of the test, and returns how it was answered.
 func stranger(t *testing.T, addr string, connections int, body []byte) string {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -89,13 +87,13 @@ func stranger(t *testing.T, addr string, connections int, body []byte) string {
 	return strings.TrimSpace(line)
 }
 
-// forged is a request that names a span as above the call of a sandbox.
+// forged is a request with a span above a sandbox's call.
 func forged(t *testing.T) []byte {
 	t.Helper()
 	return recorded(t, "containerd-2.3.7.pb")
 }
 
-// A child of the runtime is a process like any other, of the same user.
+// The runtime's child is a stranger, even of the same user.
 func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	r := start(t, Options{}, to(c.Addr))
@@ -136,7 +134,7 @@ func TestNobodyIsAnsweredWhileTheRuntimeIsUnknown(t *testing.T) {
 	}
 }
 
-// Whoever is idle, slow, half open or endless holds nothing of the runtime's.
+// Idle, slow, half-open and endless strangers hold no place.
 func TestStrangersHoldNoPlace(t *testing.T) {
 	r := start(t, Options{}, nil)
 	if got := stranger(t, r.addr, 500, nil); got != "not answered" {
@@ -151,7 +149,7 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 	})
 }
 
-// However it is written, and whatever a name means when it is dialled.
+// In every spelling and resolution.
 func TestTheRelayDoesNotSendToItself(t *testing.T) {
 	for _, host := range []string{"localhost", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "127.0.0.1"} {
 		t.Run(host, func(t *testing.T) {
@@ -173,7 +171,7 @@ func TestTheRelayDoesNotSendToItself(t *testing.T) {
 	}
 }
 
-// A loop over others ends where it comes back: not by its address, but by what it says.
+// A loop over other relays ends by the header.
 func TestALoopOverAnotherRelayEnds(t *testing.T) {
 	first, second := start(t, Options{}, nil), start(t, Options{}, nil)
 	harness.Check(t, first.SetUpstream(to(second.addr)))

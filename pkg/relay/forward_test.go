@@ -26,7 +26,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
-// send posts n requests of one span each, which must all be answered well.
 func send(t *testing.T, r *relaying, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -39,14 +38,14 @@ func send(t *testing.T, r *relaying, from, n int) {
 func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	addr := harness.Address(t)
 	r := start(t, Options{Bytes: 3000}, to(addr))
-	send(t, r, 0, 100) // each is answered well, though none can go on
+	send(t, r, 0, 100)
 	s := r.Counts()
 	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[queue.Full] != 100-uint64(s.Waiting) {
 		t.Errorf("%+v", s)
 	}
 	harness.Until(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
 
-	c := otlptest.Collect(t, addr, &otlptest.Collector{}) // it comes up
+	c := otlptest.Collect(t, addr, &otlptest.Collector{})
 	harness.Until(t, "what waited arrives", func() bool { return r.Counts().Waiting == 0 })
 	var want []string
 	for i := range s.Waiting {
@@ -89,7 +88,7 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	}
 }
 
-// An upstream that names a pause wants the same request later (OTLP specification, "OTLP/gRPC Throttling").
+// OTLP specification, "OTLP/gRPC Throttling".
 func TestAThrottledRequestIsSentAgain(t *testing.T) {
 	busy, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
 	harness.Check(t, err)
@@ -104,7 +103,7 @@ func TestAThrottledRequestIsSentAgain(t *testing.T) {
 		} else {
 			otlptest.CollectHTTP(t, c, nil)
 		}
-		r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Path: path, Timeout: patience}) // which waits no longer than RetryTo
+		r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Path: path, Timeout: patience}) // longer than RetryTo
 		send(t, r, 0, 1)
 		harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
 		if s := r.Counts(); s.Retries != 1 || s.Sent != 1 || s.Lost() != 0 {
@@ -113,7 +112,7 @@ func TestAThrottledRequestIsSentAgain(t *testing.T) {
 	}
 }
 
-// An upstream may repeat what it was sent in any spelling.
+// An upstream may repeat a header in any spelling.
 func TestNoHeaderLeavesThroughTheUpstream(t *testing.T) {
 	const token = "Xq7CanaryTokenZ9t4421"
 	ways := slices.Sorted(maps.Keys(spelled.Ways()))
@@ -215,7 +214,7 @@ func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 	harness.Check(t, err)
 	defer r.Close(t.Context())
 	message := recorded(t, "containerd-2.3.7.pb")
-	for range maxWaiting { // nobody takes any
+	for range maxWaiting { // without a reader
 		harness.Check(t, r.take(message))
 	}
 	s := r.Counts()

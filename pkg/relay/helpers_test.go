@@ -21,10 +21,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// patience is when a test gives up; none waits that long when it passes.
 const patience = 30 * time.Second
 
-// relaying is a relay that runs, and what it told.
+// relaying is a running relay with its events.
 type relaying struct {
 	*Relay
 	addr string
@@ -33,7 +32,6 @@ type relaying struct {
 	events []event.Body
 }
 
-// start runs a relay until the end of the test.
 func start(t *testing.T, o Options, upstream *otlp.Options) *relaying {
 	t.Helper()
 	if o.Listen == "" {
@@ -76,7 +74,6 @@ func start(t *testing.T, o Options, upstream *otlp.Options) *relaying {
 	return running
 }
 
-// told returns what was learned of sandboxes: the names of the spans.
 func (r *relaying) told() (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +85,7 @@ func (r *relaying) told() (names []string) {
 	return names
 }
 
-// post sends a request as OTLP over HTTP and returns the status of the answer.
+// post sends a request over OTLP/HTTP and returns the status.
 func post(t *testing.T, addr string, body []byte, header ...string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces", bytes.NewReader(body))
@@ -108,10 +105,8 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 	return answer.StatusCode
 }
 
-// to is an upstream that speaks gRPC.
 func to(addr string) *otlp.Options { return &otlp.Options{Endpoint: addr, Timeout: patience} }
 
-// refusing is a collector that may say no, by the names of the spans.
 func refusing(refuse func(names string) error) *otlptest.Collector {
 	return &otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
 		return nil, refuse(fmt.Sprint(names))

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also another process on the node.
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(strangerTo); addr != "" {
 		strange(addr)

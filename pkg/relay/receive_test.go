@@ -29,7 +29,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// exporters are OpenTelemetry's own, as containerd has them.
+// exporters are OpenTelemetry's, like containerd's.
 func exporters(addr string) map[string]func(context.Context) (*otlptrace.Exporter, error) {
 	return map[string]func(context.Context) (*otlptrace.Exporter, error){
 		"http/protobuf": func(ctx context.Context) (*otlptrace.Exporter, error) {
@@ -47,7 +47,6 @@ func exporters(addr string) map[string]func(context.Context) (*otlptrace.Exporte
 	}
 }
 
-// export sends spans through an SDK, all in one request.
 func export(t *testing.T, exporter *otlptrace.Exporter, names ...string) {
 	t.Helper()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
@@ -95,8 +94,7 @@ func zip(t *testing.T, data []byte) []byte {
 	return b.Bytes()
 }
 
-// What containerd sent goes on as it was, however it was packed and whatever is spoken behind; fields that nobody here
-// knows, too.
+// A request is forwarded unchanged, whatever its compression and the upstream's protocol, with unknown fields.
 func TestARequestGoesOnByteForByte(t *testing.T) {
 	message := protowire.AppendString(protowire.AppendTag(recorded(t, "containerd-2.3.7.pb"), 99, protowire.BytesType), "of a later version")
 	for name, test := range map[string]struct {
@@ -174,7 +172,7 @@ func TestHostileRequestsAreRefusedAndCounted(t *testing.T) {
 	}
 }
 
-// raw sends what it is given as it is.
+// raw sends bytes unchanged.
 type raw struct{}
 
 func (raw) Marshal(v any) ([]byte, error) { return v.([]byte), nil }

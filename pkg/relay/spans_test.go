@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// decoded reads the same with the library, which holds everything in memory.
+// decoded reads the same with the library.
 func decoded(request []byte) (spans []span, err error) {
 	var all coltracepb.ExportTraceServiceRequest
 	if err := proto.Unmarshal(request, &all); err != nil {
@@ -69,7 +69,7 @@ func encode(t testing.TB, spans ...*tracepb.Span) []byte {
 	return data
 }
 
-// What is small on the wire must not become large in memory: two bytes are a span.
+// A small request must not need much memory: two bytes are a span.
 func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 	empty := bytes.Repeat([]byte{scopeSpans<<3 | 2, 0}, maxMessage/2-16)
 	wrap := func(number byte, b []byte) []byte {
@@ -98,7 +98,7 @@ func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 	}
 }
 
-// Whatever comes: no panic; what the library takes is taken, with the same spans.
+// No panic; whatever the library accepts gives the same spans.
 func FuzzSpans(f *testing.F) {
 	f.Add(encode(f, &tracepb.Span{Name: "cri.sandbox.run", TraceId: make([]byte, 16), SpanId: make([]byte, 8), Attributes: []*commonpb.KeyValue{{
 		Key: "sandbox.id", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: one}},
@@ -107,7 +107,7 @@ func FuzzSpans(f *testing.F) {
 		Name: "runtime.v1.RuntimeService/StopPodSandbox", StartTimeUnixNano: 1, EndTimeUnixNano: 2,
 		Events: []*tracepb.Span_Event{{Name: `StopPodSandbox for "` + one + `"`}}, Status: &tracepb.Status{Message: "m"},
 	}))
-	// The field of the spans as a number instead of bytes: to the library it is unknown.
+	// The library ignores the spans' field if it is a number.
 	f.Add([]byte{requestResourceSpans<<3 | 2, 4, resourceScopeSpans<<3 | 2, 2, scopeSpans << 3, 0})
 	f.Fuzz(func(t *testing.T, request []byte) {
 		var got []span
@@ -117,7 +117,7 @@ func FuzzSpans(f *testing.F) {
 		})
 		want, invalid := decoded(request)
 		if invalid != nil {
-			return // the library also checks what is not read here
+			return // the library also checks unread fields
 		}
 		if err != nil {
 			t.Fatalf("the library takes it: %v", err)

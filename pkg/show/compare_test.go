@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// jittered makes n calls, each up to a tenth longer or shorter, by a seed.
+// jittered returns n calls, each up to 10 % longer or shorter.
 func jittered(seed uint64, n int, call func(longer float64) span) *Sample {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var calls []span
@@ -32,8 +32,7 @@ func words(c Comparison) map[string]Word {
 	return all
 }
 
-// A plugin that ran iptables 11 times runs it 40 times, an agent that it called is gone, and
-// a sleep has come.
+// iptables runs 40 times instead of 11, an agent vanished, and a sleep appeared.
 func TestCompareSaysWhatChanged(t *testing.T) {
 	before := jittered(1, 20, func(x float64) span {
 		return add(100*x, append(runs(11, "iptables", 1.5*x), span{kind: "agent", name: "call agent", from: 50, to: 60}, run("ip", 70, 75*x))...)
@@ -58,7 +57,7 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 	}
 }
 
-// Of sixty pairs of recordings of the same thing, few differ in anything.
+// Of sixty pairs of equal recordings, few show a difference.
 func TestCompareSpeaksOfNoDifferenceByChance(t *testing.T) {
 	names := strings.Fields("ip iptables nft bridge sysctl tc ethtool arping modprobe conntrack ipset ovs-vsctl")
 	one := func(seed uint64) *Sample {
@@ -86,25 +85,25 @@ func TestCompareSpeaksOfNoDifferenceByChance(t *testing.T) {
 	}
 }
 
-// mostlyLittle is 1 to 50 ms, mostly little: as commands are.
+// mostlyLittle returns 1 to 50 ms, skewed to short ones like commands.
 func mostlyLittle(random *rand.Rand) float64 {
 	return 1 + 49*random.Float64()*random.Float64()*random.Float64()
 }
 
-// With three calls a side nothing is known, however different they look.
+// Three calls per side are never significant.
 func TestCompareSaysWhenThereIsTooLittle(t *testing.T) {
 	got := words(Compare(collected(add(100), add(101), add(102)), collected(add(900), add(901), add(902))))
 	if got["CNI ADD eth0"] != Unclear || got["run bridge"] != Unclear {
 		t.Error(got)
 	}
-	// What does not look different is not worth more calls.
+	// Equal values need no more calls.
 	got = words(Compare(collected(add(100), add(101), add(102)), collected(add(100), add(101), add(103))))
 	if got["CNI ADD eth0"] != Same {
 		t.Error(got)
 	}
 }
 
-// What looks different is never called the same beside three calls, however many the other side has.
+// An apparent difference with three calls is never reported as equal.
 func TestCompareNeverCallsAFewCallsTheSame(t *testing.T) {
 	var before, after []span
 	for i := range 43 {
@@ -124,7 +123,7 @@ func TestCompareNeverCallsAFewCallsTheSame(t *testing.T) {
 	}
 }
 
-// What happens in a tenth of the calls, then in nearly all of them.
+// A command in 10 % of the calls, then in nearly all.
 func TestCompareCounts(t *testing.T) {
 	some := func(seed uint64, of int) *Sample {
 		n := 0
@@ -142,7 +141,7 @@ func TestCompareCounts(t *testing.T) {
 	}
 }
 
-// Kinds of calls of which there are none on one side are said, and that is all.
+// Kinds on one side only are reported as such.
 func TestCompareCallsThatAreNew(t *testing.T) {
 	var b strings.Builder
 	c := Compare(collected(add(100)), Collect(func(func(*tracepb.ResourceSpans) bool) {}))

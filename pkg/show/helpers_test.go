@@ -16,18 +16,16 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// span is one, as a test tells it: from and to are milliseconds after the start of its
-// operation.
+// span is a test's span; from and to are milliseconds after its operation's start.
 type span struct {
 	kind, name string
-	ifname     string // of a call, eth0 unless said
+	ifname     string
 	from, to   float64
 	about      []attribute.KeyValue
 	failed     string
 	below      []span
 }
 
-// operation makes the spans of one, whose calls are given.
 func operation(pod string, calls ...span) *tracepb.ResourceSpans {
 	b := &builder{pod: pod}
 	for _, call := range calls {
@@ -85,18 +83,16 @@ func protobuf(kvs []attribute.KeyValue) (all []*commonpb.KeyValue) {
 	return all
 }
 
-// add is a call of the plugin bridge that takes so many milliseconds, and what is in it.
+// add is a call of bridge with the given duration and content.
 func add(ms float64, below ...span) span {
 	bridge := span{kind: "run", name: "bridge ADD", to: ms, about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below}
 	return span{kind: "call", name: "CNI ADD", to: ms, below: []span{bridge}}
 }
 
-// run is a command.
 func run(name string, from, to float64) span {
 	return span{kind: "command", name: name, from: from, to: to}
 }
 
-// runs are so many of one after another, each of so many milliseconds.
 func runs(n int, name string, each float64) (all []span) {
 	for i := range n {
 		all = append(all, run(name, float64(i)*each, float64(i+1)*each))
@@ -104,7 +100,6 @@ func runs(n int, name string, each float64) (all []span) {
 	return all
 }
 
-// collected is the sample of calls, each of a pod of its own.
 func collected(calls ...span) *Sample { return Collect(pods(calls...)) }
 
 func pods(calls ...span) iter.Seq[*tracepb.ResourceSpans] {
@@ -125,7 +120,6 @@ func (s span) failing(message string) span {
 	return s
 }
 
-// equal compares what a person reads, without blanks at its ends.
 func equal(t *testing.T, got, want string) {
 	t.Helper()
 	if strings.TrimSpace(got) != strings.TrimSpace(want) {

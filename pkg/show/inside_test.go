@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What happens inside of a plugin is drawn below it: what it waited for, and for whom.
+// The inside of a plugin is drawn below it: waits and whom they were for.
 func TestTheInsideOfAPlugin(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	p := pipeline.New(

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// parsed is a page as a browser reads it.
+// parsed parses a page like a browser.
 func parsed(t *testing.T, calls ...span) (*html.Node, string) {
 	t.Helper()
 	var b strings.Builder
@@ -22,7 +22,7 @@ func parsed(t *testing.T, calls ...span) (*html.Node, string) {
 	return doc, b.String()
 }
 
-// find returns the elements of a tag, of a class if one is given.
+// find returns elements by tag and, if given, class.
 func find(n *html.Node, tag, class string) (all []*html.Node) {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == tag && (class == "" || slices.Contains(strings.Fields(value(d, "class")), class)) {
@@ -82,7 +82,6 @@ func TestThePageBeginsWithTheVerdict(t *testing.T) {
 	}
 }
 
-// Bars are where the spans were, also of many alike that share a row; and so is the text.
 func TestRowsAreWhereTheSpansWere(t *testing.T) {
 	doc, _ := parsed(t, add(1000, append(runs(4, "iptables", 100), run("sleep", 500, 1000).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 250)))...))
 	rows := find(doc, "summary", "")
@@ -108,7 +107,7 @@ iptables 100ms , begins after 300ms 30.00%+10.00%
 ! sleep 500ms , begins after 500ms slow: more than 250ms 50.00%+50.00%`)
 }
 
-// Whatever somebody calls his pod, his commands or his lock: it is text.
+// Foreign text in names is never markup.
 func TestForeignTextIsText(t *testing.T) {
 	for _, hostile := range []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style><script>alert(1)</script>`,
@@ -146,8 +145,7 @@ func TestForeignTextIsText(t *testing.T) {
 	}
 }
 
-// A page stays small enough for a browser; what has no room is counted, and problems have
-// room before others.
+// A page is bounded; missing calls are counted, and problems have priority.
 func TestAPageIsBounded(t *testing.T) {
 	var calls []span
 	for range 12 {
@@ -168,8 +166,7 @@ func TestAPageIsBounded(t *testing.T) {
 	fmt.Fprintln(t.Output(), len(source), "bytes")
 }
 
-// Of five thousand calls the page draws the worst hundred, those that failed and those that were slow, and
-// those that it names beside a cause.
+// Of 5,000 calls the page draws the worst hundred, failed and slow, and the causes' examples.
 func TestAPageOfVeryManyCalls(t *testing.T) {
 	slow := add(2500, run("sleep", 0, 2400)).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
 		attribute.String("cniscope.verdict", "2.4s of 2.5s asleep, in plugin bridge"), attribute.String("cniscope.cause", "sleep"), attribute.Float64("cniscope.time.sleep_ms", 2400))
@@ -211,7 +208,6 @@ func TestAPageOfVeryManyCalls(t *testing.T) {
 	}
 }
 
-// Where nothing was slow the slowest calls are shown; one call is.
 func TestAPageOfOrdinaryCalls(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 40: slowestMost} {
 		var calls []span

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Counts, quantiles and shares; what runs beside or inside another counts once for a share.
+// Overlapping and nested spans count once in a share.
 func TestStatistics(t *testing.T) {
 	both := []span{run("iptables", 0, 40), run("iptables", 20, 60), run("ip", 60, 60)}
 	s := collected(
@@ -47,8 +47,6 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// In a storm only the call itself is kept: of what is in it nothing is known, which is not
-// the same as none.
 func TestReducedCallsSayNothingOfWhatIsInThem(t *testing.T) {
 	reduced := span{kind: "call", name: "CNI ADD", to: 900}.with(attribute.Bool("cniscope.reduced", true), attribute.Float64("cniscope.time.commands_ms", 450))
 	for _, row := range collected(add(100, run("iptables", 0, 50)), reduced).Statistics().Kinds[0].Rows {
@@ -58,7 +56,6 @@ func TestReducedCallsSayNothingOfWhatIsInThem(t *testing.T) {
 	}
 }
 
-// What is not a plugin or a command is named by what was waited for.
 func TestStatisticsOfWaits(t *testing.T) {
 	lock := span{kind: "lock", name: "wait for lock", from: 10, to: 60}.with(attribute.String("cniscope.lock.path", "/run/xtables.lock"))
 	s := collected(add(100, lock)).Statistics()
@@ -67,8 +64,7 @@ func TestStatisticsOfWaits(t *testing.T) {
 	}
 }
 
-// Calls have one cause, whoever was in the way and however often: the judge's, else what most
-// of the time went into.
+// A call has one cause, however often: the judge's, else its largest part.
 func TestCausesAreFew(t *testing.T) {
 	part, name := attribute.String("cniscope.biggest_part", "command iptables (40 times)"), attribute.String("cniscope.biggest_part_name", "command iptables")
 	rows := collected(add(100).with(part, name), add(100).with(part, name, attribute.String("cniscope.cause", "many_commands"))).Statistics().Kinds[0].Rows

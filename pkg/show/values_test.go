@@ -10,7 +10,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// However many values there are, how many and their sum are exact, and a quantile is near.
+// Number and sum are exact, quantiles approximate.
 func TestManyValuesAreASample(t *testing.T) {
 	room := &room{valuesMax, rowsMost}
 	var few, many values
@@ -18,7 +18,7 @@ func TestManyValuesAreASample(t *testing.T) {
 		few.add(float64(i), room)
 	}
 	const n = 50 * exactly
-	for i := range n { // sorted, as nothing is that is worse
+	for i := range n { // sorted input is the worst case
 		many.add(float64(i), room)
 	}
 	if few.sampled() || few.n != exactly || few.total() != exactly*(exactly-1)/2 {
@@ -41,7 +41,7 @@ func TestManyValuesAreASample(t *testing.T) {
 	}
 }
 
-// Names that all differ are told apart so far, and counted all the same.
+// Distinct names are bounded, and all are counted.
 func TestASampleHasSoManyRows(t *testing.T) {
 	const n = 3000
 	s := Collect(func(yield func(*tracepb.ResourceSpans) bool) {

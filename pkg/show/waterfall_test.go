@@ -17,7 +17,6 @@ func waterfalls(t *testing.T, o Options, operations ...*tracepb.ResourceSpans) s
 	return b.String()
 }
 
-// named is a call under another name, of another interface.
 func (s span) named(name, ifname string) span {
 	s.name, s.ifname = name, ifname
 	return s
@@ -29,7 +28,7 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls []span
 		o     Options
-		want  []string // the headlines
+		want  []string
 		last  string
 	}{
 		"folded":           {[]span{lo, add(100), del}, Options{}, []string{"CNI ADD eth0  100ms"}, "2 " + folded + " (the longest 40ms): --all draws them"},
@@ -58,7 +57,7 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 	}
 }
 
-// Of a series one sees the parts, as on the page.
+// A series shows its parts.
 func TestASeriesIsDrawnInSegments(t *testing.T) {
 	got := waterfalls(t, Options{Width: 80}, operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
 	if want := "    iptables ×3               │██   ██           ██│        1s  300ms in 3 runs\n"; !strings.Contains(got, want) {
@@ -66,7 +65,7 @@ func TestASeriesIsDrawnInSegments(t *testing.T) {
 	}
 }
 
-// Forty columns are enough for names, bars and times; remarks come below.
+// Forty columns suffice; remarks go below.
 func TestANarrowTerminal(t *testing.T) {
 	got := waterfalls(t, Options{Width: 40}, operation("shop/web-0", add(1000, runs(4, "iptables", 100)...)))
 	_, rows, _ := strings.Cut(got, "0000000000000000\n")

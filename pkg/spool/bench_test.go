@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// ordinary is the size of an operation of a pod with bridge, host-local, ipMasq and
-// portmap, setups and teardowns together: 15 KB.
+// ordinary is the size of a pod's operation with bridge, host-local, ipMasq and portmap: 15 KB.
 const ordinary = 15 << 10
 
 func BenchmarkAppend(b *testing.B) {
@@ -23,7 +22,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// One request of the most that one holds, read and noted as exported.
+// One request of maximum size, read and marked as exported.
 func BenchmarkPeekAndAdvance(b *testing.B) {
 	s := mustOpen(b, Options{Dir: b.TempDir(), MaxBytes: 256 << 20, MaxAge: time.Hour})
 	op := Operation{Start: noon, End: noon, Data: make([]byte, ordinary)}
@@ -43,8 +42,6 @@ func BenchmarkPeekAndAdvance(b *testing.B) {
 	}
 }
 
-// What a start costs: the newest segment is read as a whole, if it is as large as it may
-// be.
 func BenchmarkOpen(b *testing.B) {
 	o := Options{Dir: b.TempDir(), MaxBytes: 256 << 20, MaxAge: time.Hour}
 	s := mustOpen(b, o)

@@ -15,8 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// written makes a spool of one segment and returns its folder, what is in it, and where
-// each record ends.
 func written(t *testing.T, n int) (dir string, names []string, ends []int64) {
 	t.Helper()
 	dir = t.TempDir()
@@ -30,7 +28,7 @@ func written(t *testing.T, n int) (dir string, names []string, ends []int64) {
 	return dir, names, ends
 }
 
-// A process may be killed, or the power may fail, at any byte.
+// A kill or a power failure can occur at any byte.
 func TestATornTailIsCut(t *testing.T) {
 	dir, names, ends := written(t, 8)
 	file := segmentFiles(t, dir)[0]
@@ -64,13 +62,13 @@ func TestATornTailIsCut(t *testing.T) {
 	}
 }
 
-// Wherever a disk garbles something, all records but the garbled ones are found.
+// Damage loses only the damaged records.
 func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
 	dir, names, ends := written(t, 40)
 	file := segmentFiles(t, dir)[0]
 	data, err := os.ReadFile(file)
 	harness.Check(t, err)
-	// A second segment, so that the first is not the one that is cut when it is opened.
+	// A second segment prevents the first from being cut by Open.
 	harness.Check(t, os.WriteFile(filepath.Join(dir, segment{sequence: 99}.name()), encode(nil, named("after")), 0o600))
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -110,7 +108,7 @@ func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
 
 const childDir = "CNISCOPE_TEST_SPOOL"
 
-// child appends and exports until it is killed, and says of each what it has done.
+// child appends and exports until it is killed, and prints each step.
 func child(dir string) {
 	s, err := Open(Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: time.Hour})
 	if err != nil {
@@ -141,12 +139,11 @@ func child(dir string) {
 	}
 }
 
-// A process that appends and exports is killed again and again: nothing that Append
-// returned for is lost, and nothing that Advance returned for comes twice.
+// After kills, everything that Append accepted is there, and nothing that Advance confirmed comes twice.
 func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 	dir := t.TempDir()
 	var appended, exported []string
-	maybe := map[string]bool{} // killed between sending and Advance's return
+	maybe := map[string]bool{} // killed between sending and Advance
 	for round := range 15 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childDir+"="+dir)
@@ -168,7 +165,7 @@ func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 				exported = append(exported, name)
 				sent = ""
 			default:
-				// A line that was cut short by the kill has no name of ours in it.
+				// A line cut by the kill has no name.
 				if verb == "error" {
 					t.Fatal(name)
 				}

@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The cursor is overwritten in place. Whichever byte of it is garbled, by a write that
-// was cut short or by the disk, it is where it was, or one step behind.
+// Any damaged byte of the cursor moves it back by one step at most.
 func TestADamagedCursorIsOneStepBehindAtMost(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, large(dir))
@@ -70,7 +69,7 @@ func TestALostCursorSendsAllAgainAndSaysSo(t *testing.T) {
 	}
 }
 
-// Power fails after the cursor got to the disk, and before the records did.
+// The power fails with the cursor on disk, but not the records.
 func TestACursorBehindTheEndHidesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, large(dir))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestASpoolOfBeforeIsRead opens one as v0.1 wrote it: twelve operations, of which five were
-// exported. Its files are never written anew: a node that is updated has such a spool.
+// TestASpoolOfBeforeIsRead opens a spool of v0.1: twelve operations, five of them exported. Its files never change,
+// since updated nodes have such spools.
 func TestASpoolOfBeforeIsRead(t *testing.T) {
 	dir := copyDir(t, "testdata/version1")
 	names, errs := readAll(t, dir, time.Time{})

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Whatever lies in a segment, the scanner comes to its end, never goes back, and finds
-// the records that were written behind it.
+// For any bytes the scanner ends, moves forward only, and finds later records.
 func FuzzScan(f *testing.F) {
 	whole := encode(encode(nil, named("first")), named("second"))
 	f.Add([]byte{})
@@ -41,7 +40,7 @@ func FuzzScan(f *testing.F) {
 				t.Fatalf("%v, at %d", err, s.at)
 			}
 		}
-		// Unless the fuzzer finds a header with a right checksum that swallows it.
+		// Unless the fuzzer forges a header with a valid checksum.
 		if found != "at last" && !bytes.Contains(data[:len(data)-len(last)], marker[:]) {
 			t.Fatalf("the last record is %q", found)
 		}

@@ -12,10 +12,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// noon is the time of the tests: nothing here waits.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// large is a spool that forgets nothing.
 func large(dir string) Options {
 	return Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: 24 * time.Hour}
 }
@@ -28,7 +26,6 @@ func mustOpen(t testing.TB, o Options) *Spool {
 	return s
 }
 
-// named is an operation with that text as its data, that took a second and ended at noon.
 func named(text string) Operation {
 	return Operation{Start: noon.Add(-time.Second), End: noon, Data: []byte(text)}
 }
@@ -40,7 +37,7 @@ func numbers(from, to int) (names []string) {
 	return names
 }
 
-// at sets the spool's clock; it was opened at noon.
+// at sets the spool's clock, which started at noon.
 func at(s *Spool, now time.Time) *Spool {
 	s.now = func() time.Duration { return now.Sub(noon) }
 	return s
@@ -58,7 +55,6 @@ func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Drop
 	return all
 }
 
-// waiting returns what is not exported yet, and how many damaged stretches lie between.
 func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
 	t.Helper()
 	records, err := s.Peek(1<<20, 1<<30)
@@ -71,7 +67,6 @@ func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
 	return names, damaged
 }
 
-// export takes n operations out, one at a time.
 func exportSome(t testing.TB, s *Spool, n int) (names []string) {
 	t.Helper()
 	for range n {
@@ -85,7 +80,6 @@ func exportSome(t testing.TB, s *Spool, n int) (names []string) {
 	return names
 }
 
-// readAll is what another process would read.
 func readAll(t testing.TB, dir string, since time.Time) (names []string, errs []error) {
 	t.Helper()
 	for op, err := range Read(dir, since) {
@@ -112,7 +106,6 @@ func segmentFiles(t testing.TB, dir string) []string {
 	return files
 }
 
-// copyDir copies a spool, as a crash would leave it.
 func copyDir(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = filepath.Join(t.TempDir(), "copy")
@@ -127,5 +120,4 @@ func copyDir(t testing.TB, from string) (to string) {
 	return to
 }
 
-// kilobyte is the data of an operation, with its number in front.
 func kilobyte(i int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1020)) }

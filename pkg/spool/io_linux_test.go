@@ -12,19 +12,19 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// life is what a process had of a spool: what it was promised, by answers without an error.
+// life is what a process did with a spool, by calls without an error.
 type life struct {
 	appended, synced []string
 	sent, advanced   map[string]bool
-	counted          uint64 // lost, by what the spool said
+	counted          uint64 // lost, as the spool counted
 }
 
-// live has a spool written, exported and synced on a disk that may fail, as pkg/queue does it.
+// live writes, exports and syncs like pkg/queue on a failing disk.
 func live(o Options, rounds int) life {
 	l := life{sent: map[string]bool{}, advanced: map[string]bool{}}
 	s, err := Open(o)
 	if err != nil {
-		return l // its user goes on without one, and says so
+		return l // its user continues without a spool
 	}
 	for i := range rounds {
 		name := fmt.Sprintf("operation %d %s", i, strings.Repeat("x", 300))
@@ -39,7 +39,7 @@ func live(o Options, rounds int) life {
 				l.counted += got[0].Damaged
 				l.advanced[string(got[0].Data)] = s.Advance(got[0].Next) == nil
 			}
-			dropped := s.Return() // those of a Peek that failed
+			dropped := s.Return() // those of a failed Peek
 			l.counted += dropped.Full + dropped.Old
 		}
 		if i%5 == 4 {
@@ -57,7 +57,7 @@ func live(o Options, rounds int) life {
 	return l
 }
 
-// missing are those of the operations that were neither sent nor wait in the spool.
+// missing returns operations that are neither sent nor in the spool.
 func (l life) missing(t *testing.T, o Options, of []string) (lost []string) {
 	t.Helper()
 	o.Disk = disktest.Sound()
@@ -85,7 +85,7 @@ func (l life) missing(t *testing.T, o Options, of []string) (lost []string) {
 	return lost
 }
 
-// spools are one that forgets nothing, and one of eight segments of three operations each.
+// spools are one without removals, and one with eight segments of three operations.
 func spools(dir string) map[string]Options {
 	return map[string]Options{
 		"large": {Dir: dir, MaxBytes: 1 << 30, MaxAge: time.Hour},
@@ -93,10 +93,10 @@ func spools(dir string) map[string]Options {
 	}
 }
 
-// rounds is how many operations a sweep appends: a small spool forgets from the 24th on.
+// rounds is the number of appends; a small spool removes from the 24th on.
 const rounds = 32
 
-// began makes a spool that is in use: three operations wait, one was sent.
+// began creates a spool with three waiting operations and one sent.
 func began(t *testing.T, o Options) (names []string) {
 	t.Helper()
 	o.Disk = disktest.Sound()
@@ -109,7 +109,7 @@ func began(t *testing.T, o Options) (names []string) {
 	return names[1:]
 }
 
-// Whichever call fails, in whatever way, once: what was appended is sent, or waits, or is counted.
+// After any single fault every operation is sent, waiting or counted.
 func TestEachCallOfASpoolFailsOnce(t *testing.T) {
 	harness.Slow(t)
 	for name := range spools("") {
@@ -132,8 +132,8 @@ func TestEachCallOfASpoolFailsOnce(t *testing.T) {
 	}
 }
 
-// Killed at whichever call: what Append returned for is there. Should the power fail at that call: what Sync
-// returned for. (A small spool forgets meanwhile, so this is one that does not.)
+// After a kill at any call, everything that Append accepted is there; after a power failure, everything that Sync
+// confirmed. The spool removes nothing.
 func TestASpoolLosesPowerAtEachCall(t *testing.T) {
 	faults := []disktest.Fault{disktest.Killed, disktest.Forever}
 	disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
@@ -156,8 +156,7 @@ func TestASpoolLosesPowerAtEachCall(t *testing.T) {
 	})
 }
 
-// Whichever read fails while a spool is opened, and all that follow: nothing of it is cut off, and what is appended
-// then comes behind it.
+// If reads fail during Open, nothing is cut, and new records follow the old ones.
 func TestASpoolThatCannotBeReadIsLeft(t *testing.T) {
 	disktest.Sweep(t, []disktest.Fault{disktest.Unreadable}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		o := spools(filepath.Join(disktest.Folder(t), "spool"))["large"]
@@ -185,7 +184,7 @@ func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktes
 	return d
 }
 
-// descriptors are the files below a folder that this process has open.
+// descriptors lists the open files below a directory.
 func descriptors(t *testing.T, dir string) (open []string) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")

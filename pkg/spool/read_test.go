@@ -30,7 +30,7 @@ func TestReadGivesWhatEndedSince(t *testing.T) {
 			t.Error(errs)
 		}
 	}
-	for op, err := range Read(dir, time.Time{}) { // one may stop early
+	for op, err := range Read(dir, time.Time{}) { // stopping early is allowed
 		if err != nil || string(op.Data) != all[0] {
 			t.Errorf("%q, %v", op.Data, err)
 		}
@@ -48,8 +48,7 @@ func TestReadOfNothing(t *testing.T) {
 	}
 }
 
-// Readers take no lock: whatever they see of what is being written, it is whole records,
-// in order, and no damage.
+// Readers take no lock, and see complete records in order.
 func TestReadWhileItIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, Options{Dir: dir, MaxBytes: 256 << 10, MaxAge: time.Hour})

@@ -15,7 +15,7 @@ func TestTheOldestGoWhenItIsFull(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		exported int
-		unsent   bool // something is forgotten that was not exported
+		unsent   bool
 	}{
 		{"nothing was exported", 0, true},
 		{"some of the oldest segment was exported", 3, true},
@@ -45,7 +45,7 @@ func TestTheOldestGoWhenItIsFull(t *testing.T) {
 			if len(got) > 0 && got[len(got)-1] != kilobyte(all-1) {
 				t.Error("the newest is missing")
 			}
-			// It is a ring, not a bucket that is emptied: most of it is there.
+			// Most of the content stays.
 			if st := s.Stats(); st.Bytes < o.MaxBytes*3/4 {
 				t.Errorf("%+v", st)
 			}
@@ -62,7 +62,7 @@ func TestTheOldGo(t *testing.T) {
 	hour := func(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Hour))) }
 	appendAll(t, s, hour(0), "0h", "0h too")
 	appendAll(t, s, hour(0.9), "0.9h")
-	appendAll(t, s, hour(2), "2h") // in a segment of its own: the first one is ripe
+	appendAll(t, s, hour(2), "2h") // in a second segment
 	exportSome(t, s, 1)
 	if n := len(segmentFiles(t, o.Dir)); n != 2 {
 		t.Errorf("%d segments", n)
@@ -76,7 +76,7 @@ func TestTheOldGo(t *testing.T) {
 	got, _ := waiting(t, s)
 	same(t, "at 17h", got, []string{"2h"})
 
-	// Also where nothing comes any more.
+	// Also without appends.
 	if d := at(s, hour(18.1)).Trim(); d != (Dropped{Old: 1}) {
 		t.Errorf("%+v", d)
 	}
@@ -88,8 +88,7 @@ func TestTheOldGo(t *testing.T) {
 	same(t, "at 19h", got, []string{"19h"})
 }
 
-// A clock that was set costs no operation: while the spool is open its own counts, and what
-// it finds is as old as the spool is open, whatever the files' times say.
+// A changed clock drops nothing: ages count from Open, by the monotonic clock.
 func TestAClockThatIsSetDropsNothing(t *testing.T) {
 	for _, step := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
 		dir := t.TempDir()
@@ -150,7 +149,7 @@ func TestSegmentsThatWereRemovedByHand(t *testing.T) {
 	for _, file := range files[1:] {
 		harness.Check(t, os.Remove(file))
 	}
-	// The cursor is ahead of all there is: what comes now must not lie behind it.
+	// The cursor is ahead of all segments; new records must not be before it.
 	again := mustOpen(t, large(dir))
 	appendAll(t, again, noon, "new")
 	got, _ = waiting(t, again)
@@ -167,7 +166,7 @@ func TestAFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// It may hold more than the disk has; its segments are of 64 KiB.
+	// MaxBytes exceeds the disk; segments have 64 KiB.
 	s := mustOpen(t, Options{Dir: dir, MaxBytes: 512 << 10, MaxAge: time.Hour})
 	written := 0
 	var err error
@@ -183,13 +182,13 @@ func TestAFullDisk(t *testing.T) {
 	if len(got) != written || damaged > 0 {
 		t.Fatalf("%d wait, %d were written, %d damaged", len(got), written, damaged)
 	}
-	// Nothing that waits is forgotten for it; the cursor moves all the same.
+	// Waiting operations stay, and the cursor moves.
 	exportSome(t, s, written-1)
 	again := mustOpen(t, large(copyDir(t, dir)))
 	got, _ = waiting(t, again)
 	same(t, "after a restart", got, []string{kilobyte(written - 1)})
 
-	// What was exported gives way.
+	// Exported operations are removed.
 	for i := written; i < 3*written; i++ {
 		appendAll(t, s, noon, kilobyte(i))
 		exportSome(t, s, 1)
@@ -201,7 +200,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// Of what was peeked at and then removed Append and Trim count nothing: it may have arrived.
+// Append and Trim do not count removed operations that Peek returned, since they may have arrived.
 func TestRemovedOperationsOnTheirWayCountWhenTheyAreReturned(t *testing.T) {
 	for name, settle := range map[string]func(*Spool, []Record) Dropped{
 		"returned": func(s *Spool, _ []Record) Dropped { return s.Return() },

@@ -29,7 +29,7 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 
-	// A restart, in order and by force.
+	// A restart, regular and by a crash.
 	for _, end := range []func() string{
 		func() string { return copyDir(t, o.Dir) },
 		func() string {
@@ -53,7 +53,7 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 		got, _ = waiting(t, again)
 		same(t, "waiting at last", got, []string{"one more"})
 
-		// What was exported can still be read.
+		// Exported operations are still readable.
 		got, errs := readAll(t, again.options.Dir, time.Time{})
 		same(t, "read", got, append(all[:30:30], "one more"))
 		if errs != nil {
@@ -134,7 +134,7 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 		}
 	}
 
-	// Links that lead out of it are not followed, neither to read nor to write.
+	// Links out of the directory are not followed.
 	victim := filepath.Join(t.TempDir(), "victim")
 	aimed := filepath.Join(t.TempDir(), "aimed")
 	harness.Check(t, errors.Join(os.WriteFile(victim, nil, 0o600), os.Mkdir(aimed, 0o700), os.Symlink(victim, filepath.Join(aimed, cursorName))))

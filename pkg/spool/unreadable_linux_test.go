@@ -15,13 +15,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A segment that cannot be read is named with the reason, wherever it lies, and all others are read.
+// An unreadable segment is reported with the reason, and the others are read.
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	whole := encode(nil, named("its own"))
 	for name, tt := range map[string]struct {
 		make func(path string) error
-		want string // in the error
-		own  bool   // what is whole in it is read
+		want string
+		own  bool
 	}{
 		"a link":          {func(p string) error { return os.Symlink("/etc/hostname", p) }, "it is a symbolic link", false},
 		"a dangling link": {func(p string) error { return os.Symlink("nothing", p) }, "it is a symbolic link", false},
@@ -56,7 +56,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 				got, errs := readAll(t, dir, noon.Add(-time.Hour))
 				same(t, "what is read", got, want)
 				file := segment{sequence: uint64(at + 1)}.name()
-				if name == "zeros" && at == 2 { // the power failed before the first record was on the disk
+				if name == "zeros" && at == 2 { // the power failed before the first record was on disk
 					if errs != nil {
 						t.Errorf("%v", errs)
 					}
@@ -74,7 +74,7 @@ func sparse(path string, begins []byte, size int64) error {
 	return errors.Join(os.WriteFile(path, begins, 0o600), os.Truncate(path, size))
 }
 
-// A segment that the reader may not open is named, too, and the others are read.
+// A segment without permission is reported, and the others are read.
 func TestASegmentThatMayNotBeOpened(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: becomes another user")
@@ -92,7 +92,7 @@ func TestASegmentThatMayNotBeOpened(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends
+		runtime.LockOSThread() // never unlocked: the thread ends
 		_, _ = unix.SetfsuidRetUid(65534)
 		got, errs = readAll(t, dir, noon.Add(-time.Hour))
 	}()
@@ -103,7 +103,7 @@ func TestASegmentThatMayNotBeOpened(t *testing.T) {
 	}
 }
 
-// The newest segment may end in a record that is just being written: no part of one is damage.
+// An incomplete last record of the newest segment is no damage.
 func TestARecordThatIsBeingWrittenIsNoDamage(t *testing.T) {
 	first, second := encode(nil, named("first")), encode(nil, named("second"))
 	dir := t.TempDir()
@@ -118,7 +118,7 @@ func TestARecordThatIsBeingWrittenIsNoDamage(t *testing.T) {
 	}
 }
 
-// A writer neither reads nor cuts a segment that is larger than it would have made, and begins the next one.
+// Open leaves a segment that is too large, and begins a new one.
 func TestOpenLeavesASegmentThatIsTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, segment{sequence: 1}.name())
@@ -138,7 +138,7 @@ func TestOpenLeavesASegmentThatIsTooLarge(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Size() != 200<<30 {
 		t.Errorf("%v, %v", info, err)
 	}
-	// Where there is no room for it, it goes.
+	// It is removed to make room.
 	harness.Check(t, s.Close())
 	s = mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: 100 * 365 * 24 * time.Hour})
 	appendAll(t, s, noon, "one more")

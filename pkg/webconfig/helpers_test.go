@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// authority signs certificates.
 type authority struct {
 	*testing.T
 	*harness.Authority
@@ -24,7 +23,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{t, a}
 }
 
-// issue returns a certificate and its key, as PEM.
+// issue returns a certificate and its key as PEM.
 func (a authority) issue(name string, valid time.Duration) (certificate, key []byte) {
 	a.Helper()
 	pair, err := a.Issue(name, valid)
@@ -34,7 +33,6 @@ func (a authority) issue(name string, valid time.Duration) (certificate, key []b
 	return certificate, key
 }
 
-// folder is where a web configuration and its files are.
 type folder struct {
 	*testing.T
 	dir string
@@ -49,7 +47,6 @@ func (f folder) write(name, text string) string {
 	return path
 }
 
-// server writes a certificate for the server, and the authority's.
 func (f folder) server(a authority, valid time.Duration) {
 	f.Helper()
 	certificate, key := a.issue("server", valid)
@@ -63,7 +60,6 @@ const (
 	mutual   = plainTLS + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n"
 )
 
-// users is the section that lets somebody in.
 func users(t *testing.T, name, password string) string {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)

@@ -23,7 +23,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stage serves a web configuration.
 type stage struct {
 	folder
 	site    *Site
@@ -57,14 +56,13 @@ func newStage(f folder, text string) *stage {
 	return s
 }
 
-// stale has the files read again with the next request.
 func (s *stage) stale() {
 	s.site.mu.Lock()
 	defer s.site.mu.Unlock()
 	s.site.read = time.Time{}
 }
 
-// ask returns how a request is answered: the status, or the error.
+// ask returns the status or the error.
 func (s *stage) ask(change func(*http.Request, *tls.Config)) string {
 	s.Helper()
 	scheme := "http://"
@@ -109,7 +107,7 @@ func as(user, password string) func(*http.Request, *tls.Config) {
 func with(certificate, key []byte) func(*http.Request, *tls.Config) {
 	return func(_ *http.Request, c *tls.Config) {
 		pair, err := tls.X509KeyPair(certificate, key)
-		if err == nil { // also where the server does not ask for one of its authority
+		if err == nil { // even if the server does not request it
 			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
 	}
@@ -138,7 +136,7 @@ func TestPasswords(t *testing.T) {
 	s.want("the new one", "200", as("prometheus", "new"))
 }
 
-// Certificates are renewed in place, and as Kubernetes does it: by a link to a new folder.
+// Certificates are replaced in place, or by a new link as in Kubernetes.
 func TestRenewal(t *testing.T) {
 	f, a := newFolder(t), newAuthority(t)
 	real := f
@@ -184,7 +182,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// What would let everybody in, or needs another listener, lets nobody in.
+// A change that would remove access control, or needs another listener, closes the server.
 func TestWhatChangesTooMuchClosesTheDoor(t *testing.T) {
 	f, a := newFolder(t), newAuthority(t)
 	f.server(a, time.Hour)
@@ -206,7 +204,7 @@ func TestWhatChangesTooMuchClosesTheDoor(t *testing.T) {
 	p.want("it is gone", "503", as("a", "b"))
 }
 
-// Whoever guesses passwords takes a part of one CPU, and a known password does not wait for them.
+// Guessing uses part of one CPU, and a known password does not wait.
 func TestGuessing(t *testing.T) {
 	s := newStage(newFolder(t), users(t, "prometheus", "right"))
 	s.want("the right one", "200", as("prometheus", "right"))

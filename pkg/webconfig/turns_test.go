@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A scraper has a turn soon, though strangers let as many requests wait as they may and come again at once.
+// A scraper has a turn soon among the maximum of guessing requests.
 func TestAScraperAmongGuessers(t *testing.T) {
 	one := func(int) string { return "10.0.0.1:1" }
 	loopback := func(i int) string { return fmt.Sprintf("127.0.%d.%d:1", i%7, i) }
@@ -13,7 +13,7 @@ func TestAScraperAmongGuessers(t *testing.T) {
 		guesser func(i int) string
 		scraper string
 		waiting int
-		most    int // turns that others have before; a chance of 2^-30 is none
+		most    int
 	}{
 		"one address, it has another":           {one, "10.0.0.2:1", waitingMax - 1, 60},
 		"one address, it has the same":          {one, "10.0.0.1:2", 40, 40},
@@ -45,7 +45,7 @@ func TestAScraperAmongGuessers(t *testing.T) {
 	}
 }
 
-// A source that has all places loses one to another source, and gets none back.
+// A source with all places loses one to another source.
 func TestACrowdMakesRoom(t *testing.T) {
 	q := &turns{taken: true}
 	var last *waiter
@@ -64,12 +64,12 @@ func TestACrowdMakesRoom(t *testing.T) {
 	}
 }
 
-// A client that goes takes no turn with it.
+// A disconnected client holds no turn.
 func TestWhoGoesHoldsNoTurn(t *testing.T) {
 	q := new(turns)
 	first, second, third := q.wait(source("10.0.0.1:1")), q.wait(source("10.0.0.2:1")), q.wait(source("10.0.0.3:1"))
-	q.give(second) // it waits
-	q.give(first)  // it has its turn
+	q.give(second)
+	q.give(first)
 	if len(q.waiting) != 0 || !<-third.admits {
 		t.Error("the turn is lost")
 	}

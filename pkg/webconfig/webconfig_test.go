@@ -20,7 +20,7 @@ func TestWhatAFileAsksFor(t *testing.T) {
 		users(t, "a", "b"):            {Users: true},
 		plainTLS + users(t, "a", "b"): {TLS: true, Users: true},
 		"rate_limit:\n  interval: 1s\n  burst: 1000\n":          {},
-		plainTLS + "  client_auth_type: RequireAnyClientCert\n": {TLS: true}, // anybody makes one
+		plainTLS + "  client_auth_type: RequireAnyClientCert\n": {TLS: true}, // any client can create one
 	} {
 		got, err := Check(f.write("web.yml", text))
 		if got.Expires.IsZero() == got.TLS {
@@ -33,7 +33,6 @@ func TestWhatAFileAsksFor(t *testing.T) {
 	}
 }
 
-// Each mistake is one line that says what is wrong and shows no value.
 func TestMistakes(t *testing.T) {
 	f := newFolder(t)
 	a := newAuthority(t)
@@ -86,7 +85,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What is right and still to be told.
+// Valid, but worth a warning.
 func TestAnExposedKeyAndAnExpiredCertificate(t *testing.T) {
 	f := newFolder(t)
 	f.server(newAuthority(t), -time.Hour)

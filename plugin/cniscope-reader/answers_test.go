@@ -26,7 +26,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// asked is a node of two tenants, as its cniscope answers over the socket.
 func asked(t *testing.T) (control.Reader, *history.History) {
 	t.Helper()
 	h := history.New("node-1", time.Now())
@@ -74,7 +73,7 @@ func TestEachQuestionIsAnsweredAsFarAsTheAskerMaySee(t *testing.T) {
 	for name, c := range map[string]struct {
 		viewer access.Viewer
 		q      question
-		says   string // a part of the answer
+		says   string
 		not    string
 		code   int
 	}{
@@ -120,7 +119,7 @@ func TestANodeWithoutCniscope(t *testing.T) {
 	}
 }
 
-// Who follows sees what was lately, each operation once, and goes on when there is nobody for a while.
+// A follower gets each recent operation once, and continues after an outage.
 func TestEachProblemIsFollowedOnce(t *testing.T) {
 	node, h := asked(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -85,7 +85,7 @@ func TestHowItIsCalled(t *testing.T) {
 	}
 }
 
-// What a container's environment says, who may only exec must not be able to say.
+// A user who may only exec must not set what the container's environment sets.
 func TestAskHasNoOptionThatNamesAServerOrAFile(t *testing.T) {
 	cmd := askCmd()
 	for _, known := range []string{"namespace", "pod", "since", "after", "wait", "limit", "problems", "trace", "for", "format"} {

@@ -22,10 +22,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// server is an API server that only takes Events. It runs without a network, so that time may pass at once.
+// server is an API server for Events without a network, so that time can be faked.
 type server struct {
 	mu     sync.Mutex
-	status int // of every answer; 0: it takes them
+	status int
 	asked  int
 	events map[string]*v1.Event
 }
@@ -69,7 +69,7 @@ func (s *server) fail(status int) {
 	s.status = status
 }
 
-// telling is a writer beside a server, for the time of a test. The function returned ends it.
+// telling runs a writer against a server; the returned function ends it.
 func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end func()) {
 	t.Helper()
 	s.events = map[string]*v1.Event{}
@@ -124,7 +124,7 @@ func TestAnEventIsWhatTheAPIWants(t *testing.T) {
 	})
 }
 
-// An API server that is away for an hour, while pods go on being slow, is asked rarely, and told again afterwards.
+// During an hour's outage the API server is contacted rarely, and Events resume afterwards.
 func TestAnOutageOfTheAPIServer(t *testing.T) {
 	for status, says := range map[int]string{http.StatusServiceUnavailable: "trying again", http.StatusForbidden: "does a ClusterRole let"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// beReader in the environment makes this program cniscope-reader.
+// beReader makes this program cniscope-reader.
 const beReader = "READER_TEST_BE_READER"
 
 func TestMain(m *testing.M) {
@@ -22,8 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process of the sidecar's own user, without capabilities and in the same PID namespace, as a pod with hostPID is,
-// reaches neither its token nor anything else of it, whatever the sidecar does. (The socket is reached as the token is.)
+// A process of the sidecar's user in the same PID namespace (hostPID) reaches neither its token nor its memory.
 func TestItsTokenAndSocketAreItsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: becomes other users")
@@ -31,7 +30,7 @@ func TestItsTokenAndSocketAreItsOwn(t *testing.T) {
 	const user = 60947
 	for _, args := range [][]string{{"serve"}, {"ask", "node"}} {
 		t.Run(args[0], func(t *testing.T) {
-			// What is mounted in its own namespace can be reached by /proc/PID/root alone.
+			// Mounts in the sidecar's namespace are reachable through /proc/PID/root only.
 			c := exec.CommandContext(t.Context(), "unshare", append([]string{"-m", "sh", "-ec", `
 				mount -t tmpfs -o mode=755 tmpfs /mnt
 				echo SECRET > /mnt/token
@@ -58,7 +57,7 @@ func TestItsTokenAndSocketAreItsOwn(t *testing.T) {
 				"memory": "exec 3< PROC/mem", "standard input": "cat PROC/fd/0", "program": "readlink PROC/exe",
 			} {
 				script := strings.ReplaceAll(reads, "PROC/", proc)
-				if what != "memory" && what != "standard input" { // root can, so the question is a good one
+				if what != "memory" && what != "standard input" { // root can, so the test is meaningful
 					harness.Check(t, exec.CommandContext(t.Context(), "sh", "-c", script).Run())
 				}
 				attacker := exec.CommandContext(t.Context(), "setpriv", "--reuid", fmt.Sprint(user), "--regid", fmt.Sprint(user),

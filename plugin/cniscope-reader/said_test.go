@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
-// An API server may repeat what it was sent in any spelling.
+// An API server may repeat a token in any spelling.
 func TestNoTokenLeavesThroughTheAPIServer(t *testing.T) {
 	const own, asked = "eyJhbGciOiJSUzI1NiIsImtpZCI6Ijk5", "Xq7CanaryTokenZ9t4421Review"
 	for way, spell := range spelled.Ways() {

@@ -23,29 +23,27 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// api is an API server that is made up, in front of simulated nodes: as much as the program asks of one.
+// api is a fake API server in front of simulated nodes.
 type api struct {
 	*fleet.Nodes
-	count int // of nodes
-	// may says whether the user has a right: "list pods cniscope", "create pods/exec cniscope",
-	// "create serviceaccounts/token shop", …
-	may  func(right string) bool
-	pods map[string]corev1.Pod // besides the readers', by namespace/name
-	// events are those of shop.
+	count int
+	// may reports the user's rights: "list pods cniscope", "create pods/exec cniscope", "create
+	// serviceaccounts/token shop", …
+	may    func(right string) bool
+	pods   map[string]corev1.Pod // further pods by namespace/name
 	events []corev1.Event
 
 	mu    sync.Mutex
-	asked []string // rights, in order
+	asked []string // requested rights, in order
 }
 
-// start serves it, and returns the kubeconfig of a user whose namespace is shop.
 func (a *api) start(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	if a.may == nil {
 		a.may = func(string) bool { return true }
 	}
 	server := httptest.NewUnstartedServer(a)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that end in the middle of a handshake
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // for aborted handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "config")
@@ -122,7 +120,6 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowed refuses as an API server does.
 func (a *api) allowed(w http.ResponseWriter, verb, resource, namespace string) bool {
 	right := strings.TrimSpace(verb + " " + resource + " " + namespace)
 	a.mu.Lock()
@@ -163,13 +160,11 @@ func (a *api) readers(w http.ResponseWriter) {
 	write(w, "PodList", list)
 }
 
-// ran is what a run of the program gave.
 type ran struct {
 	out, said string
 	code      int
 }
 
-// kubectl runs the program as the user of a kubeconfig.
 func kubectl(t *testing.T, kubeconfig string, args ...string) ran {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -193,7 +188,7 @@ func (r ran) want(t *testing.T, code int, parts ...string) {
 	}
 }
 
-// without are all rights but those.
+// without returns all rights except the given ones.
 func without(rights ...string) func(string) bool {
 	return func(right string) bool { return !slices.Contains(rights, right) }
 }

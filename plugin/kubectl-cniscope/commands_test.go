@@ -16,10 +16,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// evil clears a terminal, writes from right to left, and begins a line of its own.
 const evil = "\x1b[2J\u202e\nfine"
 
-// whole is an operation as a node remembers it: a call, and the command that it waited for.
+// whole is an operation in a node history: a call, and a command.
 const whole = `{"resourceSpans":[{"resource":{"attributes":[{"key":"k8s.namespace.name","value":{"stringValue":"shop"}},
 {"key":"k8s.pod.name","value":{"stringValue":"web-0"}}]},"scopeSpans":[{"spans":[
 {"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"CNI ADD",
@@ -59,7 +58,7 @@ func TestPs(t *testing.T) {
 	}
 }
 
-// Nodes that do not answer are named with the reason, and what the others say is printed.
+// Failed nodes are named with the reason, and other answers are printed.
 func TestPartialAnswers(t *testing.T) {
 	a := clusterOf(10)
 	a.Dies = func(node string) bool { return node == "node-007" || node == "node-009" }
@@ -110,7 +109,6 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// What is missing is named, with who can give it; and what can be had without it is printed.
 func TestMissingRights(t *testing.T) {
 	const operators, developers, tokens = "create serviceaccounts/token cniscope", "create pods/exec cniscope", "create serviceaccounts/token shop"
 	for _, c := range []struct {
@@ -161,13 +159,13 @@ func TestCompletion(t *testing.T) {
 	kubectl(t, config, "__complete", "record", "node/node-01").want(t, 0, "node/node-010\nnode/node-011\n")
 	kubectl(t, config, "__complete", "doctor", "node-000", "node-00").want(t, 0, "node-001\n")
 	kubectl(t, config, "__complete", "ps", "--format", "").want(t, 0, "json\n")
-	// kubectl runs the program by another name.
+	// kubectl's name for completion.
 	if got := strings.Join(completing([]string{"/usr/local/bin/kubectl_complete-cniscope", "why", ""}), " "); got != "__complete why " {
 		t.Errorf("%q", got)
 	}
 }
 
-// Where no cniscope is, or none with a reader, that is said.
+// Without a sidecar, the error says so.
 func TestNobodyToAsk(t *testing.T) {
 	kubectl(t, clusterOf(0).start(t), "ps").want(t, 1, "no cniscope that can be asked in any namespace", "reader.enabled=true")
 	a := clusterOf(0)

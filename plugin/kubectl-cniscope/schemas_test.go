@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// What each command prints as JSON is as docs/schemas say.
 func TestDocumentsAreAsTheSchemasSay(t *testing.T) {
 	a := clusterOf(12)
 	a.Spans = otlptest.Encoded(t, whole)

@@ -109,7 +109,7 @@ func TestCallsOfOthersAreLeftOut(t *testing.T) {
 	}
 }
 
-// remembered has an operation of each kind; "vault" is the other tenant's pod.
+// remembered has an operation of each kind; "vault" is another tenant's pod.
 func remembered() control.Operations {
 	return control.Operations{Next: 9, Operations: []control.Line{
 		{Seq: 1, Namespace: "shop", Pod: "web", Result: control.Ordinary, Duration: time.Second},

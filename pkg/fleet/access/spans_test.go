@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// waited is an operation of shop/web that waited for bank/vault, in OTLP JSON. SECRET stands in all that is not the pod's own.
+// waited is an operation of shop/web that waited for bank/vault, in OTLP JSON. SECRET marks everything foreign.
 const waited = `{"resourceSpans":[
 {"resource":{"attributes":[{"key":"k8s.namespace.name","value":{"stringValue":"shop"}}]},"scopeSpans":[{"scope":{"name":"x"},"spans":[
  {"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060701","name":"CNI ADD","status":{"code":2,"message":"STATUS"},"attributes":[

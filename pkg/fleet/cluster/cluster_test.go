@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// pod is one that says it is cniscope's.
 func pod(namespace, name, node string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -24,7 +23,6 @@ func pod(namespace, name, node string) corev1.Pod {
 	}
 }
 
-// clusterOf is one whose API server has these pods.
 func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +41,7 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 	return c
 }
 
-// A tenant can label a pod as a reader. Nobody's token may be brought to it, beside the real ones or in place of one.
+// A tenant can label a pod as a sidecar. No token may be sent to it, beside or instead of a real one.
 func TestReadersOfAnotherNamespaceAreNotAsked(t *testing.T) {
 	real1, real2 := pod("kube-system", "cniscope-1", "node-1"), pod("kube-system", "cniscope-2", "node-2")
 	for name, forged := range map[string]corev1.Pod{

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// No text of a node reaches a terminal as it came, also not one that is new in a line or a call.
+// Every text of a node is cleaned, also in new fields of a line or a call.
 func TestEveryTextIsCleaned(t *testing.T) {
 	const evil = "\x1b[2J\u202e\n"
 	line, call := control.Line{}, control.Call{}
@@ -51,7 +51,7 @@ func fill(v reflect.Value, text string) {
 	}
 }
 
-// What differs in numbers, addresses and the node's name only is one finding.
+// Findings that differ in numbers, addresses and node names are one.
 func TestAlikeFindingsAreOne(t *testing.T) {
 	var f Findings
 	for node, summary := range map[string]string{
@@ -65,7 +65,7 @@ func TestAlikeFindingsAreOne(t *testing.T) {
 	}
 }
 
-// A hung operation that has come to an end is counted once, and causes of a hostile node have a bound.
+// A hung operation with a final line counts once, and a hostile node's causes are bounded.
 func TestTopCounts(t *testing.T) {
 	var top Top
 	hung := control.Line{TraceID: "1", Command: "ADD", Result: control.Hung}

@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A list comes as it is, and one of a million empty operations, which is three megabytes, takes no hundreds of them.
 func TestListsAreBounded(t *testing.T) {
 	var said struct{ Operations List[control.Line] }
 	for document, want := range map[string]int{
@@ -38,7 +37,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// A node that says the same a thousand times is one node.
+// Repeated findings of one node count once.
 func TestANodeIsNamedOnce(t *testing.T) {
 	var f Findings
 	r, err := UnmarshalReport([]byte(`{"checks":[{"name":"x","state":"could not check","reason":"1"},{"name":"x","state":"could not check","reason":"2"}]}`))

@@ -11,12 +11,12 @@ func notice(pod int, cause string) Notice {
 	return Notice{Namespace: "shop", Pod: fmt.Sprintf("web-%d", pod), UID: fmt.Sprint("u-", pod), Type: Normal, Reason: Slow, Action: "ADD", IfName: "eth0", Cause: cause, Note: cause}
 }
 
-// node is a ledger, a clock, and an API server that is there or not.
+// node is a ledger with a clock and an API server that may be down.
 type node struct {
 	*Ledger
 	now    time.Time
 	away   bool
-	writes []time.Time // attempts
+	writes []time.Time
 	events map[string]*Write
 }
 
@@ -24,7 +24,7 @@ func newNode() *node {
 	return &node{Ledger: NewLedger(), now: time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), events: map[string]*Write{}}
 }
 
-// pass lets time go by, and writes what may be written.
+// pass advances the time and makes permitted writes.
 func (n *node) pass(d time.Duration) {
 	for end := n.now.Add(d); ; {
 		w, wait := n.Next(n.now)
@@ -46,7 +46,7 @@ func (n *node) pass(d time.Duration) {
 	}
 }
 
-// most is the largest number of writes in any minute.
+// most is the maximum number of writes in any minute.
 func (n *node) most() (most int) {
 	for i, from := range n.writes {
 		count := 0
@@ -121,7 +121,7 @@ func TestWhatFailedComesFirst(t *testing.T) {
 
 func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 	n := newNode()
-	for range 30 { // as kubelet tries again
+	for range 30 { // kubelet's retries
 		n.Offer(Notice{Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD", Cause: "plugin_error", Time: n.now}, n.now)
 		n.pass(10 * time.Second)
 	}
@@ -145,7 +145,7 @@ func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 	}
 }
 
-// Pods that fail for ever take no more than half of what may be written.
+// Pods that fail forever use up to half of the writes.
 func TestSeriesLeaveRoomForWhatIsNew(t *testing.T) {
 	n := newNode()
 	again := func() {
@@ -192,7 +192,7 @@ func TestNamesOfEventsAreDistinctAndFit(t *testing.T) {
 func TestAnOutageMakesNothingGrow(t *testing.T) {
 	n := newNode()
 	n.away = true
-	for i := range 7200 { // two hours
+	for i := range 7200 {
 		slow := notice(i, fmt.Sprint("cause-", i%5))
 		slow.Time = n.now
 		n.Offer(slow, n.now)

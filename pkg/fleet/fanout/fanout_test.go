@@ -21,7 +21,7 @@ func numbers(n int) (all []int) {
 	return all
 }
 
-// Twenty of five hundred never answer: they are named, and cost a few rounds of patience rather than twenty.
+// Twenty silent nodes of five hundred are named, and cost few timeouts in total.
 func TestDeadNodesCostNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
@@ -62,7 +62,7 @@ func TestDeadNodesCostNoMore(t *testing.T) {
 	})
 }
 
-// Who has heard enough, or is told to end, leaves nothing behind: goleak looks.
+// An early end leaves nothing running (goleak).
 func TestItEndsEarly(t *testing.T) {
 	wait := func(ctx context.Context, node int) (int, error) {
 		if node < 2 {
@@ -93,7 +93,7 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// An error that is the node's own stays what it is.
+// A node's own error is unchanged.
 func TestErrorsAreTheNodes(t *testing.T) {
 	own := errors.New("forbidden")
 	for _, a := range Ask(t.Context(), numbers(1), Limits{Patience: time.Minute}, func(context.Context, int) (int, error) { return 0, own }) {
