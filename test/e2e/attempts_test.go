@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// A pod whose first sandbox fails and whose second works, and is removed: what follows on
-// what can be followed by links.
+// A pod's first sandbox fails, the second works and is removed: the operations are linked.
 func TestWhatFollowsOnWhatIsLinked(t *testing.T) {
 	s := set(t, true, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}},

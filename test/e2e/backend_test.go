@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	_ "google.golang.org/grpc/encoding/gzip" // what it can take
+	_ "google.golang.org/grpc/encoding/gzip" // accept gzip
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
@@ -24,24 +24,21 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// backend is an OTLP server in the test's own process, which counts: a backend that
-// keeps one span of those with the same id would not show that one came twice.
+// backend is an OTLP server that counts, because a backend that deduplicates ids would hide duplicates.
 type backend struct {
 	coltracepb.UnimplementedTraceServiceServer
-	// tenant is who may send, if anybody in particular.
+	// tenant restricts the sender, if set.
 	tenant string
 
 	mu      sync.Mutex
 	refused bool
 	spans   []*span
-	times   map[string]int // how often each span came
+	times   map[string]int // number of receptions per span
 	asks    []request
 }
 
-// request is what a backend saw of a request besides its spans.
 type request struct{ compression, headers, client string }
 
-// receive starts a backend. It ends with the test.
 func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption) *backend {
 	t.Helper()
 	r.times = map[string]int{}
@@ -72,7 +69,6 @@ func (r *backend) Export(ctx context.Context, in *coltracepb.ExportTraceServiceR
 	return &coltracepb.ExportTraceServiceResponse{}, nil
 }
 
-// got returns what has come so far.
 func (r *backend) got() []*span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +81,7 @@ func (r *backend) requests() []request {
 	return slices.Clone(r.asks)
 }
 
-// refusedSome fails until somebody came who is not the tenant.
+// refusedSome fails until a request without the tenant arrived.
 func (r *backend) refusedSome() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +91,6 @@ func (r *backend) refusedSome() error {
 	return nil
 }
 
-// twice is how many spans came more than once.
 func (r *backend) twice() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +102,7 @@ func (r *backend) twice() (n int) {
 	return n
 }
 
-// compression notes how a request came: gRPC takes it off before the handler.
+// compression notes a request's encoding, which gRPC removes before the handler.
 type compression struct{}
 
 func (compression) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
@@ -124,7 +119,6 @@ func (compression) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Co
 
 func (compression) HandleConn(context.Context, stats.ConnStats) {}
 
-// ids are the span ids of spans, sorted.
 func ids(spans []*span) string {
 	var all []string
 	for _, x := range spans {

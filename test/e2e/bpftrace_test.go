@@ -22,20 +22,18 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// bpftrace is a running script that prints what the scheduler's tracepoints say of every
-// process of this PID namespace.
+// bpftrace is a running script that prints the scheduler's tracepoints for every process of this PID namespace.
 type bpftrace struct {
 	cmd       *exec.Cmd
 	done      chan error
 	out, errs string
-	// wall is the calendar's distance from the clock of nsecs, when it started.
+	// wall clock minus nsecs' clock at start
 	wall distance
 }
 
-// script prints a line for each fork, exec and exit: nsecs, thread and process as the
-// initial PID namespace counts, the process as ours counts, and what is to be said
-// besides. That namespace is the one that bpftrace itself is in. struct pid ends in an
-// array that bpftrace cannot index: $1 is where it begins, $2 how long an element is.
+// script prints a line per fork, exec and exit: nsecs, thread and process in the initial PID namespace, process in
+// this one, and details. struct pid ends in an array that bpftrace cannot index: $1 is its offset, $2 the element
+// size.
 func script() string {
 	probe := func(what, last string) string {
 		return "tracepoint:sched:sched_process_" + what + ` {
@@ -74,7 +72,7 @@ func startBpftrace(t *testing.T) *bpftrace {
 	errs, err := os.Create(b.errs)
 	harness.Check(t, err)
 	defer errs.Close()
-	// Containers are often without tracefs: it is mounted where nobody else sees it.
+	// Containers often lack tracefs: it is mounted in a private namespace.
 	b.cmd = exec.Command("unshare", "--mount", "sh", "-c",
 		`[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec bpftrace "$@"`,
 		"sh", "-q", "-B", "line", "-o", b.out, "-e", script(),
@@ -89,7 +87,7 @@ func startBpftrace(t *testing.T) *bpftrace {
 	return b
 }
 
-// canary waits until a program is reported that is run for that purpose.
+// canary waits until a test program is reported.
 func (b *bpftrace) canary(t *testing.T) {
 	t.Helper()
 	ended := false
@@ -102,7 +100,7 @@ func (b *bpftrace) canary(t *testing.T) {
 		}
 		cmd := exec.Command("true")
 		harness.Check(t, cmd.Run())
-		reported, _ := os.ReadFile(b.out) // it is not there at once
+		reported, _ := os.ReadFile(b.out) // created late
 		for line := range bytes.Lines(reported) {
 			if f := strings.Fields(string(line)); len(f) == 6 && f[0] == "exec" && f[4] == fmt.Sprint(cmd.Process.Pid) {
 				return
@@ -113,8 +111,7 @@ func (b *bpftrace) canary(t *testing.T) {
 	t.Fatalf("bpftrace does not report what is run:\n%s", said)
 }
 
-// stop ends bpftrace and returns its lines, of six fields each. It fails the test if
-// bpftrace lost events or if the calendar was set meanwhile.
+// stop stops bpftrace and returns its lines of six fields. It fails if events were lost or the wall clock was set.
 func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
 	t.Helper()
 	harness.Check(t, b.cmd.Process.Signal(syscall.SIGINT))
@@ -133,22 +130,20 @@ func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
 	text, err := os.ReadFile(b.out)
 	harness.Check(t, err)
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 6 { // else its maps, at the end
+		if f := strings.Fields(line); len(f) == 6 { // otherwise its maps, at the end
 			lines = append(lines, f)
 		}
 	}
 	return lines
 }
 
-// distance is how many nanoseconds CLOCK_REALTIME is ahead of CLOCK_BOOTTIME: as exactly as one can be read between two
-// readings of the other.
+// distance bounds CLOCK_REALTIME minus CLOCK_BOOTTIME in ns, read between two readings of the other clock.
 type distance struct{ least, most int64 }
 
 func (d distance) middle() int64 { return (d.least + d.most) / 2 }
 
-// bootToWall is what to add to bpftrace's nsecs to have nanoseconds since 1970. nsecs is
-// CLOCK_BOOTTIME (bpf_ktime_get_boot_ns, since bpftrace 0.11 and Linux 5.8). Both clocks
-// are steered alike, so the distance stays until the calendar is set.
+// bootToWall returns the offset from nsecs to nanoseconds since 1970. nsecs is CLOCK_BOOTTIME (bpf_ktime_get_boot_ns,
+// since bpftrace 0.11 and Linux 5.8). The offset is constant until the wall clock is set.
 func bootToWall() distance {
 	var before, now, after unix.Timespec
 	d := distance{-1 << 62, 1 << 62}

@@ -20,13 +20,13 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// An ordinary pod (loopback, bridge, host-local, portmap; its setup and its teardown) costs a backend at most 25
-// spans, 20 KB, and 5 KB with gzip where [trace] fold_commands is on, also on a busy machine. CNISCOPE_KEEP names a
-// file for a recording of it: plugin/cniscope/testdata/ordinary-pod.rec.gz is one.
+// An ordinary pod (loopback, bridge, host-local, portmap; setup and teardown) costs a backend up to 25 spans, 20 KB,
+// and 5 KB with gzip, with [trace] fold_commands. CNISCOPE_KEEP names a file for a recording:
+// plugin/cniscope/testdata/ordinary-pod.rec.gz is one.
 func TestAnOrdinaryPodIsCheap(t *testing.T) {
 	s := setRig(t, false, rig.Options{Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
 	file, recording := filepath.Join(t.TempDir(), "spans.jsonl"), filepath.Join(t.TempDir(), "pod.rec.gz")
-	// A pod that a busy machine holds up is not what this is about.
+	// A pod delayed by a busy machine is out of scope.
 	s.startScope(scope.Options{TOML: unhurried + fmt.Sprintf("[export.file]\npath = %q\n[trace]\nfold_commands = true\n", file)})
 	record := exec.CommandContext(s.ctx, program, "record", recording, "--config", s.scope.Config())
 	harness.Check(t, tied.Start(record))
@@ -62,7 +62,7 @@ func TestAnOrdinaryPodIsCheap(t *testing.T) {
 	}
 }
 
-// cost is how many spans a line of OTLP JSON has, how many bytes they are as protobuf, and those with gzip.
+// cost returns the spans of an OTLP JSON line, their bytes as protobuf, and with gzip.
 func cost(t *testing.T, line []byte) (spans, size, zipped int) {
 	t.Helper()
 	traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)

@@ -16,12 +16,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// clockReader reads the clock at tracepoints, and who passes them. Unlike bpftrace's,
-// which share one place, its programs are the last that the kernel calls there.
+// clockReader reads the clock at tracepoints. Its programs, unlike bpftrace's shared ones, run last there.
 type clockReader struct{ rings map[string]*ebpf.Map }
 
-// clockRing has room for every reading of a test (24 bytes each), so that nobody needs to
-// empty it meanwhile.
+// clockRing holds all readings of a test (24 bytes each).
 const clockRing = 16 << 20
 
 func readClocks(t *testing.T, tracepoints ...string) *clockReader {
@@ -49,7 +47,7 @@ func readClocks(t *testing.T, tracepoints ...string) *clockReader {
 			},
 		})
 		harness.Check(t, err)
-		defer program.Close() // the link holds it
+		defer program.Close() // the link keeps it
 		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: program})
 		harness.Check(t, err)
 		t.Cleanup(func() { l.Close() })
@@ -58,8 +56,7 @@ func readClocks(t *testing.T, tracepoints ...string) *clockReader {
 	return c
 }
 
-// stop returns the readings, in CLOCK_BOOTTIME: by tracepoint, by thread as the initial
-// PID namespace counts, in order.
+// stop returns the readings in CLOCK_BOOTTIME, by tracepoint and by thread in the initial PID namespace, in order.
 func (c *clockReader) stop(t *testing.T) map[string]map[uint32][]int64 {
 	t.Helper()
 	all := map[string]map[uint32][]int64{}

@@ -25,16 +25,16 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// island is a network namespace whose every route ends in a device that leads nowhere, and in which
-// each packet is seen, also of a question to a name server, and of what never gets an answer.
+// island is a network namespace whose routes end in a device without a peer, on which every packet is visible,
+// including DNS queries.
 type island struct {
 	*testing.T
 	name    string
 	mu      sync.Mutex
-	packets []string // "tcp 198.51.100.7:4317", by where they are to go
+	packets []string // "tcp 198.51.100.7:4317", by destination
 }
 
-const ownAddress = "198.51.100.7" // TEST-NET-2 (RFC 5737): the endpoint's, if there is one
+const ownAddress = "198.51.100.7" // TEST-NET-2 (RFC 5737): the endpoint's address, if any
 
 func newIsland(t *testing.T) *island {
 	t.Helper()
@@ -45,7 +45,7 @@ func newIsland(t *testing.T) *island {
 		{"link", "set", "lo", "up"},
 		{"link", "add", "out", "type", "veth", "peer", "name", "nowhere"},
 		{"link", "set", "nowhere", "up"},
-		{"link", "set", "out", "arp", "off", "up"}, // nobody is asked where an address is, so that each packet goes
+		{"link", "set", "out", "arp", "off", "up"}, // without ARP every packet is sent
 		{"addr", "add", ownAddress + "/24", "dev", "out"},
 		{"route", "add", "default", "dev", "out"},
 		{"-6", "addr", "add", "2001:db8::7/64", "dev", "out", "nodad"},
@@ -63,7 +63,7 @@ func (i *island) run(program string, args ...string) {
 	}
 }
 
-// within calls a function on a thread that is in the namespace.
+// within calls a function on a thread in the namespace.
 func (i *island) within(do func() error) {
 	i.Helper()
 	done := make(chan error)
@@ -81,16 +81,16 @@ func (i *island) within(do func() error) {
 	harness.Check(i.T, <-done)
 }
 
-// watch notes every packet of IP from now on (packet(7)).
+// watch records every IP packet from now on (packet(7)).
 func (i *island) watch() {
 	i.Helper()
-	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8 // in the network's order
+	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8 // in network byte order
 	fd := -1
 	i.within(func() (err error) {
 		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, all)
 		return err
 	})
-	// A read that waits for ever could not be ended.
+	// An endless read could not be stopped.
 	harness.Check(i.T, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -123,8 +123,8 @@ func (i *island) note(packet []byte) {
 	}
 }
 
-// destination is where a packet is to go; empty for what the kernel says by itself: ICMPv6 of neighbours,
-// routers and multicast groups (RFC 4861, RFC 3810).
+// destination returns a packet's destination; empty for the kernel's own ICMPv6 of neighbors, routers and multicast
+// groups (RFC 4861, RFC 3810).
 func destination(p []byte) string {
 	var to netip.Addr
 	var protocol byte
@@ -140,7 +140,7 @@ func destination(p []byte) string {
 	switch {
 	case (protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_UDP) && len(rest) >= 4:
 		kind := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}[protocol]
-		// An answer goes to where the question came from: the lower port is the one that listens.
+		// An answer goes to the client's port, so the lower port is the listener's.
 		return fmt.Sprintf("%s %s:%d", kind, to, min(binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])))
 	case to.Is6() && (protocol == unix.IPPROTO_ICMPV6 || protocol == 0):
 		return ""
@@ -154,7 +154,7 @@ func (i *island) went() []string {
 	return slices.Sorted(slices.Values(i.packets))
 }
 
-// It contacts nothing but what is configured, whatever its environment names, while pods come and go.
+// With any environment it contacts only configured addresses while pods come and go.
 func TestItContactsNothingElse(t *testing.T) {
 	harness.Root(t)
 	const others = "203.0.113.9" // TEST-NET-3
@@ -201,7 +201,7 @@ func TestItContactsNothingElse(t *testing.T) {
 func (i *island) backend(r *otlptest.Collector) (address string) {
 	i.Helper()
 	i.within(func() error {
-		l, err := net.Listen("tcp", ownAddress+":4317") // below those that clients have
+		l, err := net.Listen("tcp", ownAddress+":4317") // below the clients' ports
 		if err == nil {
 			address = otlptest.BackendAt(i.T, l, r, grpc.StatsHandler(r))
 		}
@@ -210,7 +210,6 @@ func (i *island) backend(r *otlptest.Collector) (address string) {
 	return address
 }
 
-// pods run beside a cniscope from its start to its end.
 func (i *island) pods(options scope.Options) {
 	i.Helper()
 	s := &stage{T: i.T, ctx: harness.Context(i.T)}
@@ -220,5 +219,5 @@ func (i *island) pods(options scope.Options) {
 		id := s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)})
 		harness.Check(i.T, s.rig.RemovePod(s.ctx, id))
 	}
-	harness.Check(i.T, s.scope.Stop()) // it sends what waits
+	harness.Check(i.T, s.scope.Stop()) // sends the queue
 }

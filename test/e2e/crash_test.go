@@ -19,8 +19,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// Crashes, each in the middle of an ADD: no pod fails of one, and what comes after it
-// is traced as what came before.
+// A crash during an ADD fails no pod, and later pods are traced.
 
 func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
@@ -29,7 +28,7 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	loaded := bpfOf(t, s.scope.PID())
 	s.scope.Kill9()
 	s.pod(rig.PodOptions{Name: "unseen"})
-	s.startScope(scope.Options{TOML: patient}) // while the plugin still waits
+	s.startScope(scope.Options{TOML: patient}) // while the plugin waits
 	g.open()
 	harness.Check(t, <-pod)
 
@@ -71,7 +70,7 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	})
 }
 
-// A process that stands still is worse than one that is gone: nobody notices.
+// A hanging process is worse than a dead one, because no peer notices.
 func TestCniscopeHangsInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
 	s := set(t, true, g.rig(), scope.Options{TOML: patient})
@@ -86,7 +85,7 @@ func TestCniscopeHangsInTheMiddleOfAnAdd(t *testing.T) {
 	s.logged("NRI: registered", 2)
 	s.pod(rig.PodOptions{Name: "after"})
 	s.traced("after")
-	for _, name := range []string{"standing", "beside"} { // the kernel kept what happened
+	for _, name := range []string{"standing", "beside"} { // the kernel buffered the events
 		s.spans("cniscope", func(all []*span) error {
 			if calls := only(of(all, name), "call", "CNI ADD"); len(calls) < 2 || len(only(of(all, name), "plugin", "portmap ADD")) == 0 {
 				return fmt.Errorf("%d calls of %s have arrived", len(calls), name)
@@ -110,7 +109,7 @@ func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	}
 	s.logged("the export fails and will be tried again", 1)
 	harness.Check(t, s.jaeger.Restart(s.ctx))
-	for _, name := range names { // what waited arrives
+	for _, name := range names { // the queue arrives
 		s.traced(name)
 	}
 	s.logged("the export works again", 1)
@@ -155,10 +154,10 @@ func TestContainerdIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	}
 }
 
-// Told to end, cniscope says goodbye: what is open is sent as it is.
+// At a regular stop open operations are sent as they are.
 func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
-	// Of the ordinary nothing is kept; what is cut off is not ordinary.
+	// Ordinary operations are not sampled; an interrupted one is not ordinary.
 	s := set(t, false, g.rig(), scope.Options{TOML: "[sampling]\nratio = 0.0\nper_second = 0\n"})
 	pod := s.podIn(g, "web-0")
 	began := time.Now()
@@ -198,13 +197,13 @@ func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", says, out)
 		}
 	}
-	s.pod(rig.PodOptions{Name: "web-0"}) // the first goes on
+	s.pod(rig.PodOptions{Name: "web-0"}) // the first continues
 	s.traced("web-0")
 	s.scope.Kill9()
-	s.startScope(scope.Options{TOML: patient}) // the lock went with its holder
+	s.startScope(scope.Options{TOML: patient}) // the lock was released
 }
 
-// traced waits for a pod's setup in Jaeger, with what only NRI knows.
+// traced waits for a pod's setup in Jaeger, with data from NRI.
 func (s *stage) traced(pod string) {
 	s.Helper()
 	s.spans("cniscope", func(all []*span) error {

@@ -15,9 +15,8 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// Pods before and after a change of a plugin, which now sleeps and runs one program twice
-// where it ran it once: the comparison of the two recordings says that, and what was there
-// before is not said to be new.
+// Pods before and after a plugin's change, which adds a sleep and a second run of a program: the comparison names
+// exactly that.
 func TestDiffNamesWhatChanged(t *testing.T) {
 	changed := filepath.Join(t.TempDir(), "changed")
 	s := setRig(t, false, rig.Options{
@@ -52,7 +51,7 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 			words[row.By+" "+row.Name] = row
 		}
 	}
-	// Whether the call as a whole is slower depends on what else the machine does to its other parts.
+	// The whole call's duration depends on the machine's load.
 	for what, want := range map[string]show.Word{"run policy": show.Slower, "command sleep": show.Appeared} {
 		if got := words[what]; got.Word != want || got.B.Calls != 8 {
 			t.Errorf("%s: %q in %d calls, want %q", what, got.Word, got.B.Calls, want)

@@ -17,11 +17,11 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// apart is how far the times of a span may be from its tracepoints.
+// apart is the maximum difference between a span and its tracepoints.
 const apart = 200 * time.Microsecond
 
-// shells has what the reference plugins do not: subshells that never exec, commands of
-// commands, a command and a plugin that go on as another program.
+// shells covers what the reference plugins lack: subshells without exec, nested commands, a command and a plugin that
+// exec another program.
 var shells = rig.Script(`
 ( ( /bin/true ) )
 /bin/sh -c '/bin/true; ( ( /bin/cat </dev/null ); : ); exec /bin/true'
@@ -29,8 +29,7 @@ x=$(: | /bin/cat)
 [ "$CNI_COMMAND" = ADD ] || exec /bin/true
 `)
 
-// Twenty pods, eight at a time, over the whole chain: what is read back from Jaeger is
-// what the kernel's tracepoints reported, no more and no less.
+// Twenty pods, eight at a time, over the whole chain: Jaeger has exactly the execs of the kernel's tracepoints.
 func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 	chain := []rig.Plugin{
 		rig.Bridge(), rig.Portmap(), rig.Firewall(),
@@ -44,7 +43,7 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 				Plugins:     map[string][]byte{"shells": shells},
 			})
 			w := watchTracepoints(t)
-			// On a busy machine containerd may take long from CNI to NRI.
+			// On a busy machine containerd is slow between CNI and NRI.
 			s.startScope(scope.Options{TOML: "[limits]\nsettle = \"30s\"\n"})
 			w.around(t)
 			s.inParallel(8, 20, func(i int) error {
@@ -61,7 +60,7 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 				}
 				return err
 			})
-			harness.Check(t, s.scope.Stop()) // everything is delivered
+			harness.Check(t, s.scope.Stop()) // flushes the queue
 			want := cniExecs(w.stop(t), s.rig.ContainerdPID(), s.rig.CNIBinDir())
 			all := s.wholeTraces()
 
@@ -79,9 +78,8 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 	}
 }
 
-// inParallel runs n pieces of work, some at a time, the first one alone: it makes the chains
-// that all pods share, and of two portmap plugins that make them at once one fails ("iptables
-// … CHAIN_USER_ADD failed (File exists)").
+// inParallel runs n tasks with several workers, the first one alone, because two concurrent portmap plugins fail to
+// create shared chains ("iptables … CHAIN_USER_ADD failed (File exists)").
 func (s *stage) inParallel(workers, n int, work func(i int) error) {
 	s.Helper()
 	todo := make(chan int)
@@ -108,8 +106,7 @@ func (s *stage) inParallel(workers, n int, work func(i int) error) {
 	}
 }
 
-// wholeTraces returns every span of the traces cniscope has a part in, containerd's own
-// among them, once no span misses its parent.
+// wholeTraces returns all spans of cniscope's traces, including containerd's, once all parents exist.
 func (s *stage) wholeTraces() (all []*span) {
 	s.Helper()
 	harness.Eventually(s, func() error {
@@ -132,15 +129,13 @@ func (s *stage) wholeTraces() (all []*span) {
 	return all
 }
 
-// programs are the spans of execs, in order of their start.
 func programs(all []*span) []*span {
 	found := append(only(all, "plugin", ""), only(all, "command", "")...)
 	slices.SortStableFunc(found, func(a, b *span) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) })
 	return found
 }
 
-// sameExecs compares what the tracepoints reported with the spans: process by process,
-// its first exec with its first span and so on.
+// sameExecs compares tracepoints with spans, process by process in order.
 func (s *stage) sameExecs(want []*ran, all []*span) {
 	s.Helper()
 	byID, byPID := map[string]*span{}, map[int][]*span{}
@@ -198,7 +193,7 @@ func spread(d []time.Duration) string {
 	return fmt.Sprintf("%s…%s (median %s)", d[0], d[len(d)-1], d[len(d)/2])
 }
 
-// identified checks the names on every span, and what only NRI tells.
+// identified checks each span's names, and NRI's data.
 func (s *stage) identified(all []*span, nri bool) {
 	s.Helper()
 	for _, x := range all {
@@ -223,7 +218,7 @@ func (s *stage) identified(all []*span, nri bool) {
 	}
 }
 
-// underContainerd checks that each call hangs under containerd's own span of it.
+// underContainerd checks that each call is below containerd's span.
 func (s *stage) underContainerd(all []*span, pods int) {
 	s.Helper()
 	byID := map[string]*span{}

@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// readable options bear with a machine that is busy, and have a log to be read by program.
+// readable options tolerate a busy machine and log as JSON.
 const readable = `
 [limits]
 settle = "2s"
@@ -31,15 +31,15 @@ command = "Get-Net*"
 threshold = "50ms"
 `
 
-// spoil is what a chained plugin does at ADD before it goes on as it should.
+// spoil returns a chained plugin that runs body at ADD.
 func spoil(body string) []byte {
 	return rig.Script("[ $CNI_COMMAND = ADD ] && {\n" + body + "\n}")
 }
 
-// answer is what of a call's status a plugin said itself.
+// answer matches a plugin's answer in a call's status.
 var answer = regexp.MustCompile(`: code \d+: "[^"]*"`)
 
-// statusOf matches a status as far as the cniscope that is tested can know it.
+// statusOf matches a status, without parts that the tested cniscope cannot observe.
 func statusOf(whole string) *regexp.Regexp {
 	if !scope.SeesAnswers() {
 		whole = answer.ReplaceAllString(whole, "")
@@ -47,7 +47,7 @@ func statusOf(whole string) *regexp.Regexp {
 	return regexp.MustCompile(whole)
 }
 
-// What went wrong in a pod's network setup is said where it happened, and nowhere else.
+// A failure is reported on the span where it happened, and only there.
 func TestAFailedAddSaysWhatFailed(t *testing.T) {
 	s := set(t, true, rig.Options{}, scope.Options{TOML: readable})
 	for _, c := range []struct {
@@ -56,13 +56,13 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 		body     string   // of the plugin `odd`
 		deadline time.Duration
 
-		status    string // the call's, a regular expression
+		status    string
 		errorType string
-		failed    string   // which plugin; empty if none of those that ran
+		failed    string   // the failed plugin; empty if it did not start
 		code      int64    // its exit code, or
 		signal    string   // its signal
-		never     []string // plugins whose turn did not come
-		left      string   // a command that the plugin left running
+		never     []string // plugins that did not start
+		left      string   // a command that outlives the plugin
 	}{{
 		name: "exits-1", chain: []string{"odd", "portmap"}, body: `fail 11 "no address left"`,
 		status: `^odd exited 1: code 11: "no address left"; portmap never ran$`, errorType: "1", failed: "odd", code: 1, never: []string{"portmap"},
@@ -127,8 +127,8 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 					t.Errorf("%s outlived its plugin: %t", x.Name, outlived)
 				}
 			}
-			// What follows from the same fault: DEL stops at the missing binary, too, and
-			// the plugin that became another program is a span of its own.
+			// Consequences of the same fault: DEL also fails at the missing binary, and a plugin's second
+			// program has its own span.
 			for _, x := range all {
 				expected := slices.Contains(wrong, x) || c.name == "missing-binary" && x.Name == "CNI DEL" ||
 					x.kind() == "command" && x.parent() == wrong[len(wrong)-1].id() && x.text("cniscope.signal") == c.signal
@@ -194,7 +194,7 @@ func TestSlowCommandsAreFlaggedWithTheirThreshold(t *testing.T) {
 	}
 }
 
-// warned checks that the log has one warning of the pod, with what helps at night.
+// warned checks that the log has one complete warning about the pod.
 func (s *stage) warned(pod, message string, call *span) {
 	s.Helper()
 	var lines []map[string]any
@@ -212,7 +212,7 @@ func (s *stage) warned(pod, message string, call *span) {
 	if l["msg"] != message || l["node"] != "rig-node" || l["trace_id"] != call.trace() {
 		s.Errorf("the warning says %v; the call's trace is %s", l, call.trace())
 	}
-	// The JSON log has durations in nanoseconds.
+	// JSON logs have nanoseconds.
 	why, want := fmt.Sprint(l["most"]), call.text("cniscope.biggest_part")
 	if verdict := call.text("cniscope.verdict"); verdict != "" {
 		why, want = fmt.Sprint(l["verdict"], l["cause"]), verdict+call.text("cniscope.cause")

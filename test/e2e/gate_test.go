@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// gate is a plugin in which an ADD stands until the test lets it go.
 type gate struct {
 	*testing.T
 	fifo string
@@ -36,9 +35,8 @@ func (g *gate) rig() rig.Options {
 	}
 }
 
-// podIn runs a pod and returns when its ADD stands in the gate, which is there for
-// this pod alone. The channel says what
-// became of it.
+// podIn runs a pod, for which alone the gate closes, and returns when its ADD is in the gate. The channel gets the
+// result.
 func (s *stage) podIn(g *gate, name string) <-chan error {
 	s.Helper()
 	harness.Check(s.T, unix.Mkfifo(g.fifo, 0o600))
@@ -47,7 +45,7 @@ func (s *stage) podIn(g *gate, name string) <-chan error {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: name})
 		done <- err
 	}()
-	// A FIFO can be opened for writing, without waiting, once somebody reads.
+	// A FIFO opens for writing without blocking once it has a reader.
 	harness.Eventually(s, func() error {
 		select {
 		case err := <-done:
@@ -64,7 +62,7 @@ func (s *stage) podIn(g *gate, name string) <-chan error {
 
 func (g *gate) open() {
 	if g.held != nil {
-		_ = g.held.Close() // the reader comes to the end of the file
+		_ = g.held.Close() // the reader gets EOF
 		g.held = nil
 	}
 }

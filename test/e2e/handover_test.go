@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// containerd is restarted, and the next cniscope comes while the one before still tries to
-// send what it has, or has just been killed: it gets the node, and the spool with it.
+// A restarted containerd's cniscope takes over node and spool while the previous one still sends, or was killed.
 func TestTheNextOneHasTheSpool(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it observes the kernel")
@@ -42,7 +41,7 @@ func TestTheNextOneHasTheSpool(t *testing.T) {
 	}
 }
 
-// handover is a node without a runtime, whose backend is away while something waits for it.
+// handover is a node without a runtime, with a queue and an unavailable backend.
 type handover struct {
 	*testing.T
 	ctx              context.Context
@@ -69,7 +68,7 @@ func newHandover(t *testing.T) *handover {
 	return h
 }
 
-// start starts a cniscope, on demand as containerd starts its plugin.
+// start starts a cniscope, optionally as containerd does.
 func (h *handover) start(preinstalled bool) *exec.Cmd {
 	h.Helper()
 	cmd := exec.CommandContext(h.ctx, program, "run", "--config", filepath.Join(h.dir, "cniscope.toml"))
@@ -79,7 +78,7 @@ func (h *handover) start(preinstalled bool) *exec.Cmd {
 		ours, theirs, err := socketpair()
 		harness.Check(h.T, err)
 		defer theirs.Close()
-		harness.Check(h.T, ours.Close()) // a runtime that does not want to know it
+		harness.Check(h.T, ours.Close()) // a runtime that does not answer
 		cmd.ExtraFiles = []*os.File{theirs}
 		cmd.Env = append(cmd.Env, "NRI_PLUGIN_SOCKET=3", "NRI_PLUGIN_NAME=cniscope", "NRI_PLUGIN_IDX=90")
 	}
@@ -99,7 +98,7 @@ func socketpair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs"), nil
 }
 
-// observes waits until it is this one that observes the node.
+// observes waits until this instance observes the node.
 func (h *handover) observes(cmd *exec.Cmd) {
 	h.Helper()
 	for {
@@ -115,7 +114,7 @@ func (h *handover) observes(cmd *exec.Cmd) {
 	}
 }
 
-// has waits until it has the spool.
+// has waits until this instance has the spool.
 func (h *handover) has(cmd *exec.Cmd) {
 	h.Helper()
 	harness.Eventually(h, func() error {
@@ -125,7 +124,7 @@ func (h *handover) has(cmd *exec.Cmd) {
 		}
 		var open []string
 		for _, f := range files {
-			to, _ := os.Readlink(f) // it may be closed again
+			to, _ := os.Readlink(f) // may be closed again
 			if to == h.cursor {
 				return nil
 			}
@@ -135,7 +134,7 @@ func (h *handover) has(cmd *exec.Cmd) {
 	})
 }
 
-// Whoever asks a second time does not want to wait.
+// A second signal stops immediately.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it observes the kernel")
@@ -144,7 +143,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	cmd := h.start(false)
 	h.observes(cmd)
 	harness.Check(t, cmd.Process.Signal(unix.SIGTERM))
-	for { // the first one has been heard when nobody answers any more
+	for { // after the first signal the socket closes
 		if _, err := (control.Client{Dir: h.run}).Node(h.ctx); err != nil {
 			break
 		}

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package e2e holds the end-to-end tests: cniscope beside a real containerd, real CNI
-// plugins and a real Jaeger.
+// Package e2e holds the end-to-end tests: cniscope with a real containerd, CNI plugins and Jaeger.
 package e2e
 
 import (
@@ -23,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// program is the cniscope under test.
 var program string
 
 func TestMain(m *testing.M) {
@@ -43,24 +41,22 @@ type stage struct {
 	ctx    context.Context
 	rig    *rig.Rig
 	jaeger *rig.Jaeger
-	// endpoint is where cniscope sends spans.
+	// endpoint of cniscope's export.
 	endpoint string
 	scope    *scope.Scope
 }
 
-// What is added to the options that say nothing of it. Most tests have no second to wait;
-// those that want to see what NRI says wait for it also on a machine with much to do,
-// where a sandbox takes long to start once it has its network. Many pods at once are no
-// storm to them.
+// Defaults for options. Tests that need NRI use patient, because a busy machine starts sandboxes slowly after their
+// network; whole prevents summaries in bursts.
 const (
 	quick   = "[limits]\nsettle = \"500ms\"\n"
 	patient = "[limits]\nsettle = \"5s\"\n"
 	whole   = "[sampling]\nper_second = 0\n"
-	// unhurried has nothing be slow, however long a busy machine takes for it.
+	// unhurried prevents slowness on a busy machine.
 	unhurried = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\nagent = \"1m\"\nlock = \"1m\"\n"
 )
 
-// set builds the stage. Containerd's own spans go to Jaeger too where tracing is set.
+// set builds the stage; with tracing, containerd also exports to Jaeger.
 func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
 	t.Helper()
 	s := setRig(t, tracing, ro)
@@ -68,7 +64,6 @@ func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
 	return s
 }
 
-// setRig is a stage whose cniscope is still to be started.
 func setRig(t *testing.T, tracing bool, ro rig.Options) *stage {
 	t.Helper()
 	s := setJaeger(t)
@@ -79,7 +74,6 @@ func setRig(t *testing.T, tracing bool, ro rig.Options) *stage {
 	return s
 }
 
-// setJaeger is a stage with nothing but a Jaeger.
 func setJaeger(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, ctx: harness.Context(t)}
@@ -88,13 +82,11 @@ func setJaeger(t *testing.T) *stage {
 	return s
 }
 
-// startRig starts the stage's containerd.
 func (s *stage) startRig(ro rig.Options) {
 	s.Helper()
 	s.rig = scope.Rig(s.ctx, s, ro)
 }
 
-// startScope starts a cniscope that exports to the stage's Jaeger.
 func (s *stage) startScope(so scope.Options) {
 	s.Helper()
 	so.Program = program
@@ -108,7 +100,6 @@ func (s *stage) startScope(so scope.Options) {
 	s.scope = scope.Observe(s.ctx, s, s.rig, so)
 }
 
-// pod runs a pod and removes it at the end of the test.
 func (s *stage) pod(o rig.PodOptions) string {
 	s.Helper()
 	id, err := s.rig.RunPod(s.ctx, o)
@@ -116,15 +107,14 @@ func (s *stage) pod(o rig.PodOptions) string {
 	return id
 }
 
-// sub is the same stage for a subtest.
 func (s *stage) sub(t *testing.T) *stage {
 	sub := *s
 	sub.T = t
 	return &sub
 }
 
-// network replaces the rig's network by bridge and the plugins behind it, and waits until
-// containerd and cniscope know. The name is not to be used again.
+// network replaces the network by bridge and further plugins, and waits until containerd and cniscope use it. Names
+// must be unique.
 func (s *stage) network(name string, behind ...string) {
 	s.Helper()
 	chain := []rig.Plugin{rig.Bridge()}
@@ -157,7 +147,7 @@ func (s *stage) podSpans(pod string, calls ...string) (all []*span) {
 	return all
 }
 
-// one returns the only span of a kind, a name and, unless it is empty, an interface.
+// one returns the only span of a kind, a name and, if given, an interface.
 func one(t *testing.T, all []*span, kind, name, ifname string) *span {
 	t.Helper()
 	found := slices.DeleteFunc(only(all, kind, name), func(x *span) bool { return ifname != "" && x.text("cni.ifname") != ifname })
@@ -167,14 +157,14 @@ func one(t *testing.T, all []*span, kind, name, ifname string) *span {
 	return found[0]
 }
 
-// span is one span with what was said of it at hand.
+// span is a span with decoded attributes.
 type span struct {
 	*tracepb.Span
 	resource map[string]*commonpb.AnyValue
 	attrs    map[string]*commonpb.AnyValue
 }
 
-// text is an attribute of the span, else of its resource, which says whose it is.
+// text returns an attribute of the span or its resource.
 func (s *span) text(key string) string {
 	return cmp.Or(s.attrs[key], s.resource[key]).GetStringValue()
 }
@@ -216,7 +206,7 @@ func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
 	return m
 }
 
-// spans returns what Jaeger has of a service, once ready is content with it.
+// spans returns a service's spans in Jaeger once ready accepts them.
 func (s *stage) spans(service string, ready func([]*span) error) []*span {
 	s.Helper()
 	var found []*span
@@ -225,7 +215,7 @@ func (s *stage) spans(service string, ready func([]*span) error) []*span {
 		if err != nil {
 			return err
 		}
-		// A trace is found whole, with the spans of others in it.
+		// A trace also contains other services' spans.
 		found = slices.DeleteFunc(flatten(all), func(x *span) bool {
 			return x.resource["service.name"].GetStringValue() != service
 		})
@@ -234,7 +224,7 @@ func (s *stage) spans(service string, ready func([]*span) error) []*span {
 	return found
 }
 
-// calls waits for n call spans of a command and returns everything cniscope sent.
+// calls waits for n call spans of a command and returns all of cniscope's spans.
 func (s *stage) calls(command string, n int) []*span {
 	s.Helper()
 	return s.spans("cniscope", func(all []*span) error {
@@ -245,15 +235,13 @@ func (s *stage) calls(command string, n int) []*span {
 	})
 }
 
-// only returns the spans of a kind and, unless it is empty, a name.
 func only(all []*span, kind, name string) []*span {
 	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool {
-		is := x.kind() == kind || kind == "plugin" && x.plugin() // a run or a delegate
+		is := x.kind() == kind || kind == "plugin" && x.plugin() // a run or a delegated plugin
 		return !is || name != "" && x.Name != name
 	})
 }
 
-// of returns the spans of one pod.
 func of(all []*span, pod string) []*span {
 	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool { return x.text("k8s.pod.name") != pod })
 }

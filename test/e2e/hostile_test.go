@@ -19,15 +19,13 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// What whoever runs on the node has chosen: it clears the screen, sets the window's
-// title, forges lines, turns the text around, and is no UTF-8.
+// Hostile names: they clear the screen, set the title, forge lines, reverse text, and are invalid UTF-8.
 const (
 	hostileText = "evil\x1b[2J\x1b]0;title\a\r\nlevel=INFO\tforged\u009b31m\u202egnp.\u2028\u200b\x7f"
 	hostileName = hostileText + "\xff\xc3("
 )
 
-// Nothing that somebody on the node has named reaches a terminal, a log or a backend
-// as it came.
+// No foreign name reaches a terminal, a log or a backend unchanged.
 func TestHostileNamesReachNoTerminal(t *testing.T) {
 	commands := t.TempDir()
 	file := filepath.Join(commands, hostileName)
@@ -38,7 +36,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	s := set(t, true, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test(plugin)}}},
 		Plugins: map[string][]byte{plugin: rig.Script(fmt.Sprintf(
-			// By its own name, by another one, and with arguments like it.
+			// Under its own and another name, and with such arguments.
 			"'%[1]s' 0.3\nbash -c 'exec -a \"$0\" \"$@\"' 'argv0%[2]s' '%[1]s' 0 '%[2]s'; '%[3]s' '%[2]s'\n"+
 				"case $CNI_ARGS in *K8S_POD_NAME=bad-*) [ $CNI_COMMAND = DEL ] || fail 11 'no';; esac",
 			file, hostileName, script))},
@@ -65,7 +63,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 		harmless(t, name, text)
 		harmlessJSON(t, name, content)
 	}
-	// They are there, and can be read.
+	// The names are present and readable.
 	for name, what := range map[string]string{
 		"log of run": `evil\\x1b[2J\\x1b]0;title\\x07\\x0d\\nlevel=INFO`, "show": `evil\x1b[2J`, "recording": `evil\\x1b[2J`,
 		"OTLP file": `argv0evil\\x1b[2J`, "Jaeger": `\\xff\\xc3(`,
@@ -76,7 +74,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	}
 }
 
-// harmless reports every character that is not for reading.
+// harmless reports every unprintable character.
 func harmless(t *testing.T, name, text string) {
 	t.Helper()
 	for i, r := range text {
@@ -92,7 +90,7 @@ func harmless(t *testing.T, name, text string) {
 	}
 }
 
-// harmlessJSON looks into what JSON writes as \u001b, and somebody will print.
+// harmlessJSON checks decoded JSON strings, which may be printed.
 func harmlessJSON(t *testing.T, name string, lines []byte) {
 	t.Helper()
 	var walk func(any)

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What is in the way is said, and nothing is half done.
+// Obstacles are reported, and nothing changes.
 func TestAnInstallationThatFails(t *testing.T) {
 	n := setNode(t, "containerd-2.3")
 	config := filepath.Join(n.rig.Covered("/etc/containerd"), "config.toml")
@@ -24,7 +24,7 @@ func TestAnInstallationThatFails(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		script string // what is wrong with the node
+		script string // the node's defect
 		config string
 		line   string
 		say    []string
@@ -33,7 +33,7 @@ func TestAnInstallationThatFails(t *testing.T) {
 		{"a full disk for containerd", "mount -t tmpfs -o size=4k,nr_inodes=2 tmpfs /var/lib/cniscope", "", "install", []string{"/var/lib/cniscope", "no space left on device", "nothing was changed"}},
 		{"a read-only program folder", readOnly("/usr/local/bin"), "", "install", []string{"/usr/local/bin", "read-only file system", "nothing was changed"}},
 		{"a read-only configuration", readOnly("/etc/containerd"), "", "install", []string{"/etc/containerd/conf.d/90-cniscope.toml", "read-only file system", "nothing was changed"}},
-		// It is named as the containerd that runs was told it.
+		// Under the path that the running containerd got.
 		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/config.toml:", "mend it first"}},
 		{"no imports", "", strings.ReplaceAll(string(text), "imports", "# imports"), "install", []string{"does not import drop-ins", "--edit-config"}},
 	} {

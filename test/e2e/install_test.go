@@ -17,15 +17,14 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A node to install on: where cniscope and containerd's configuration go, all of it the
-// rig's.
+// nodeFolders are the rig's replacements for the installer's and containerd's directories.
 var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope"}
 
-// What runs on the node: its cniscope, and no systemd, least of all the host's.
+// nodeState hides the host's cniscope and systemd.
 var nodeState = []string{"/run/cniscope", "/run/systemd"}
 
-// By the lines of docs/install.md, into each containerd, both ways: a pod gives a trace, a
-// second time changes nothing, and what is uninstalled leaves no trace.
+// By docs/install.md, for each containerd, as service and as plugin: a pod is traced, a second installation changes
+// nothing, and uninstalling removes everything.
 func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 	for _, containerd := range []string{"", "containerd-2.3", "containerd-1.7"} {
 		for _, as := range []string{"service", "plugin"} {
@@ -34,11 +33,11 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 				before := n.files()
 				line := "install --as " + as
 				if containerd == "containerd-1.7" {
-					line += " --edit-config" // its configuration imports nothing
+					line += " --edit-config"
 				}
 				out := n.cniscope(line)
 				harness.Says(t, out, "new       /usr/local/bin/cniscope", "containerd has to be restarted", "say where the spans go")
-				// It is said for as long as it is so.
+				// As long as it is true.
 				if out := n.cniscope(line); !strings.Contains(out, "containerd has to be restarted") || strings.Contains(out, "new ") {
 					t.Errorf("before the restart it says:\n%s", out)
 				}
@@ -71,7 +70,7 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 	}
 }
 
-// installation is a stage on whose node nothing of cniscope is yet.
+// installation is a stage whose node has no cniscope yet.
 type installation struct {
 	*stage
 	daemon *rig.Daemon
@@ -92,8 +91,7 @@ func setNode(t *testing.T, containerd string) *installation {
 	return n
 }
 
-// moveConfig puts containerd's configuration where it usually is: with imports as newer
-// ones generate it, or without.
+// moveConfig puts containerd's configuration at its usual place, with or without imports.
 func (n *installation) moveConfig(imports bool) {
 	n.Helper()
 	const usual = "/etc/containerd/config.toml"
@@ -113,7 +111,6 @@ func (n *installation) moveConfig(imports bool) {
 	harness.Check(n.T, os.Symlink(usual, theirs))
 }
 
-// inside runs a command on the node.
 func (n *installation) inside(command ...string) string {
 	n.Helper()
 	in, err := n.rig.Inside("")
@@ -133,14 +130,14 @@ func (n *installation) cniscope(line string) string {
 	return out
 }
 
-// files is everything on the node that an installation may touch.
+// files lists everything that an installation may touch.
 func (n *installation) files() string {
 	n.Helper()
 	where := strings.Join(nodeFolders, " ") + " " + filepath.Dir(n.rig.NRIPluginDir())
 	return n.inside("sh", "-ec", "{ find "+where+" -not -type s -printf '%p %M %u %l\\n'; find "+where+" -type f -exec sha256sum {} +; } | sort")
 }
 
-// setEndpoint says where the spans go, as an operator does.
+// setEndpoint configures the export like an operator.
 func (n *installation) setEndpoint() {
 	n.Helper()
 	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
@@ -151,14 +148,13 @@ func (n *installation) setEndpoint() {
 	harness.Check(n.T, os.WriteFile(file, []byte(changed), 0o600))
 }
 
-// restart restarts containerd.
 func (n *installation) restart() {
 	n.Helper()
 	n.rig.StopContainerd()
 	harness.Check(n.T, n.rig.RestartContainerd(n.ctx))
 }
 
-// start does what systemd does with the unit: its line, on the node.
+// start runs the unit's command line on the node.
 func (n *installation) start() {
 	n.Helper()
 	var line []string
@@ -182,7 +178,7 @@ func (n *installation) observes() error {
 	return err
 }
 
-// status waits until `cniscope status` says all of it.
+// status waits until `cniscope status` prints all texts.
 func (n *installation) status(say ...string) {
 	n.Helper()
 	harness.Eventually(n, func() error {
@@ -196,7 +192,7 @@ func (n *installation) status(say ...string) {
 	})
 }
 
-// known waits for a pod's trace, with what only NRI says.
+// known waits for a pod's trace with NRI's data.
 func (n *installation) known(pod string) {
 	n.Helper()
 	n.spans("cniscope", func(all []*span) error {

@@ -14,10 +14,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// keys are a CA, made for one test, a server that it signed, and a client: ca.crt, client.crt and client.key, as PEM.
+// keys are a test's CA, server certificate and client files as PEM: ca.crt, client.crt and client.key.
 type keys struct {
 	dir string
-	// mutual is TLS for a server that asks its clients for a certificate of the CA.
+	// mutual requires client certificates.
 	mutual credentials.TransportCredentials
 }
 
@@ -38,5 +38,5 @@ func newKeys(t *testing.T) keys {
 	return k
 }
 
-// pem is one of their files.
+// pem returns the path of a file.
 func (k keys) pem(name string) string { return filepath.Join(k.dir, name) }

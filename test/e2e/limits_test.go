@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// examples/ci/gate.sh, beside a cniscope that runs: what a CI sees of a chain that is within
-// its limits, of one that is not, and of one that never ran.
+// examples/ci/gate.sh beside a running cniscope: a chain within its limits, one beyond, and one that never runs.
 func TestTheExampleGatesACI(t *testing.T) {
 	s := set(t, false, sleeper("0.3"), scope.Options{})
 	path := t.TempDir()

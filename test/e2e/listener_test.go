@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listener hears what the kernel announces of the links, addresses, routes and neighbours
-// of one network namespace.
+// listener receives the kernel's announcements of links, addresses, routes and neighbors in one network namespace.
 type listener struct {
 	where string
 	ns    string // its inode
@@ -33,15 +32,15 @@ type notice struct {
 	where    string
 	ns       string
 	kind     netlink.HeaderType
-	pid, seq uint32 // of the request that led to it; 0 if none did
+	pid, seq uint32 // of the causing request; 0 without one
 	index    uint32
-	// link is the index of a veth's other end, master that of a port's bridge.
+	// link is the index of a veth's peer, master that of a port's bridge.
 	link, master            uint32
 	called                  string
 	address, route, gateway string
 }
 
-// listen begins to listen in the namespace of a file.
+// listen starts listening in a file's namespace.
 func listen(where, file string) (*listener, error) {
 	ns, err := os.Open(file)
 	if err != nil {
@@ -84,8 +83,7 @@ func (l *listener) hear() error {
 	}
 }
 
-// all ends the listening, and returns what there was to hear until now: the kernel has put
-// it into the socket before it answered the request.
+// all stops listening and returns all notices, which the kernel queued before it answered the requests.
 func (l *listener) all() ([]notice, error) {
 	if err := l.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func (l *listener) all() ([]notice, error) {
 	return l.found, err
 }
 
-// notice reads an announcement, on its own: what it is compared with is read by cniscope.
+// notice parses an announcement independently of cniscope.
 func (l *listener) notice(m netlink.Message) notice {
 	n := notice{where: l.where, ns: l.ns, kind: m.Header.Type, pid: m.Header.PID, seq: m.Header.Sequence}
 	b := m.Data
@@ -144,12 +142,11 @@ func (l *listener) notice(m netlink.Message) notice {
 	return n
 }
 
-// object is what the notice is about, as rtnetlink calls it.
+// object returns the notice's object in rtnetlink's words.
 func (n notice) object() string {
 	return map[netlink.HeaderType]string{0: "LINK", 4: "ADDR", 8: "ROUTE", 12: "NEIGH"}[(n.kind-unix.RTM_BASE)&^3]
 }
 
-// name is the message that asks for it.
 func (n notice) name() string {
 	verb := "RTM_NEW"
 	if n.kind&3 == 1 {
@@ -168,8 +165,7 @@ func (n notice) String() string {
 	return strings.Join(append(words, fmt.Sprintf("(port %d, message %d)", n.pid, n.seq)), " ")
 }
 
-// about are the notices of a bridge and of its ports: the host has other interfaces, that
-// others configure.
+// about returns the notices of a bridge and its ports.
 func about(all []notice, bridge string) []notice {
 	var ours []uint32
 	for _, n := range all {

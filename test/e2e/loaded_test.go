@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// loadedBPF are the ids of what a process has loaded into the kernel, and how many of
-// its programs are attached.
+// loadedBPF holds the ids of a process's BPF objects and the number of attached programs.
 type loadedBPF struct {
 	programs, maps []uint32
 	attached       int
@@ -28,7 +27,7 @@ func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 	harness.Check(t, err)
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // closed meanwhile
+		text, _ := os.ReadFile(file) // possibly closed
 		for line := range strings.Lines(string(text)) {
 			key, value, _ := strings.Cut(line, ":")
 			id, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32)
@@ -46,7 +45,7 @@ func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 	return b
 }
 
-// gone is nil once the kernel knows none of it. Ids are not used again soon.
+// gone is nil once the kernel has none of them. Ids are not reused soon.
 func (b loadedBPF) gone() error {
 	for _, id := range b.programs {
 		if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); !errors.Is(err, os.ErrNotExist) {

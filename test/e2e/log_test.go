@@ -19,8 +19,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// A journal that is restarted, a pipe into a logger that ends: cniscope goes on, and counts
-// what nobody has read.
+// If the log's reader restarts or exits, cniscope continues and counts unread lines.
 func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: loads the probe")
@@ -47,7 +46,7 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 	}
 	harness.Check(t, read.Close())
 
-	harness.Check(t, os.WriteFile(options, []byte("no options"), 0o600)) // which is said
+	harness.Check(t, os.WriteFile(options, []byte("no options"), 0o600)) // is logged
 	harness.Check(t, c.Process.Signal(syscall.SIGHUP))
 	lost := regexp.MustCompile(`cniscope_log_lines_lost_total\{[^}]*"reader"[^}]*\} [1-9]`)
 	harness.Eventually(t, func() error {

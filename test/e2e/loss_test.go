@@ -19,8 +19,7 @@ import (
 
 const served = "[metrics]\nlisten = \"127.0.0.1:0\"\n"
 
-// Two thousand programs a second that have nothing to do with CNI, and sixteen pods that
-// are set up at once: no event is lost, and no operation says that it might be partial.
+// With 2,000 unrelated programs per second and sixteen concurrent pods no event is lost and no operation is partial.
 func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
 	const pods = 16
 	s := set(t, false, rig.Options{}, scope.Options{TOML: patient + served + "[probe]\nlinger = \"1s\"\n"})
@@ -59,20 +58,19 @@ func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
 	s.tablesAreEmpty()
 }
 
-// The ring is as small as can be, and nobody reads it while pods are set up. What is lost
-// is counted; whatever lacks anything says so; and it is over with the next pod. NRI is
-// off, since containerd would wait for whoever does not answer.
+// With a minimal ring that is not read during pod setups, losses are counted, affected spans are marked, and the next
+// pod is complete. NRI is off, because containerd would wait for a stopped plugin.
 func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 	s := set(t, false, rig.Options{NRIDisabled: true}, scope.Options{
 		NoNRI: true, TOML: served + "[probe]\nring = \"64KiB\"\ndetail = \"always\"\n",
 	})
-	// Alone and read at once, even this ring is enough: else there is nothing to compare.
+	// A single pod that is read at once fits even into this ring.
 	harness.Check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: "first"})))
 	first := s.podSpans("first", "CNI ADD", "CNI DEL")
 
 	harness.Check(t, syscall.Kill(s.scope.PID(), syscall.SIGSTOP))
 	for i := range 4 {
-		// With so many ports that even the first one alone has more to tell than the ring holds.
+		// The ports alone exceed the ring.
 		var ports []rig.HostPort
 		for j := range int32(8) {
 			ports = append(ports, rig.HostPort{Host: 20_000 + 10*int32(i) + j, Container: 8_000 + j})
@@ -111,13 +109,13 @@ func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 	s.tablesAreEmpty()
 }
 
-// ringFull is how many events were lost since the ring was full.
+// ringFull returns the events lost because the ring was full.
 func (s *stage) ringFull() float64 {
 	return s.scrape()[`cniscope_events_lost_total{reason="ring_full",source="probe"}`]
 }
 
-// lossIsOver checks that a pod during which nothing is lost has what the first one had, and is not partial. On a busy
-// machine one pod alone may be too much for so small a ring: then another one is asked.
+// lossIsOver checks that a pod without losses equals the first one and is not partial. On a busy machine it retries,
+// because one pod may overflow the ring.
 func (s *stage) lossIsOver(first []*span) {
 	s.Helper()
 	const most = 20
@@ -148,12 +146,11 @@ func (s *stage) lossIsOver(first []*span) {
 	s.Errorf("each of %d pods more was too much for the ring", most)
 }
 
-// setup are the spans of an ADD.
 func setup(all []*span) []*span {
 	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool { return x.text("cni.command") != "ADD" })
 }
 
-// ranPlugins names the plugins of a pod's setup, each once.
+// ranPlugins returns the distinct plugins of a pod's setup.
 func ranPlugins(all []*span) string {
 	var names []string
 	for _, x := range only(setup(all), "plugin", "") {
@@ -163,8 +160,8 @@ func ranPlugins(all []*span) string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// lacks names the programs that were run less often for one pod than for another. More is
-// no fault: iptables is run again where others changed the tables meanwhile.
+// lacks names programs with fewer runs than for another pod. More runs are valid, since iptables retries after
+// concurrent changes.
 func lacks(pod, other []*span) string {
 	ran := map[string]int{}
 	for _, x := range pod {
@@ -184,15 +181,14 @@ func lacks(pod, other []*span) string {
 	return lacking
 }
 
-// tablesAreEmpty waits until cniscope keeps nothing in the kernel: what is awaited of a
-// pod's network is for a minute.
+// tablesAreEmpty waits until cniscope's BPF tables are empty; entries for a pod's network expire after a minute.
 func (s *stage) tablesAreEmpty() {
 	s.Helper()
 	var kept map[string]int
 	for deadline := time.Now().Add(100 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
 		kept = tables(s.T, s.scope.PID())
-		delete(kept, "anchors") // who the runtime is
-		delete(kept, "habits")  // what agents do by themselves: remembered for good, of the last 512 programs
+		delete(kept, "anchors") // the runtime
+		delete(kept, "habits")  // agents' periodic programs, up to 512, kept forever
 		if len(kept) < 5 {
 			s.Fatalf("only these tables were found: %v", kept)
 		}
@@ -203,8 +199,7 @@ func (s *stage) tablesAreEmpty() {
 	s.Errorf("still in the kernel's tables: %v", kept)
 }
 
-// losses counts the lines of the log that speak of events that were lost. Beside other programs
-// the reader may be late with all of them, which is no loss.
+// losses counts log lines about lost events. Beside other programs delays are logged too, which are no loss.
 func (s *stage) losses() (lines int) {
 	for line := range strings.Lines(s.scope.LogText()) {
 		if strings.Contains(line, "events were lost") || strings.Contains(line, "overloaded") && strings.Contains(line, " lost=") {

@@ -21,8 +21,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// policy is a plugin that does well, is slow, fails, or waits for whoever writes to a
-// pipe, as the pod's name has it.
+// policy is a plugin that works, is slow, fails, or waits for a pipe, by the pod's name.
 func policy(pipe string) rig.Options {
 	return rig.Options{
 		Networks: []rig.Network{{CNIVersion: "1.1.0", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
@@ -35,12 +34,11 @@ esac`)},
 	}
 }
 
-// What is scraped is what the traces say, of every call, plugin and command; STATUS is
-// counted and makes no trace; what is dropped is counted too.
+// Metrics equal the traces for every call, plugin and command; STATUS and dropped operations are only counted.
 func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	harness.Check(t, syscall.Mkfifo(pipe, 0o600))
-	whole := "[sampling]\nper_second = 0\n" // no summaries: Jaeger is to have everything
+	whole := "[sampling]\nper_second = 0\n" // no summaries, so that Jaeger has everything
 	s := set(t, false, policy(pipe), scope.Options{TOML: "[metrics]\nlisten = \"127.0.0.1:0\"\n" + whole})
 
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -55,7 +53,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "broken-0"}); err == nil {
 		t.Fatal("the pod whose plugin fails was run")
 	}
-	// containerd may still answer those that asked whether it has started.
+	// containerd may still run STATUS from its start.
 	const statuses = 3
 	for range statuses {
 		_, err := s.rig.Status(s.ctx)
@@ -120,7 +118,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	})
 }
 
-// exemplarsLeadToTraces asks as Prometheus does, and finds each trace id in Jaeger.
+// exemplarsLeadToTraces scrapes like Prometheus and finds each trace id in Jaeger.
 func (s *stage) exemplarsLeadToTraces() {
 	s.Helper()
 	_, text := s.ask("/metrics", "application/openmetrics-text; version=1.0.0")
@@ -135,7 +133,7 @@ func (s *stage) exemplarsLeadToTraces() {
 	}
 }
 
-// heldPodIsInFlight sees a call while it goes on, and its age.
+// heldPodIsInFlight observes a call in progress with its age.
 func (s *stage) heldPodIsInFlight(pipe string) {
 	s.Helper()
 	done := make(chan error)
@@ -149,7 +147,7 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 		if n := now[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 1 {
 			return fmt.Errorf("%v calls in flight, want 1", n)
 		}
-		// It began some time ago: it is older each time.
+		// The age rises.
 		was := age
 		if age = now[`cniscope_cni_oldest_call_seconds{cni_command="ADD"}`]; was == 0 || age <= was {
 			return fmt.Errorf("the oldest is %v s old, was %v", age, was)
@@ -166,7 +164,7 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 	})
 }
 
-// ask gets a page of the telemetry's server.
+// ask requests a page of the metrics server.
 func (s *stage) ask(path string, accept ...string) (int, string) {
 	s.Helper()
 	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())
@@ -186,13 +184,12 @@ func (s *stage) ask(path string, accept ...string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// scrape returns the value of every series.
+// scrape returns every series.
 func (s *stage) scrape() map[string]float64 {
 	s.Helper()
 	_, text := s.ask("/metrics")
 	values := map[string]float64{}
 	for _, line := range strings.Split(text, "\n") {
-		// Values hold no spaces; labels may.
 		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
 			v, err := strconv.ParseFloat(line[i+1:], 64)
 			harness.Check(s.T, err)
@@ -202,7 +199,7 @@ func (s *stage) scrape() map[string]float64 {
 	return values
 }
 
-// times are the counts and sums of calls, plugins and commands; STATUS is in no trace.
+// times selects counts and sums of calls, plugins and commands.
 func times(counted map[string]float64) map[string]float64 {
 	found := map[string]float64{}
 	for series, v := range counted {
@@ -213,7 +210,6 @@ func times(counted map[string]float64) map[string]float64 {
 	return found
 }
 
-// traced is what times should be, by the spans.
 func traced(all []*span) map[string]float64 {
 	want := map[string]float64{}
 	add := func(x *span, metric, labels string) {
@@ -236,7 +232,7 @@ func traced(all []*span) map[string]float64 {
 		chain := slices.DeleteFunc(only(all, "plugin", ""), func(p *span) bool { return p.parent() != x.id() })
 		slices.SortFunc(chain, func(a, b *span) int { return int(int64(a.StartTimeUnixNano - b.StartTimeUnixNano)) })
 		command, first := strings.TrimPrefix(x.Name, "CNI "), chain[0]
-		if command == "DEL" { // goes backwards
+		if command == "DEL" { // in reverse order
 			first = chain[len(chain)-1]
 		}
 		add(x, "cniscope_cni_call_seconds", fmt.Sprintf("cni_command=%q,plugin=%q,result=%q", command, first.text("cni.plugin"), result(x)))
@@ -244,7 +240,6 @@ func traced(all []*span) map[string]float64 {
 	return want
 }
 
-// same compares, to the rounding of sums.
 func same(got, want map[string]float64) error {
 	for _, sides := range [][2]map[string]float64{{got, want}, {want, got}} {
 		for series := range sides[0] {

@@ -17,12 +17,10 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// inside names the variable that makes TestInsideANamespace do its work: the pods' prefix
-// and the file for the names that were seen.
+// inside holds the arguments of TestInsideANamespace: the pods' prefix and the output file.
 const inside = "CNISCOPE_TEST_INSIDE"
 
-// Two nodes on one machine, each in a PID namespace of its own as kind has them, with a
-// cniscope each: each sees only its own calls.
+// Two nodes in separate PID namespaces, like kind's, with a cniscope each, which observes only its own calls.
 func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
 	harness.Root(t)
 	_, err := rig.Tools("containerd")
@@ -62,7 +60,7 @@ func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
 
 const podsInside = 6
 
-// TestInsideANamespace is one of the two nodes; by itself it is skipped.
+// TestInsideANamespace is one of the two nodes.
 func TestInsideANamespace(t *testing.T) {
 	name, seen, ok := strings.Cut(os.Getenv(inside), ":")
 	if !ok {

@@ -21,8 +21,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// waiter is a plugin that begins a chain: it says which namespace the pod has, and lets
-// the chain go on when somebody listens there.
+// waiter is a first plugin that writes its pod's namespace and waits for a listener.
 func waiter(says, goes string) []byte {
 	return rig.Script(fmt.Sprintf(`
 [ "$CNI_COMMAND" = ADD ] || exit 0
@@ -33,9 +32,8 @@ exit 0
 `, says, goes))
 }
 
-// The kernel tells whoever listens what changed, and by whose request: the number of its
-// socket and of its message. Each of those must be among the changes in the trace. Of links and of IPv6 addresses it does not say who asked (6.18): they are found by what they
-// say, where anybody asked for that.
+// Each change that the kernel announces with a requester (socket and sequence) must be in the trace. For links and
+// IPv6 addresses it names no requester (6.18), so they are found by content.
 func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	s := setJaeger(t)
 	dir := t.TempDir()
@@ -49,12 +47,12 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 		Plugins: map[string][]byte{"waiter": waiter(says, goes)},
 	})
 	s.startScope(scope.Options{Args: []string{"record", recording}})
-	host, err := listen("host", "/proc/thread-self/ns/net") // the first thread may have been left in another one
+	host, err := listen("host", "/proc/thread-self/ns/net") // the main thread may be in another namespace
 	harness.Check(t, err)
 	defer host.close()
 	listening := make(chan *listener, 1)
 	go func() {
-		path, err := os.ReadFile(says) // until the plugin has said it
+		path, err := os.ReadFile(says) // until the plugin has written it
 		var l *listener
 		if err == nil {
 			l, err = listen("pod", strings.TrimSpace(string(path)))
@@ -88,7 +86,7 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	matched, kernels := map[string]int{}, []string{}
 	for _, n := range notices {
 		i := slices.IndexFunc(requests, func(q *event.Request) bool {
-			if n.pid == 0 { // nobody's name is on it
+			if n.pid == 0 { // without a requester
 				return n.by(q)
 			}
 			return q.Port == n.pid && n.seq-q.Sequence < uint32(max(1, q.Count))
@@ -116,7 +114,6 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	}
 }
 
-// changes are the requests in spans and in events of spans.
 func changes(all []*span) (found []*event.Request) {
 	add := func(name string, of map[string]*commonpb.AnyValue) {
 		if !strings.HasPrefix(name, "netlink RTM_") {
@@ -145,7 +142,7 @@ func changes(all []*span) (found []*event.Request) {
 	return found
 }
 
-// by tells whether a request is what led to the notice.
+// by reports whether a request caused the notice.
 func (n notice) by(q *event.Request) bool {
 	i, here := q.Interface, q.NetNS.Label == n.ns
 	if n.object() != "LINK" {
@@ -155,7 +152,7 @@ func (n notice) by(q *event.Request) bool {
 	if !strings.HasSuffix(q.Name, "LINK") || strings.Contains(q.Name, "DEL") != strings.Contains(n.name(), "DEL") {
 		return false
 	}
-	// Of a pair both ends are announced, each where it is.
+	// Both ends of a pair are announced in their namespaces.
 	switch {
 	case i.Index == 0:
 		return i.Name == n.called && cmp.Or(i.NetNS, q.NetNS).Label == n.ns || i.Peer == n.called && cmp.Or(i.PeerNetNS, q.NetNS).Label == n.ns

@@ -17,8 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// TLS both ways, headers and compression, all of it set while cniscope runs; and the
-// same spans in a file that only root may read.
+// Mutual TLS, headers and compression, set at run time, and the same spans in a file that only root can read.
 func TestOTLPOverTLSAndAFile(t *testing.T) {
 	k, addr := newKeys(t), harness.Address(t)
 	r := receive(t, addr, &backend{}, grpc.Creds(k.mutual))
@@ -27,14 +26,14 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 		return fmt.Sprintf("[export.otlp]\nendpoint = %q\ncompression = \"gzip\"\ncert = %q\nkey = %q\nheaders = { authorization = \"Bearer x\", x-scope-orgid = \"nodes\" }\n%s\n",
 			"https://"+addr, k.pem("client.crt"), k.pem("client.key"), ca)
 	}
-	// Whose certificate it is nobody has said: it is not spoken to.
+	// An unknown certificate is rejected.
 	s.options(destination(""))
 	s.pod(rig.PodOptions{Name: "web-0"})
 	s.logged("certificate signed by unknown authority", 1)
 	if got := r.got(); len(got) > 0 {
 		t.Fatalf("%d spans went to a stranger", len(got))
 	}
-	// What waits goes out as soon as it may, without any further call.
+	// The queue is sent at once.
 	s.options(destination(fmt.Sprintf("ca = %q", k.pem("ca.crt"))))
 	harness.Eventually(s, func() error {
 		if len(only(of(r.got(), "web-0"), "call", "CNI ADD")) < 2 {
@@ -48,7 +47,7 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	for i := range 3 {
 		harness.Check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: fmt.Sprintf("both-%d", i)})))
 	}
-	harness.Check(t, s.scope.Stop()) // what waits is sent
+	harness.Check(t, s.scope.Stop()) // flushes the queue
 
 	sent, written := r.got()[before:], spansIn(t, file)
 	if ids(sent) != ids(written) || len(only(sent, "call", "CNI ADD")) != 6 || len(only(sent, "call", "CNI DEL")) == 0 {
@@ -67,7 +66,7 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	}
 }
 
-// A ConfigMap's file is a link that moves; the process that reads it goes on.
+// A ConfigMap's file is a moving link, and options change at run time.
 func TestSamplingChangesWhileItRuns(t *testing.T) {
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}},
@@ -100,7 +99,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	} {
 		harness.Check(t, harness.Contains(s.scope.LogText(), says))
 	}
-	s.decided(4) // the setup of three pods, and the teardown of the one that failed
+	s.decided(4) // the setup of three pods, and the failed one's teardown
 	s.pod(rig.PodOptions{Name: "still-ordinary"})
 	s.decided(5) // by the old options
 
@@ -119,7 +118,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	}
 }
 
-// decided waits until sampling has decided about that many operations.
+// decided waits for n sampling decisions.
 func (s *stage) decided(n float64) {
 	s.Helper()
 	harness.Eventually(s, func() error {
@@ -136,7 +135,7 @@ func (s *stage) decided(n float64) {
 	})
 }
 
-// options replaces those of a running cniscope and waits until it has taken them.
+// options replaces a running cniscope's options and waits until they apply.
 func (s *stage) options(toml string) {
 	s.Helper()
 	n := strings.Count(s.scope.LogText(), "msg=\"options changed\"")
@@ -144,8 +143,7 @@ func (s *stage) options(toml string) {
 	s.logged("msg=\"options changed\"", n+1)
 }
 
-// configMap is an options folder as a kubelet mounts it: the file is a link into
-// ..data, which is a link to the version of the day.
+// configMap is a mounted ConfigMap: the file links into ..data, which links to the current version.
 type configMap struct {
 	*stage
 	dir     string
@@ -171,7 +169,7 @@ func (m *configMap) swap(from, to string) {
 	m.publish()
 }
 
-// publish does what the kubelet's AtomicWriter does (pkg/volume/util/atomic_writer.go).
+// publish works like kubelet's AtomicWriter (pkg/volume/util/atomic_writer.go).
 func (m *configMap) publish() {
 	m.Helper()
 	old, _ := os.Readlink(filepath.Join(m.dir, "..data")) // none the first time

@@ -22,11 +22,11 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// ordinaryPods is how many pods come and go; `make test-ordinary` says 500.
+// ordinaryPods is the number of pods; `make test-ordinary` uses 500.
 const ordinaryPods = "CNISCOPE_TEST_PODS"
 
-// On a healthy node nothing looks broken: iptables -C exits 1 in every ADD, and yet no
-// span has status Error. And whoever lists the span names has seen all of them soon.
+// Ordinary pods have no span with status Error, although iptables -C exits 1 in every ADD, and few distinct span
+// names.
 func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	pods := 60
 	if text := os.Getenv(ordinaryPods); text != "" {
@@ -34,7 +34,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 		pods, err = strconv.Atoi(text)
 		harness.Check(t, err)
 	}
-	const first = 10 // pods, after which no name is new
+	const first = 10 // pods until all names are known
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap(), rig.Firewall()}}},
@@ -55,9 +55,9 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 		return err
 	})
 	t.Logf("%d pods in %s", pods, time.Since(begin).Round(time.Second))
-	harness.Check(t, s.scope.Stop()) // everything is delivered
+	harness.Check(t, s.scope.Stop())
 
-	names := map[string]int{} // of spans, and the lowest number of a pod that has it
+	names := map[string]int{} // first pod by span name
 	inside := map[string]bool{}
 	calls := map[string]int{}
 	spans, failed, partial := 0, 0, 0
@@ -71,7 +71,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 			if lowest, known := names[x.Name()]; !known || pod < lowest {
 				names[x.Name()] = pod
 			}
-		default: // what took long inside of a plugin; nobody on the node chooses these names
+		default: // inside of a plugin; these names are cniscope's
 			inside[x.Name()] = true
 		}
 		if x.Status().Code() == ptrace.StatusCodeError {
@@ -98,7 +98,6 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	}
 	for i := range pods {
 		for _, call := range []string{"CNI ADD lo", "CNI ADD eth0", "CNI DEL lo", "CNI DEL eth0"} {
-			// The second DEL of a sandbox has no network namespace any more.
 			if n := calls[fmt.Sprintf("web-%d %s", i, call)]; n == 0 || strings.HasPrefix(call, "CNI ADD") && n > 1 {
 				t.Errorf("pod web-%d has %d spans %s", i, n, call)
 			}
@@ -112,8 +111,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	t.Logf("%d spans with %d names, %d of them of what is inside of plugins; %d with status Error, %d partial, %d losses", spans, len(names)+len(inside), len(inside), failed, partial, lost)
 }
 
-// judgedRight checks that nothing is said of a call that was fast enough, and of a slow one
-// only what the parts of its time bear out.
+// judgedRight checks that a fast call has no verdict, and a slow one only a verdict that matches its parts.
 func (s *stage) judgedRight(x ptrace.Span) {
 	s.Helper()
 	number := func(key string) float64 { v, _ := x.Attributes().Get(key); return v.Double() }
@@ -126,7 +124,7 @@ func (s *stage) judgedRight(x ptrace.Span) {
 		}
 		return
 	}
-	// On a healthy node that has much to do there is nothing but this.
+	// On a busy healthy node only these causes occur.
 	parts := map[string]string{
 		"file_lock": "locks", "kernel_lock": "kernel_locks", "slow_command": "commands", "many_commands": "commands",
 		"network_configuration": "network", "system_call": "system_calls", "runtime": "between_runs", "plugin": "plugins", "sleep": "sleep",
@@ -140,8 +138,7 @@ func (s *stage) judgedRight(x ptrace.Span) {
 	s.Logf("%s took %.0f ms: %s", x.Name(), took, verdict.Str())
 }
 
-// eachSpan hands out the spans of a file of OTLP JSON lines, each with what looks up a text in its attributes,
-// or in its resource's.
+// eachSpan passes each span of an OTLP JSON file with a lookup in its and its resource's attributes.
 func (s *stage) eachSpan(file string, take func(x ptrace.Span, text func(key string) string)) {
 	s.Helper()
 	data, err := scope.ReadSpans(file)

@@ -16,11 +16,11 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// outputs are everything that cniscope writes, by what it is.
+// outputs are all of cniscope's outputs by name.
 type outputs map[string][]byte
 
-// outputs has the same happen under `run` and under `record`, and gathers all that
-// either wrote and all that can be made of it. The stage's own cniscope ends.
+// outputs repeats the scenario under `run` and `record` and collects every output, also derived ones. It stops the
+// stage's cniscope.
 func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	s.Helper()
 	dir := s.TempDir()
@@ -58,7 +58,7 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 
 func (o outputs) add(name, content string) { o[name] = []byte(content) }
 
-// inJaeger is all that Jaeger has of cniscope, once it is n spans.
+// inJaeger returns cniscope's data in Jaeger once it has n spans.
 func (s *stage) inJaeger(n int) string {
 	s.Helper()
 	var text strings.Builder
@@ -76,7 +76,6 @@ func (s *stage) inJaeger(n int) string {
 	return text.String()
 }
 
-// run runs a subcommand that must succeed.
 func (s *stage) run(args ...string) string {
 	s.Helper()
 	out, err := exec.Command(program, args...).CombinedOutput()
@@ -86,7 +85,7 @@ func (s *stage) run(args ...string) string {
 	return string(out)
 }
 
-// logged waits until cniscope has said something n times.
+// logged waits until a text was logged n times.
 func (s *stage) logged(what string, n int) {
 	s.Helper()
 	harness.Eventually(s, func() error {
@@ -104,7 +103,7 @@ func (s *stage) read(file string) []byte {
 	return text
 }
 
-// around is the text around what was found.
+// around returns the text around an offset.
 func around(text []byte, at int) []byte {
 	return bytes.TrimSpace(text[max(0, at-120):min(len(text), at+120)])
 }

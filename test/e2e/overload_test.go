@@ -27,17 +27,15 @@ import (
 )
 
 const (
-	// overload says for how long TestOverload floods; without it, it is skipped: what it
-	// asserts are times.
+	// overload is the duration of TestOverload's flood; without it the test is skipped, because it asserts times.
 	overload = "CNISCOPE_OVERLOAD"
-	// flooding says so to the plugin's program, which is this test.
+	// flooding makes the test binary the flooding plugin.
 	flooding = "CNISCOPE_FLOOD"
-	// perSecond is how many events it makes.
+	// perSecond is the rate of events.
 	perSecond = 200_000
 )
 
-// floodFor asks the kernel for the number of an interface, perSecond times a second, and
-// reports when it began, when it ended, and how often a second it did.
+// floodFor queries an interface's index perSecond times per second, and reports start, end and rate.
 func floodFor(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -66,27 +64,27 @@ func floodFor(text string) error {
 	return os.Rename(file+".new", file)
 }
 
-// flood is what is seen of one from outside.
+// flood describes a flood as observed from outside.
 type flood struct {
-	began, ended time.Time // the plugin's loop
-	rate         int       // events a second
+	began, ended time.Time
+	rate         int
 	looks        []look
-	before, gaps gaps // of ticks, when it began, and when it had ended
+	before, gaps gaps // of ticks, before and after
 }
 
-// look is one at /readyz.
+// look is one answer of /readyz.
 type look struct {
 	at         time.Time
 	overloaded bool
 }
 
-// gaps counts the time between ticks: how many of them were at most so many seconds.
+// gaps is a histogram of the time between ticks, in seconds.
 type gaps struct {
 	upTo map[string]float64
 	all  float64
 }
 
-// watch looks at /readyz all the time until ctx ends, and says then what it saw.
+// watch polls /readyz until ctx ends, then sends the answers.
 func (s *stage) watch(ctx context.Context, seen chan<- []look) {
 	var looks []look
 	defer func() { seen <- looks }()
@@ -112,8 +110,8 @@ func (s *stage) gaps() gaps {
 	return g
 }
 
-// One plugin makes 200,000 events a second while pods come and go: time goes on, it alone
-// pays, it is said, and it is over when it is over.
+// One plugin floods with 200,000 events per second while pods come and go: time advances, only the flooding pod is
+// incomplete, and the state is reported and ends.
 func TestOverload(t *testing.T) {
 	text := os.Getenv(overload)
 	if text == "" {
@@ -126,7 +124,7 @@ func TestOverload(t *testing.T) {
 	self, err := os.Executable()
 	harness.Check(t, err)
 	report := filepath.Join(t.TempDir(), "report")
-	// The pod that floods is told by its name, which its plugins get from the runtime.
+	// The plugin identifies the flooding pod by name.
 	script := rig.Script(fmt.Sprintf("case $CNI_COMMAND$CNI_ARGS in ADD*NAME=flood*) %[1]s=%[2]s %[1]s_REPORT=%[3]s %[4]s;; esac", flooding, long, report, self))
 	s.startRig(rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false}), rig.Test("busy")}}},
@@ -180,7 +178,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// podsUntil has pods come and go, two at a time, until it is over, and returns how many.
+// podsUntil runs pods, two at a time, and returns their number.
 func (s *stage) podsUntil(over func() bool) int {
 	var last atomic.Int64
 	var running sync.WaitGroup
@@ -203,7 +201,7 @@ func (s *stage) podsUntil(over func() bool) int {
 	return int(last.Load())
 }
 
-// lostBy is what the probe lost so far, by reason.
+// lostBy returns the probe's losses by reason.
 func (s *stage) lostBy() map[string]float64 {
 	_, body := s.ask("/metrics")
 	lost := map[string]float64{}
@@ -227,7 +225,7 @@ func (f *flood) read(t *testing.T, report string) {
 	f.began, f.ended = time.Unix(0, began), time.Unix(0, ended)
 }
 
-// judge compares with what is promised.
+// judge compares with the promises.
 func (f *flood) judge(t *testing.T) {
 	t.Helper()
 	var first time.Time
@@ -263,7 +261,7 @@ func (f *flood) judge(t *testing.T) {
 	}
 }
 
-// wholePods checks that of 100 pods 99 have whole traces, and that whoever floods has not.
+// wholePods checks that 99 % of the pods have whole traces, and the flooding one has not.
 func (s *stage) wholePods(file string, pods int) {
 	s.Helper()
 	calls, plugins := map[string]map[string]bool{}, map[string]map[string]bool{}

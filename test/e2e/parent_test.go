@@ -13,11 +13,11 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// Where containerd traces nothing, the operation is the root.
+// Without containerd's tracing, the operation is the root.
 func TestWithoutTracingAnOperationIsTheRoot(t *testing.T) {
 	s := set(t, false, rig.Options{}, scope.Options{TOML: "[limits]\nsettle = \"30s\"\n"})
 	harness.Check(t, s.rig.StopPod(s.ctx, s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})))
-	harness.Check(t, s.scope.Stop()) // everything is delivered
+	harness.Check(t, s.scope.Stop())
 	all := s.podSpans("web", "CNI ADD", "CNI DEL")
 	for name, command := range map[string]string{"pod network setup": "CNI ADD", "pod network teardown": "CNI DEL"} {
 		root := one(t, all, "operation", name, "")
@@ -29,7 +29,7 @@ func TestWithoutTracingAnOperationIsTheRoot(t *testing.T) {
 			if call.parent() != root.id() || call.trace() != root.trace() {
 				t.Errorf("%s %s is not under %s", command, ifname, name)
 			}
-			// What NRI told is said once, of the resource that both are of.
+			// NRI's data is on the common resource only.
 			if ip := call.attrs["k8s.pod.ip"]; ip != nil || root.attrs["k8s.pod.ip"] != nil {
 				t.Errorf("%s %s says %s, too", command, ifname, ip)
 			}
@@ -41,8 +41,7 @@ func TestWithoutTracingAnOperationIsTheRoot(t *testing.T) {
 	s.wholeTraces()
 }
 
-// Whoever asked for the pod does not want it traced: an ordinary one is not, one that
-// failed is, with a link to what it would have been under.
+// With an unsampled parent an ordinary pod is not exported; a failed one is, with a link to the parent.
 func TestAnUnsampledParentIsLinkedWhereAFailureIsKept(t *testing.T) {
 	s := set(t, true, rig.Options{Plugins: map[string][]byte{"odd": spoil(`exit 1`)}}, scope.Options{TOML: unhurried})
 	const trace = "0123456789abcdef0123456789abcdef"

@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// Who asks for pods: nobody that traces, or somebody whose trace is recorded, or is not.
+// The CRI client has no trace, a sampled trace, or an unsampled one.
 const (
 	asking    = "0123456789abcdef"
 	askedIn   = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -26,7 +26,7 @@ const (
 	unsampled = "00-" + askedIn + "-" + asking + "-00"
 )
 
-// tracing is how containerd is told where to export to, which is addr.
+// tracing configures containerd's export to addr.
 type tracing func(addr string) rig.Options
 
 func byEnvironment(protocol string, more ...string) tracing {
@@ -35,7 +35,7 @@ func byEnvironment(protocol string, more ...string) tracing {
 	}
 }
 
-// byDropIn is 1.7's own way, with the file that we give to users.
+// byDropIn is for 1.7, with the file of configs.
 func byDropIn(addr string) rig.Options {
 	text, err := os.ReadFile("../../configs/containerd/tracing-1.7.toml")
 	if err != nil {
@@ -48,15 +48,14 @@ func byDropIn(addr string) rig.Options {
 
 func off(string) rig.Options { return rig.Options{} }
 
-// The same two pods under each containerd: web runs and is stopped, broken's network
-// cannot be set up. What is above their calls, from the call up to who asked.
+// The parents of two pods' calls under each containerd: web works, broken fails.
 func TestWhatIsAboveTheCallsUnderEachContainerd(t *testing.T) {
-	const soon = "OTEL_BSP_SCHEDULE_DELAY=200" // ms; else 5 s
+	const soon = "OTEL_BSP_SCHEDULE_DELAY=200" // ms; default 5 s
 	for _, test := range []struct {
 		name       string
-		containerd string // a folder of the tools; empty: 2.4.2
+		containerd string // in the tools directory; empty: 2.4.2
 		tracing    tracing
-		direct     bool // containerd exports to Jaeger itself
+		direct     bool // containerd exports to Jaeger directly
 		parent     string
 		want       string
 	}{{
@@ -132,12 +131,10 @@ broken DEL < cni.Remove`,
 	}
 }
 
-// Every call is slow to these options, and so is kept also where its parent is not
-// recorded.
+// Every call counts as slow, so it is kept even with an unsampled parent.
 const keepAll = "[limits]\nsettle = \"2s\"\n[slow]\ncall = \"1ms\"\n"
 
-// ancestries draws what is above the calls of the pods (calls of each command in all),
-// once Jaeger has as much of it as is wanted.
+// ancestries draws the parents of the pods' calls once Jaeger has them.
 func (s *stage) ancestries(calls int, want string, pods ...string) (drawn string) {
 	s.Helper()
 	give := time.Now().Add(30 * time.Second)
@@ -170,8 +167,7 @@ func (s *stage) ancestries(calls int, want string, pods ...string) (drawn string
 	return drawn
 }
 
-// ancestry draws what is above the calls of one operation: that of lo and that of eth0
-// have the same.
+// ancestry draws the parents of an operation's calls, which are equal for lo and eth0.
 func (s *stage) ancestry(byID map[string]*span, calls []*span, line string) string {
 	var lines []string
 	for _, call := range calls {

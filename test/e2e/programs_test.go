@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// runPrograms runs so many programs a second, if the machine can, until it is told to end.
-// Then it says how many they were.
+// runPrograms runs programs at a rate until end, which returns their number.
 func runPrograms(t *testing.T, perSecond int) (end func() string) {
 	t.Helper()
 	const workers = 4
@@ -57,7 +56,7 @@ func runPrograms(t *testing.T, perSecond int) (end func() string) {
 	}
 }
 
-// smallest is a program that ends at once, and needs no more of the machine than that.
+// smallest is a minimal program that exits at once.
 func smallest(t *testing.T) string {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
@@ -66,7 +65,7 @@ func smallest(t *testing.T) string {
 	const base = 0x400000
 	code := []byte{0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05} // exit(0)
 	var b bytes.Buffer
-	// elf(5): the file's header, and one segment, which is the whole file.
+	// elf(5): the header, and one segment of the whole file.
 	b.WriteString("\x7fELF\x02\x01\x01")
 	b.Write(make([]byte, 9))
 	for _, field := range []any{
@@ -82,14 +81,14 @@ func smallest(t *testing.T) string {
 	return file
 }
 
-// tables counts what is in the hash tables of a process's BPF programs.
+// tables counts the entries in the hash tables of a process's BPF programs.
 func tables(t *testing.T, pid int) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 	harness.Check(t, err)
 	counts := map[string]int{}
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // closed meanwhile is as good
+		text, _ := os.ReadFile(file) // possibly closed
 		for line := range strings.Lines(string(text)) {
 			if name, value, _ := strings.Cut(line, ":"); name == "map_id" {
 				count(t, strings.TrimSpace(value), counts)

@@ -18,14 +18,12 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// Pre-installed: containerd starts cniscope, hands it its options, and takes it along
-// when it goes.
+// containerd starts, configures and stops a pre-installed cniscope.
 func TestPreinstalled(t *testing.T) {
 	s := stageWithoutScope(t, func(s *stage) rig.Options {
 		return rig.Options{
 			NRIPlugins: map[string]string{"90-cniscope": program},
-			// Containerd starts it without an environment: this is all it knows, whatever
-			// is in the host's /etc/cniscope.
+			// containerd passes no environment, so this is the whole configuration.
 			NRIPluginConfig: map[string][]byte{"cniscope.conf": fmt.Appendf([]byte(patient),
 				"[export.otlp]\nendpoint = %q\n[sampling]\nratio = 1.0\n[resource]\nnode = \"told-by-containerd\"\n[state]\ndir = %q\n[log]\nlevel = \"debug\"\n",
 				s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
@@ -48,7 +46,7 @@ func TestPreinstalled(t *testing.T) {
 	t.Logf("the first was process %d, the second is %d", first, second)
 	s.pod(rig.PodOptions{Name: "web-1"})
 	s.traced("web-1")
-	// A pre-installed one that dies is not started again, and no pod waits for it.
+	// A pre-installed plugin that crashed is not restarted, and no pod waits.
 	harness.Check(t, unix.Kill(second, unix.SIGKILL))
 	s.pod(rig.PodOptions{Name: "web-2"})
 	for _, x := range s.calls("ADD", 2) {
@@ -58,8 +56,7 @@ func TestPreinstalled(t *testing.T) {
 	}
 }
 
-// The next containerd's cniscope has its time: the one before may have much to send,
-// and nobody to send it to.
+// The next containerd's cniscope starts even if the previous one still sends to an unavailable backend.
 func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
 	s := stageWithoutScope(t, func(s *stage) rig.Options {
 		return rig.Options{
@@ -79,8 +76,7 @@ func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
 	s.traced("web-0")
 }
 
-// The drop-in of configs/ is written for version 2 of containerd's configuration, and
-// is understood by one whose own version is 4.
+// The drop-in of configs/ has version 2, which containerd with version 4 understands.
 func TestTheDropInSwitchesNRIOn(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../configs/containerd/cniscope-nri.toml"))
 	harness.Check(t, err)
@@ -88,7 +84,7 @@ func TestTheDropInSwitchesNRIOn(t *testing.T) {
 		t.Fatal("the drop-in is not of version 2")
 	}
 	s := set(t, true, rig.Options{
-		NRIDisabled: true, // in the configuration that it is dropped into
+		NRIDisabled: true, // in the main configuration
 		DropIns:     map[string]string{"cniscope-nri.toml": string(text)},
 	}, scope.Options{TOML: patient})
 	s.logged("NRI: registered", 1)
@@ -114,7 +110,7 @@ func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
 	s.traced("web-0")
 }
 
-// stageWithoutScope is a stage whose containerd starts cniscope itself.
+// stageWithoutScope is a stage whose containerd starts cniscope.
 func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	t.Helper()
 	s := setJaeger(t)
@@ -124,7 +120,7 @@ func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	return s
 }
 
-// preinstalled waits until containerd's cniscope, another one than before, observes.
+// preinstalled waits until a new cniscope of containerd observes.
 func (s *stage) preinstalled(before int) (pid int) {
 	s.Helper()
 	harness.Eventually(s, func() error {

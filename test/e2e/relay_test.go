@@ -18,8 +18,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// setRelayed is a stage with containerd 2.3.7, whose spans go through the relay. From there all go to Jaeger over a
-// protocol.
+// setRelayed is a stage with containerd 2.3.7, whose spans go through the relay to Jaeger.
 func setRelayed(t *testing.T, protocol string) *stage {
 	t.Helper()
 	s := setJaeger(t)
@@ -37,8 +36,7 @@ func setRelayed(t *testing.T, protocol string) *stage {
 	return s
 }
 
-// While nobody answers upstream, and while the relay itself is gone, pods run as ever; and
-// what the relay took before arrives when somebody answers again, whole.
+// Pods run while the upstream or the relay is down, and relayed spans arrive completely afterwards.
 func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Run(protocol, func(t *testing.T) { nobodyBehind(setRelayed(t, protocol)) })
@@ -64,7 +62,7 @@ web DEL < StopPodSandbox < asking`
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "unseen"})
 }
 
-// A recording holds what the relay learned: replayed, the calls hang where they hung.
+// A recording contains the relayed parents, so a replay gives the same trees.
 func TestARecordingHangsUnderTheSpansThatWereRelayed(t *testing.T) {
 	s := setRelayed(t, "grpc")
 	file := filepath.Join(t.TempDir(), "relayed.rec")
@@ -76,7 +74,7 @@ func TestARecordingHangsUnderTheSpansThatWereRelayed(t *testing.T) {
 	})
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
 	live := s.podSpans("web", "CNI ADD")
-	harness.Eventually(s, func() error { // the last of it is written by ticks
+	harness.Eventually(s, func() error { // the last part is written at a tick
 		data, err := os.ReadFile(file)
 		if err == nil && !strings.Contains(string(data), "cni.setup_pod_network") {
 			err = errors.New("the recording does not hold containerd's span")

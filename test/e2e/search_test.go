@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// What an operator would type into Jaeger's search form finds what was meant, and no more.
+// An operator's searches in Jaeger find exactly the intended traces.
 func TestSearchesAnOperatorWouldType(t *testing.T) {
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("sleeper")}}},

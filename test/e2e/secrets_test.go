@@ -19,20 +19,18 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// The secrets of this test: one that could be any text, one that looks like a key or,
-// to somebody careless, like part of an address.
+// Secrets: any text, and one that resembles a key or an address.
 const (
 	canary    = "Xq7Canary9ZtSecret"
 	canaryKey = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0"
-	// unseen is in no configuration, but in a plugin's environment alone.
+	// unseen is only in a plugin's environment.
 	unseen = "Zq8vUnse3n4TkPl4ce"
 )
 
-// long is a token longer than any text that leaves.
+// long is longer than any exported text.
 var long = strings.Repeat("Ln9wLongC4nary", 40)
 
-// A secret in arguments, environment, CNI configuration, error text, annotations or
-// options is in nothing that cniscope writes.
+// A secret in arguments, environment, CNI configuration, error text, annotations or options is in no output.
 func TestSecretsStayWhereTheyAre(t *testing.T) {
 	commands := t.TempDir()
 	fetch := filepath.Join(commands, "fetch")
@@ -107,7 +105,7 @@ case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no to
 	if !bytes.Contains(out["recording"], []byte("no ‹")) || !bytes.Contains(out["log of run"], []byte("failed: Get https://‹")) {
 		t.Errorf("what failed is not told:\n%s", out["log of run"])
 	}
-	// What was searched is what was run.
+	// The outputs contain the commands.
 	for _, command := range []string{"fetch", "iptables", "ip", "nft"} {
 		for _, name := range []string{"Jaeger", "OTLP file", "recording", "show", "show as JSON"} {
 			if !bytes.Contains(out[name], []byte(command)) {
@@ -120,13 +118,12 @@ case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no to
 	}
 }
 
-// secretsInTheOptions has headers set while cniscope runs, in the right way and in
-// wrong ones.
+// secretsInTheOptions sets valid and invalid headers at run time.
 func (s *stage) secretsInTheOptions(more outputs) {
 	s.Helper()
 	good := string(s.read(s.scope.Config()))
 	set := func(otlp string) {
-		// Written as a person does; the harness' own way cannot reopen a section.
+		// Edited manually, because the harness cannot reopen a section.
 		next := strings.Replace(good, "[export.otlp]\n", "[export.otlp]\n"+otlp+"\n", 1)
 		harness.Check(s.T, os.WriteFile(s.scope.Config()+".next", []byte(next), 0o600))
 		harness.Check(s.T, os.Rename(s.scope.Config()+".next", s.scope.Config()))
@@ -159,8 +156,7 @@ func (s *stage) secretsInTheOptions(more outputs) {
 	more.add("config print of the environment", string(out))
 }
 
-// forms are the secrets, plain and encoded; base64 wherever they begin in it. Upper and
-// lower case are not told apart.
+// forms returns the secrets, plain and encoded, base64 with every alignment. Case is ignored.
 func forms() (all [][]byte) {
 	key, err := hex.DecodeString(canaryKey)
 	if err != nil {
@@ -171,7 +167,7 @@ func forms() (all [][]byte) {
 		all = append(all, secret, []byte(hex.EncodeToString(secret)))
 		for begin := range 3 {
 			text := base64.RawStdEncoding.EncodeToString(append(make([]byte, begin), secret...))
-			// What the bytes around have a part in is left out.
+			// Without characters that depend on adjacent bytes.
 			text = text[(begin*8+5)/6:]
 			text = text[:len(text)-2]
 			all = append(all, []byte(text), []byte(strings.NewReplacer("+", "-", "/", "_").Replace(text)))

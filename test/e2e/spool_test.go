@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// setAlone builds a stage without a backend: the test is the backend.
+// setAlone builds a stage whose backend is the test.
 func setAlone(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, ctx: harness.Context(t)}
@@ -28,17 +28,14 @@ func setAlone(t *testing.T) *stage {
 	return s
 }
 
-// verbose makes every call count as slow, so that the log says what is kept.
 const verbose = "[slow]\ncall = \"1us\"\n[sampling]\nper_second = 0\n" + quick
 
-// observe starts a cniscope with these options, verbose.
 func (s *stage) observe(toml string) *scope.Scope {
 	s.Helper()
 	return scope.Observe(s.ctx, s, s.rig, scope.Options{Program: program, TOML: verbose + toml})
 }
 
-// churn runs pods and removes them, four at a time and within that time if that can be
-// done, and tells done of each that runs.
+// churn runs and removes pods, four at a time within the given time if possible, and reports each running one.
 func (s *stage) churn(pods int, within time.Duration, done func(name string, begin time.Time)) {
 	s.Helper()
 	var running sync.WaitGroup
@@ -67,7 +64,7 @@ func (s *stage) churn(pods int, within time.Duration, done func(name string, beg
 
 var kept = regexp.MustCompile(`(?m)^time=(\S+) .*msg="CNI call .*trace_id=([0-9a-f]{32})`)
 
-// keptBy returns the traces that a cniscope said it kept, up to a time.
+// keptBy returns the traces that a cniscope logged as kept, up to a time.
 func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
 	t.Helper()
 	traces := map[string]bool{}
@@ -81,7 +78,7 @@ func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
 	return traces
 }
 
-// outage is how long the endpoint is down: CNISCOPE_OUTAGE, else a time that tests have.
+// outage is the duration of the endpoint's outage: CNISCOPE_OUTAGE, or a short default.
 func outage(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("CNISCOPE_OUTAGE")
@@ -93,8 +90,7 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// The endpoint is down, 200 pods come and go, cniscope is killed in the middle, and the
-// endpoint comes up: every operation that was kept arrives once.
+// During an outage 200 pods come and go and cniscope is killed: every kept operation arrives once.
 func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	const pods = 200
 	down := outage(t)
@@ -104,13 +100,13 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	first := s.observe(toml)
 	up := time.Now().Add(down)
 
-	var ran sync.Map // pods whose setup one cniscope saw from begin to end
+	var ran sync.Map // pods whose whole setup one cniscope observed
 	var second *scope.Scope
 	var killed, back time.Time
 	var count atomic.Int64
 	halfway := make(chan struct{})
 	var restart sync.WaitGroup
-	restart.Go(func() { // the pods go on meanwhile
+	restart.Go(func() { // the pods continue
 		select {
 		case <-halfway:
 		case <-s.ctx.Done():
@@ -132,7 +128,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 		t.FailNow()
 	}
 	restart.Wait()
-	harness.Eventually(s, func() error { // what is over is kept
+	harness.Eventually(s, func() error { // finished operations are kept
 		if n := len(keptBy(t, second, time.Now())); n == 0 {
 			return fmt.Errorf("the second cniscope kept nothing")
 		}
@@ -140,8 +136,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	})
 	time.Sleep(time.Until(up))
 
-	// What was logged is written down next: it may take a moment, and the kill came
-	// before it was over.
+	// The spool is written shortly after the log, and the kill may come between.
 	want := keptBy(t, first, killed.Add(-100*time.Millisecond))
 	r := receive(t, addr, &backend{})
 	harness.Eventually(s, func() error {
@@ -176,7 +171,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	seen := 0
 	ran.Range(func(name, v any) bool {
 		e := v.(extent)
-		// An operation that was not over when cniscope was killed was not kept yet.
+		// Unfinished operations were not kept at the kill.
 		if e.end.Before(killed.Add(-2*time.Second)) || e.begin.After(back) {
 			seen++
 			if !setups[name.(string)] {
@@ -190,7 +185,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	}
 	t.Logf("down for %s: %d operations kept, %d pods seen whole, %d spans arrived, spool of %d bytes", down, len(want), seen, len(all), size(t, dir))
 
-	// And the node itself can be asked, while cniscope runs.
+	// The node answers queries at the same time.
 	out, err := exec.CommandContext(s.ctx, program, "show", "--last", "1h", "--pod", fmt.Sprint("shop/pod-", pods), "--config", second.Config()).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), fmt.Sprintf("shop/pod-%d  CNI ADD eth0", pods)) || strings.Contains(string(out), "shop/pod-1 ") {
 		t.Errorf("show --last: %v\n%s", err, out)
@@ -209,8 +204,7 @@ func size(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// A disk that is full costs no pod and no operation: what cannot be written waits in
-// memory, and that is said once.
+// A full disk affects no pod and no operation: data waits in memory, which is logged once.
 func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
 	s := setAlone(t)
 	addr, dir := harness.Address(t), t.TempDir()

@@ -11,10 +11,10 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// A storm of ordinary pods gives at most per_second whole traces a second, and a summary of every pod.
+// A burst of ordinary pods gives up to per_second whole traces per second, and a summary of every pod.
 func TestAStormOfPods(t *testing.T) {
 	const pods, perSecond = 100, 1
-	// Slow operations have a budget of their own.
+	// Slow operations have a separate budget.
 	const never = "call = '10m'\ncommand = '10m'\nagent = '10m'\nlock = '10m'\n"
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(rig.Conf{"ipMasq": false})}}},
@@ -44,8 +44,8 @@ func TestAStormOfPods(t *testing.T) {
 	if len(summaries) != pods {
 		t.Errorf("%d of %d pods have a summary", len(summaries), pods)
 	}
-	// An operation is whole if it has a plugin's span. That no second has more of them is for the tests of the
-	// limiter: when they were decided about is in no span, and a busy machine starts some sandboxes late.
+	// A whole operation has a plugin's span. Rates per second are tested with the limiter, since spans do not
+	// tell the time of the decision.
 	traces := map[string]bool{}
 	for _, x := range only(all, "plugin", "bridge ADD") {
 		traces[x.trace()] = true
@@ -54,7 +54,7 @@ func TestAStormOfPods(t *testing.T) {
 	for _, x := range all {
 		first, last = min(first, x.StartTimeUnixNano), max(last, x.EndTimeUnixNano)
 	}
-	seconds := float64(last-first)/1e9 + 2 // until the last one was decided about
+	seconds := float64(last-first)/1e9 + 2 // until the last decision
 	whole, most := len(traces), int(perSecond*seconds)
 	if whole == 0 || whole > most {
 		t.Errorf("%d of %d traces are whole, in %.0f s, want %d at most", whole, pods, seconds, most)

@@ -17,9 +17,8 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// Installed where systemd runs: the service is started, restarted when it is newer, and
-// brought back when what was asked for cannot be done. containerd is a stand-in here: what
-// matters is what systemd is asked to do with it.
+// With systemd: the service starts, restarts after an upgrade, and is restored if a change fails. containerd is a
+// stand-in.
 func TestInstalledWithSystemd(t *testing.T) {
 	b := boot(t)
 	before := b.files()
@@ -47,7 +46,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 	b.does("install --as plugin", "containerd has to be restarted", "systemctl restart containerd.service")
 	b.does("install --as service", "removed   /opt/nri/plugins/90-cniscope")
 
-	// What cannot be started is undone, and what ran runs again.
+	// A failing start is undone, and the previous service runs again.
 	installed := b.files()
 	b.newer()
 	b.write("/run/systemd/system/cniscope.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
@@ -75,15 +74,14 @@ func TestInstalledWithSystemd(t *testing.T) {
 	b.fails("install --containerd-version 2.4", "masked", "systemctl unmask cniscope")
 }
 
-// hangs stops the process that runs, waits until systemd has put another in its place, and
-// returns the one that runs at the end.
+// hangs stops the process, waits until systemd has replaced it, and returns the new one.
 func (b *booted) hangs() int {
 	b.Helper()
 	const override = "/run/systemd/system/cniscope.service.d/impatient.conf"
 	b.write(override, "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n")
 	b.run("systemctl daemon-reload; systemctl restart cniscope")
 	first := b.active("cniscope")
-	// It is idle, and fed all the same.
+	// An idle service feeds the watchdog.
 	fed := func() string { return b.run("systemctl show cniscope -p WatchdogTimestampMonotonic") }
 	for last, n := fed(), 0; n < 4; {
 		if now := fed(); now != last {
@@ -106,8 +104,7 @@ func (b *booted) hangs() int {
 	return b.active("cniscope")
 }
 
-// isSecond starts the service beside a cniscope that has the node: it waits, says for whom, and begins when
-// that one ends. The lock of the other one stays meanwhile.
+// isSecond starts the service beside another cniscope: it waits, names it, and starts when that one exits.
 func (b *booted) isSecond(first int) (now int) {
 	b.Helper()
 	b.run("systemctl stop cniscope; setsid env -u NOTIFY_SOCKET " + b.program + " run >/run/other.log 2>&1 & echo $! >/run/other.pid")
@@ -127,15 +124,15 @@ func (b *booted) isSecond(first int) (now int) {
 	if now = b.active("cniscope"); now == first || now != waits {
 		b.Errorf("process %d was replaced by %d, then by %d", first, waits, now)
 	}
-	// The relay looks for the runtime's sockets by a system call that systemd counts as debugging.
+	// The relay finds the runtime's sockets with pidfd_getfd, which systemd classifies as debugging.
 	if filter := b.run("systemctl show cniscope -p SystemCallFilter"); !strings.Contains(filter, "pidfd_getfd") {
 		b.Errorf("pidfd_getfd is forbidden: %s", filter)
 	}
 	return now
 }
 
-// booted is a systemd in namespaces of its own, whose /etc, /usr/local and /var/lib are
-// the host's with changes that nobody else sees, and which knows none of the host's units.
+// booted is a systemd in namespaces, with private changes to the host's /etc, /usr/local and /var/lib, and without
+// the host's units.
 type booted struct {
 	*testing.T
 	cmd     *exec.Cmd
@@ -196,7 +193,7 @@ func boot(t *testing.T) *booted {
 	}
 	harness.Check(t, tied.Start(b.cmd))
 	t.Cleanup(func() {
-		_ = b.cmd.Process.Kill() // the first process of its namespace takes the others along
+		_ = b.cmd.Process.Kill() // killing the namespace's init ends the others
 		_ = b.cmd.Wait()
 		for _, h := range []string{"", "systemd", "unified"} {
 			_ = exec.Command("find", filepath.Join("/sys/fs/cgroup", h, name), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
@@ -209,7 +206,7 @@ func boot(t *testing.T) *booted {
 	return b
 }
 
-// newer makes another build of the program.
+// newer builds another version of the program.
 func (b *booted) newer() {
 	b.Helper()
 	b.builds++
@@ -239,7 +236,7 @@ func (b *booted) write(path, text string) {
 	b.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
 }
 
-// does runs a subcommand that succeeds, and says what is wanted.
+// does runs a successful subcommand and checks its output.
 func (b *booted) does(line string, say ...string) {
 	b.Helper()
 	b.says(b.run(b.program+" "+line), line, say)
@@ -263,7 +260,7 @@ func (b *booted) says(out, line string, say []string) {
 	}
 }
 
-// active is the process of a unit that is.
+// active returns the process of an active unit.
 func (b *booted) active(unit string) (pid int) {
 	b.Helper()
 	_, err := fmt.Sscanf(b.run("systemctl is-active --quiet "+unit+" && systemctl show -p MainPID "+unit), "MainPID=%d", &pid)
@@ -271,7 +268,7 @@ func (b *booted) active(unit string) (pid int) {
 	return pid
 }
 
-// files is everything that was changed in /etc, /usr/local, /opt and /var/lib.
+// files lists all changes in /etc, /usr/local, /opt and /var/lib.
 func (b *booted) files() string {
 	b.Helper()
 	const where = "/run/changes/*/upper /run/changes/*/*/upper /etc/systemd /etc/containerd"

@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A backend of many tenants asks for a certificate and a tenant. While cniscope has
-// neither, what it kept waits; once somebody wrote them into its options, it arrives.
+// Without the certificate and tenant that the backend requires, the queue waits; with them it arrives.
 func TestMutualTLSAndATenant(t *testing.T) {
 	s := setAlone(t)
 	k, addr := newKeys(t), harness.Address(t)

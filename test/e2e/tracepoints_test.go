@@ -13,16 +13,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// tracepoints are two observers around a cniscope: bpftrace before it, and behind it one
-// that only reads the clock. At one tracepoint the kernel calls the three in the order in
-// which they were attached, so what cniscope reads off the clock must lie between what
-// the two read, even on a machine whose CPU is taken away in between.
+// tracepoints are two observers around cniscope: bpftrace before, a clock reader after it. The kernel calls them in
+// the order of attachment, so cniscope's times lie between theirs even under preemption.
 type tracepoints struct {
 	before *bpftrace
 	after  *clockReader
 }
 
-// watchTracepoints starts the first; around starts the second, when cniscope runs.
+// watchTracepoints starts the first; around starts the second once cniscope runs.
 func watchTracepoints(t *testing.T) *tracepoints {
 	t.Helper()
 	return &tracepoints{before: startBpftrace(t)}
@@ -33,27 +31,25 @@ func (w *tracepoints) around(t *testing.T) {
 	w.after = readClocks(t, "sched_process_exec", "sched_process_exit")
 }
 
-// moment is when a tracepoint was passed: between two readings, in ns since 1970.
+// moment bounds the time of a tracepoint, in ns since 1970.
 type moment struct{ from, to int64 }
 
-// off is how far at is from the moment.
+// off returns the distance from the moment.
 func (m moment) off(at uint64) time.Duration {
 	return time.Duration(min(0, int64(at)-m.from) + max(0, int64(at)-m.to))
 }
 
-// report is what one tracepoint said.
 type report struct {
 	what string
 	at   moment
-	// task is the process's number in the initial PID namespace, ours in the test's.
+	// task is the PID in the initial namespace, ours in the test's.
 	task, ours int
-	// child is the thread that was forked; file is what was executed.
+	// child is the forked thread; file the executed file.
 	child int
 	file  string
 }
 
-// stop ends both and returns what they reported, in order. What happened before the
-// second came has no end.
+// stop stops both and returns the reports in order. Those before the second observer have no upper bound.
 func (w *tracepoints) stop(t *testing.T) (reports []report) {
 	t.Helper()
 	number := func(text string) int64 {
@@ -65,7 +61,7 @@ func (w *tracepoints) stop(t *testing.T) (reports []report) {
 	for _, f := range w.before.stop(t) {
 		r := report{what: f[0], task: int(number(f[3])), ours: int(number(f[4]))}
 		r.at.from = number(f[1])
-		// What the same thread passes next is the same tracepoint.
+		// The thread's next reading is of the same tracepoint.
 		thread := after["sched_process_"+r.what][uint32(number(f[2]))]
 		if i, _ := slices.BinarySearch(thread, r.at.from); i < len(thread) {
 			r.at.to = thread[i] + w.before.wall.middle()
@@ -79,43 +75,40 @@ func (w *tracepoints) stop(t *testing.T) (reports []report) {
 		}
 		reports = append(reports, r)
 	}
-	// Each CPU has a buffer of its own.
+	// Each CPU has its own buffer.
 	slices.SortStableFunc(reports, func(a, b report) int { return cmp.Compare(a.at.from, b.at.from) })
 	return reports
 }
 
-// ran is one exec under a CNI call, as the tracepoints tell it.
+// ran is one exec below a CNI call.
 type ran struct {
 	pid        int
 	file       string
 	start, end moment
-	// parent is the exec that it is under; nil where containerd forked it.
+	// parent is the exec above; nil for containerd's child.
 	parent *ran
 }
 
-// proc is a process while the reports are read.
 type proc struct {
-	runtime bool // containerd, or descends from it
-	cni     bool // a CNI plugin, or descends from one
-	// under is what the parent ran when it forked: through subshells, which never exec,
-	// up to an exec.
+	runtime bool // containerd or a descendant
+	cni     bool // a CNI plugin or a descendant
+	// under is the parent's program at the fork, skipping subshells.
 	under  *ran
-	plugin *ran // the plugin it is, whatever it runs next
-	now    *ran // what it runs
+	plugin *ran // its plugin, whatever it runs later
+	now    *ran // its current program
 }
 
-// cniExecs picks from the reports what ran below the CNI calls of the containerd with
-// the process number given, whose plugins are in bin.
+// cniExecs returns the execs below the CNI calls of a containerd, whose plugins are in bin.
 func cniExecs(reports []report, containerd int, bin string) (all []*ran) {
-	procs := map[int]*proc{} // by the number in the initial PID namespace
+	procs := map[int]*proc{} // by PID in the initial namespace
 	for _, r := range reports {
 		p := procs[r.task]
-		if p == nil { // it was there before
+		if p == nil { // existed before
 			p = &proc{runtime: r.ours == containerd}
 			procs[r.task] = p
 		}
 		switch r.what {
-		case "fork": // or a thread, which is never the process of a report
+		case "fork": // or a thread
 			child := &proc{runtime: p.runtime, cni: p.cni, under: p.now}
 			if child.under == nil {
 				child.under = p.under
@@ -128,7 +121,7 @@ func cniExecs(reports []report, containerd int, bin string) (all []*ran) {
 			}
 			e := &ran{pid: r.ours, file: r.file, start: r.at, parent: p.under}
 			switch {
-			case p.plugin != nil: // a plugin's process, now another image: the run goes on
+			case p.plugin != nil: // a plugin's process with another image
 				e.parent = p.plugin
 			case isPlugin:
 				p.plugin = e

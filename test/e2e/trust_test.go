@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// Anybody can put CNI_COMMAND into an environment. Who is believed?
+// Any process can set CNI_COMMAND; which ones are trusted?
 func TestWhoIsTakenForAPlugin(t *testing.T) {
 	a := newAlone(t)
 	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
@@ -55,7 +55,7 @@ func TestWhoIsTakenForAPlugin(t *testing.T) {
 	a.settle()
 }
 
-// A cniscope in a kind node sees that node alone.
+// A cniscope in a kind node observes only that node.
 func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
 	a := newAlone(t, "unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 	sibling := func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID} }
@@ -65,8 +65,8 @@ func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
 	a.settle()
 }
 
-// Whoever serves the CRI socket is the runtime, here this test: its children are believed
-// wherever they run, and what has the same rights in a container is not.
+// The process that serves the CRI socket, here the test, is the runtime: its children are trusted anywhere, others
+// with equal rights in a container are not.
 func TestTheRuntimesChildrenAreTakenForPlugins(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: cniscope loads BPF programs")
@@ -89,8 +89,7 @@ func TestTheRuntimesChildrenAreTakenForPlugins(t *testing.T) {
 	harness.Eventually(t, func() error { return harness.Contains(a.log(), "serves "+socket) })
 }
 
-// The runtime is a containerd in a container: it serves no socket that we know, and the
-// option names it.
+// An option names a containerd in a container that serves no known socket.
 func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: cniscope loads BPF programs")
@@ -126,7 +125,7 @@ func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	harness.Eventually(t, func() error { return harness.Contains(a.log(), "probe.callers") })
 }
 
-// below has a command run by others, which have no business with CNI: not by us.
+// below has an unrelated program run the command.
 func below(command ...string) func(*exec.Cmd) {
 	return func(c *exec.Cmd) {
 		path, err := exec.LookPath(command[0])
@@ -137,7 +136,7 @@ func below(command ...string) func(*exec.Cmd) {
 	}
 }
 
-// through has a shell run the command as a child of its own.
+// through has a shell run the command.
 func (a *alone) through(shell func(string) error) func(*exec.Cmd) {
 	return func(c *exec.Cmd) {
 		harness.Check(a.T, shell("env '"+strings.Join(c.Env, "' '")+"' "+c.Path))
@@ -145,7 +144,7 @@ func (a *alone) through(shell func(string) error) func(*exec.Cmd) {
 	}
 }
 
-// alone is a cniscope without a runtime, and a plugin for it to see.
+// alone is a cniscope without a runtime, with a test plugin.
 type alone struct {
 	*testing.T
 	dir, file, plugin string
@@ -158,13 +157,13 @@ func newAlone(t *testing.T, in ...string) *alone {
 	return newBeside(t, "/nowhere", "", in...)
 }
 
-// newBeside is newAlone beside a runtime that serves a socket, with options for the probe.
+// newBeside is newAlone with a runtime's socket and probe options.
 func newBeside(t *testing.T, socket, options string, in ...string) *alone {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: cniscope loads BPF programs")
 	}
-	dir, err := os.MkdirTemp("", "cniscope-alone") // unlike t.TempDir, others can come in
+	dir, err := os.MkdirTemp("", "cniscope-alone") // unlike t.TempDir, open to other users
 	harness.Check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}
@@ -198,7 +197,7 @@ func (a *alone) log() string {
 	return string(text)
 }
 
-// run runs the plugin in an environment as libcni makes it, but for what change does.
+// run runs the plugin with libcni's environment, modified by change.
 func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 	a.Helper()
 	c := &exec.Cmd{Path: a.plugin, Args: []string{a.plugin}, Env: []string{
@@ -216,17 +215,17 @@ func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 	}
 }
 
-// inside has a command run in cniscope's PID namespace.
+// inside runs a command in cniscope's PID namespace.
 func (a *alone) inside(c *exec.Cmd) {
 	args := []string{"nsenter", fmt.Sprintf("--pid=/proc/%d/ns/pid_for_children", a.cniscope), c.Path}
 	path, err := exec.LookPath(args[0])
 	harness.Check(a.T, err)
-	// Enter first: nsenter itself has no business with CNI.
+	// Enter first: nsenter itself must not look like a plugin.
 	*c = exec.Cmd{Path: path, Args: append(args[:2:2], append([]string{"env"}, append(c.Env, c.Path)...)...)}
 }
 
-// settle waits for what is to be seen, and looks whether that is all. The last to run
-// is always one that is seen: what came before it would be there, too.
+// settle waits for the expected plugins and checks that there are no others. The last one run is expected, so earlier
+// ones would be visible.
 func (a *alone) settle() {
 	a.Helper()
 	var found []string
@@ -250,7 +249,7 @@ func (a *alone) settle() {
 	a.Logf("seen: %q; not seen: %q", a.seen, a.unseen)
 }
 
-// spansIn reads a file of OTLP JSON lines; there is nothing in one that does not exist.
+// spansIn reads an OTLP JSON file; a missing file has no spans.
 func spansIn(t *testing.T, path string) []*span {
 	t.Helper()
 	text, err := os.ReadFile(path)

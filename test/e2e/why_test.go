@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// With default options, which name no backend and no spool, the node answers for a pod that was slow and for
-// one that was ordinary, right after they started; and so it does over the read-only socket.
+// With default options, without backend and spool, the node explains a slow and an ordinary pod at once, also over
+// the read-only socket.
 func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 	s := setRemembering(t)
 	for _, pod := range []string{"slow-0", "web-0"} {
@@ -25,7 +25,7 @@ func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 		harness.Check(t, err)
 	}
 	var slow string
-	harness.Eventually(t, func() error { // the operation is over when NRI says that the sandbox runs
+	harness.Eventually(t, func() error { // NRI ends the operation
 		out, err := s.cli("why", "shop/slow-0")
 		slow = out
 		return err
@@ -58,7 +58,7 @@ func setRemembering(t *testing.T) *stage {
 	t.Helper()
 	harness.Root(t)
 	s := &stage{T: t, ctx: harness.Context(t)}
-	// It runs no iptables: on a busy machine that is slow, and then the pod is not ordinary.
+	// Without iptables, which is slow on a busy machine.
 	unmasked := rig.Bridge(rig.Conf{"ipMasq": false})
 	s.startRig(rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{unmasked, rig.Test("sleeper")}}},
@@ -68,7 +68,7 @@ func setRemembering(t *testing.T) *stage {
 	return s
 }
 
-// cli asks the running cniscope, and returns all that was said.
+// cli queries the running cniscope and returns its output.
 func (s *stage) cli(args ...string) (string, error) {
 	out, err := exec.CommandContext(s.ctx, program, append(args, "--config", s.scope.Config())...).CombinedOutput()
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *stage) cli(args ...string) (string, error) {
 	return string(out), err
 }
 
-// overTheReadOnlySocket asks what a reader asks.
+// overTheReadOnlySocket queries like the sidecar.
 func (s *stage) overTheReadOnlySocket() {
 	s.Helper()
 	r := control.Reader{Path: filepath.Join(s.rig.Dir(), "run", "read", control.ReadSocket)}

@@ -12,9 +12,8 @@ import (
 // Daemon is a program that runs beside the rig's containerd.
 type Daemon struct{ d *daemon }
 
-// Beside starts a program that belongs to the rig, with exactly the environment given
-// and its output in a log of its name, and returns once ready is content. It has to
-// be stopped before the rig is closed; when its owner is killed it goes with the rig.
+// Beside starts a program of the rig with exactly this environment, a log of its name, and returns once ready
+// succeeds. It must be stopped before the rig closes; a killed owner's rig removes it.
 func (r *Rig) Beside(ctx context.Context, name string, env, command []string, ready func(context.Context) error) (*Daemon, error) {
 	d, err := startDaemon(name, r.at(name+".log"), append([]string{r.Env()}, env...), command[0], command[1:]...)
 	if err != nil {
@@ -27,15 +26,14 @@ func (r *Rig) Beside(ctx context.Context, name string, env, command []string, re
 	return &Daemon{d}, nil
 }
 
-// Stop asks the program to end, and insists after ten seconds.
+// Stop terminates the program, and kills it after ten seconds.
 func (d *Daemon) Stop() { d.d.stop(10 * time.Second) }
 
 // Log is the file of its output.
 func (d *Daemon) Log() string { return d.d.log }
 
-// Inside is what goes in front of a command to run it where containerd runs: in a copy
-// of its mount namespace, in which what it mounts is seen, and after the script given
-// was run there.
+// Inside returns a command prefix that runs in a copy of containerd's mount namespace, after a script; containerd's
+// mounts are visible there.
 func (r *Rig) Inside(script string) ([]string, error) {
 	pid := r.ContainerdPID()
 	if pid == 0 {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupName is the parent of a rig's pods in every cgroup hierarchy.
+// cgroupName is the parent cgroup of a rig's pods.
 func cgroupName(dir string) string { return "cniscope-" + filepath.Base(dir) }
 
 func removeCgroups(name string) error {
@@ -36,8 +36,8 @@ func removeCgroups(name string) error {
 	}
 	slices.Reverse(groups)
 	for _, group := range groups {
-		// cpu and cpuacct may be one hierarchy by two names: gone is fine. A process that ends gives its
-		// memory back before it leaves its cgroup: it is nobody's in /proc, and here still (EBUSY).
+		// cpu and cpuacct may be one hierarchy with two names, so it may be gone. An exiting process keeps
+		// the cgroup busy after it left /proc (EBUSY).
 		err := patiently(func() (bool, error) {
 			err := unix.Rmdir(group)
 			return !errors.Is(err, unix.EBUSY), err
@@ -49,26 +49,24 @@ func removeCgroups(name string) error {
 	return nil
 }
 
-// kubeletParent is where containerd puts containers that did not ask for a cgroup, as a
-// kubelet without cgroups of its own does not: below its namespace.
+// kubeletParent is containerd's cgroup for containers that requested none.
 const kubeletParent = "k8s.io"
 
-// kubeletParents are its folders in every hierarchy.
+// kubeletParents returns its directories in every hierarchy.
 func kubeletParents() []string {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.procs"); err == nil { // version 2
 		return []string{"/sys/fs/cgroup/" + kubeletParent}
 	}
-	tops, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs") // the pattern is a good one
+	tops, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs") // the pattern is valid
 	for i, top := range tops {
 		tops[i] = filepath.Join(filepath.Dir(top), kubeletParent)
 	}
 	return tops
 }
 
-// kubeletCgroups are those of such containers. Their names are the containers' ids, and
-// so are those of their folders in containerd's state.
+// kubeletCgroups returns such containers' cgroups, named by the ids in containerd's state.
 func kubeletCgroups(dir string) ([]string, error) {
-	// They run with what is at its usual places.
+	// containerd's default paths.
 	tasks, err := filepath.Glob(filepath.Join(paths{dir}.at("cover", "containerd"), "io.containerd.runtime.v2.task", "k8s.io", "*"))
 	if err != nil {
 		return nil, err

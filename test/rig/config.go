@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// paths are the files of one rig.
 type paths struct{ dir string }
 
 func (p paths) at(names ...string) string { return filepath.Join(append([]string{p.dir}, names...)...) }
@@ -20,12 +19,12 @@ func (p paths) at(names ...string) string { return filepath.Join(append([]string
 func (p paths) config() string  { return p.at("config.toml") }
 func (p paths) dropIns() string { return p.at("conf.d") }
 
-// socket is containerd.sock in /run/containerd, as what runs in containerd's mount namespace sees it.
+// socket is containerd.sock in /run/containerd, in containerd's mount namespace.
 func (p paths) socket() string { return p.at("cover", "containerd", "containerd.sock") }
 func (p paths) state() string  { return p.at("state") }
 
-// stateOf is where containerd has what it runs. At the usual places that is /run/containerd, so that whoever
-// mounts it gets the root file systems of pods, too.
+// stateOf is containerd's state directory. With Usual it is /run/containerd, so that mounting it includes the pods'
+// root file systems.
 func (p paths) stateOf(o Options) string {
 	if o.Usual {
 		return "/run/containerd"
@@ -36,7 +35,7 @@ func (p paths) stateOf(o Options) string {
 func (p paths) containerdLog() string { return p.at("containerd.log") }
 func (p paths) nriSocket() string     { return p.at("nri", "nri.sock") }
 
-// nriSocketOf is what containerd calls it, and the kernel after it.
+// nriSocketOf is the socket's path for containerd and the kernel.
 func (p paths) nriSocketOf(o Options) string {
 	if o.Usual {
 		return "/run/nri/nri.sock"
@@ -66,8 +65,8 @@ func (p paths) make() error {
 	return nil
 }
 
-// containerdConfig is the main configuration. Version 2 is what every containerd
-// since 1.5 reads and migrates; every default that would touch the host is named.
+// containerdConfig is the main configuration. Every containerd since 1.5 reads version 2; every default that touches
+// the host is overridden.
 func containerdConfig(p paths, o Options, metrics string) string {
 	return strings.NewReplacer(
 		"{root}", p.at("root"), "{state}", p.stateOf(o), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
@@ -123,12 +122,11 @@ disabled_plugins = ["io.containerd.image-verifier.v1.bindir", "io.containerd.sna
 `)
 }
 
-// hostDropIns is what containerd imports into a migrated configuration, since 2.2.
+// hostDropIns is imported into a migrated configuration since 2.2.
 const hostDropIns = "/etc/containerd/conf.d/*.toml"
 
-// writeConfig writes the configuration in the version that is this containerd's
-// own, as it would write it itself: drop-ins are to be proven against that. One
-// that cannot do so (1.7) gets version 2.
+// writeConfig writes the configuration in containerd's own latest version, so that drop-ins are tested against it;
+// 1.7 gets version 2.
 func (r *Rig) writeConfig(ctx context.Context) error {
 	text := containerdConfig(r.paths, r.opts, r.metrics.Addr)
 	if err := os.WriteFile(r.config(), []byte(text), 0o600); err != nil {
@@ -146,8 +144,7 @@ func (r *Rig) writeConfig(ctx context.Context) error {
 	return nil
 }
 
-// containerdEnv is containerd's whole environment: nothing of ours leaks in, for
-// CNI plugins inherit it.
+// containerdEnv is containerd's complete environment, which CNI plugins inherit.
 func containerdEnv(p paths, o Options, path string) []string {
 	env := []string{
 		"PATH=" + path + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -158,7 +155,7 @@ func containerdEnv(p paths, o Options, path string) []string {
 		env = append(env,
 			"OTEL_EXPORTER_OTLP_ENDPOINT="+o.OTLP,
 			"OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
-			"OTEL_BSP_SCHEDULE_DELAY=200", // ms; a test should not wait the default 5 s
+			"OTEL_BSP_SCHEDULE_DELAY=200", // ms; default 5 s
 		)
 	}
 	return append(env, o.Env...)

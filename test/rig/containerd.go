@@ -17,10 +17,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// enter is run in a mount namespace of its own. For each three arguments it cuts
-// a mount ($1) off from the host's and covers a folder of it ($2) by the rig's
-// ($3), shared as systemd has mounts, so that a pod may ask for what is mounted later;
-// then it becomes what follows `--`.
+// enter is a script for a new mount namespace. For each three arguments it makes a mount ($1) private and covers a
+// directory ($2) by the rig's ($3), shared like systemd's mounts; then it executes the command after `--`.
 const enter = `set -e
 while [ "$1" != -- ]; do
 	mount --make-private "$1"
@@ -31,17 +29,15 @@ done
 shift
 exec "$@"`
 
-// engine is what of a rig depends on which runtime it runs.
+// engine is the runtime-specific part of a rig.
 type engine interface {
-	// name is the runtime's program.
 	name() string
-	// command starts it.
 	command() []string
-	// configure writes what it reads.
+	// configure writes its configuration.
 	configure(ctx context.Context) error
-	// load gives it the image of an archive by that name.
+	// load imports an image archive.
 	load(ctx context.Context, archive, name string) error
-	// loaded is nil once it uses the networks that are in its folder.
+	// loaded is nil once it uses the networks in its directory.
 	loaded(ctx context.Context) error
 }
 
@@ -52,7 +48,6 @@ func (r *Rig) engineOf() engine {
 	return containerd{r}
 }
 
-// containerd is the engine of a rig that was not asked for another one.
 type containerd struct{ *Rig }
 
 func (containerd) name() string { return "containerd" }
@@ -78,7 +73,7 @@ func (r containerd) loaded(ctx context.Context) error {
 	return loadedNetworks(r.cniConf(), status.Info["cniconfig"])
 }
 
-// connect makes the CRI clients. They connect, and connect again, as calls need it.
+// connect creates the CRI clients, which connect on demand.
 func (r *Rig) connect() error {
 	conn, err := grpc.NewClient("unix://"+r.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -88,8 +83,7 @@ func (r *Rig) connect() error {
 	return nil
 }
 
-// RestartContainerd starts containerd if it is not running, and waits until it is
-// ready, networks included. Its pods of before are its pods again.
+// RestartContainerd starts a stopped containerd and waits until it and its networks are ready. Its pods survive.
 func (r *Rig) RestartContainerd(ctx context.Context) error {
 	if r.daemon.running() {
 		return errors.New("containerd is running")
@@ -115,7 +109,7 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 	})
 }
 
-// covered is what goes in front of a command to run it where what the rig covers is covered.
+// covered returns the command prefix with the rig's covers.
 func (r *Rig) covered() ([]string, error) {
 	front := []string{"unshare", "--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh"}
 	for _, c := range r.covers() {
@@ -128,9 +122,9 @@ func (r *Rig) covered() ([]string, error) {
 	return append(front, "--"), nil
 }
 
-// ready is nil once CRI answers that its runtime, and if asked its network, is.
+// ready is nil once CRI reports the runtime and, optionally, the network ready.
 func (r *Rig) ready(ctx context.Context, network bool) error {
-	// A client that failed to connect backs off for a second; a test need not wait.
+	// A failed client backs off for a second, so this probes first.
 	c, err := net.DialTimeout("unix", r.socket(), time.Second)
 	if err != nil {
 		return err
@@ -149,13 +143,13 @@ func (r *Rig) ready(ctx context.Context, network bool) error {
 	return nil
 }
 
-// Kill9Containerd ends containerd as a crash would; shims and pods live on.
+// Kill9Containerd kills containerd; shims and pods survive.
 func (r *Rig) Kill9Containerd() { r.daemon.kill9() }
 
-// StopContainerd ends containerd in an orderly way; shims and pods live on.
+// StopContainerd stops containerd; shims and pods survive.
 func (r *Rig) StopContainerd() { r.daemon.stop(10 * time.Second) }
 
-// ContainerdPID is the process id of containerd, or 0 while it does not run.
+// ContainerdPID is containerd's process id, or 0.
 func (r *Rig) ContainerdPID() int {
 	if !r.daemon.running() {
 		return 0
@@ -163,7 +157,6 @@ func (r *Rig) ContainerdPID() int {
 	return r.daemon.cmd.Process.Pid
 }
 
-// mountOf is the mount point that path is on.
 func mountOf(path string) (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -13,29 +13,29 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ContainerOptions describe a container of a pod, as a kubelet would ask for it.
+// ContainerOptions describe a container of a pod, as a kubelet requests it.
 type ContainerOptions struct {
 	Name string
-	// Image is one that was imported. Default: PauseImage.
+	// Image was imported before. Default: PauseImage.
 	Image string
-	// Args are its command. Default: the image's own.
+	// Args are its command. Default: the image's.
 	Args []string
 	// Env is its environment, `NAME=value`.
 	Env []string
-	// Capabilities are added to those that containers have by default, as "NET_ADMIN".
+	// Capabilities are added to the default ones, such as "NET_ADMIN".
 	Capabilities []string
-	// Mounts are folders of the host and where they are inside, read-only.
+	// Mounts map host directories to read-only paths inside.
 	Mounts map[string]string
 }
 
-// Container is a container that was started.
+// Container is a started container.
 type Container struct {
 	ID  string
 	rig *Rig
 	log string
 }
 
-// ImportProgram gives containerd an image that is one static program, and runs that.
+// ImportProgram imports an image that consists of one static program.
 func (r *Rig) ImportProgram(ctx context.Context, program, name string) error {
 	archive := r.at("staging", filepath.Base(program)+".tar")
 	if err := writeImage(program, name, archive); err != nil {
@@ -44,8 +44,7 @@ func (r *Rig) ImportProgram(ctx context.Context, program, name string) error {
 	return r.ImportImage(ctx, archive, name)
 }
 
-// RunContainer starts a container in a pod's sandbox. It asks for no part of a CPU, as a
-// pod of the class BestEffort does, and it goes with the pod.
+// RunContainer starts a container in a pod's sandbox as BestEffort. It is removed with the pod.
 func (r *Rig) RunContainer(ctx context.Context, sandbox string, pod PodOptions, o ContainerOptions) (*Container, error) {
 	config := r.PodConfig(pod)
 	c := &cri.ContainerConfig{
@@ -84,7 +83,7 @@ func (r *Rig) RunContainer(ctx context.Context, sandbox string, pod PodOptions, 
 	return &Container{ID: made.ContainerId, rig: r, log: filepath.Join(config.LogDirectory, c.LogPath)}, nil
 }
 
-// Exec runs a command in the container and returns what it wrote to standard output.
+// Exec runs a command in the container and returns its standard output.
 func (c *Container) Exec(ctx context.Context, args ...string) (string, error) {
 	answer, err := c.rig.runtime.ExecSync(ctx, &cri.ExecSyncRequest{ContainerId: c.ID, Cmd: args})
 	if err == nil && answer.ExitCode != 0 {
@@ -96,7 +95,7 @@ func (c *Container) Exec(ctx context.Context, args ...string) (string, error) {
 	return string(answer.Stdout), nil
 }
 
-// Exited tells whether the container has ended.
+// Exited reports whether the container has exited.
 func (c *Container) Exited(ctx context.Context) (bool, error) {
 	answer, err := c.rig.runtime.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.ID})
 	if err != nil {
@@ -105,9 +104,9 @@ func (c *Container) Exited(ctx context.Context) (bool, error) {
 	return answer.Status.State == cri.ContainerState_CONTAINER_EXITED, nil
 }
 
-// Said is the container's output so far: lines as CRI logs them (time, stream, P or F, text).
+// Said returns the output in CRI's log format (time, stream, P or F, text).
 func (c *Container) Said() string {
-	text, _ := os.ReadFile(c.log) // not there yet is empty
+	text, _ := os.ReadFile(c.log) // possibly not created
 	return string(text)
 }
 

@@ -11,17 +11,16 @@ import (
 	"strings"
 )
 
-// cover is a folder of the host that the rig covers by one of its own, in a mount
-// that only its containerd sees, and what runs in its mount namespace.
+// cover replaces a host directory by a rig's, in a mount visible only in its containerd's mount namespace.
 type cover struct{ dir, by string }
 
-// always are what no configuration leads elsewhere: libcni's cache of results, and
-// the shims' sockets before containerd 2.4.
+// always are covers for paths that no configuration changes: libcni's result cache, and shim sockets before
+// containerd 2.4.
 func (p paths) always() []cover {
 	return []cover{{"/var/lib/cni", p.at("cover", "cni")}, {"/run/containerd", p.at("cover", "containerd")}}
 }
 
-// usual are the places of Options.Usual.
+// usual are the covers of Options.Usual.
 func (p paths) usual() []cover {
 	return []cover{{"/run/nri", p.at("nri")}, {"/etc/cni/net.d", p.cniConf()}, {"/run/cniscope", p.at("run")}}
 }
@@ -37,13 +36,12 @@ func (r *Rig) covers() []cover {
 	return all
 }
 
-// Covered is the rig's folder that covers one of Options.Covers.
+// Covered is the rig's directory that covers one of Options.Covers.
 func (r *Rig) Covered(dir string) string {
 	return r.at("cover", strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))
 }
 
-// onHost are the folders that the rig needs on the host: to mount over, and for the
-// cgroups of a kubelet's pods.
+// onHost lists host directories that the rig needs as mount points and for kubelet cgroups.
 func (r *Rig) onHost() (dirs []string) {
 	for _, c := range r.covers() {
 		dirs = append(dirs, c.dir)
@@ -54,8 +52,7 @@ func (r *Rig) onHost() (dirs []string) {
 	return dirs
 }
 
-// makeOnHost makes folders, and writes down which were missing: the last rig removes
-// them.
+// makeOnHost creates directories and records them, so that the last rig removes them.
 func makeOnHost(dirs []string) error {
 	unlock, err := lockRoot()
 	if err != nil {
@@ -82,7 +79,7 @@ func makeOnHost(dirs []string) error {
 	return os.WriteFile(hostFile(), text, 0o600)
 }
 
-// missing are dir and what is above it, as far as it does not exist, from the top.
+// missing returns dir and its parents that do not exist, from the top.
 func missing(dir string) []string {
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -14,13 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crio is the engine of a rig that runs CRI-O: crio and pinns of its module, Debian's conmon,
-// the rig's runc.
+// crio is the engine for CRI-O: its crio and pinns, Debian's conmon, the rig's runc.
 type crio struct{ *Rig }
 
 func (crio) name() string { return "crio" }
 
-// socket is where the runtime listens, by its own name: what is said of it names no other one.
+// socket is the runtime's socket.
 func (r *Rig) socket() string {
 	if r.opts.CRIO {
 		return r.at("crio.sock")
@@ -32,12 +31,12 @@ func (r crio) tool(name string) string { return filepath.Join(r.opts.Tools, "cri
 
 func (r crio) policy() string { return r.at("policy.json") }
 
-// command reads no folder of the host's: the drop-ins are the rig's.
+// command reads drop-ins of the rig only.
 func (r crio) command() []string {
 	return []string{r.tool("crio"), "--config", r.config(), "--config-dir", r.dropIns()}
 }
 
-// configure writes crio.conf with the folders, and a policy that takes images that nobody signed.
+// configure writes crio.conf, and a policy that accepts unsigned images.
 func (r crio) configure(context.Context) error {
 	if err := os.WriteFile(r.policy(), []byte(`{"default":[{"type":"insecureAcceptAnything"}]}`), 0o600); err != nil {
 		return fmt.Errorf("write CRI-O's policy: %w", err)
@@ -48,7 +47,7 @@ func (r crio) configure(context.Context) error {
 	return nil
 }
 
-// text is crio.conf. Every default that would touch the host is named.
+// text is crio.conf. Every default that touches the host is overridden.
 func (r crio) text() string {
 	return strings.NewReplacer(
 		"{dir}", r.dir, "{socket}", r.socket(), "{level}", r.opts.LogLevel, "{pause}", PauseImage, "{policy}", r.policy(),
@@ -110,10 +109,10 @@ func (r crio) load(ctx context.Context, archive, name string) error {
 		"--signature-policy", r.policy(), "--image-name", name, "--import-from", "docker-archive:"+archive)
 }
 
-// foundNetwork is what CRI-O logs of each network file that it has read, at each time.
+// foundNetwork matches CRI-O's log of a loaded network.
 var foundNetwork = regexp.MustCompile(`(?m)^time="([^"]+)".*Found CNI network .* at ([^ "]+)"$`)
 
-// loaded goes by the log: CRI-O answers nobody which networks it has read.
+// loaded reads the log, because CRI-O has no API for loaded networks.
 func (r crio) loaded(ctx context.Context) error {
 	if err := r.ready(ctx, len(r.networks) > 0); err != nil {
 		return err

@@ -12,17 +12,16 @@ import (
 	"time"
 )
 
-// A daemon is one background process with a log file.
+// A daemon is a background process with a log file.
 type daemon struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
-	done chan struct{} // closed once it has ended and was waited for
+	done chan struct{} // closed after its exit
 }
 
-// startDaemon runs a command with exactly the environment given, its output
-// appended to the log. It is a process group of its own: an interrupt typed at
-// the terminal must not take the runtime away before its pods were removed.
+// startDaemon runs a command with exactly this environment and appends its output to the log. It has its own process
+// group, so that Ctrl-C does not stop the runtime before its pods are removed.
 func startDaemon(name, log string, env []string, command string, args ...string) (*daemon, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -37,7 +36,7 @@ func startDaemon(name, log string, env []string, command string, args ...string)
 	}
 	d := &daemon{name: name, log: log, cmd: cmd, done: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		_ = cmd.Wait() // the result is in cmd.ProcessState
 		close(d.done)
 	}()
 	return d, nil
@@ -55,8 +54,8 @@ func (d *daemon) running() bool {
 	}
 }
 
-// await polls until ready says yes, the daemon ends, or the time is over. Its
-// error carries the last answer and the end of the log.
+// await polls ready until it succeeds, the daemon exits, or the timeout. The error has the last answer and the log's
+// end.
 func (d *daemon) await(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -69,7 +68,7 @@ func (d *daemon) await(ctx context.Context, timeout time.Duration, ready func(co
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // that the time is over says less than what was wrong before
+			last = err // more informative than the timeout
 		}
 		select {
 		case <-d.done:
@@ -81,7 +80,6 @@ func (d *daemon) await(ctx context.Context, timeout time.Duration, ready func(co
 	}
 }
 
-// kill9 ends it as a crash would.
 func (d *daemon) kill9() {
 	if d.running() {
 		_ = d.cmd.Process.Kill()
@@ -89,7 +87,6 @@ func (d *daemon) kill9() {
 	}
 }
 
-// stop asks it to end, and insists after a while.
 func (d *daemon) stop(patience time.Duration) {
 	if !d.running() {
 		return
@@ -102,7 +99,7 @@ func (d *daemon) stop(patience time.Duration) {
 	}
 }
 
-// tail is the end of a log, for an error.
+// tail returns the end of a log.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 )
 
-// ForgetPods has containerd lose all that it knows of sandboxes, as one does whose state is wiped: their processes
-// end, their records go, no DEL runs, and containerd begins anew.
+// ForgetPods makes containerd lose its sandboxes, like wiped state: their processes and records go without DEL, and
+// containerd restarts.
 func (r *Rig) ForgetPods(ctx context.Context, ids ...string) error {
 	ctx = namespaces.WithNamespace(ctx, "k8s.io")
 	c, err := client.New(r.Socket())
@@ -46,10 +46,10 @@ func (r *Rig) ForgetPods(ctx context.Context, ids ...string) error {
 	return r.RestartContainerd(ctx)
 }
 
-// of reports whether a process is a sandbox's, or its shim, by its cgroup or its arguments.
+// of reports whether a process belongs to a sandbox or is its shim, by cgroup or arguments.
 func of(pid int, ids []string) bool {
 	for _, name := range []string{"cgroup", "cmdline"} {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name)) // one that has ended is nobody's
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 		for _, id := range ids {
 			if bytes.Contains(text, []byte(id)) {
 				return true

@@ -41,7 +41,7 @@ func needProgram(t *testing.T, programs ...string) {
 
 func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 	t.Helper()
-	// Another version of containerd than the pinned one.
+	// Another containerd than the pinned one.
 	o.Containerd = os.Getenv("CNISCOPE_TEST_CONTAINERD")
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	begin := time.Now()
@@ -68,8 +68,7 @@ func sharedParts(t *testing.T) []string {
 	return names
 }
 
-// leftovers names everything that can be told to be a rig's, and what the plugins
-// share if it was not there before.
+// leftovers lists remains of a rig, and new shared parts of plugins.
 func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	t.Helper()
 	var left []string
@@ -114,7 +113,7 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 			add("nft", line)
 		}
 	}
-	// What plugins share goes with the last rig, unless it was there before the first.
+	// Shared parts go with the last rig, unless they existed before.
 	if rigs, err := placesOf(rigKind); err == nil && len(rigs) == 0 {
 		for _, name := range sharedParts(t) {
 			if !slices.Contains(before, name) {
@@ -125,7 +124,6 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	return left
 }
 
-// cgroupExists tells whether a cgroup is in any hierarchy.
 func cgroupExists(name string) bool {
 	v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
 	_, v2 := os.Stat("/sys/fs/cgroup/" + name)

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// holdVariable makes of the test program the owner of a rig, for a test to kill.
+// holdVariable makes the test binary the owner of a rig, to be killed.
 const holdVariable = "CNISCOPE_TEST_HOLD_A_RIG"
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// hold starts what a crash leaves behind: a Jaeger, two pods, and a pod whose CNI
-// plugin hangs in a command. It prints their folders and closes nothing.
+// hold starts a Jaeger, two pods, and a pod whose CNI plugin hangs, prints their directories and closes nothing.
 func hold(ctx context.Context) error {
 	j, err := StartJaeger(ctx, JaegerOptions{})
 	if err != nil {
@@ -44,7 +43,7 @@ func hold(ctx context.Context) error {
 	if _, err := r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}}); err != nil {
 		return err
 	}
-	// As a kubelet without cgroups of its own asks for one.
+	// Like a kubelet without cgroups.
 	nowhere := func(config *cri.PodSandboxConfig) { config.Linux.CgroupParent = "" }
 	if _, err := r.RunPod(ctx, PodOptions{Name: "nowhere", Config: nowhere}); err != nil {
 		return err

@@ -20,18 +20,17 @@ import (
 
 const ipForward = "/proc/sys/net/ipv4/ip_forward"
 
-// host is what the first rig found, for the last one to restore.
+// host is the initial state that the last rig restores.
 type host struct {
 	IPForward string   `json:"ip_forward"`
 	Firewall  []string `json:"firewall"`
-	// Made are folders that were not there, the outer ones first.
+	// Made are created directories, outer ones first.
 	Made []string `json:"made"`
 }
 
 func hostFile() string { return filepath.Join(root, "host.json") }
 
-// rememberHost writes down, before the first rig changes anything, what plugins
-// leave behind by design: forwarding, chains they share.
+// rememberHost records what plugins leave behind by design, before the first rig: forwarding, shared chains.
 func rememberHost() error {
 	if _, err := os.Stat(hostFile()); err == nil {
 		return nil
@@ -74,7 +73,7 @@ func restoreHostIfLast(log *slog.Logger) error {
 		errs = append(errs, os.WriteFile(ipForward, []byte(before.IPForward), 0o644))
 	}
 	for _, dir := range slices.Backward(before.Made) {
-		// Empty, or else somebody has begun to use it.
+		// Skips directories in use.
 		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
 			errs = append(errs, fmt.Errorf("remove %s: %w", dir, err))
 		}
@@ -85,8 +84,8 @@ func restoreHostIfLast(log *slog.Logger) error {
 	return os.Remove(hostFile())
 }
 
-// subnets are the address ranges of rig n: 10.192.0.0/10 holds 64 of /16, of which
-// a rig's networks take a /20 each; fd63:6e69 is cniscope's unique local prefix.
+// subnets are rig n's address ranges: 64 of /16 in 10.192.0.0/10, with a /20 per network; fd63:6e69 is cniscope's
+// unique local prefix.
 func subnets(n int) []netip.Prefix {
 	return []netip.Prefix{
 		netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n), 0, 0}), 16),
@@ -94,10 +93,9 @@ func subnets(n int) []netip.Prefix {
 	}
 }
 
-// networksPerRig is how many /20 are in a /16.
+// networksPerRig is the number of /20 in a /16.
 const networksPerRig = 16
 
-// netOf is what network i of rig n gets.
 func netOf(n, i int, name, dataDir string) Net {
 	if name == "" {
 		name = fmt.Sprintf("rig%dnet%d", n, i)
@@ -116,7 +114,7 @@ func netOf(n, i int, name, dataDir string) Net {
 
 func bridgeName(n int, i string) string { return fmt.Sprintf("cniscope%dbr%s", n, i) }
 
-// unrouted says whether the host has no addresses of its own in what rig n would use.
+// unrouted reports whether the host uses no address of rig n.
 func unrouted(n int) bool {
 	text, err := os.ReadFile("/proc/net/route")
 	if err != nil {
@@ -130,9 +128,9 @@ func unrouted(n int) bool {
 		dst, err1 := strconv.ParseUint(f[1], 16, 32)
 		mask, err2 := strconv.ParseUint(f[7], 16, 32)
 		if err1 != nil || err2 != nil || mask == 0 {
-			continue // the heading, or a default route
+			continue
 		}
-		// Addresses are written in the byte order of the host: little on all we run on.
+		// Addresses have host byte order, little endian on all supported machines.
 		addr := netip.AddrFrom4([4]byte{byte(dst), byte(dst >> 8), byte(dst >> 16), byte(dst >> 24)})
 		if netip.PrefixFrom(addr, bits.OnesCount64(mask)).Overlaps(subnets(n)[0]) {
 			return false

@@ -13,8 +13,7 @@ import (
 	"runtime"
 )
 
-// PauseImage is the name of the sandbox image: its one program waits until it is told
-// to end.
+// PauseImage is the sandbox image, whose program waits for a signal.
 const PauseImage = "localhost/cniscope-pause:rig"
 
 type file struct {
@@ -38,8 +37,7 @@ func tarOf(files ...file) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writeImage packs a static binary as an image archive: one layer, one file, which the
-// image runs.
+// writeImage packs a static binary as an image archive with one layer.
 func writeImage(program, name, archive string) error {
 	binary, err := os.ReadFile(program)
 	if err != nil {
@@ -75,8 +73,7 @@ func writeImage(program, name, archive string) error {
 	return nil
 }
 
-// linkOrCopy puts the file from at to, without copying where both are on one
-// file system.
+// linkOrCopy links a file, or copies it to another file system.
 func linkOrCopy(from, to string) error {
 	from, err := filepath.EvalSymlinks(from)
 	if err != nil {
@@ -92,8 +89,7 @@ func linkOrCopy(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// WritePauseImage packs the program of sandboxes as the image PauseImage, for a containerd that is not the
-// rig's own.
+// WritePauseImage packs PauseImage for a containerd outside the rig.
 func WritePauseImage(archive string) error {
 	tools, err := Tools("pause")
 	if err != nil {

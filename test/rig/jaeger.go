@@ -17,27 +17,27 @@ import (
 	"github.com/cniscope/cniscope/test/port"
 )
 
-// JaegerOptions say where a Jaeger comes from.
+// JaegerOptions configure a Jaeger.
 type JaegerOptions struct {
-	// Tools is the folder that `make tools-jaeger` fills. Default: as for Options.
+	// Tools is the directory of `make tools-jaeger`. Default: as for Options.
 	Tools string
-	// Log takes what was swept. Default: nothing is said.
+	// Log gets swept remains. Default: none.
 	Log *slog.Logger
 }
 
-// Jaeger is a private Jaeger v2 with its traces in memory, on loopback alone.
+// Jaeger is a private Jaeger v2 with traces in memory, on loopback.
 type Jaeger struct {
 	place  *place
 	daemon *daemon
 	binary string
 	client *http.Client
 
-	otlp, otlpHTTP, query, queryGRPC string // address:port
+	otlp, otlpHTTP, query, queryGRPC string
 	ports                            []*port.Port
 }
 
-// StartJaeger starts a Jaeger on ports of its own and returns once it takes spans and
-// answers. The caller closes it. Errors wrap ErrNoTools if it was not built.
+// StartJaeger starts a Jaeger on free ports and returns once it accepts spans and queries. The caller closes it.
+// Errors wrap ErrNoTools if it was not built.
 func StartJaeger(ctx context.Context, opts JaegerOptions) (*Jaeger, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -71,8 +71,7 @@ func StartJaeger(ctx context.Context, opts JaegerOptions) (*Jaeger, error) {
 	return j, nil
 }
 
-// Restart starts Jaeger, on the ports of before, if it is not running. What it
-// had stored is gone.
+// Restart starts a stopped Jaeger on the same ports, without its former data.
 func (j *Jaeger) Restart(ctx context.Context) error {
 	if j.daemon.running() {
 		return errors.New("jaeger is running")
@@ -93,15 +92,15 @@ func (j *Jaeger) Restart(ctx context.Context) error {
 	})
 }
 
-// Kill9 ends Jaeger as a crash would.
+// Kill9 kills Jaeger.
 func (j *Jaeger) Kill9() { j.daemon.kill9() }
 
-// Close ends Jaeger and removes its files. It may be called again.
+// Close stops Jaeger and removes its files. It may be called again.
 func (j *Jaeger) Close() error {
 	if j.place == nil {
 		return nil
 	}
-	j.daemon.kill9() // its memory is all it has: nothing to wait for
+	j.daemon.kill9() // nothing to flush: it only has memory
 	j.client.CloseIdleConnections()
 	for _, p := range j.ports {
 		p.Close()
@@ -111,10 +110,10 @@ func (j *Jaeger) Close() error {
 	return err
 }
 
-// OTLP is where spans go by gRPC, as OTEL_EXPORTER_OTLP_ENDPOINT wants it.
+// OTLP is the gRPC endpoint for OTEL_EXPORTER_OTLP_ENDPOINT.
 func (j *Jaeger) OTLP() string { return "http://" + j.otlp }
 
-// OTLPHTTP is the same for OTLP over HTTP.
+// OTLPHTTP is the endpoint for OTLP over HTTP.
 func (j *Jaeger) OTLPHTTP() string { return "http://" + j.otlpHTTP }
 
 // QueryURL is the base of its query API.
@@ -128,7 +127,7 @@ func (j *Jaeger) Log() string { return filepath.Join(j.place.dir, "jaeger.log") 
 
 func (j *Jaeger) config() string { return filepath.Join(j.place.dir, "jaeger.yaml") }
 
-// jaegerConfig names every address: without it the binary listens on all of them.
+// jaegerConfig sets every address, because the defaults listen on all.
 const jaegerConfig = `service:
   extensions: [jaeger_storage, jaeger_query]
   pipelines:

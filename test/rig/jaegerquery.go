@@ -20,18 +20,18 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// Query says which traces to find: those with a span of that service and name
-// that started in that time. Jaeger's v3 API knows no search by attribute.
+// Query selects traces with a span of a service and name that started within a time. Jaeger's v3 API cannot search by
+// attribute.
 type Query struct {
 	Service   string
 	Operation string
 	// From and To default to a day around now.
 	From, To time.Time
-	// Limit is how many traces at most. Default: 10,000.
+	// Limit bounds the traces. Default: 10,000.
 	Limit int
 }
 
-// FindTraces finds traces, each of their resources apart. None found is no error.
+// FindTraces returns traces; none is no error.
 func (j *Jaeger) FindTraces(ctx context.Context, q Query) ([]*tracepb.ResourceSpans, error) {
 	if q.From.IsZero() {
 		q.From = time.Now().Add(-12 * time.Hour)
@@ -46,7 +46,7 @@ func (j *Jaeger) FindTraces(ctx context.Context, q Query) ([]*tracepb.ResourceSp
 		"query.start_time_min": {q.From.UTC().Format(time.RFC3339Nano)},
 		"query.start_time_max": {q.To.UTC().Format(time.RFC3339Nano)},
 		"query.num_traces":     {strconv.Itoa(q.Limit)},
-		"query.raw_traces":     {"true"}, // else Jaeger merges duplicates and shifts times
+		"query.raw_traces":     {"true"}, // otherwise Jaeger merges duplicates and shifts times
 		"query.service_name":   {q.Service},
 	}
 	if q.Operation != "" {
@@ -55,12 +55,12 @@ func (j *Jaeger) FindTraces(ctx context.Context, q Query) ([]*tracepb.ResourceSp
 	return j.traces(ctx, "/api/v3/traces?"+v.Encode())
 }
 
-// Traces returns one trace by its id in hex. None found is no error.
+// Traces returns one trace by its id in hex; none is no error.
 func (j *Jaeger) Traces(ctx context.Context, traceID string) ([]*tracepb.ResourceSpans, error) {
 	return j.traces(ctx, "/api/v3/traces/"+url.PathEscape(traceID)+"?raw_traces=true")
 }
 
-// Services are the names of those that sent spans.
+// Services are the services with spans.
 func (j *Jaeger) Services(ctx context.Context) ([]string, error) {
 	body, err := j.get(ctx, "/api/v3/services")
 	if err != nil {
@@ -81,7 +81,7 @@ func (j *Jaeger) traces(ctx context.Context, path string) ([]*tracepb.ResourceSp
 	return decodeTraces(body)
 }
 
-// get returns nothing where Jaeger says that nothing was found.
+// get returns nothing if Jaeger found nothing.
 func (j *Jaeger) get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, j.QueryURL()+path, nil)
 	if err != nil {
@@ -106,8 +106,7 @@ func (j *Jaeger) get(ctx context.Context, path string) ([]byte, error) {
 	}
 }
 
-// decodeTraces reads one JSON object after the other, each the OTLP JSON of some
-// resources in `result`.
+// decodeTraces decodes a sequence of JSON objects with OTLP JSON in `result`.
 func decodeTraces(body []byte) ([]*tracepb.ResourceSpans, error) {
 	var all []*tracepb.ResourceSpans
 	objects := json.NewDecoder(bytes.NewReader(body))
@@ -132,8 +131,7 @@ func decodeTraces(body []byte) ([]*tracepb.ResourceSpans, error) {
 	}
 }
 
-// base64IDs rewrites ids from OTLP JSON's hex to the base64 of plain protobuf
-// JSON. Their length tells the two apart.
+// base64IDs converts ids from OTLP JSON's hex to base64 of plain protobuf JSON, recognized by length.
 func base64IDs(v any) {
 	switch v := v.(type) {
 	case []any:

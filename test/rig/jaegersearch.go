@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Search finds traces as Jaeger's search form does: those with a span of the service that
-// has all the tags, its own or its process's. It returns their ids in hex, sorted.
+// Search finds traces like Jaeger's search form: those with a span of the service that has all tags, itself or in its
+// process. It returns sorted ids in hex.
 func (j *Jaeger) Search(ctx context.Context, service string, tags map[string]string) ([]string, error) {
 	form, err := json.Marshal(tags)
 	if err != nil {

@@ -11,42 +11,40 @@ import (
 	"path/filepath"
 )
 
-// Network is one CNI configuration list, and so one attachment of every pod.
+// Network is one CNI configuration list, one attachment per pod.
 type Network struct {
-	// Name is the network's name. Default: the rig's name and a number.
+	// Name defaults to the rig's name and a number.
 	Name string
-	// CNIVersion is the configuration's version. From 1.1.0 on containerd runs
-	// STATUS whenever it is asked how it is. Default: 1.0.0.
+	// CNIVersion is the configuration's version. From 1.1.0 on containerd runs STATUS at each status request.
+	// Default: 1.0.0.
 	CNIVersion string
-	// Plugins is the chain, in order.
+	// Plugins is the chain.
 	Plugins []Plugin
 }
 
-// Net is what a rig gives to one of its networks. Nothing else on the host has
-// the bridge name or the subnets.
+// Net is a network's unique bridge name and subnets.
 type Net struct {
 	Name    string
 	Bridge  string
 	Subnet  netip.Prefix
 	Subnet6 netip.Prefix
-	// DataDir is where IPAM keeps its files.
+	// DataDir is the IPAM directory.
 	DataDir string
 }
 
-// Plugin writes the configuration of one plugin of a chain.
+// Plugin returns a plugin's configuration.
 type Plugin func(Net) Conf
 
 // Conf is one plugin's configuration.
 type Conf = map[string]any
 
-// Use is a plugin with the configuration given; `type` names it.
+// Use is a plugin with the given configuration.
 func Use(conf Conf) Plugin { return func(Net) Conf { return conf } }
 
-// Test is a plugin without configuration: the file of that name in the CNI bin
-// folder.
+// Test is a plugin without configuration, by its file name.
 func Test(name string) Plugin { return Use(Conf{"type": name}) }
 
-// Bridge is the bridge plugin with host-local and ipMasq. Keys of more replace its own.
+// Bridge is the bridge plugin with host-local and ipMasq; more overrides keys.
 func Bridge(more ...Conf) Plugin {
 	return func(n Net) Conf {
 		return merge(Conf{
@@ -57,7 +55,7 @@ func Bridge(more ...Conf) Plugin {
 	}
 }
 
-// DualStack is Bridge with an IPv6 address besides.
+// DualStack is Bridge with an additional IPv6 address.
 func DualStack(more ...Conf) Plugin {
 	return func(n Net) Conf {
 		conf := Bridge()(n)
@@ -66,8 +64,7 @@ func DualStack(more ...Conf) Plugin {
 	}
 }
 
-// HostLocal is the IPAM section for host-local: an address of each subnet, and a
-// default route.
+// HostLocal is the IPAM section for host-local: an address per subnet and a default route.
 func HostLocal(dataDir string, subnets ...netip.Prefix) Conf {
 	var ranges [][]Conf
 	var routes []Conf
@@ -87,7 +84,7 @@ func Portmap() Plugin {
 	return Use(Conf{"type": "portmap", "capabilities": Conf{"portMappings": true}})
 }
 
-// Firewall lets the pod's traffic through the host's forward chain.
+// Firewall allows the pod's traffic in the host's forward chain.
 func Firewall() Plugin { return Use(Conf{"type": "firewall"}) }
 
 // Tuning sets sysctls of the pod's network namespace.
@@ -95,11 +92,9 @@ func Tuning(sysctl map[string]string) Plugin {
 	return Use(Conf{"type": "tuning", "sysctl": sysctl})
 }
 
-// Script is a chained plugin as a shell script: body runs first, with the
-// configuration in $conf; then, unless it left, ADD hands on the result of the
-// plugin before. It runs no program of its own, so that a trace of it shows what
-// body runs. `fail CODE TEXT` ends it with a CNI error. VERSION, which CRI-O asks before it uses
-// a network, is answered without body.
+// Script is a chained plugin as a shell script: it runs body with the configuration in $conf, then ADD returns the
+// previous result. It runs no programs itself. `fail CODE TEXT` returns a CNI error. VERSION, which CRI-O requests
+// first, skips body.
 func Script(body string) []byte {
 	return []byte(`#!/bin/sh
 read -r conf || :
@@ -121,10 +116,8 @@ func merge(conf Conf, more []Conf) Conf {
 	return conf
 }
 
-// writeNetworks replaces the configuration lists of dir. Every file is moved into
-// place complete, for containerd may read the folder at any time; but it reloads
-// only when a file is written to, not when one is moved in (a CREATE to inotify),
-// so a file that is no configuration is written last.
+// writeNetworks replaces dir's configuration lists atomically. containerd reloads only when a file is written, not on
+// a rename (CREATE to inotify), so another file is written last.
 func writeNetworks(dir, staging string, networks []Network, nets []Net) error {
 	old, err := filepath.Glob(filepath.Join(dir, "*.conflist"))
 	if err != nil {
@@ -168,8 +161,7 @@ func writeNetworks(dir, staging string, networks []Network, nets []Net) error {
 	return nil
 }
 
-// loadedNetworks is nil once containerd's own account of its networks holds every
-// configuration list of dir, byte for byte.
+// loadedNetworks is nil once containerd's loaded networks equal dir's files.
 func loadedNetworks(dir, account string) error {
 	var loaded struct {
 		Networks []struct{ Config struct{ Name, Source string } }

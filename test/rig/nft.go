@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// A plugin whose backend is nftables keeps its rules in a table of its own,
-// named cni_…: `nft --handle list ruleset` shows it.
+// nftTable is a table of a plugin with nftables backend, named cni_…: see `nft --handle list ruleset`.
 type nftTable struct {
 	name  string // family and name: `inet cni_plugins_masquerade`
 	rules []nftRule
@@ -19,7 +18,6 @@ type nftTable struct {
 
 type nftRule struct{ chain, handle, text string }
 
-// parseNft finds the plugins' tables in a rule set.
 func parseNft(ruleset string) []nftTable {
 	var tables []nftTable
 	var chain string
@@ -42,7 +40,7 @@ func parseNft(ruleset string) []nftTable {
 	return tables
 }
 
-// nftWithoutSubnets is the nft script that removes the rules of the subnets.
+// nftWithoutSubnets returns the nft script that removes the subnets' rules.
 func nftWithoutSubnets(tables []nftTable, subnets []netip.Prefix) string {
 	var b strings.Builder
 	for _, t := range tables {
@@ -55,8 +53,7 @@ func nftWithoutSubnets(tables []nftTable, subnets []netip.Prefix) string {
 	return b.String()
 }
 
-// nftWithoutTables is the nft script that removes the tables that were not there
-// before.
+// nftWithoutTables returns the nft script that removes new tables.
 func nftWithoutTables(tables []nftTable, before []string) string {
 	var b strings.Builder
 	for _, t := range tables {
@@ -67,7 +64,7 @@ func nftWithoutTables(tables []nftTable, before []string) string {
 	return b.String()
 }
 
-// nftTables lists the plugins' tables. A host without nft has none.
+// nftTables lists the plugins' tables; none without nft.
 func nftTables() ([]nftTable, error) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil, nil
@@ -79,7 +76,6 @@ func nftTables() ([]nftTable, error) {
 	return parseNft(string(out)), nil
 }
 
-// nftRewrite applies the script that change answers the tables with.
 func nftRewrite(change func([]nftTable) string) error {
 	tables, err := nftTables()
 	if err != nil {

@@ -7,61 +7,50 @@ import (
 	"time"
 )
 
-// Options say what a rig should be like. The zero value is containerd as it
-// comes, NRI on, tracing off, one network of bridge (host-local, ipMasq) and
-// portmap.
+// Options configure a rig. The zero value is containerd with NRI, without tracing, with one network of bridge
+// (host-local, ipMasq) and portmap.
 type Options struct {
-	// Tools is the folder `make tools` fills. Default: test/tools/bin of the
-	// repository the working directory is in.
+	// Tools is the directory of `make tools`. Default: test/tools/bin of the working directory's repository.
 	Tools string
-	// Containerd is a folder with containerd, containerd-shim-runc-v2 and ctr,
-	// for another version than the one of Tools.
+	// Containerd is a directory with another containerd, containerd-shim-runc-v2 and ctr.
 	Containerd string
-	// CRIO runs CRI-O instead of containerd, with CNI, NRI and the pause image at the same
-	// places. What is said of containerd alone (DropIns, Serial, OTLP, MetricsURL) is not for it.
+	// CRIO runs CRI-O instead of containerd. DropIns, Serial, OTLP and MetricsURL do not apply.
 	CRIO bool
-	// Networks are what a pod is attached to, besides lo. Default: Bridge and
-	// Portmap. A slice that is empty but not nil leaves the node without network.
+	// Networks are a pod's attachments beside lo. Default: Bridge and Portmap. An empty non-nil slice means no
+	// network.
 	Networks []Network
-	// Serial has containerd set up networks one after another.
+	// Serial makes containerd set up networks sequentially.
 	Serial bool
-	// Plugins are more files for the CNI bin folder: name and content.
+	// Plugins are further files of the CNI bin directory by name.
 	Plugins map[string][]byte
-	// NRIPlugins are files for the folder of pre-installed NRI plugins, by their
-	// name there (`10-cniscope`), each copied from the path given.
+	// NRIPlugins are pre-installed NRI plugins by name (`10-cniscope`), copied from a path.
 	NRIPlugins map[string]string
-	// NRIPluginConfig are files for the folder of their configuration.
+	// NRIPluginConfig are their configuration files.
 	NRIPluginConfig map[string][]byte
-	// Usual has what runs in containerd's mount namespace find the rig's folders at
-	// the usual places of a node: its NRI socket in /run/nri, its networks in
-	// /etc/cni/net.d, and a folder of the rig's at /run/cniscope.
+	// Usual shows the rig's directories at a node's usual places in containerd's mount namespace: /run/nri,
+	// /etc/cni/net.d and /run/cniscope.
 	Usual bool
-	// Covers are more folders of the host that are covered by empty ones of the rig's (see
-	// Rig.Covered), for what runs in containerd's mount namespace: what is installed there
-	// goes with the rig.
+	// Covers are further host directories covered by empty ones (see Rig.Covered), for installations.
 	Covers []string
-	// HostMounts runs containerd in the mount namespace of whoever starts the rig, and covers
-	// nothing of it: only there are plugins believed that a hook of a container runs.
+	// HostMounts runs containerd in the caller's mount namespace without covers: only there plugins run by a
+	// container's hook are trusted.
 	HostMounts bool
 	// NRIDisabled switches NRI off.
 	NRIDisabled bool
-	// OTLP is where containerd sends its own spans by gRPC, `http://127.0.0.1:4317`.
-	// Empty: tracing is off.
+	// OTLP is containerd's export endpoint over gRPC, `http://127.0.0.1:4317`; empty for none.
 	OTLP string
-	// DropIns are more containerd configuration: file name and TOML text, imported
-	// in the order of their names.
+	// DropIns are further containerd configuration files, imported in order of name.
 	DropIns map[string]string
-	// Env is added to containerd's environment, `NAME=value`. CNI plugins and
-	// shims inherit it.
+	// Env is added to containerd's environment, which CNI plugins and shims inherit.
 	Env []string
-	// Nice is the priority of containerd and of all that it starts, as of nice(1): with -20 a plugin does not wait for a
-	// CPU, however busy the machine is. Default: that of the caller.
+	// Nice is the priority of containerd and its children (nice(1)); with -20 plugins do not wait for a CPU.
+	// Default: the caller's.
 	Nice int
 	// LogLevel is containerd's: trace, debug, info, warn, error. Default: info.
 	LogLevel string
-	// Ready bounds how long containerd may take to become ready. Default: a minute.
+	// Ready bounds containerd's start. Default: a minute.
 	Ready time.Duration
-	// Log takes what the rig does and what it swept. Default: nothing is said.
+	// Log gets the rig's actions. Default: none.
 	Log *slog.Logger
 }
 

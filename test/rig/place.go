@@ -15,17 +15,15 @@ import (
 )
 
 const (
-	// root holds a folder for everything this package starts. It is short, for
-	// what is below it holds unix sockets (108 bytes).
+	// root holds a directory per place. It is short, because paths of unix sockets have up to 108 bytes.
 	root = "/run/cniscope-rig"
-	// marker is in the environment of every process started here, with the folder
-	// it belongs to: the one thing that grandchildren keep.
+	// marker is an environment variable with the place's directory, which all descendants inherit.
 	marker = "CNISCOPE_RIG"
-	// places bounds how many rigs can be at once; each has a /18 of its own.
+	// places bounds concurrent rigs; each has a /18.
 	places = 64
 )
 
-// A kind is what a place is for.
+// A kind is the purpose of a place.
 type kind string
 
 const (
@@ -33,8 +31,7 @@ const (
 	jaegerKind kind = "j"
 )
 
-// A place is a folder below root, held by a lock that the kernel takes back when
-// its owner dies.
+// A place is a directory below root, with a lock that the kernel releases at its owner's exit.
 type place struct {
 	dir  string
 	n    int
@@ -44,8 +41,7 @@ type place struct {
 
 var placeName = regexp.MustCompile(`^([rj])([0-9]+)$`)
 
-// claim sweeps what dead owners left, then takes the first free place that
-// usable, if given, agrees to.
+// claim sweeps dead owners' places, then takes the first free one that usable accepts.
 func claim(k kind, usable func(n int) bool, log *slog.Logger) (*place, error) {
 	release, err := lockRoot()
 	if err != nil {
@@ -82,7 +78,7 @@ func claim(k kind, usable func(n int) bool, log *slog.Logger) (*place, error) {
 	return nil, fmt.Errorf("no free place for a rig in %s: %d are in use, or their subnets are routed on this host", root, places)
 }
 
-// release sweeps the place and gives it back; the last rig restores the host.
+// release sweeps the place; the last rig restores the host.
 func (p *place) release() error {
 	unlock, err := lockRoot()
 	if err != nil {
@@ -94,11 +90,10 @@ func (p *place) release() error {
 	return errors.Join(err, restoreHostIfLast(p.log))
 }
 
-// throughOnly is the mode of folders that lead to root file systems: a pod that has users of
-// its own comes through.
+// throughOnly is the mode of parents of root file systems, for pods with user namespaces.
 const throughOnly = 0o711
 
-// lockRoot serialises starting, closing and sweeping on this host.
+// lockRoot serializes starting, closing and sweeping on this host.
 func lockRoot() (func(), error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("a rig needs root: it makes namespaces, mounts and links")
@@ -117,8 +112,7 @@ func lockRoot() (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// tryLock takes the lock of one place, or fails with EWOULDBLOCK while its owner
-// lives.
+// tryLock locks a place, or fails with EWOULDBLOCK while its owner lives.
 func tryLock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "owner"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

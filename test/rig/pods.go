@@ -14,35 +14,34 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// PodOptions describe a pod, as a kubelet would ask for its sandbox.
+// PodOptions describe a pod, as a kubelet requests its sandbox.
 type PodOptions struct {
 	Namespace string // default: default
 	Name      string
-	UID       string // default: made of the name
+	UID       string // default: derived from the name
 	Attempt   uint32
 	Hostname  string // default: the name
 	HostPorts []HostPort
 	Labels    map[string]string
 	// Annotations are the pod's; NRI hands them to plugins.
 	Annotations map[string]string
-	// HostNetwork gives the pod the host's network: no CNI.
+	// HostNetwork selects the host's network, without CNI.
 	HostNetwork bool
-	// HostPID gives the pod the host's processes to see.
+	// HostPID selects the host's PID namespace.
 	HostPID bool
-	// UserNamespace gives the pod users of its own: its root is nobody on the host.
+	// UserNamespace maps the pod's users to unprivileged ones.
 	UserNamespace bool
-	// Config changes what is asked for beyond that.
+	// Config modifies the request.
 	Config func(*cri.PodSandboxConfig)
 }
 
-// HostPort is a port of the host that leads to one of the pod.
+// HostPort maps a port of the host to the pod's.
 type HostPort struct {
 	Host, Container int32
 	UDP             bool
 }
 
-// PodConfig is the CRI configuration of a pod: RunPod uses it, and so may a test
-// that speaks CRI itself.
+// PodConfig returns a pod's CRI configuration, for RunPod and tests that use CRI directly.
 func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
 	if o.Namespace == "" {
 		o.Namespace = "default"
@@ -65,8 +64,8 @@ func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
 		},
 	}
 	if r.opts.CRIO {
-		// As a kubelet asks for it: such a pod needs no container of its own, whose memory
-		// CRI-O would protect (CAP_SYS_RESOURCE, which a machine in a cloud may not give).
+		// Like a kubelet; a pod with a pause container needs CAP_SYS_RESOURCE, which a virtual machine may
+		// lack.
 		config.Linux.SecurityContext.NamespaceOptions.Pid = cri.NamespaceMode_CONTAINER
 	}
 	if o.HostNetwork {
@@ -76,7 +75,7 @@ func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
 		config.Linux.SecurityContext.NamespaceOptions.Pid = cri.NamespaceMode_NODE
 	}
 	if o.UserNamespace {
-		// What a kubelet gives to a pod: 65536 users of its own, above the host's.
+		// 65536 users above the host's, like a kubelet.
 		users := []*cri.IDMapping{{HostId: 1 << 16, Length: 1 << 16}}
 		config.Linux.SecurityContext.NamespaceOptions.UsernsOptions = &cri.UserNamespace{
 			Mode: cri.NamespaceMode_POD, Uids: users, Gids: users,
@@ -95,9 +94,8 @@ func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
 	return config
 }
 
-// RunPod runs a sandbox and returns its id. The deadline of ctx is CRI's; W3C
-// trace context in its outgoing gRPC metadata becomes the parent of containerd's
-// spans.
+// RunPod runs a sandbox and returns its id. ctx's deadline is CRI's; W3C trace context in its gRPC metadata becomes
+// the parent of containerd's spans.
 func (r *Rig) RunPod(ctx context.Context, o PodOptions) (string, error) {
 	answer, err := r.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: r.PodConfig(o)})
 	if err != nil {
@@ -122,8 +120,7 @@ func (r *Rig) RemovePod(ctx context.Context, id string) error {
 	return nil
 }
 
-// PodStatus is what CRI says of a sandbox: its state, its addresses, and the
-// verbose info.
+// PodStatus returns CRI's verbose status of a sandbox.
 func (r *Rig) PodStatus(ctx context.Context, id string) (*cri.PodSandboxStatusResponse, error) {
 	answer, err := r.runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
 	if err != nil {
@@ -141,9 +138,8 @@ func (r *Rig) Pods(ctx context.Context) ([]*cri.PodSandbox, error) {
 	return answer.Items, nil
 }
 
-// Status is CRI's verbose status: conditions, effective configuration, the
-// networks as loaded. Every call reloads the networks and, from cniVersion 1.1.0
-// on, runs STATUS.
+// Status returns CRI's verbose status: conditions, configuration, loaded networks. Each call reloads the networks
+// and, from cniVersion 1.1.0 on, runs STATUS.
 func (r *Rig) Status(ctx context.Context) (*cri.StatusResponse, error) {
 	answer, err := r.runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
 	if err != nil {
@@ -152,11 +148,10 @@ func (r *Rig) Status(ctx context.Context) (*cri.StatusResponse, error) {
 	return answer, nil
 }
 
-// Runtime is CRI itself, for what is not here.
+// Runtime is the CRI client.
 func (r *Rig) Runtime() cri.RuntimeServiceClient { return r.runtime }
 
-// SetNetworks replaces the networks and waits until the runtime has loaded them.
-// Their number cannot grow beyond that at Start.
+// SetNetworks replaces the networks and waits until the runtime has loaded them. There may not be more than at Start.
 func (r *Rig) SetNetworks(ctx context.Context, networks ...Network) error {
 	if err := r.setNetworks(networks); err != nil {
 		return err
@@ -164,8 +159,7 @@ func (r *Rig) SetNetworks(ctx context.Context, networks ...Network) error {
 	return r.daemon.await(ctx, r.opts.Ready, r.engine.loaded)
 }
 
-// removeAllPods stops and removes every pod. One whose teardown fails is left to
-// the sweep.
+// removeAllPods stops and removes every pod; failed ones are left to the sweep.
 func (r *Rig) removeAllPods(ctx context.Context) error {
 	pods, err := r.Pods(ctx)
 	if err != nil {

@@ -19,11 +19,9 @@ type Process struct {
 
 func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
 
-// processesOf finds the processes of a place by the marker in their environment,
-// by an executable below its folder (a pre-installed NRI plugin gets an
-// environment of its own), by the cgroup of its pods (a pause process too) and by a
-// root file system below its folder (a container's, whoever asked for the pod).
-// The process that asks is never among them.
+// processesOf finds a place's processes by the marker in their environment, an executable below its directory (a
+// pre-installed NRI plugin has another environment), its pods' cgroup, or a root file system below its directory. The
+// caller is never included.
 func processesOf(dir string) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -41,11 +39,11 @@ func processesOf(dir string) ([]Process, error) {
 	return found, nil
 }
 
-// belongs says no for a process that has ended meanwhile.
+// belongs is false for an exited process.
 func belongs(pid int, dir string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	if exe, err := os.Readlink(filepath.Join(proc, "exe")); err != nil {
-		return false // gone, a zombie, or a kernel thread
+		return false // exited, a zombie, or a kernel thread
 	} else if strings.HasPrefix(exe, dir+"/") {
 		return true
 	}
@@ -63,8 +61,7 @@ func belongs(pid int, dir string) bool {
 	return rootedBelow(mounts, dir)
 }
 
-// rootedBelow tells whether the root of a list of mounts is an overlay of folders
-// below dir.
+// rootedBelow reports whether the root mount is an overlay below dir.
 func rootedBelow(mountinfo []byte, dir string) bool {
 	for line := range bytes.Lines(mountinfo) {
 		if f := bytes.Fields(line); len(f) > 4 && string(f[4]) == "/" {

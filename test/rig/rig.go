@@ -20,13 +20,13 @@ import (
 	"github.com/cniscope/cniscope/test/port"
 )
 
-// Rig is a private containerd, or another runtime that speaks CRI (see Options).
+// Rig is a private containerd, or another CRI runtime (see Options).
 type Rig struct {
 	paths
 	opts    Options
 	engine  engine
 	place   *place
-	path    string // what goes in front of containerd's PATH
+	path    string // prefix of containerd's PATH
 	metrics *port.Port
 	daemon  *daemon
 
@@ -36,9 +36,8 @@ type Rig struct {
 	networks []Net
 }
 
-// Start sweeps what earlier rigs left behind, starts a containerd and returns
-// once it can run pods. The caller closes it, whatever happens. Errors wrap
-// ErrNoTools if the real parts were not built.
+// Start sweeps earlier rigs, starts a containerd and returns once it can run pods. The caller always closes it.
+// Errors wrap ErrNoTools if the tools were not built.
 func Start(ctx context.Context, opts Options) (*Rig, error) {
 	opts = opts.withDefaults()
 	if len(opts.Networks) > networksPerRig {
@@ -64,8 +63,8 @@ func Start(ctx context.Context, opts Options) (*Rig, error) {
 }
 
 func (r *Rig) start(ctx context.Context) error {
-	// What containerd mounts must be seen by the host, what it covers must not:
-	// the rig's folder is a mount that shares, in a namespace that does not.
+	// The rig's directory is a shared mount in a private namespace, so that the host sees containerd's mounts but
+	// not its covers.
 	if err := unix.Mount(r.dir, r.dir, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount the rig's folder: %w", err)
 	}
@@ -130,7 +129,7 @@ func (r *Rig) furnish(ctx context.Context) error {
 	if r.metrics, err = port.Reserve(); err != nil {
 		return err
 	}
-	// Before the drop-ins: what containerd migrates includes them.
+	// Before the drop-ins, which migration would include.
 	if err := r.engine.configure(ctx); err != nil {
 		return err
 	}
@@ -153,8 +152,7 @@ func (r *Rig) setNetworks(networks []Network) error {
 	return writeNetworks(r.cniConf(), r.at("staging"), networks, r.networks)
 }
 
-// AddPlugin puts an executable into the CNI bin folder, a script for instance.
-// One of that name is replaced, also while it runs.
+// AddPlugin puts an executable into the CNI bin directory and replaces an existing one, even a running one.
 func (r *Rig) AddPlugin(name string, content []byte) error {
 	part := r.at("staging", name)
 	if err := os.WriteFile(part, content, 0o755); err != nil {
@@ -166,8 +164,7 @@ func (r *Rig) AddPlugin(name string, content []byte) error {
 	return nil
 }
 
-// ImportImage gives the runtime the image of an archive, and waits until CRI knows it
-// by the name given: it hears of it by an event.
+// ImportImage imports an image archive and waits until CRI lists it, which depends on an event.
 func (r *Rig) ImportImage(ctx context.Context, archive, name string) error {
 	if err := r.engine.load(ctx, archive, name); err != nil {
 		return fmt.Errorf("import image %s: %w", name, err)
@@ -181,7 +178,6 @@ func (r *Rig) ImportImage(ctx context.Context, archive, name string) error {
 	})
 }
 
-// run runs a program of the rig to its end.
 func (r *Rig) run(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{r.Env(), "PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}
@@ -191,7 +187,6 @@ func (r *Rig) run(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// program is the path of one of containerd's programs.
 func (r *Rig) program(name string) string {
 	if r.opts.Containerd != "" {
 		return filepath.Join(r.opts.Containerd, name)
@@ -199,8 +194,8 @@ func (r *Rig) program(name string) string {
 	return filepath.Join(r.opts.Tools, name)
 }
 
-// Close removes the pods as a kubelet would, ends containerd, and removes all
-// that is left. It may be called again, and after containerd was killed.
+// Close removes the pods like a kubelet, stops containerd, and removes the rest. It may be called again, and after
+// containerd was killed.
 func (r *Rig) Close() error {
 	if r.place == nil {
 		return nil
@@ -224,17 +219,16 @@ func (r *Rig) Close() error {
 	return err
 }
 
-// Networks are the names and addresses of the rig's networks, in order.
+// Networks are the rig's networks, in order.
 func (r *Rig) Networks() []Net { return slices.Clone(r.networks) }
 
-// Dir is the rig's folder.
+// Dir is the rig's directory.
 func (r *Rig) Dir() string { return r.dir }
 
-// Env marks a process as the rig's own, so that it goes with it even when the
-// test that started it was killed.
+// Env marks a process as the rig's, so that the sweep finds it.
 func (r *Rig) Env() string { return marker + "=" + r.dir }
 
-// Socket is where containerd and CRI listen.
+// Socket is containerd's and CRI's socket.
 func (r *Rig) Socket() string { return r.socket() }
 
 // ContainerdLog is the file of containerd's log.
@@ -243,23 +237,23 @@ func (r *Rig) ContainerdLog() string { return r.containerdLog() }
 // MetricsURL is containerd's Prometheus endpoint.
 func (r *Rig) MetricsURL() string { return "http://" + r.metrics.Addr + "/v1/metrics" }
 
-// NRISocket is where external NRI plugins connect.
+// NRISocket is the socket for external NRI plugins.
 func (r *Rig) NRISocket() string { return r.nriSocket() }
 
-// NRIPluginDir is the folder of pre-installed NRI plugins.
+// NRIPluginDir is the directory of pre-installed NRI plugins.
 func (r *Rig) NRIPluginDir() string { return r.nriPlugins() }
 
-// NRIPluginConfigDir is the folder of their configuration.
+// NRIPluginConfigDir is the directory of their configuration.
 func (r *Rig) NRIPluginConfigDir() string { return r.nriConfig() }
 
-// CNIBinDir is the folder of the CNI plugins.
+// CNIBinDir is the directory of the CNI plugins.
 func (r *Rig) CNIBinDir() string { return r.cniBin() }
 
-// CNIConfDir is the folder of the networks.
+// CNIConfDir is the directory of the networks.
 func (r *Rig) CNIConfDir() string { return r.cniConf() }
 
-// CNIDataDir is the folder of host-local's files.
+// CNIDataDir is the directory of host-local's files.
 func (r *Rig) CNIDataDir() string { return r.cniData() }
 
-// Processes are those of the rig: containerd, shims, plugins, pause processes.
+// Processes returns the rig's processes: containerd, shims, plugins, pause processes.
 func (r *Rig) Processes() ([]Process, error) { return processesOf(r.dir) }

@@ -58,7 +58,7 @@ func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
 		if run < 0 {
 			t.Fatalf("no span cri.sandbox.run of sandbox %s", id)
 		}
-		// Its trace alone holds the networks: lo and eth0.
+		// Its trace has the networks: lo and eth0.
 		one, err := j.Traces(ctx, hex.EncodeToString(spans[run].TraceId))
 		harness.Check(t, err)
 		if n := count(spansOf(one), "cni.asynchAttach"); n != 2 {
@@ -138,7 +138,7 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 
 	r := startRig(ctx, t, Options{})
 	for _, p := range before {
-		// What has ended and was not yet waited for has no executable any more.
+		// A zombie has no executable.
 		if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); err == nil {
 			t.Errorf("%v is alive after the next Start", p)
 		}
@@ -233,7 +233,7 @@ func TestADropInOfAnOlderVersionIsMerged(t *testing.T) {
 	if _, err := os.Stat(r.NRISocket()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("NRI listens although the drop-in disables it (%v)", err)
 	}
-	// The rest of the configuration is still there.
+	// The rest of the configuration stays.
 	_, err := r.RunPod(ctx, PodOptions{Name: "web"})
 	harness.Check(t, err)
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// A table is what iptables-save says of one table.
 type table struct {
 	name   string
 	chains []string
@@ -41,7 +40,6 @@ func parseTables(save string) []table {
 
 func chainOf(rule string) string { return strings.Fields(rule)[1] }
 
-// targetOf is the chain or target a rule jumps to.
 func targetOf(rule string) string {
 	f := strings.Fields(rule)
 	if i := slices.Index(f, "-j"); i >= 0 && i+1 < len(f) {
@@ -50,7 +48,7 @@ func targetOf(rule string) string {
 	return ""
 }
 
-// within says whether a rule names an address inside one of the subnets.
+// within reports whether a rule names an address of the subnets.
 func within(rule string, subnets []netip.Prefix) bool {
 	for _, word := range strings.Fields(rule) {
 		prefix, err := netip.ParsePrefix(word)
@@ -75,8 +73,7 @@ func within(rule string, subnets []netip.Prefix) bool {
 	return false
 }
 
-// shared are the chains that CNI plugins make once and leave: everything else of
-// theirs is one pod's.
+// shared lists the chains that CNI plugins create once; others belong to one pod.
 var shared = map[string]bool{
 	"CNI-HOSTPORT-DNAT": true, "CNI-HOSTPORT-SETMARK": true, "CNI-HOSTPORT-MASQ": true,
 	"CNI-FORWARD": true, "CNI-ADMIN": true,
@@ -85,8 +82,7 @@ var shared = map[string]bool{
 
 func perPod(chain string) bool { return strings.HasPrefix(chain, "CNI-") && !shared[chain] }
 
-// withoutSubnets is the iptables-restore script that removes the rules of the
-// subnets, the chains made of them, and the jumps to those.
+// withoutSubnets returns the iptables-restore script that removes the subnets' rules, chains and jumps.
 func withoutSubnets(tables []table, subnets []netip.Prefix) string {
 	return script(tables, func(t table) (doomed func(string) bool, rule func(string) bool) {
 		ours := map[string]bool{}
@@ -99,9 +95,8 @@ func withoutSubnets(tables []table, subnets []netip.Prefix) string {
 	})
 }
 
-// withoutShared is the script that removes the shared chains that were not there
-// before, and chains left empty by a plugin that was killed. While another
-// network of this host has a pod, its table stays as it is.
+// withoutShared returns the script that removes new shared chains and chains left empty by a killed plugin. A table
+// with another network's pod stays.
 func withoutShared(tables []table, before []string) string {
 	return script(tables, func(t table) (doomed func(string) bool, rule func(string) bool) {
 		inUse := slices.ContainsFunc(t.rules, func(r string) bool { return perPod(chainOf(r)) })
@@ -134,7 +129,7 @@ func script(tables []table, choose func(table) (doomedChain, doomedRule func(str
 	return b.String()
 }
 
-// removeRules removes what is left of the subnets in the host's firewall.
+// removeRules removes the subnets' rules from the host's firewall.
 func removeRules(subnets []netip.Prefix) error {
 	return errors.Join(
 		rewrite(func(t []table) string { return withoutSubnets(t, subnets) }),
@@ -142,8 +137,8 @@ func removeRules(subnets []netip.Prefix) error {
 	)
 }
 
-// furniture names what CNI plugins share and leave in the host's firewall:
-// `table/chain` of iptables, `family table` of nftables.
+// furniture lists shared remains of CNI plugins in the host's firewall: `table/chain` of iptables, `family table` of
+// nftables.
 func furniture() ([]string, error) {
 	var names []string
 	err := rewrite(func(tables []table) string {
@@ -163,7 +158,7 @@ func furniture() ([]string, error) {
 	return names, errors.Join(err, nftErr)
 }
 
-// removeFurniture removes it, but for what was there before.
+// removeFurniture removes new shared remains.
 func removeFurniture(before []string) error {
 	return errors.Join(
 		rewrite(func(t []table) string { return withoutShared(t, before) }),
@@ -171,8 +166,7 @@ func removeFurniture(before []string) error {
 	)
 }
 
-// rewrite hands the tables of both families to change and applies the script it
-// answers with. A host without iptables has no rules to remove.
+// rewrite applies change's script to both families' tables. A host without iptables has none.
 func rewrite(change func([]table) string) error {
 	for _, family := range []string{"iptables", "ip6tables"} {
 		if _, err := exec.LookPath(family + "-save"); err != nil {

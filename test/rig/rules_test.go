@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// saved is what bridge (ipMasq) and portmap leave for a pod of rig 0, beside one
-// of another network.
+// saved is the rules of bridge (ipMasq) and portmap for a pod of rig 0, beside another network's.
 const saved = `*nat
 :PREROUTING ACCEPT [0:0]
 :POSTROUTING ACCEPT [0:0]

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep removes everything that a place made, whoever is left of it: processes
-// first, then what they held, the folder last. Its parts go on when one fails.
+// sweep removes everything of a place: processes, their resources, the directory. It continues after errors.
 func sweep(dir string, log *slog.Logger) error {
 	errs := []error{killAll(dir, log)}
 	kubelets, err := kubeletCgroups(dir)
@@ -46,11 +45,9 @@ func sweep(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// patience is for what the kernel does in its own time: on a machine with more to do than it can that takes
-// seconds, and only what never happens takes so long.
+// patience bounds waits for the kernel, which last seconds on an overloaded machine.
 const patience = time.Minute
 
-// patiently asks until done, and returns the last error.
 func patiently(ask func() (done bool, err error)) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if done, err := ask(); done || time.Now().After(deadline) {
@@ -59,8 +56,8 @@ func patiently(ask func() (done bool, err error)) error {
 	}
 }
 
-// killAll ends the processes of a place and waits until the last is gone. One that is in the middle of an exec
-// has no environment to be known by, so it is looked twice.
+// killAll kills a place's processes and waits for the last. It checks twice, because a process during exec has no
+// environment.
 func killAll(dir string, log *slog.Logger) error {
 	none := 0
 	return patiently(func() (done bool, err error) {
@@ -106,7 +103,7 @@ func unmountAll(dir string) error {
 	}
 	slices.Reverse(mounts)
 	for _, m := range mounts {
-		// An unmount reaches peers: it may be gone by the time it is its turn.
+		// An unmount propagates, so later ones may be gone.
 		if err := unix.Unmount(m, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("unmount %s: %w", m, err)
 		}
@@ -114,7 +111,6 @@ func unmountAll(dir string) error {
 	return nil
 }
 
-// removeLinks removes the bridges of rig n and what is attached to them.
 func removeLinks(n int) error {
 	bridges, ports, err := linksOf(n)
 	var errs []error
@@ -124,13 +120,13 @@ func removeLinks(n int) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// linksOf lists the bridges of rig n and what is attached to them. It asks the kernel, not /sys, which shows the
-// links of the network namespace in which it was mounted.
+// linksOf lists rig n's bridges and their ports. It queries the kernel, because /sys shows another network
+// namespace's links.
 func linksOf(n int) (bridges, ports []netlink.Link, err error) {
 	var all []netlink.Link
 	err = patiently(func() (bool, error) {
 		all, err = netlink.LinkList()
-		return !errors.Is(err, netlink.ErrDumpInterrupted), err // links came or went meanwhile
+		return !errors.Is(err, netlink.ErrDumpInterrupted), err // concurrent changes
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the links: %w", err)
@@ -150,8 +146,7 @@ func linksOf(n int) (bridges, ports []netlink.Link, err error) {
 	return bridges, ports, nil
 }
 
-// deleteLink treats a link that is gone as deleted: a veth goes by itself soon
-// after its pod's namespace.
+// deleteLink ignores a missing link: a veth disappears soon after its pod's namespace.
 func deleteLink(link netlink.Link) error {
 	err := netlink.LinkDel(link)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ErrNoTools says that the real parts have not been built yet.
+// ErrNoTools means that the real components are not built.
 var ErrNoTools error = noTools{}
 
 type noTools struct{}
@@ -17,12 +17,11 @@ func (noTools) Error() string {
 	return "run `make tools` (containerd, runc, CNI plugins) or `make tools-jaeger` first"
 }
 
-// NotBuilt has tests be skipped.
+// NotBuilt makes tests skip.
 func (noTools) NotBuilt() {}
 
-// Tools finds the folder of the real parts: test/tools/bin of the repository
-// that the working directory is in. It fails with ErrNoTools if one of the
-// programs named is not there.
+// Tools returns the directory of the real components: test/tools/bin of the working directory's repository. It fails
+// with ErrNoTools if a named program is missing.
 func Tools(programs ...string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -45,7 +44,6 @@ func Tools(programs ...string) (string, error) {
 	return bin, nil
 }
 
-// programsOf are what Start needs.
 func programsOf(o Options) []string {
 	if o.CRIO {
 		return []string{"crio/crio", "crio/copyimg", "crio/pinns", "runc", "pause", "cni/bridge", "cni/loopback"}
@@ -53,5 +51,4 @@ func programsOf(o Options) []string {
 	return runtimePrograms
 }
 
-// runtimePrograms are what Start needs for containerd.
 var runtimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "pause", "cni/bridge", "cni/loopback"}

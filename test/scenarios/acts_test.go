@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// acts are chained plugins, real ones, each of which does one thing at ADD. They are told
-// by a file of their name in the CNI folder, which is this program.
+// acts are real chained plugins that each do one thing at ADD. They are this program, selected by file name.
 var acts = map[string]func() error{
 	"sleeper": func() error { time.Sleep(time.Second); return nil },
 	"computer": func() error {
@@ -20,7 +19,7 @@ var acts = map[string]func() error{
 		}
 		return nil
 	},
-	"caller": func() error { // asks an agent that is not there, again and again
+	"caller": func() error { // connects repeatedly to a missing agent
 		for range 20 {
 			c, err := net.Dial("unix", "/run/cniscope-scenario/nobody.sock")
 			if err == nil {
@@ -34,14 +33,14 @@ var acts = map[string]func() error{
 	"parked":  func() error { _, err := os.ReadFile(stillDir + "/park"); return err },
 	"limited": askAPIServer,
 	"hanger":  func() error { time.Sleep(3 * time.Second); return nil },
-	// For one second of work it shares one CPU with whoever else is on that.
+	// Computes for a second on one shared CPU.
 	"sharer":      func() error { return share(0, 300*time.Millisecond) },
 	"cilium":      putEndpoint,
 	"binder":      bind(fuseDir),
 	"quickbinder": bind(fuseDir + "-control"),
 }
 
-// play is a plugin's main: its result is the one before it, or an error.
+// play is a plugin's main: it returns the previous result, or an error.
 func play(act func() error) int {
 	var conf struct{ PrevResult json.RawMessage }
 	text, err := io.ReadAll(os.Stdin)

@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// agent is a running agentd, and what it said it did.
+// agent is a running agentd and its journal.
 type agent struct {
 	cmd  *exec.Cmd
 	mu   sync.Mutex
@@ -27,16 +27,15 @@ type agent struct {
 	said chan struct{}
 }
 
-// work is a command of an agent's: for which container, and its arguments.
 type work struct{ container, line string }
 
-// startAgent starts one that serves at an address and runs something unrelated that often.
+// startAgent starts an agent at an address that runs an unrelated command periodically.
 func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	s.Helper()
 	bin := s.TempDir()
 	for name, body := range map[string]string{
 		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":",
-		"helperd": "sleep 0.1; exec sleep 45", // met as what it is even while the gate is being opened
+		"helperd": "sleep 0.1; exec sleep 45", // present while the gate opens
 	} {
 		harness.Check(s.T, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
@@ -44,7 +43,7 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	harness.Check(s.T, err)
 	a := &agent{cmd: exec.Command(self), ran: map[int]work{}, said: make(chan struct{})}
 	a.cmd.Args[0], a.cmd.Stderr = "agentd", os.Stderr
-	// The kernel's name of a process is that of its file.
+	// The kernel names a process after its file.
 	named := filepath.Join(bin, "agentd")
 	harness.Check(s.T, os.Symlink(self, named))
 	a.cmd.Path = named
@@ -85,13 +84,11 @@ func (a *agent) stop() {
 	_ = a.cmd.Wait()
 }
 
-// through is a plugin that asks the agent.
 func through(address string) rig.Plugin {
 	return rig.Use(rig.Conf{"type": "remote", "agent": address})
 }
 
-// The case that cniscope was made for (antrea #4859): the seconds are lost behind the
-// socket, and the trace says to which command.
+// cniscope's original case (antrea #4859): the time is behind the socket, and the trace names the command.
 func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 	s := set(t, rig.Options{}, "[[slow.rule]]\ncommand = \"Get-Net*\"\nthreshold = \"100ms\"\n")
 	for network, address := range map[string]string{

@@ -27,17 +27,16 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// The agent of these tests does what antrea's does in the log that cniscope began with: a
-// plugin hands CmdAdd to it by gRPC, and it allocates an address, asks for the adapters
-// twice, and adds a port to a switch. Its times are a fifth of those in the log.
+// The agent behaves like antrea's in the original log: a plugin sends CmdAdd by gRPC; the agent allocates an address,
+// lists the adapters twice, and adds a port. Durations are a fifth of the log's.
 
 const (
 	method = "/cnipb.Cni/CmdAdd"
-	// where is how plugin and agent are told where they meet: "unix /path" or "tcp host:port".
+	// where passes the address: "unix /path" or "tcp host:port".
 	where = "CNISCOPE_AGENT"
 )
 
-// remote is a plugin that does nothing itself.
+// remote is a plugin that only calls the agent.
 func remote() int {
 	conf, err := io.ReadAll(os.Stdin)
 	if err != nil || os.Getenv("CNI_COMMAND") != "ADD" {
@@ -45,7 +44,7 @@ func remote() int {
 	}
 	var c struct {
 		Agent string
-		Does  string // what is unusual of this call
+		Does  string // unusual behavior of this call
 	}
 	if err := json.Unmarshal(conf, &c); err != nil {
 		return 1
@@ -68,7 +67,7 @@ func remote() int {
 		defer conn.Close()
 		err = conn.Invoke(context.Background(), method, request, reply, grpc.WaitForReady(true))
 	}
-	if err != nil && c.Does == "dies" { // once more
+	if err != nil && c.Does == "dies" { // retry
 		err = conn.Invoke(context.Background(), method, request, reply, grpc.WaitForReady(true))
 	}
 	if err == nil && c.Does == "holds" {
@@ -82,8 +81,8 @@ func remote() int {
 	return 0
 }
 
-// inherit leaves a child behind that has the connection. It gets it as it is: to hand it
-// over as a file would make it a blocking one for both, and closing it here wait for ever.
+// inherit leaves a child with the connection. A raw descriptor is passed, because os.File would make it blocking for
+// both.
 func inherit(c net.Conn) error {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -96,18 +95,18 @@ func inherit(c net.Conn) error {
 	return exec.Command("sleep", "45").Start()
 }
 
-// agentd is the agent. It writes what it did, for which container, to standard output.
+// agentd is the agent. It prints its work per container.
 type agentd struct {
 	mu   sync.Mutex
 	next int
-	bin  string // where its commands are
-	mark string // a file that says that it died once
+	bin  string
+	mark string // marks that it died once
 }
 
 func serveAgent() int {
 	network, address, _ := strings.Cut(os.Getenv(where), " ")
 	if network == "unix" {
-		_ = os.Remove(address) // of the one before it
+		_ = os.Remove(address) // left by the previous one
 	}
 	l, err := net.Listen(network, address)
 	if err != nil {
@@ -133,14 +132,13 @@ func serveAgent() int {
 	return map[bool]int{true: 1}[s.Serve(l) != nil]
 }
 
-// periodically runs a command that has to do with no call.
 func (a *agentd) periodically(every time.Duration) {
 	for range time.Tick(every) {
 		_ = a.run("", "conntrack", "-L")
 	}
 }
 
-// run runs a command of the agent's and says for which container.
+// run runs a command of the agent and prints its container.
 func (a *agentd) run(container, name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(a.bin, name), args...)
 	if err := cmd.Start(); err != nil {
@@ -164,7 +162,7 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	a.next++
 	address := fmt.Sprintf("100.96.%d.%d/16", a.next/250, a.next%250+2)
 	a.mu.Unlock()
-	time.Sleep(15 * time.Millisecond) // allocates it
+	time.Sleep(15 * time.Millisecond) // allocation
 	port := pod[:min(len(pod), 8)] + "-" + hashOf(container)
 	for _, step := range [][]string{
 		{"Get-NetAdapter", "-Name", "vEthernet"},
@@ -184,16 +182,16 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	})
 }
 
-// hashOf is what antrea puts into the name of a container's interface.
+// hashOf is antrea's hash in an interface's name.
 func hashOf(container string) string {
 	sum := sha1.Sum([]byte(container))
 	return hex.EncodeToString(sum[:])[:6]
 }
 
-// loUp sets lo up in a network namespace: a change by netlink.
+// loUp brings lo up in a network namespace over netlink.
 func loUp(path string) error {
 	done := make(chan error)
-	go func() { // its thread is thrown away with the namespace it is in
+	go func() { // the thread ends with its namespace
 		runtime.LockOSThread()
 		done <- func() error {
 			f, err := os.Open(path)
@@ -209,7 +207,7 @@ func loUp(path string) error {
 				return err
 			}
 			defer c.Close()
-			// struct ifinfomsg: lo has the index 1 everywhere.
+			// struct ifinfomsg: lo has index 1.
 			info := make([]byte, unix.SizeofIfInfomsg)
 			info[4], info[8], info[12] = 1, unix.IFF_UP, unix.IFF_UP
 			_, err = c.Execute(netlink.Message{

@@ -23,7 +23,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// What an agent may do besides answering, as the network's configuration asks it to.
+// do performs further behavior as the network's configuration says.
 func (a *agentd) do(request map[string]*structpb.Value) (*structpb.Struct, error) {
 	var conf struct {
 		Does     string
@@ -34,7 +34,7 @@ func (a *agentd) do(request map[string]*structpb.Value) (*structpb.Struct, error
 	}
 	container := request["container_id"].GetStringValue()
 	switch conf.Does {
-	case "forks": // a helper that goes on in a session of its own
+	case "forks": // a helper in its own session
 		cmd := exec.Command(filepath.Join(a.bin, "helperd"), container)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Start(); err != nil {
@@ -46,7 +46,7 @@ func (a *agentd) do(request map[string]*structpb.Value) (*structpb.Struct, error
 			_ = a.run(container, "ovs-vsctl", "list", "Interface", container[:12])
 			os.Exit(1)
 		}
-	case "delegates": // as Multus' daemon does
+	case "delegates": // like Multus' daemon
 		file := filepath.Join(request["path"].GetStringValue(), "bridge")
 		cmd := exec.Command(file)
 		cmd.Stdin = strings.NewReader(string(conf.Delegate))
@@ -63,7 +63,7 @@ func (a *agentd) do(request map[string]*structpb.Value) (*structpb.Struct, error
 	return a.add(request)
 }
 
-// The trees of agents' unusual ways, and that nothing of them is followed for ever.
+// Unusual agents' traces are right, and following them ends.
 func TestWhatElseAgentsDo(t *testing.T) {
 	s := set(t, rig.Options{}, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	address := "unix " + filepath.Join(t.TempDir(), "agent.sock")
@@ -166,7 +166,7 @@ func TestWhatElseAgentsDo(t *testing.T) {
 	})
 }
 
-// metric asks the scene's cniscope for one of its metrics.
+// metric returns a metric of the scene's cniscope.
 func (s *scene) metric(name string) string {
 	s.Helper()
 	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())

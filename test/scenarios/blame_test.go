@@ -8,8 +8,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// blamed checks that waits for locks link to the runs that had them: spans that are there,
-// or will be as soon as their operation is over, and some of them another pod's.
 func (s *scene) blamed() {
 	s.Helper()
 	harness.Eventually(s, func() error {

@@ -12,15 +12,14 @@ import (
 	"github.com/cniscope/cniscope/test/standin"
 )
 
-// slack is how far the clocks of a journal and of spans may be apart, in nanoseconds: both are read at
-// other times.
+// slack bounds the difference between a journal's and a span's clock, in ns.
 const slack = int64(10 * time.Millisecond)
 
-// truth is what the programs of a node did, for looking up.
+// truth is a node's journal.
 type truth struct {
 	byPID map[string][]standin.Entry
 	of    map[string][]standin.Entry // by container
-	wall  int64                      // what is to be added to a journal's times
+	wall  int64                      // offset of a journal's times
 }
 
 func truthOf(n *standin.Node) *truth {
@@ -35,8 +34,8 @@ func truthOf(n *standin.Node) *truth {
 	return t
 }
 
-// certain holds everything that is said to be certain of what was done behind the agent against the
-// programs' journal, and returns how much that was.
+// certain compares statements marked certain about work behind the agent with the programs' journal, and returns
+// their number.
 func (s *scene) certain(n *standin.Node, report bool) (statements int) {
 	s.Helper()
 	all, err := s.read()
@@ -59,8 +58,7 @@ func (s *scene) certain(n *standin.Node, report bool) (statements int) {
 	return statements
 }
 
-// confirms reports whether a journal says the same: a process by its number, anything else by when it was
-// done for that container.
+// confirms reports whether the journal agrees: a process by its PID, anything else by container and time.
 func (t *truth) confirms(x *span, byID map[string]*span) bool {
 	container := x.attrs["sandbox.id"]
 	start, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)

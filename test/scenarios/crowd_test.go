@@ -16,9 +16,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Sixteen pods ask one agent at once, which besides runs a command every 10 ms that has to
-// do with none of them. What is said to be certain is right, by the agent's own log; what
-// names its pod's container, or is made of that, is certain.
+// Sixteen pods use one agent, which also runs an unrelated command every 10 ms. Statements marked certain match its
+// log; work that names its pod's container is certain.
 func TestManyPodsThroughOneAgent(t *testing.T) {
 	const pods = 16
 	s := set(t, rig.Options{}, "")
@@ -38,13 +37,13 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 	for i := range pods {
 		last = s.call(fmt.Sprint("crowd-", i))
 	}
-	agent.stop() // its log is complete
+	agent.stop()
 
 	drawn := map[string]int{}
 	certain, candidates := map[string]bool{}, 0
 	for _, x := range last.all {
 		evidence := x.attrs["cniscope.attribution"]
-		if evidence == "" || x.attrs["cniscope.kind"] != "command" { // what it asks the kernel for itself is not in its log
+		if evidence == "" || x.attrs["cniscope.kind"] != "command" { // its own kernel requests are not in its log
 			continue
 		}
 		drawn[x.attrs["process.pid"]]++

@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// askAPIServer asks what listens as the API server, which answers at once, and waits before it asks again, as a
-// client does whose own rate limiter holds it back.
+// askAPIServer queries a fast fake API server with pauses, like a rate-limited client.
 func askAPIServer() error {
 	for range 4 {
 		c, err := net.Dial("tcp", apiServer)
@@ -49,7 +48,7 @@ func promptAPIServer(s *scene, _ rig.Net) func() {
 	return func() { l.Close() }
 }
 
-// beingWritten keeps a plugin's file open for writing: nobody can run it meanwhile (ETXTBSY).
+// beingWritten keeps a plugin's file open for writing, so that it cannot be executed (ETXTBSY).
 func beingWritten(name string) func(*scene, rig.Net) func() {
 	return func(s *scene, _ rig.Net) func() {
 		f, err := os.OpenFile(filepath.Join(s.rig.CNIBinDir(), name), os.O_WRONLY, 0)
@@ -58,8 +57,7 @@ func beingWritten(name string) func(*scene, rig.Net) func() {
 	}
 }
 
-// What people asked for in public, as docs/demands.md lists it, as far as no other scenario has it: each has a
-// control that has it not.
+// Cases of docs/demands.md without another scenario, each with a control.
 func TestDemands(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{
 		"mute":    rig.Script(`[ "$CNI_COMMAND" = ADD ] && exit 3`),

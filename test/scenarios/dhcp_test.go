@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// leases starts a DHCP server on a bridge, which waits for a second before it answers.
+// leases starts a DHCP server that answers after a second.
 func (s *scene) leases(n rig.Net) {
 	s.Helper()
 	server, err := exec.LookPath("dnsmasq")
@@ -47,7 +47,6 @@ func (s *scene) leases(n rig.Net) {
 		"--dhcp-leasefile="+filepath.Join(s.TempDir(), "leases"), fmt.Sprintf("--dhcp-range=%s,%s,1h", first, last)))
 }
 
-// daemon runs a program until the test is over.
 func (s *scene) daemon(cmd *exec.Cmd) {
 	s.Helper()
 	out, err := os.CreateTemp(s.TempDir(), "")
@@ -64,11 +63,10 @@ func (s *scene) daemon(cmd *exec.Cmd) {
 	})
 }
 
-// An agent that nobody here wrote: the daemon of the dhcp plugin, with a DHCP server that
-// is slow to answer.
+// The daemon of the dhcp plugin, with a slow DHCP server.
 func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	s := set(t, rig.Options{}, "")
-	const socket = "/run/cniscope-scenario/dhcp.sock" // as an operator names it: it is in what is said
+	const socket = "/run/cniscope-scenario/dhcp.sock" // appears in the verdict
 	harness.Check(t, os.MkdirAll(filepath.Dir(socket), 0o755))
 	t.Cleanup(func() { _ = os.Remove(socket) })
 	n := s.network("leased", rig.Bridge(rig.Conf{
@@ -103,7 +101,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	// It looks at the interface in the pod's namespace.
+	// It queries the interface in the pod's namespace.
 	if a.ms("cniscope.queries") == 0 {
 		t.Error("nothing is said of what the daemon asked of the kernel")
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// listen serves TCP at an address within a network namespace.
 func listen(t *testing.T, netns, address string) net.Listener {
 	t.Helper()
 	file, err := os.Open(netns)
@@ -28,7 +27,7 @@ func listen(t *testing.T, netns, address string) net.Listener {
 	}
 	done := make(chan made)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with us
+		runtime.LockOSThread() // never unlocked: the thread ends
 		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- made{nil, err}
 			return
@@ -42,9 +41,8 @@ func listen(t *testing.T, netns, address string) net.Listener {
 	return m.Listener
 }
 
-// How long after its network was there a pod first spoke to somebody: it is said of the
-// call while that is open, by a span of its own afterwards, and of a pod that never did not
-// at all.
+// A pod's first connection is reported on the call while that is open, later by its own span, and never for a pod
+// without one.
 func TestTheFirstConnectionOfAPod(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	s.network("pods", rig.Bridge())
@@ -53,7 +51,7 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 		id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod})
 		harness.Check(t, err)
 		if pod == "late" {
-			s.call(pod) // it has been sent
+			s.call(pod)
 		}
 		status, err := s.rig.PodStatus(s.ctx, id)
 		harness.Check(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A lock is held until another process waits for it, and two seconds longer.
+// A lock is held until two seconds after another process waits for it.
 func TestALockIsHeldUntilItIsWaitedFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	waited := waitedFor(t, file)

@@ -19,39 +19,39 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// judged is one public report as a pod that has it, and one that has not.
+// judged is one public report with a control.
 type judged struct {
 	name    string
-	control []rig.Plugin // the chain without the cause
-	chain   []rig.Plugin // the chain with it; the same if nil
-	// before the pod is made, with its network; what it returns ends what it began.
+	control []rig.Plugin // chain without the cause
+	chain   []rig.Plugin // chain with the cause; default: control
+	// before runs before the pod; its result ends it.
 	before func(*scene, rig.Net) func()
 	fails  bool
 	cause  string
-	says   string // a regular expression on the verdict
+	says   string
 	report string
-	hung   bool // it is said while it goes on, too
+	hung   bool // it is also reported as hung
 }
 
-// slowly are the options of a scene in which 300 ms are too long.
+// slowly makes 300 ms slow.
 const slowly = "[slow]\ncall = \"300ms\"\ncommand = \"1m\"\nhung = \"2s\"\n"
 
-// priority of what is judged: its time goes to the cause, and not to a CPU that others use.
+// priority lets a plugin's time go to the cause and not to other CPU users.
 const priority = -20
 
-// holds has a lock until two seconds after another process began to wait for it.
+// holds locks a path until two seconds after a process waits for it.
 func holds(path func(rig.Net) string) func(*scene, rig.Net) func() {
 	return func(s *scene, n rig.Net) func() { return holdFor(s, path(n), waitedFor(s.T, path(n))) }
 }
 
-// holdFor has a lock until two seconds after something happened.
+// holdFor locks a path until two seconds after an event.
 func holdFor(s *scene, path string, happened func() bool) (end func()) {
 	free := hold(s.T, path)
 	stop := whenever(happened, func() { time.AfterFunc(2*time.Second, free) })
 	return func() { stop(); free() }
 }
 
-// whenever does something once another thing happened, unless it has ended before.
+// whenever calls do once happened is true, unless ended before.
 func whenever(happened func() bool, do func()) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
@@ -100,17 +100,16 @@ func legacyTables(t *testing.T) (dir string) {
 	return dir
 }
 
-// What people report comes true, and cniscope says why; of a pod that has it not it does not
-// say so.
+// Reported problems are reproduced, and cniscope names their cause, but not for the control.
 func TestReportsAreJudged(t *testing.T) {
 	path := legacyTables(t)
 	for name, body := range map[string]string{"powershell": "sleep 0.6", "Get-NetAdapter": "sleep 0.6"} {
 		harness.Check(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
 	harness.Check(t, os.Symlink("/bin/sleep", filepath.Join(path, "watcher")))
-	// iptables up to 1.8.7 does not wait for its lock unless it is told to.
+	// iptables up to 1.8.7 does not wait for its lock by default.
 	old := t.TempDir()
-	gaveUp := filepath.Join(old, "gave-up") // a line for each time
+	gaveUp := filepath.Join(old, "gave-up") // one line per failure
 	harness.Check(t, os.WriteFile(filepath.Join(old, "iptables"), []byte("#!/bin/sh\nexec 9>/run/xtables.lock; flock -n 9 || { echo >>"+gaveUp+"; exit 4; }\n"), 0o755))
 	onAdd := func(body string) []byte { return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ` + body + "; fi") }
 	s := set(t, rig.Options{
@@ -127,7 +126,7 @@ func TestReportsAreJudged(t *testing.T) {
 		},
 	}, slowly)
 	s.record()
-	unmasked := rig.Bridge(rig.Conf{"ipMasq": false}) // runs no iptables itself
+	unmasked := rig.Bridge(rig.Conf{"ipMasq": false}) // runs no iptables
 	idle := []rig.Plugin{rig.Bridge(), rig.Test("idler")}
 	with := func(name string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(name), rig.Test("idler")} }
 	number := 0
@@ -203,7 +202,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}
 }
 
-// suffers runs a pod that has it.
+// suffers runs a pod with the problem.
 func (s *scene) suffers(c judged, n rig.Net) *call {
 	if c.before != nil {
 		defer c.before(s, n)()
@@ -211,7 +210,6 @@ func (s *scene) suffers(c judged, n rig.Net) *call {
 	return s.add(rig.PodOptions{}, c.fails)
 }
 
-// judge runs the control and the case.
 func (s *scene) judge(c judged) {
 	t := s.T
 	name := strings.ToLower(regexp.MustCompile(`\W+`).ReplaceAllString(c.name, "-"))
@@ -224,7 +222,7 @@ func (s *scene) judge(c judged) {
 	s.network(name+"-control", c.control...)
 	control := s.add(rig.PodOptions{}, false)
 	t.Logf("control: %.0f ms, %s %s", control.took(), control.attrs["cniscope.cause"], control.attrs["cniscope.verdict"])
-	// What little time the control takes may be a wait for a CPU.
+	// A fast control may wait for a CPU.
 	if of := control.attrs["cniscope.cause"]; cause.MatchString(of) && of != "cpu_starved" {
 		t.Errorf("the control has the cause, too: %s", of)
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// apiServer is where the stand-in for a cluster's API server listens.
+	// apiServer is the address of the fake API server.
 	apiServer = "127.0.6.43:6443"
-	// ciliumSocket is where the stand-in for an agent does that answers 429.
+	// ciliumSocket is the socket of the fake agent that answers 429.
 	ciliumSocket = "/run/cniscope-scenario/cilium.sock"
 )
 
-// lease is an IPAM plugin's main that has no address without the API server, as whereabouts.
+// lease is an IPAM plugin that needs the API server, like whereabouts.
 func lease() int {
 	if os.Getenv("CNI_COMMAND") != "ADD" {
 		return 0
@@ -39,7 +39,7 @@ func lease() int {
 	return 0
 }
 
-// putEndpoint does what Cilium's plugin does.
+// putEndpoint behaves like Cilium's plugin.
 func putEndpoint() error {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", ciliumSocket)
@@ -59,18 +59,17 @@ func putEndpoint() error {
 	return nil
 }
 
-// share computes for so long, on one CPU, with the priority of the scene's plugins.
+// share computes on one CPU with the plugins' priority.
 func share(cpu int, work time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// A thread that is not as it was would end, and with it the processes that it started
-	// (prctl(2), PR_SET_PDEATHSIG).
+	// A changed thread would exit, and with it its children (prctl(2), PR_SET_PDEATHSIG).
 	var set, before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		return err
 	}
 	defer func() { _ = unix.SchedSetaffinity(0, &before) }()
-	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 less the priority
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 minus the priority
 	if err != nil {
 		return err
 	}

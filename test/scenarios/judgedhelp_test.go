@@ -23,7 +23,7 @@ import (
 	"github.com/cniscope/cniscope/test/standin"
 )
 
-// taken has forty thousand addresses of a network in use.
+// taken marks 40,000 addresses of a network as used.
 func taken(s *scene, n rig.Net) func() {
 	dir := filepath.Join(n.DataDir, n.Name)
 	harness.Check(s.T, os.MkdirAll(dir, 0o755))
@@ -34,7 +34,7 @@ func taken(s *scene, n rig.Net) func() {
 	return func() { harness.Check(s.T, os.RemoveAll(dir)) }
 }
 
-// slowAPIServer takes half a second for each connection.
+// slowAPIServer needs half a second per connection.
 func slowAPIServer(s *scene, _ rig.Net) func() {
 	l, err := net.Listen("tcp", apiServer)
 	harness.Check(s.T, err)
@@ -50,12 +50,12 @@ func slowAPIServer(s *scene, _ rig.Net) func() {
 	return func() { l.Close() }
 }
 
-// busyAgent answers 429, after a while.
+// busyAgent answers 429 after a delay.
 func busyAgent(s *scene, _ rig.Net) func() {
 	return answers(s, func() { time.Sleep(200 * time.Millisecond) }, http.StatusTooManyRequests)
 }
 
-// slowAgent computes before it answers: one that is idle has a cause of its own.
+// slowAgent computes before it answers; an idle one has another cause.
 func slowAgent(s *scene, _ rig.Net) func() {
 	return answers(s, func() {
 		for until := time.Now().Add(800 * time.Millisecond); time.Now().Before(until); {
@@ -63,7 +63,7 @@ func slowAgent(s *scene, _ rig.Net) func() {
 	}, http.StatusOK)
 }
 
-// answers serves at Cilium's socket, after something else.
+// answers serves at Cilium's socket.
 func answers(s *scene, first func(), status int) func() {
 	harness.Check(s.T, os.MkdirAll(filepath.Dir(ciliumSocket), 0o755))
 	_ = os.Remove(ciliumSocket)
@@ -77,7 +77,7 @@ func answers(s *scene, first func(), status int) func() {
 	return func() { server.Close() }
 }
 
-// writesMeanwhile writes to the CNI folder while plugin sleeper runs.
+// writesMeanwhile writes to the CNI directory while plugin sleeper runs.
 func writesMeanwhile(s *scene, _ rig.Net) func() {
 	sleeps := func() bool {
 		all, _ := filepath.Glob("/proc/[0-9]*/comm")
@@ -92,7 +92,7 @@ func writesMeanwhile(s *scene, _ rig.Net) func() {
 	}
 }
 
-// crowd has the first CPU to itself, six times over.
+// crowd loads the first CPU with six threads.
 func crowd(*scene, rig.Net) func() {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -108,11 +108,11 @@ func crowd(*scene, rig.Net) func() {
 
 const (
 	antreaSocket = "/run/cniscope-scenario/antrea.sock"
-	// hogDir has the pipes asks and held, by which a plugin has hogRtnl begin.
+	// hogDir has the pipes between a plugin and hogRtnl.
 	hogDir = "/run/cniscope-scenario/hog"
 )
 
-// antrea runs an agent that asks for the adapters twice, a second each.
+// antrea runs an agent that lists the adapters twice, a second each.
 func antrea(s *scene, _ rig.Net) func() {
 	harness.Check(s.T, os.MkdirAll(filepath.Dir(antreaSocket), 0o755))
 	_ = os.Remove(antreaSocket)
@@ -120,8 +120,8 @@ func antrea(s *scene, _ rig.Net) func() {
 	return func() { _ = a.cmd.Process.Kill() }
 }
 
-// hogRtnl has somebody take the kernel's lock on the network, for two seconds, when the plugin asks, who goes
-// on when the lock is taken.
+// hogRtnl holds the kernel's network lock for two seconds when the plugin requests it; the plugin continues once it
+// is held.
 func hogRtnl(s *scene, _ rig.Net) func() {
 	harness.Check(s.T, os.RemoveAll(hogDir))
 	harness.Check(s.T, os.MkdirAll(hogDir, 0o755))
@@ -136,7 +136,7 @@ func hogRtnl(s *scene, _ rig.Net) func() {
 	over := make(chan error, 1)
 	go func() {
 		if _, err := bufio.NewReader(asks).ReadString('\n'); err != nil {
-			over <- nil // nobody asked
+			over <- nil // no request
 			return
 		}
 		wait, err := standin.HoldRtnl(hogDir, 2*time.Second)
@@ -153,10 +153,10 @@ func hogRtnl(s *scene, _ rig.Net) func() {
 	}
 }
 
-// recording is where a recording of the test is kept, if somebody wants one.
+// recording names a file for a recording of the test.
 const recording = "CNISCOPE_TEST_RECORDING"
 
-// record asks the cniscope of the scene for what it sees, as long as the test goes on.
+// record records the scene's cniscope until the test ends.
 func (s *scene) record() {
 	file := os.Getenv(recording)
 	if file == "" {

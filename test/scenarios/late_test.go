@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// dialWithin tries to connect from within a network namespace, for a while.
+// dialWithin connects from a network namespace, with retries.
 func dialWithin(t *testing.T, netns, address string, patience time.Duration) {
 	t.Helper()
 	file, err := os.Open(netns)
@@ -26,7 +26,7 @@ func dialWithin(t *testing.T, netns, address string, patience time.Duration) {
 	defer file.Close()
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with us
+		runtime.LockOSThread() // never unlocked: the thread ends
 		err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
 		if err == nil {
 			var c net.Conn
@@ -34,7 +34,7 @@ func dialWithin(t *testing.T, netns, address string, patience time.Duration) {
 				c.Close()
 				err = fmt.Errorf("somebody is there")
 			} else {
-				err = nil // as it should be
+				err = nil // expected
 			}
 		}
 		done <- err
@@ -42,16 +42,15 @@ func dialWithin(t *testing.T, netns, address string, patience time.Duration) {
 	harness.Check(t, <-done)
 }
 
-// A pod whose first connection comes late is told, with what the kernel knows of why: a neighbour that does not
-// answer ARP, somebody who refuses; or that it had tried nothing, and then the network is not why. Of one whose
-// connection comes at once nothing is said.
+// A late first connection is reported with the kernel's evidence: a neighbor without ARP answer, a refusal, or no
+// attempt, so that the network is not the cause. A prompt one is not reported.
 func TestWhyAFirstConnectionWasLate(t *testing.T) {
 	const late = "a pod's first connection came late"
 	s := set(t, rig.Options{}, "[slow]\nfirst_connection = \"3s\"\n")
 	network := s.network("pods", rig.Bridge())
 	gateway := network.Subnet.Addr().Next()
 	nobody := gateway.Next()
-	for range 100 { // no pod has it
+	for range 100 { // unused
 		nobody = nobody.Next()
 	}
 	for _, c := range []struct {
@@ -76,7 +75,7 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
 			if c.tries != nil {
 				c.tries(netns)
-				time.Sleep(time.Until(began.Add(4 * time.Second))) // that it is late is what is told
+				time.Sleep(time.Until(began.Add(4 * time.Second))) // makes the connection late
 			}
 			conn, err := net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String())
 			harness.Check(t, err)

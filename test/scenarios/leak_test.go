@@ -17,7 +17,6 @@ import (
 
 const leaked = "ADD without DEL, and the sandbox is gone"
 
-// lines are those of cniscope's log that have a text.
 func lines(log, text string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {
@@ -27,14 +26,13 @@ func lines(log, text string) (found []string) {
 	return found
 }
 
-// A sandbox that containerd lost is gone, and no DEL is run for it: cniscope says whose network was leaked, and the
-// command that gives it back; another cniscope, which saw nothing of it, does, too. Nothing is said of a pod that is
-// there, nor of one that ended in an orderly way.
+// For a sandbox that containerd lost without DEL, cniscope reports the stale attachment and the command to release
+// it, also after a restart. Running and regularly removed pods are not reported.
 func TestAnADDWithoutADEL(t *testing.T) {
 	const options = "[leaks]\nafter = \"2s\"\n"
 	s := set(t, rig.Options{}, options)
 	s.network("pods", rig.Bridge())
-	s.add(rig.PodOptions{}, false) // it ends in an orderly way
+	s.add(rig.PodOptions{}, false) // a regular end
 	gone, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "gone-0"})
 	harness.Check(t, err)
 	_, err = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "stays-0"})
@@ -67,7 +65,6 @@ func TestAnADDWithoutADEL(t *testing.T) {
 	harness.Check(t, next.WaitLog(s.ctx, "what a sandbox that is gone held was given back", 1))
 }
 
-// whose is the line about a sandbox, which is the only one.
 func (s *scene) whose(cniscope *scope.Scope, sandbox string) string {
 	s.Helper()
 	said := lines(cniscope.LogText(), leaked)

@@ -19,15 +19,13 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// fuseDir is a file system that this program serves, and bound is where a plugin binds a part of
-// it to.
+// fuseDir is a file system served by this program; a plugin binds a part of it to bound.
 const (
 	fuseDir = "/run/cniscope-scenario/fuse"
 	bound   = "/run/cniscope-scenario/bound"
 )
 
-// bind is what plugins do that keep a namespace or a socket folder: they mount one path at another.
-// At first it is not there.
+// bind mounts one path at another, which does not exist at first.
 func bind(source string) func() error {
 	return func() error {
 		if err := os.MkdirAll(bound, 0o755); err != nil {
@@ -46,9 +44,9 @@ func bind(source string) func() error {
 func TestAMountThatBlocks(t *testing.T) {
 	harness.Root(t)
 	harness.Check(t, os.MkdirAll(filepath.Join(fuseDir+"-control", "data"), 0o755))
-	// The plugins know where it is, so that of several rigs one has it after the other.
+	// The paths are fixed, so rigs take turns.
 	t.Cleanup(hold(t, filepath.Join(filepath.Dir(fuseDir), "lock")))
-	serveSlowly(t, 2*time.Second) // before the rig has its own mounts
+	serveSlowly(t, 2*time.Second) // before the rig's own mounts
 	s := set(t, rig.Options{}, slowly)
 	s.record()
 
@@ -77,25 +75,24 @@ func TestAMountThatBlocks(t *testing.T) {
 	t.Errorf("no span of a mount of two seconds: %+v", call.below("mount"))
 }
 
-// serveSlowly mounts a file system (FUSE) with a folder "data", in which to look for that takes so
-// long (include/uapi/linux/fuse.h).
+// serveSlowly mounts a FUSE file system in which a lookup of "data" lasts after (include/uapi/linux/fuse.h).
 func serveSlowly(t *testing.T, after time.Duration) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Skipf("no FUSE: %v", err)
 	}
-	_ = unix.Unmount(fuseDir, unix.MNT_DETACH) // left by a test that was killed
+	_ = unix.Unmount(fuseDir, unix.MNT_DETACH) // left by a killed test
 	harness.Check(t, os.MkdirAll(fuseDir, 0o755))
 	harness.Check(t, unix.Mount("slow", fuseDir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)))
-	device := os.NewFile(uintptr(fd), "/dev/fuse") // only now there is something to poll
+	device := os.NewFile(uintptr(fd), "/dev/fuse") // pollable from now on
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		serve(device, after)
 	}()
 	t.Cleanup(func() {
-		_ = device.Close() // whoever waits for it fails now
+		_ = device.Close() // fails pending requests
 		<-served
 		harness.Check(t, unix.Unmount(fuseDir, unix.MNT_DETACH))
 	})
@@ -116,7 +113,7 @@ func serve(device *os.File, after time.Duration) {
 	request := make([]byte, 1<<17)
 	for {
 		n, err := device.Read(request)
-		if errors.Is(err, unix.ENOENT) { // who asked has gone
+		if errors.Is(err, unix.ENOENT) { // the requester exited
 			continue
 		}
 		if err != nil || n < 40 {
@@ -134,7 +131,7 @@ func serve(device *os.File, after time.Duration) {
 				failed = enoent
 				break
 			}
-			time.Sleep(after) // that is what it is for
+			time.Sleep(after) // the intended delay
 			body = attr(append(le.AppendUint64(nil, 2), make([]byte, 32)...), 2)
 		case forget, batchForget:
 			continue

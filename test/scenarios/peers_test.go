@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/standin"
 )
 
-// Whom an agent waits for is named, with what that one was found doing, which says what to do about it.
+// The process that an agent waits for is named with its state, which determines the remedy.
 func TestPeersOfTheAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
@@ -43,8 +43,8 @@ func TestPeersOfTheAgent(t *testing.T) {
 	}})
 }
 
-// The same over TCP, with an agent that monitors its database on the stream on which it asks it, and with
-// one that runs a command again and again that has to do with no call.
+// The same over TCP, with an agent that monitors its database on the stream it queries, and one with a periodic
+// command.
 func TestBehindAnotherAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
@@ -78,7 +78,8 @@ func TestBehindAnotherAgent(t *testing.T) {
 		n.SetPeriodic(1500 * time.Millisecond)
 		s.each(n, []behind{{
 			name: "periodic", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-			// It is a habit once it was seen while nobody calls the agent, which is followed a second longer (agents.Linger).
+			// The command is periodic once it was observed without callers; the agent is followed a
+			// second longer (agents.Linger).
 			before: func(*scene, rig.Net) func() {
 				quiet := standin.Now() + int64(1500*time.Millisecond)
 				harness.Until(t, "the agent runs its command while it is not followed", func() bool {
@@ -91,7 +92,7 @@ func TestBehindAnotherAgent(t *testing.T) {
 	})
 }
 
-// What an agent does behind its answer is nobody's: not of the call that it answered, and not of the next.
+// An agent's work after its answer belongs to no call.
 func TestBehindTheAnswer(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
@@ -119,8 +120,7 @@ func namedIn(all []standin.Entry, name string) (found []standin.Entry) {
 	return found
 }
 
-// Eight pods at once wait for a switch that stands still. Whose the waits are nobody knows: they are named
-// in every verdict, charged to nobody, and have no remedy.
+// Eight pods wait for a stopped switch. The waits are unconfirmed: every verdict names them without a remedy.
 func TestACrowdBehindTheAgent(t *testing.T) {
 	const pods = 8
 	s := set(t, rig.Options{}, slowly)

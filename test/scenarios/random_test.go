@@ -21,18 +21,15 @@ import (
 )
 
 const (
-	// randomPoints is how many points of TestRandomPointsBehindTheAgent are drawn, and
-	// randomSeed with which seed, if not with a new one.
+	// randomPoints is the number of points of TestRandomPointsBehindTheAgent, randomSeed an optional fixed seed.
 	randomPoints = "CNISCOPE_TEST_POINTS"
 	randomSeed   = "CNISCOPE_TEST_SEED"
-	// fewPoints are drawn if nobody asks for more; manyPoints is from where on all that is certain
-	// has to be looked at, enough times.
+	// fewPoints is the default; with manyPoints or more, enough statements must be certain.
 	fewPoints, manyPoints = 4, 20
 	enoughStatements      = 1000
 )
 
-// kinds are what can go wrong in each program, and what the largest part of the call's time is called then.
-// In the latter %s is how the program is waited for.
+// kinds maps injected faults to the expected largest part of the call; %s stands for the wait.
 var kinds = map[string]map[string]string{
 	"agent": {
 		"sleep": `^calling vs-agent`, "compute": `^calling vs-agent`, "stop": `^calling vs-agent.*stopped`, "freeze": `^calling vs-agent.*frozen`,
@@ -52,7 +49,7 @@ var kinds = map[string]map[string]string{
 	},
 }
 
-// draw draws a point and what happens there, and says where the time will be.
+// draw draws a point and a fault, with the expected part.
 func draw(dice *rand.Rand) behind {
 	for {
 		point := standin.Points[dice.IntN(len(standin.Points))]
@@ -63,16 +60,16 @@ func draw(dice *rand.Rand) behind {
 		}
 		slices.Sort(names)
 		kind := names[dice.IntN(len(names))]
-		if kind == "rtnl" && (at == "begin" || at == "ipam") { // there is no interface yet
+		if kind == "rtnl" && (at == "begin" || at == "ipam") { // no interface yet
 			continue
 		}
-		// Whom the database waits for is found where that one stands still. What it does else is not
-		// seen: the database asked before anybody waited for it.
+		// The process that the database waits for is found only if it is stopped, since the database asked
+		// before the call.
 		if still := kind == "stop" || kind == "freeze"; point == "switch.update" && (!still || !global()) {
 			continue
 		}
 		c := behind{inject: standin.Injection{Point: point, Kind: kind, Of: program, For: lost}, says: kinds[program][kind]}
-		if kind == "stop" && dice.IntN(2) == 0 { // of who is called next
+		if kind == "stop" && dice.IntN(2) == 0 { // of the next callee
 			switch point {
 			case "agent.port":
 				c.inject.Of = "db"
@@ -88,8 +85,8 @@ func draw(dice *rand.Rand) behind {
 	}
 }
 
-// Wherever behind the agent time is lost, it is charged to that place: points and kinds are drawn anew in
-// each run. What is said to be certain is right, by the programs' own journal.
+// Lost time behind the agent is attributed to its place, for random points and faults. Certain statements match the
+// journal.
 func TestRandomPointsBehindTheAgent(t *testing.T) {
 	points, seed := fewPoints, uint64(time.Now().UnixNano())
 	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
@@ -136,7 +133,7 @@ func TestRandomPointsBehindTheAgent(t *testing.T) {
 	t.Logf("%d statements are certain, and right", s.certain(n, true))
 }
 
-// burst runs eight pods at once, and waits for what is said of them.
+// burst runs eight pods at once and waits for their verdicts.
 func (s *scene) burst(name string) {
 	s.Helper()
 	const pods = 8

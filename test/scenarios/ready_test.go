@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A node that begins without a network tells how long that took, and what came into the
-// CNI folder meanwhile.
+// A node without a network reports the duration, and new files in the CNI directory.
 func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 	s := set(t, rig.Options{Networks: []rig.Network{}}, "[slow]\nreadiness = \"1s\"\n")
 	harness.Check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
@@ -51,13 +50,13 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 	if outage.took() <= 0 {
 		t.Errorf("it took %f ms", outage.took())
 	}
-	harness.Eventually(s, func() error { // and a pod has one now
+	harness.Eventually(s, func() error {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 		return err
 	})
 }
 
-// One that is not ready for a moment is told, and not that it took too long.
+// A short outage is reported, but not as overdue.
 func TestANodeWhoseNetworkIsSoonReady(t *testing.T) {
 	s := set(t, rig.Options{Networks: []rig.Network{}}, "")
 	harness.Check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// plugin returns the span of a plugin's ADD.
 func (c *call) plugin(t *testing.T, name string) *span {
 	t.Helper()
 	for _, x := range c.below("run", "delegate") {
@@ -28,7 +27,7 @@ func (c *call) plugin(t *testing.T, name string) *span {
 	return nil
 }
 
-// What a plugin answers is on its span: an error with its code, and that it was no JSON.
+// A plugin's answer is on its span: an error with its code, or invalid JSON.
 func TestWhatAPluginAnswers(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{
 		"refuser": rig.Script(`[ $CNI_COMMAND = ADD ] && fail 11 "no address left in pool blue"`),
@@ -78,7 +77,7 @@ func TestWhatAPluginAnswers(t *testing.T) {
 	}
 }
 
-// tuning writes sysctls in the pod's namespace; without it nobody does but bridge.
+// tuning writes sysctls in the pod's namespace; otherwise only bridge does.
 func TestSysctlsOfAPlugin(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	for name, tuning := range map[string]bool{"control": false, "tuned": true} {
@@ -106,8 +105,7 @@ func TestSysctlsOfAPlugin(t *testing.T) {
 	}
 }
 
-// eager is a plugin that is done before most programs have begun: static, in C, it reads
-// at once.
+// eager is a static C plugin that reads its input immediately.
 const eager = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +123,7 @@ int main(void) {
 	return write(1, result, strlen(result)) < 0;
 }`
 
-// With detail = "always" nothing of such a plugin is lost.
+// With detail = "always" a fast plugin is complete.
 func TestAPluginThatReadsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "eager.c"), filepath.Join(dir, "eager")
@@ -146,7 +144,7 @@ func TestAPluginThatReadsAtOnce(t *testing.T) {
 	}
 }
 
-// Thirty pods at once wait for rtnl, and are told who has it; one alone does not.
+// Thirty pods wait for rtnl and learn its holder; a single pod does not.
 func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	s.network("burst", rig.Bridge(), rig.Portmap(), rig.Firewall())
@@ -186,7 +184,7 @@ func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 	}
 }
 
-// rtnl lists the call's waits for the kernel's lock on the network.
+// rtnl returns the call's waits for the kernel's network lock.
 func (c *call) rtnl() (found []*span) {
 	for _, x := range c.below("lock") {
 		if x.attrs["cniscope.lock.name"] == "rtnl" {

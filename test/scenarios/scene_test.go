@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package scenarios holds reproducers: for each thing that makes a pod's network slow a
-// real pod that has it, what its trace must say, and a control that must not say it.
+// Package scenarios reproduces causes of slow pod networks with real pods: for each the expected trace, and a control
+// without it.
 package scenarios
 
 import (
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	switch name := filepath.Base(os.Args[0]); {
-	case os.Getenv("CNI_COMMAND") == "VERSION": // CRI-O asks it before it uses a network
+	case os.Getenv("CNI_COMMAND") == "VERSION": // CRI-O requests it first
 		fmt.Println(`{"cniVersion":"1.0.0","supportedVersions":["0.4.0","1.0.0"]}`)
 		os.Exit(0)
 	case acts[name] != nil:
@@ -45,19 +45,18 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// scene is a rig and a cniscope that writes its spans to a file.
 type scene struct {
 	*testing.T
 	ctx   context.Context
 	rig   *rig.Rig
 	scope *scope.Scope
-	spans string // the file
+	spans string
 	pods  int
-	// prefix of the pods' names; "pod" if it is empty.
+	// prefix of the pods' names; default "pod".
 	prefix string
 }
 
-// set builds the scene. Every act is in the rig's CNI folder.
+// set builds the scene, with every act in the CNI directory.
 func set(t *testing.T, ro rig.Options, toml string) *scene {
 	t.Helper()
 	harness.Root(t)
@@ -90,8 +89,6 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	return s
 }
 
-// network attaches the next pods to a network of these plugins, and waits until containerd
-// and cniscope know.
 func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 	s.Helper()
 	harness.Check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
@@ -106,7 +103,7 @@ func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 	return s.rig.Networks()[0]
 }
 
-// add runs a pod and returns its ADD on eth0. fails says that the pod must not come up.
+// add runs a pod and returns its ADD on eth0. fails expects a failure.
 func (s *scene) add(o rig.PodOptions, fails bool) *call {
 	s.Helper()
 	s.pods++
@@ -115,14 +112,13 @@ func (s *scene) add(o rig.PodOptions, fails bool) *call {
 	if fails != (err != nil) {
 		s.Fatalf("pod %s: %v", o.Name, err)
 	}
-	if err == nil { // the next one may get its addresses
+	if err == nil { // frees its addresses
 		harness.Check(s.T, s.rig.StopPod(s.ctx, id))
 		harness.Check(s.T, s.rig.RemovePod(s.ctx, id))
 	}
 	return s.call(o.Name)
 }
 
-// call waits for the ADD on eth0 of a pod.
 func (s *scene) call(pod string) (found *call) {
 	s.Helper()
 	harness.Eventually(s, func() error {
@@ -141,7 +137,7 @@ func (s *scene) call(pod string) (found *call) {
 	return found
 }
 
-// span is one span of the file. Attributes are texts, as a person would read them.
+// span is one span of the file, with attributes as text.
 type span struct {
 	Name, SpanID, ParentSpanID string
 	StartTimeUnixNano          string
@@ -204,7 +200,6 @@ func nanoseconds(text string) int64 {
 
 func (x *span) took() float64 { return float64(x.end()-x.start()) / 1e6 }
 
-// read returns the spans of the file.
 func (s *scene) read() (all []*span, err error) {
 	file, err := os.Open(s.spans)
 	if err != nil {
@@ -215,7 +210,7 @@ func (s *scene) read() (all []*span, err error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return all, nil // the last line may not be whole yet
+			return all, nil
 		}
 		var request struct {
 			ResourceSpans []struct {
@@ -229,7 +224,7 @@ func (s *scene) read() (all []*span, err error) {
 		for _, rs := range request.ResourceSpans {
 			for _, ss := range rs.ScopeSpans {
 				for _, x := range ss.Spans {
-					x.attrs = texts(slices.Concat(rs.Resource.Attributes, x.Attributes)) // whose it is is on the resource
+					x.attrs = texts(slices.Concat(rs.Resource.Attributes, x.Attributes)) // the pod is on the resource
 					all = append(all, x)
 				}
 			}
@@ -237,16 +232,14 @@ func (s *scene) read() (all []*span, err error) {
 	}
 }
 
-// call is a call's span, and all there are.
 type call struct {
 	*span
 	all []*span
 }
 
-// below lists what is under the call, of these kinds.
 func (c *call) below(kinds ...string) (found []*span) {
 	in := map[string]bool{c.SpanID: true}
-	for _, x := range c.all { // parents come before children
+	for _, x := range c.all { // parents precede children
 		if in[x.ParentSpanID] {
 			in[x.SpanID] = true
 			if slices.Contains(kinds, x.attrs["cniscope.kind"]) {

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// lost is how long something stands still behind the agent, and soon how long what needs less.
+	// lost and soon are durations of faults.
 	lost, soon = 2 * time.Second, time.Second
 )
 
-// behind is one thing that goes wrong behind an agent that is shaped like antrea's.
+// behind is a fault behind an agent shaped like antrea's.
 type behind struct {
 	name   string
 	inject standin.Injection
 	before func(*scene, rig.Net) func() // as in judged
-	ipam   string                       // the IPAM plugin; standin.IPAM if it is empty
-	cause  string                       // regular expressions on the cause,
-	says   string                       // on the verdict,
-	remedy string                       // and on the remedy; if it is empty there must be none
-	fails  bool                         // the call fails
-	retry  bool                         // the plugin calls again if its agent dies
-	truth  string                       // what of the journal took the time; "injected" if it is empty
-	global bool                         // it is found only where the numbers in /proc are the kernel's
+	ipam   string
+	cause  string
+	says   string
+	remedy string
+	fails  bool
+	retry  bool   // the plugin retries if its agent exits
+	truth  string // the journal's entry with the time; default "injected"
+	global bool   // needs the kernel's PIDs in /proc
 }
 
-// asks is the plugin that calls the agent of a node.
+// asks is the plugin that calls a node's agent.
 func asks(n *standin.Node, c behind) rig.Plugin {
 	return func(net rig.Net) rig.Conf {
 		conf := rig.Conf{"type": standin.Plugin, "agent": n.Agent(), "retry": c.retry, "ipam": rig.Conf{"type": standin.IPAM}}
@@ -51,7 +51,7 @@ func asks(n *standin.Node, c behind) rig.Plugin {
 	}
 }
 
-// heldUp is how long a call was really held up, by the programs' journal.
+// heldUp returns a call's real delay by the journal.
 func (c *behind) heldUp(t *testing.T, n *standin.Node, container string) (ms float64) {
 	t.Helper()
 	what := "injected"
@@ -69,7 +69,7 @@ func (c *behind) heldUp(t *testing.T, n *standin.Node, container string) (ms flo
 	return ms
 }
 
-// suffersBehind runs a case, and holds the verdict against what was done.
+// suffersBehind runs a case and compares the verdict with the journal.
 func (s *scene) suffersBehind(n *standin.Node, c behind) {
 	t := s.T
 	s.prefix = c.name
@@ -81,7 +81,6 @@ func (s *scene) suffersBehind(n *standin.Node, c behind) {
 	c.judges(t, call, c.heldUp(t, n, call.attrs["sandbox.id"]))
 }
 
-// ordinary runs the control: the same without what goes wrong.
 func (s *scene) ordinary(n *standin.Node, c behind) {
 	c.inject = standin.Injection{}
 	s.prefix = c.name + "-control"
@@ -93,7 +92,7 @@ func (s *scene) ordinary(n *standin.Node, c behind) {
 	s.Logf("control: %.0f ms, mostly %s", control.took(), control.attrs["cniscope.biggest_part"])
 }
 
-// judges checks what is said of a call that was held up for so many milliseconds.
+// judges checks the verdict of a call with a known delay in ms.
 func (c *behind) judges(t *testing.T, call *call, truth float64) {
 	t.Helper()
 	t.Logf("%.0f ms of %.0f, %s: %s (%s)\nmostly %s for %s ms", truth, call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"],
@@ -119,8 +118,8 @@ func (c *behind) judges(t *testing.T, call *call, truth float64) {
 	}
 }
 
-// charged is what went into the largest part, in milliseconds. Of a plugin that sleeps it is also what it
-// ran: Go's timers wake a thread now and then.
+// charged returns the largest part in ms; for a sleeping plugin including its run time, because Go's timers wake
+// threads.
 func (c *call) charged() float64 {
 	ms := c.ms("cniscope.biggest_part_ms")
 	if strings.HasPrefix(c.attrs["cniscope.biggest_part"], "asleep, in plugin") {
@@ -129,15 +128,14 @@ func (c *call) charged() float64 {
 	return ms
 }
 
-// global reports whether the numbers in /proc are the kernel's own: only then cniscope finds out who has the
-// other end of a TCP connection, and who stands still behind a peer.
+// global reports whether /proc shows the kernel's PIDs, which is required to find a TCP peer's process.
 func global() bool {
 	const first = "pid:[4026531836]" // PROC_PID_INIT_INO, include/linux/proc_ns.h
 	ns, err := os.Readlink("/proc/self/ns/pid")
 	return err == nil && ns == first
 }
 
-// each runs cases on a node, those with another IPAM plugin than the one before after a control.
+// each runs cases on a node, with a control after each change of the IPAM plugin.
 func (s *scene) each(n *standin.Node, cases []behind) {
 	first := s.pods
 	for i, c := range cases {
@@ -156,8 +154,7 @@ func (s *scene) each(n *standin.Node, cases []behind) {
 	s.pods += 100 * (len(cases) + 1)
 }
 
-// What an agent runs, what it waits for in the kernel, and what it was found doing is named. What is only
-// likely has no remedy.
+// An agent's commands, kernel waits and state are named. Unconfirmed causes have no remedy.
 func TestBehindTheAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()

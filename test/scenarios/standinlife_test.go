@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/standin"
 )
 
-// An agent that ends while it is called is a cause of its own, with what a person can look at.
+// An agent's exit during a call is a cause with evidence.
 func TestAnAgentThatEnds(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()

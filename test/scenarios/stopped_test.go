@@ -22,13 +22,13 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// stillDir has the pipe that a parked plugin reads, and the lock that a locker asks for.
+// stillDir has the pipe of a parked plugin and a locker's lock.
 const stillDir = "/run/cniscope-scenario/still"
 
-// stopTimes is how often each is stopped in TestWhoIsStoppedIsSaid; once, if it is not set.
+// stopTimes is the number of repetitions in TestWhoIsStoppedIsSaid; default 1.
 const stopTimes = "CNISCOPE_TEST_TIMES"
 
-// pidOf waits for a process of that program, and returns its number.
+// pidOf waits for a process by program name.
 func pidOf(s *scene, name string) (pid int) {
 	harness.Until(s, name+" runs", func() bool {
 		all, _ := filepath.Glob("/proc/[0-9]*/comm")
@@ -42,10 +42,10 @@ func pidOf(s *scene, name string) (pid int) {
 	return pid
 }
 
-// still is when a process certainly stood still, by the clock of standin.Now.
+// still bounds a process's stop, by standin.Now.
 type still struct{ from, to int64 }
 
-// stand lets a stopped process stand still, for longer than it took to stop it since began: a debugger starts slowly.
+// stand waits longer than stopping lasted, because a debugger starts slowly.
 func stand(began time.Time) (s still) {
 	s.from = standin.Now()
 	time.Sleep(max(lost, 2*time.Since(began)))
@@ -53,8 +53,8 @@ func stand(began time.Time) (s still) {
 	return s
 }
 
-// parked stops the plugin that waits for the pipe. The pipe is written while the process is still stopped: a
-// debugger that has let go of it exits slowly.
+// parked stops the plugin that reads the pipe. The pipe is written before the process continues, because a debugger
+// exits slowly.
 func parked(s *scene, kind string) (still, error) {
 	pid, began := pidOf(s, "parked"), time.Now()
 	goOn, err := standin.Stop(kind, pid)
@@ -66,7 +66,7 @@ func parked(s *scene, kind string) (still, error) {
 	return stood, errors.Join(goOn(), <-written)
 }
 
-// injected is when the node's last injection held.
+// injected returns the time of the node's last fault.
 func injected(n *standin.Node) (last still) {
 	for _, e := range n.Journal("") {
 		if e.What == "injected" && e.Start > last.from {
@@ -76,7 +76,7 @@ func injected(n *standin.Node) (last still) {
 	return last
 }
 
-// heldByWhoStandsStill stops who has the lock that the plugin asks for, and which is given back once that one is over.
+// heldByWhoStandsStill stops the holder of the plugin's lock, which its exit releases.
 func heldByWhoStandsStill(_ *scene, kind string) (still, error) {
 	began := time.Now()
 	holder := exec.Command("flock", "-o", stillDir+"/lock", "sh", "-c", "echo held; exec cat")
@@ -91,7 +91,7 @@ func heldByWhoStandsStill(_ *scene, kind string) (still, error) {
 	}
 	_, err1 = bufio.NewReader(out).ReadString('\n')
 	goOn, err2 := standin.Stop(kind, holder.Process.Pid)
-	if err := errors.Join(err1, err2, os.WriteFile(stillDir+"/park", []byte("go on"), 0)); err != nil { // the plugin asks now
+	if err := errors.Join(err1, err2, os.WriteFile(stillDir+"/park", []byte("go on"), 0)); err != nil { // the plugin locks now
 		return still{}, err
 	}
 	stood := stand(began)
@@ -100,8 +100,8 @@ func heldByWhoStandsStill(_ *scene, kind string) (still, error) {
 	return stood, err
 }
 
-// Who is stopped, traced or frozen is said to be that, and by what, with what has it go on; and no wait of a system call
-// is told of that time: of a plugin, of an agent, and of who has a lock.
+// A stopped, traced or frozen plugin, agent or lock holder is reported with the reason and a remedy, and its time is
+// no system call's wait.
 func TestWhoIsStoppedIsSaid(t *testing.T) {
 	times := 1
 	if n, err := strconv.Atoi(os.Getenv(stopTimes)); err == nil {
@@ -143,7 +143,7 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 	}
 }
 
-// standsStill runs a pod while a process is stopped, and checks its verdict. If does is nil, the node stops the process.
+// standsStill runs a pod with a stopped process and checks its verdict. With a nil does, the node stops it.
 func (s *scene) standsStill(n *standin.Node, kind string, does func(*scene, string) (still, error), says, remedy string) {
 	stood, done := injected(n), make(chan error, 1)
 	before := stood

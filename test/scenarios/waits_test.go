@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// times are the attributes that a call's time is divided into.
+// times sums the attributes that divide a call's time.
 func (c *call) times() (sum float64) {
 	for key := range c.attrs {
 		if strings.HasPrefix(key, "cniscope.time.") {
@@ -26,8 +26,7 @@ func (c *call) times() (sum float64) {
 	return sum
 }
 
-// accounted checks what holds of every call: its parts sum up to it, and little of it is
-// unexplained.
+// accounted checks that a call's parts sum up to it with little unexplained.
 func (c *call) accounted(t *testing.T) {
 	t.Helper()
 	if sum := c.times(); math.Abs(sum-c.took()) > 1e-5 {
@@ -41,7 +40,7 @@ func (c *call) accounted(t *testing.T) {
 	}
 }
 
-// hold has a lock until the returned function is called.
+// hold locks a path until the returned function is called.
 func hold(t *testing.T, path string) (free func()) {
 	t.Helper()
 	harness.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -51,7 +50,7 @@ func hold(t *testing.T, path string) (free func()) {
 	return func() { f.Close() }
 }
 
-// What makes a plugin wait is the largest part of its call's time, and without it is not.
+// The cause of a wait is the largest part of its call, but not of the control.
 func TestWhatACallWaitsFor(t *testing.T) {
 	legacy := t.TempDir()
 	for _, name := range []string{"iptables", "ip6tables"} {
@@ -60,13 +59,13 @@ func TestWhatACallWaitsFor(t *testing.T) {
 	s := set(t, rig.Options{Env: []string{"PATH=" + legacy + ":" + os.Getenv("PATH")}}, "")
 	for _, c := range []struct {
 		name    string
-		control []rig.Plugin // the chain without the cause
-		chain   []rig.Plugin // the chain with it; the same if nil
+		control []rig.Plugin
+		chain   []rig.Plugin
 		holds   func(rig.Net) string
-		part    string // a regular expression on the largest part
-		kind    string // of a span below the call, and
-		attr    string // what one of those spans has,
-		value   string // as a regular expression
+		part    string
+		kind    string
+		attr    string
+		value   string
 	}{{
 		name: "host-local's lock", control: []rig.Plugin{rig.Bridge()},
 		holds: func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") },
@@ -115,8 +114,8 @@ func TestWhatACallWaitsFor(t *testing.T) {
 			if !part.MatchString(call.attrs["cniscope.biggest_part"]) {
 				t.Errorf("want %s", part)
 			}
-			// A plugin looks every 50 ms whether an address is usable, and even without DAD the
-			// kernel takes a moment until it is: the control may wait for that once or twice.
+			// Plugins poll an address every 50 ms, and the kernel needs a moment even without DAD, so the
+			// control may wait once or twice.
 			if part.MatchString(control.attrs["cniscope.biggest_part"]) && control.ms("cniscope.biggest_part_ms") > call.ms("cniscope.biggest_part_ms")/5 {
 				t.Errorf("the control has it, too: %s ms of %s", control.attrs["cniscope.biggest_part_ms"], call.attrs["cniscope.biggest_part_ms"])
 			}

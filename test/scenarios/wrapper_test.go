@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Somebody put a script in front of bridge that hands it a configuration of its own and
-// becomes it: one run, over when bridge is, with what bridge answered.
+// A script before bridge with another configuration that execs it: one run, until bridge's end, with its answer.
 func TestAWrapperThatExecsTheRealPlugin(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{"wrapped": []byte(`#!/bin/sh
 conf=$(cat)

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Command pause is all a sandbox runs: it holds the namespaces of a pod until it
-// is told to go, and reaps what is re-parented to it.
+// Command pause holds a sandbox's namespaces until a signal, and reaps orphans.
 package main
 
 import (
