@@ -25,12 +25,11 @@ import (
 
 const (
 	agentName = "bench-agent"
-	// agentAt is the variable that says where the agent is.
+	// agentAt holds the agent's address.
 	agentAt = "BENCH_AGENT"
 )
 
-// asAgent is the role of this program as a server that plugins call: for each byte it runs
-// one command, or writes and reads as that byte says, and answers with a byte.
+// asAgent runs the agent: for each byte it runs a command, or writes and reads, and answers with a byte.
 func asAgent() error {
 	l, err := net.Listen("unix", os.Getenv(agentAt))
 	if err != nil {
@@ -56,7 +55,7 @@ func asAgent() error {
 	}
 }
 
-// agentDoes is what the agent does for a byte.
+// agentDoes handles one byte.
 func agentDoes(what byte) error {
 	switch what {
 	case overStream:
@@ -79,7 +78,7 @@ func agentDoes(what byte) error {
 	return err
 }
 
-// asCaller passes every byte on to the agent, and its answer back.
+// asCaller forwards bytes to the agent and answers back.
 func asCaller() error {
 	c, err := net.Dial("unix", os.Getenv(agentAt))
 	if err != nil {
@@ -102,7 +101,7 @@ func asCaller() error {
 	}
 }
 
-// besideAgent runs f beside a probe and an agent. file is the program that calls it, where it is told where.
+// besideAgent runs f with a probe and an agent. file is the calling program.
 func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) ([]row, error)) (rows []row, err error) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
@@ -150,8 +149,7 @@ func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) 
 	return f(&hooks{probe: p}, file, dir, where)
 }
 
-// measureAgents returns what an agent's commands cost while a plugin calls it, and while
-// somebody does who is no plugin.
+// measureAgents measures an agent's commands during calls of a plugin and of another program.
 func measureAgents(ctx context.Context, _ settings) ([]row, error) {
 	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
 		return h.agentCommands(ctx, file, dir, where)
@@ -190,7 +188,6 @@ func (h *hooks) agentCommands(ctx context.Context, file, dir, where string) (row
 	return rows, nil
 }
 
-// untilQuiet waits until nothing is followed.
 func (h *hooks) untilQuiet(ctx context.Context) error {
 	for range 600 {
 		if h.probe.Stats().Tracked == 0 {

@@ -14,51 +14,51 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// arm is one way of watching pods, and what was measured in its turns.
+// arm is one way of observing pods with its measurements.
 type arm struct {
 	name string
-	// shows says what it tells of a pod's network, in so many of unit.
+	// shows describes its output, in units of unit.
 	shows, unit string
-	// start begins to watch; nil: nobody does.
+	// start starts observing; nil observes nothing.
 	start func(context.Context) (watcher, error)
 
 	took         [][]float64 // by turn and pod, ms
-	cpu, hooks   []float64   // by turn, ms a pod
-	peak         int         // KiB, highest of all turns
-	rest, after  loop        // a system call of somebody else
+	cpu, hooks   []float64   // by turn, ms per pod
+	peak         int         // KiB, maximum of all turns
+	rest, after  loop        // an unrelated process's system call
 	told, naming int         // units, and those with a pod's name
-	seen         int         // pods that these are of
+	seen         int         // number of pods for told
 }
 
-// watcher is a program that watches pods.
+// watcher is a program that observes pods.
 type watcher interface {
 	PID() int
-	// Told is how much it has told so far, and how much of that has a name.
+	// Told returns the amount of output so far, and the part with a name.
 	Told(name *regexp.Regexp) (all, naming int, err error)
-	// Stop ends it as a user would, and waits until it has let go.
+	// Stop interrupts it and waits for its cleanup.
 	Stop() error
 }
 
-// exporting is a cniscope, which tells the node's backend.
+// exporting is a cniscope that exports to the node's backend.
 type exporting struct {
 	*scope.Scope
 	sink   *sink
 	before int64
 }
 
-// Told are the spans that have arrived. Each names its pod, or its resource does.
+// Told returns the received spans, all of which have a pod.
 func (e *exporting) Told(*regexp.Regexp) (all, naming int, err error) {
 	spans := int(e.sink.spans.Load() - e.before)
 	return spans, spans, nil
 }
 
-// settled is when starting and stopping have left nothing to do.
+// settled is the delay after starting and stopping.
 const settled = 500 * time.Millisecond
 
-// podName is what node.pod calls its pods.
+// podName matches the names of node.pod.
 var podName = regexp.MustCompile(`\bpod-[0-9]+\b`)
 
-// turn has an arm watch pods. One before them is not measured: much is done for it once.
+// turn has an arm observe pods, after one unmeasured pod that warms caches.
 func (n *node) turn(ctx context.Context, a *arm, pods int) (err error) {
 	var w watcher
 	if a.start != nil {
@@ -89,8 +89,8 @@ func (n *node) turn(ctx context.Context, a *arm, pods int) (err error) {
 	return err
 }
 
-// timed runs pods one after another, and measures a system call of somebody else while the last
-// has just gone: what a pod has switched on is still on then.
+// timed runs pods in sequence, and measures an unrelated system call immediately after the last, while tracing is
+// still on.
 func (n *node) timed(ctx context.Context, a *arm, pods int) error {
 	took := make([]float64, pods)
 	for i := range took {
@@ -105,8 +105,7 @@ func (n *node) timed(ctx context.Context, a *arm, pods int) error {
 	return nil
 }
 
-// charged is what timed does, with the time and the memory that a process takes for it, until
-// what is open has settled and was sent.
+// charged is timed with a process's CPU time and memory, until everything is sent.
 func (n *node) charged(ctx context.Context, a *arm, pods, pid int) error {
 	before, err := cpuTime(pid)
 	if err != nil {
@@ -126,8 +125,7 @@ func (n *node) charged(ctx context.Context, a *arm, pods, pid int) error {
 	return err
 }
 
-// billed runs one more pod, for the time that BPF programs of a process take. It is a pod of its own
-// since the statistics that say so take time themselves.
+// billed measures the run time of a process's BPF programs with a separate pod, because the statistics cost time.
 func (n *node) billed(ctx context.Context, a *arm, pid int) error {
 	stats, err := countRuns()
 	if err != nil {
@@ -136,13 +134,13 @@ func (n *node) billed(ctx context.Context, a *arm, pid int) error {
 	defer stats.Close()
 	pod, rest, err := n.hooksFor(ctx, stats, pid)
 	if errors.Is(err, errNoPrograms) {
-		return nil // it has another way
+		return nil // no BPF programs
 	}
 	a.hooks = append(a.hooks, milli(pod.sum()-rest.sum()))
 	return err
 }
 
-// onThread measures on a thread that no other goroutine uses meanwhile.
+// onThread measures on a locked thread.
 func (l *loop) onThread() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

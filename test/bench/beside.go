@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// measureBeside runs pods that two cniscopes observe at once, that of this source and BENCH_BASE, so that
-// both have the same events and the same load: what each takes for them.
+// measureBeside runs pods observed by two cniscopes at once, of this source and BENCH_BASE, with equal load.
 func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 	n, err := startNode(ctx, s)
 	if err != nil {
@@ -32,7 +31,7 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 		}
 		defer func() { err = errors.Join(err, d.scope.Stop()) }()
 	}
-	// One pod, so that what comes later is not what is only done once.
+	// Warm up with one pod.
 	if _, err := n.pod(ctx); err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 	return rows, nil
 }
 
-// handedOver is when what is open has settled, and was sent.
+// handedOver is the time until everything is settled and sent.
 const handedOver = 5 * time.Second
 
 // side is one of the two.
@@ -77,7 +76,7 @@ type side struct {
 	before        spent
 }
 
-// rows say what it took since before.
+// rows returns the usage since before.
 func (d *side) rows(stats *statistics, pods int, took time.Duration) ([]row, error) {
 	now, err := stats.spentBy(d.scope.PID())
 	if err != nil {
@@ -104,12 +103,12 @@ func (d *side) rows(stats *statistics, pods int, took time.Duration) ([]row, err
 	}, nil
 }
 
-// spent is what a process has used so far.
+// spent is a process's usage so far.
 type spent struct {
 	cpu          time.Duration
-	user, system float64 // the same by kind, in clock ticks, roughly
+	user, system float64 // by kind, in clock ticks, approximate
 	waits        float64
-	ran          ran // by its BPF programs
+	ran          ran // of its BPF programs
 }
 
 func (s *statistics) spentBy(pid int) (u spent, err error) {
@@ -138,7 +137,7 @@ func (s *statistics) spentBy(pid int) (u spent, err error) {
 	for _, t := range threads {
 		fields, err := status(t)
 		if err != nil {
-			continue // it is gone
+			continue // exited
 		}
 		n, _ := strconv.ParseFloat(fields["voluntary_ctxt_switches"], 64)
 		u.waits += n

@@ -20,24 +20,23 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// bursts are how many pods begin at once: what a busy node is given by a scheduler, and all that a node holds and those
-// that are just going.
+// bursts are numbers of concurrent pods: a busy scheduler's, and a full node's with those that terminate.
 var bursts = []int{30, 135}
 
-// burst is what one of them took: each pod until it ran, in order, and all of them.
+// burst holds each pod's start time, sorted, and the total.
 type burst struct {
 	pods  []float64 // ms
 	whole float64   // ms
 }
 
-// measureBurst runs pods at once, with cniscope and without in turns.
+// measureBurst runs concurrent pods with and without cniscope, alternately.
 func measureBurst(ctx context.Context, s settings) (rows []row, err error) {
 	n, err := startNode(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	// So that nobody pays for what is done once; the first alone, or several portmaps make the same chain, and all but one fail.
+	// Warm up; the first pod alone, because concurrent portmaps fail to create the same chain.
 	if _, err := n.pod(ctx); err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func measureBurst(ctx context.Context, s settings) (rows []row, err error) {
 	return rows, nil
 }
 
-// bursts runs so many rounds of two bursts each, and says what is different with cniscope.
+// bursts runs rounds of two bursts each and compares.
 func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 	var without, with []burst
 	var cost observed
@@ -102,17 +101,17 @@ func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 	}, nil
 }
 
-// observed is what cniscope cost in all rounds of a size.
+// observed is cniscope's cost in all rounds of a size.
 type observed struct {
 	cpu, lost float64 // ms; events
 	peak      int     // KiB
 	later     memory  // a minute after the last round
 }
 
-// givenBack is how long after a burst its memory is given back at the latest: releaseEvery of plugin/cniscope, and a while.
+// givenBack exceeds the time until memory is released: releaseEvery of plugin/cniscope, and a margin.
 const givenBack = 70 * time.Second
 
-// watched is a burst with a cniscope that is there before it, and until all has settled; the last one a minute longer.
+// watched runs a burst with a cniscope, until everything settled; the last one a minute longer.
 func (n *node) watched(ctx context.Context, size int, cost *observed, last bool) (b burst, err error) {
 	at, err := port.Reserve()
 	if err != nil {
@@ -131,7 +130,7 @@ func (n *node) watched(ctx context.Context, size int, cost *observed, last bool)
 	peak := watchMemory(observer.PID())
 	b, err = n.burst(ctx, size)
 	if err == nil {
-		err = pause(ctx, 5*time.Second) // until what is open has settled, and was sent
+		err = pause(ctx, 5*time.Second) // settle and send
 	}
 	cost.peak = max(cost.peak, peak())
 	if err != nil {
@@ -153,7 +152,7 @@ func (n *node) watched(ctx context.Context, size int, cost *observed, last bool)
 	return b, err
 }
 
-// burst begins so many pods at once, and removes them when all of them run.
+// burst starts concurrent pods, and removes them once all run.
 func (n *node) burst(ctx context.Context, size int) (b burst, err error) {
 	ids, errs := make([]string, size), make([]error, size)
 	b.pods = make([]float64, size)
@@ -203,7 +202,7 @@ func wholes(all []burst) float64 {
 
 var lostLine = regexp.MustCompile(`(?m)^cniscope_events_lost_total\{[^}]*\} (\S+)$`)
 
-// lostEvents is how many events a cniscope counts as lost, for whatever reason.
+// lostEvents returns cniscope's counter of lost events.
 func lostEvents(ctx context.Context, address string) (lost float64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// measureCompare runs pods under one way of watching after the other: in a round each has a
-// turn, in an order that is drawn anew.
+// measureCompare gives each way of observing a turn per round, in random order.
 func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	n, err := startNode(ctx, s)
 	if err != nil {
@@ -25,7 +24,7 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	if len(s.ways) > 0 && len(arms) == len(nobody()) {
 		return nil, fmt.Errorf("BENCH_WAYS names none of commands, auto, always, bpftrace, ig, strace: %s", strings.Join(s.ways, ","))
 	}
-	if _, err := n.pod(ctx); err != nil { // so that nobody pays for what is done once
+	if _, err := n.pod(ctx); err != nil { // warm up
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -42,10 +41,10 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	return compared(arms), nil
 }
 
-// nobody are two arms in which nobody watches: what they differ by is chance.
+// nobody returns two arms without observation, whose difference is noise.
 func nobody() []*arm { return []*arm{{name: "nothing"}, {name: "nothing, once more"}} }
 
-// arms are the ways of watching, and nobody's.
+// arms returns all ways of observing, and nobody's.
 func (n *node) arms() []*arm {
 	arms := nobody()
 	for _, detail := range details {
@@ -68,7 +67,7 @@ func (n *node) arms() []*arm {
 		&arm{name: "strace -f of containerd", shows: "system calls of containerd and what it starts; no pod, no plugin that they belong to", unit: "lines", start: n.strace})
 }
 
-// chosen are the arms in which nobody watches, and of the others those that BENCH_WAYS names; all if it names none.
+// chosen returns nobody's arms and those of BENCH_WAYS, all by default.
 func (s settings) chosen(arms []*arm) []*arm {
 	if len(s.ways) == 0 {
 		return arms
@@ -79,10 +78,10 @@ func (s settings) chosen(arms []*arm) []*arm {
 	})
 }
 
-// figures are what is told of each arm that watches, figure by figure.
+// figures are the figures of each observing arm.
 var figures = []func(a *arm) row{(*arm).cpuRow, (*arm).memoryRow, (*arm).toldRow}
 
-// compared is the table: each figure for all arms, so that they can be compared.
+// compared returns the table, figure by figure.
 func compared(arms []*arm) (rows []row) {
 	nothing := arms[0]
 	for _, a := range arms {

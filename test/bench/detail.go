@@ -11,11 +11,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// details are the values of `[probe] detail`, the cheapest first.
+// details are the values of `[probe] detail`, cheapest first.
 var details = []string{config.DetailCommands, config.DetailAuto, config.DetailAlways}
 
-// measureDetail measures what the kernel side takes for a pod in each detail mode, by the
-// kernel's own statistics.
+// measureDetail measures the kernel time per pod in each detail mode, from the kernel's statistics.
 func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
 	stats, err := countRuns()
 	if err != nil {
@@ -37,8 +36,7 @@ func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
 	return rows, nil
 }
 
-// kernelTime is what the BPF programs take for a pod, set up and torn down, without what
-// they take for all else on the machine.
+// kernelTime returns the BPF programs' time for a pod's setup and teardown, without other activity.
 func (n *node) kernelTime(ctx context.Context, stats *statistics, detail string) (_ row, err error) {
 	observer, err := n.observe(ctx, probeOptions(detail))
 	if err != nil {
@@ -52,7 +50,7 @@ func (n *node) kernelTime(ctx context.Context, stats *statistics, detail string)
 		if err != nil {
 			return row{}, err
 		}
-		if i == 0 { // warm
+		if i == 0 { // warm up
 			continue
 		}
 		whole, net = append(whole, pod.sum()), append(net, pod.sum()-rest.sum())
@@ -71,8 +69,7 @@ func (n *node) kernelTime(ctx context.Context, stats *statistics, detail string)
 	}, nil
 }
 
-// hooksFor is what the BPF programs of a process take while a pod is set up and torn down, and
-// over as long a time without one: they watch whatever else runs on the machine as well.
+// hooksFor returns the BPF programs' time during a pod, and during an equal time without one.
 func (n *node) hooksFor(ctx context.Context, stats *statistics, pid int) (pod, rest took, err error) {
 	during := func(f func() error) (took, error) {
 		before, err := stats.programs(pid)

@@ -20,19 +20,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
-// The work of a hook that is measured again and again: rounds of each kind take
-// turns, so that what disturbs the machine for a while disturbs all of them.
+// A repeated measurement; kinds alternate, so that disturbances hit all.
 const (
 	hookRounds = 15
 	hookExecs  = 200
 )
 
-// hooks measures the kernel side by the kernel's own BPF run-time statistics.
+// hooks measures the kernel side by BPF run-time statistics.
 type hooks struct {
 	probe *probe.Probe
 }
 
-// measureHooks returns what each hook costs.
 func measureHooks(ctx context.Context, _ settings) ([]row, error) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
@@ -63,7 +61,7 @@ func measureHooks(ctx context.Context, _ settings) ([]row, error) {
 	return rows, err
 }
 
-// cost collects single runs of one hook, in nanoseconds, and the mean of each round.
+// cost collects single runs of one hook in nanoseconds, and each round's mean.
 type cost struct{ single, rounds []float64 }
 
 func (c *cost) row(figure string, budget float64) row {
@@ -74,8 +72,7 @@ func (c *cost) row(figure string, budget float64) row {
 	}
 }
 
-// sample runs one process and adds what its hooks took. Another program of the machine
-// that ran in between spoils the sample, which is then left out.
+// sample runs one process and adds its hooks' time. A sample with another program's activity is dropped.
 func (h *hooks) sample(into map[string]*cost, runs map[string]uint64, f func() error) error {
 	before, began := h.probe.Stats().Programs, time.Now()
 	if err := f(); err != nil {
@@ -94,7 +91,7 @@ func (h *hooks) sample(into map[string]*cost, runs map[string]uint64, f func() e
 	return nil
 }
 
-// kind is one way of running a program that is no plugin.
+// kind is one way of running an unrelated program.
 type kind struct {
 	figure string
 	budget float64 // µs; 0: none
@@ -108,7 +105,7 @@ func newKind(figure string, budget float64, env []string, user uint32) *kind {
 }
 
 func (h *hooks) untracked() ([]row, error) {
-	// A child of one thread: a Go program would fork threads of its own.
+	// A single-threaded child, because a Go program would fork threads.
 	small, large := environment(35, 2560), environment(200, 20_000)
 	kinds := []*kind{
 		newKind("exec hook, untracked, 35 variables", 3, small, 0),
@@ -153,8 +150,8 @@ func (k *kind) run(program string) error {
 	return os.NewSyscallError("wait4", err)
 }
 
-// environment has exactly n variables and bytes, NULs included: names as Kubernetes
-// gives to services, values without a pattern that a CPU could learn.
+// environment returns exactly n variables and bytes, NULs included, named like Kubernetes services, with random
+// values.
 func environment(n, bytes int) []string {
 	const letters = "/abcdefghijklmnopqrstuvwxyz.0123456789:ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	random := rand.New(rand.NewPCG(1, 2))

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// measureIdle watches a cniscope on a node where no pod comes or goes.
+// measureIdle observes a cniscope on an idle node.
 func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
 	n, err := startObserved(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	// One pod, so that what comes later is not what is only done once.
+	// Warm up with one pod.
 	if _, err := n.pod(ctx); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func mib(kib int) float64 { return float64(kib) / 1024 }
 
-// rssBudget is what a node may be asked for, in MiB.
+// rssBudget is the memory budget in MiB.
 const rssBudget = 40
 
 func (m memory) all() int { return m.anon + m.file + m.shmem }

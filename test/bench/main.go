@@ -1,14 +1,13 @@
 //go:build linux
 
-// Command bench measures what cniscope costs a node and prints one table: each figure,
-// its budget, and whether it holds. It needs root and the real parts (make tools).
+// Command bench measures cniscope's cost on a node and prints a table of figures and budgets. It needs root and the
+// real components (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale, beside and profile only
-// if they are named), BENCH_BURSTS how many bursts of each size are run with cniscope and how many without,
-// BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
-// in each of pods and detail, and in compare under all ways of watching together, BENCH_WAYS which of these there are (commands, auto, always,
-// bpftrace, ig, strace: all), BENCH_PROGRAM the cniscope to be measured in place of
-// that of this source: what one of before takes, say. With beside that and BENCH_BASE observe the same pods.
+// BENCH_ONLY selects sections (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale, beside and
+// profile run only if named), BENCH_BURSTS sets the bursts per size with and without cniscope, BENCH_IDLE the
+// duration of idle, BENCH_PODS the pods of pods and detail and of all ways in compare, BENCH_WAYS the ways of compare
+// (commands, auto, always, bpftrace, ig, strace), BENCH_PROGRAM the measured cniscope. beside observes the same pods
+// with it and BENCH_BASE.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"time"
 )
 
-// sections in the order they are run.
+// sections in order.
 var sections = []struct {
 	name string
 	run  func(context.Context, settings) ([]row, error)
@@ -50,24 +49,22 @@ const (
 	beside  = "beside"
 )
 
-// onlyNamed are the sections that are only run where they are asked for.
 var onlyNamed = []string{"burst", "scale", beside, profile}
 
-// settings say how long to measure.
+// settings configure the measurements.
 type settings struct {
 	only []string
 	idle time.Duration
-	// pods are how many are run for what they cost, detailed in each detail mode, compared
-	// under all ways of watching together.
+	// pods are the numbers of pods per section, detailed per detail mode, compared for all ways together.
 	pods, detailed, compared int
-	// turn is how many pods in a row are timed under a way of watching, at most, before the next has its turn.
+	// turn bounds the consecutive pods of one way.
 	turn   int
-	bursts int // how many of each size, with and without
-	// ways are those of watching that are compared.
+	bursts int // per size, with and without
+	// ways are the compared ways of observing.
 	ways []string
-	// program is the cniscope that is measured.
+	// program is the measured cniscope.
 	program string
-	// base is another, for beside.
+	// base is the other one for beside.
 	base string
 }
 
@@ -128,7 +125,7 @@ func bench(ctx context.Context) error {
 	return nil
 }
 
-// say tells on standard error how far it is.
+// say prints progress on standard error.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// measureMiddle measures what is pure: from events to spans.
+// measureMiddle measures the pure part, from events to spans.
 func measureMiddle(context.Context, settings) ([]row, error) {
 	drop := judge.Options{
 		Thresholds: judge.Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
@@ -41,8 +41,7 @@ func measureMiddle(context.Context, settings) ([]row, error) {
 	}, nil
 }
 
-// best is the fastest of some rounds, in µs: what is pure has no other reason to take
-// longer than the machine being busy.
+// best returns the fastest round in µs, since only a busy machine makes pure code slower.
 func best(f func()) float64 {
 	fastest := 0.0
 	for range 5 {
@@ -58,12 +57,12 @@ func best(f func()) float64 {
 	return fastest
 }
 
-// setup is the events of a pod's setup of so many spans: a call, its plugin, and commands.
+// setup returns the events of a pod setup with a number of spans: a call, its plugin, and commands.
 func setup(spans int) []event.Event {
 	return append(setupOf(spans, "c1"), event.Event{Time: int64(3 * spans * int(time.Microsecond)), Body: &event.Tick{}})
 }
 
-// setupOf is so, for the sandbox with that id, without the tick that ends it.
+// setupOf is setup for a sandbox id, without the final tick.
 func setupOf(spans int, id string) (events []event.Event) {
 	plugin := event.Process("b" + id)
 	at := func(body event.Body) {
@@ -82,7 +81,7 @@ func setupOf(spans int, id string) (events []event.Event) {
 	return events
 }
 
-// operation is what the timeline makes of events.
+// operation runs events through the timeline.
 func operation(events []event.Event) *model.Operation {
 	line := timeline.New(timeline.Options{
 		Settle: time.Second, MaxHold: time.Minute, Processes: 8192, Operations: 8, Images: 4096, Facts: 4096 / 2,

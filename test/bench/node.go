@@ -24,11 +24,11 @@ func build(ctx context.Context, dir string) (string, error) {
 	return scope.Build(ctx, dir)
 }
 
-// node is a private containerd and a backend that takes spans and forgets them.
+// node is a private containerd with a backend that discards spans.
 type node struct {
 	rig      *rig.Rig
 	sink     *sink
-	observer *scope.Scope // of startObserved
+	observer *scope.Scope // from startObserved
 	settings settings
 	pods     atomic.Int64
 }
@@ -58,7 +58,7 @@ func (n *node) close() error {
 	return err
 }
 
-// startObserved starts a node with a cniscope that is there until its end.
+// startObserved starts a node with a permanent cniscope.
 func startObserved(ctx context.Context, s settings) (*node, error) {
 	n, err := startNode(ctx, s)
 	if err != nil {
@@ -70,14 +70,13 @@ func startObserved(ctx context.Context, s settings) (*node, error) {
 	return n, nil
 }
 
-// observe starts a cniscope with the options it comes with, and those given, and a backend.
+// observe starts a cniscope with default and given options and a backend.
 func (n *node) observe(ctx context.Context, options string) (*scope.Scope, error) {
 	return scope.Start(ctx, n.rig, scope.Options{
 		Program: n.settings.program, TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint) + options,
 	})
 }
 
-// pod runs a pod and removes it, and returns how long it took to run it.
 func (n *node) pod(ctx context.Context) (time.Duration, error) {
 	i := n.pods.Add(1)
 	began := time.Now()
@@ -92,7 +91,7 @@ func (n *node) pod(ctx context.Context) (time.Duration, error) {
 	return took, n.rig.RemovePod(ctx, id)
 }
 
-// many runs pods, some of them at once.
+// many runs pods, some concurrently.
 func (n *node) many(ctx context.Context, pods, parallel int) error {
 	var group sync.WaitGroup
 	errs := make([]error, parallel)
@@ -109,7 +108,6 @@ func (n *node) many(ctx context.Context, pods, parallel int) error {
 	return errors.Join(errs...)
 }
 
-// sink is an OTLP backend that counts.
 type sink struct {
 	coltracepb.UnimplementedTraceServiceServer
 	server   *grpc.Server
@@ -132,7 +130,6 @@ func newSink() (*sink, error) {
 	return s, nil
 }
 
-// Export takes a request.
 func (s *sink) Export(_ context.Context, r *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
 	for _, rs := range r.ResourceSpans {
 		for _, ss := range rs.ScopeSpans {

@@ -22,10 +22,10 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// emptyName is this program's name in the role of an NRI plugin that does nothing.
+// emptyName is this program's name as an empty NRI plugin.
 const emptyName = "bench-empty"
 
-// empty subscribes to what cniscope subscribes to.
+// empty is an NRI plugin with cniscope's subscriptions.
 type empty struct{ *exec.Cmd }
 
 type nothing struct{}
@@ -46,11 +46,11 @@ func asEmpty(ctx context.Context) error {
 	return s.Run(ctx)
 }
 
-// The runtime calls plugins in the order of their index, and who comes first finds it
-// asleep more often: so there is an empty one before cniscope and one behind.
+// The runtime calls plugins by index, and the first one is asleep more often, so there is an empty one before and
+// behind cniscope.
 const before, behind = "89", "91"
 
-// startEmpty runs the plugin in a process of its own, as cniscope is.
+// startEmpty runs the plugin in its own process.
 func startEmpty(ctx context.Context, r *rig.Rig, index string) (*empty, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -82,7 +82,7 @@ var (
 	pluginLabel = regexp.MustCompile(`plugin\w*="([^"]*)"`)
 )
 
-// pluginLatency is containerd's own view: the mean of a call of each NRI plugin.
+// pluginLatency returns containerd's mean latency of each NRI plugin.
 func pluginLatency(ctx context.Context, url string) ([]row, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

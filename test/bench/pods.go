@@ -13,9 +13,8 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// measurePods runs pods on a node with a cniscope and with an NRI plugin that does
-// nothing: what cniscope holds and uses for them, and what containerd waits for it. First
-// four at once, which leaves a small machine no CPU to spare, then one after another.
+// measurePods runs pods with a cniscope and an empty NRI plugin: cniscope's usage, and containerd's wait. First four
+// at once, which saturates a small machine, then sequentially.
 func measurePods(ctx context.Context, s settings) ([]row, error) {
 	rows, err := podsAtOnce(ctx, s, 4)
 	if err != nil {
@@ -79,7 +78,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 	}
 	each := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) / float64(s.pods) }
 	budget := 100.0
-	if parallel > 1 { // it waits for a CPU as everybody does, which is not its own time
+	if parallel > 1 { // includes waits for a CPU
 		budget = 0
 	}
 	name := func(figure string) string { return fmt.Sprintf("%s, %d at once", figure, parallel) }
@@ -117,7 +116,7 @@ func (s *statistics) used(pid int) (u usage, err error) {
 	return u, err
 }
 
-// watchMemory notes the most memory a process ever has, until it is asked.
+// watchMemory records a process's maximum memory until the returned function is called.
 func watchMemory(pid int) (highest func() int) {
 	stop, most := make(chan struct{}), 0
 	var watch sync.WaitGroup
@@ -140,7 +139,7 @@ func watchMemory(pid int) (highest func() int) {
 	}
 }
 
-// handled is what cniscope says of its NRI handlers when it ends.
+// handled is cniscope's statistics of its NRI handlers.
 type handled struct {
 	calls         string
 	p50, p99, max time.Duration

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is what a process has used, all of its threads together, also those that are
-// gone: clock_getcpuclockid(3), whose arithmetic this is.
+// cpuTime returns the CPU time of all threads of a process, including exited ones (clock_getcpuclockid(3)).
 func cpuTime(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil {
@@ -40,7 +39,7 @@ func memoryOf(pid int) (m memory, err error) {
 	return m, nil
 }
 
-// status reads a file of lines "name: value".
+// status parses lines "name: value".
 func status(path string) (map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,9 +58,9 @@ func status(path string) (map[string]string, error) {
 	return fields, lines.Err()
 }
 
-// machine says what the figures were measured on.
+// machine describes the machine.
 func machine() string {
-	cpu, _ := status("/proc/cpuinfo") // without it, one word less
+	cpu, _ := status("/proc/cpuinfo") // optional
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	load, _ := os.ReadFile("/proc/loadavg")

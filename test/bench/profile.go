@@ -16,15 +16,15 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// profiles are what pprof is asked of what cniscope wrote, with the words that say it.
+// profiles are pprof's reports with headings.
 var profiles = []struct{ title, file, sample string }{
 	{"CPU, by function", "cpu", "cpu"},
 	{"allocated", "allocs", "alloc_space"},
 	{"held at the end", "heap", "inuse_space"},
 }
 
-// measureProfile runs pods beside a cniscope that writes down what it spends its CPU and memory on, and prints that.
-// It is told only where it is asked for: a profile costs time of its own.
+// measureProfile runs pods with a profiled cniscope and prints the profiles. It runs only if named, since profiling
+// costs time.
 func measureProfile(ctx context.Context, s settings) (rows []row, err error) {
 	dir, err := os.MkdirTemp("", "cniscope-profile")
 	if err != nil {
@@ -74,7 +74,7 @@ func measureProfile(ctx context.Context, s settings) (rows []row, err error) {
 	return []row{{figure: "CPU of cniscope while profiled, a pod", value: milli(now-began) / float64(s.pods), unit: "ms", note: dir}}, nil
 }
 
-// written has the profile ended, and waits until it lies there.
+// written requests the profile's end and waits for the file.
 func written(ctx context.Context, pid int, done string) error {
 	if err := unix.Kill(pid, unix.SIGUSR2); err != nil {
 		return err

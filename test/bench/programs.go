@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statistics are the kernel's BPF statistics, while they are on. They take time for themselves in each run of a program,
-// which they count as the program's: programs that do nothing say how much, at the same time and in the same places.
+// statistics are the kernel's BPF statistics. They count their own cost in each run; empty programs measure it at the
+// same time and places.
 type statistics struct {
 	on      io.Closer
 	empties []idleProgram
@@ -70,8 +70,7 @@ func (s *statistics) Close() error {
 	return errors.Join(errs...)
 }
 
-// ran is what the BPF programs of a process have run for, by name, on behalf of whoever
-// they watched; noProgram are those that do nothing.
+// ran is the run time of a process's BPF programs by name; noProgram are the empty ones.
 type ran map[string]runs
 
 const noProgram = ""
@@ -83,7 +82,7 @@ type runs struct {
 
 var errNoPrograms = errors.New("it has no BPF programs")
 
-// programs asks the kernel about the programs that a process holds.
+// programs queries the kernel about a process's programs.
 func (s *statistics) programs(pid int) (ran, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *statistics) programs(pid int) (ran, error) {
 	for _, file := range files {
 		fields, err := status(file)
 		id := fields["prog_id"]
-		// A link has the id of its program, too, and no run time.
+		// A link also has the program's id, without run time.
 		if err != nil || id == "" || fields["run_time_ns"] == "" || seen[id] {
 			continue
 		}
@@ -147,10 +146,10 @@ func programName(id string) (string, error) {
 	return strings.TrimPrefix(info.Name, "on_"), nil
 }
 
-// took is how long programs ran, by name.
+// took is run time by program.
 type took map[string]time.Duration
 
-// since is what each has taken since before, without what the statistics took.
+// since returns the time since before, without the statistics' cost.
 func (r ran) since(before ran) took {
 	delta, own := took{}, r.empty(before)
 	for name, now := range r {
@@ -161,7 +160,7 @@ func (r ran) since(before ran) took {
 	return delta
 }
 
-// empty is what the statistics took in each run since before, in nanoseconds.
+// empty returns the statistics' cost per run since before, in nanoseconds.
 func (r ran) empty(before ran) float64 {
 	now, was := r[noProgram], before[noProgram]
 	return float64(now.took-was.took) / float64(max(now.n-was.n, 1))
@@ -174,7 +173,7 @@ func (t took) sum() (all time.Duration) {
 	return all
 }
 
-// less is what remains without rest.
+// less subtracts rest.
 func (t took) less(rest took) took {
 	net := took{}
 	for name, d := range t {
@@ -183,7 +182,7 @@ func (t took) less(rest took) took {
 	return net
 }
 
-// said names the programs with the time of each, the most expensive first.
+// said lists the programs by time.
 func (t took) said() string {
 	var parts []string
 	for _, name := range slices.SortedFunc(maps.Keys(t), func(a, b string) int { return cmp.Compare(t[b], t[a]) }) {

@@ -20,15 +20,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// A node that boots sets up all its pods side by side, the worst that happens to it.
+// A booting node sets up all pods concurrently, which is the worst case.
 const (
-	scaleSpans = 60               // programs of a pod's setup: a bridge, portmap and their commands
-	scaleTakes = 10 * time.Second // a setup, while hundreds are under way
+	scaleSpans = 60               // programs of a pod's setup: bridge, portmap and commands
+	scaleTakes = 10 * time.Second // a setup among hundreds
 	scaleNodes = 5000
 )
 
-// measureScale runs what is pure with the events of nodes larger than a test can have, and says what would be there of
-// them: nothing waits for a clock, so a busy machine changes the time for an event only.
+// measureScale runs the pure part with the events of large nodes. It uses no clock, so a busy machine only affects
+// the time per event.
 func measureScale(context.Context, settings) (rows []row, err error) {
 	for _, pods := range []int{250, 500} {
 		more, err := scale(pods)
@@ -81,7 +81,7 @@ func scale(pods int) ([]row, error) {
 	}, nil
 }
 
-// boot is the events of a node whose pods are all set up at once: those of one setup for each, interleaved.
+// boot returns the events of a node's concurrent pod setups.
 func boot(pods int) (events []event.Event) {
 	for pod := range pods {
 		one := setupOf(scaleSpans, fmt.Sprint("pod", pod))
@@ -96,7 +96,7 @@ func boot(pods int) (events []event.Event) {
 	return append(events, event.Event{Time: settled, Body: &event.Tick{}})
 }
 
-// heap is how many bytes of the heap are in use.
+// heap returns the used heap in bytes.
 func heap() int {
 	runtime.GC()
 	var m runtime.MemStats

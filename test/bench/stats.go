@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// quantile is the value that a share q (0 to 1) of the values does not exceed; 0 of
-// none.
+// quantile returns the value that a share q (0 to 1) does not exceed; 0 for no values.
 func quantile[T cmp.Ordered](values []T, q float64) T {
 	var none T
 	if len(values) == 0 {
@@ -29,12 +28,11 @@ func mean(values []float64) float64 {
 	return sum / float64(max(len(values), 1))
 }
 
-// resamples is how many bootstrap samples an interval is made of.
+// resamples is the number of bootstrap samples.
 const resamples = 2000
 
-// interval is the 95 % bootstrap interval of an estimate over n rounds: rounds, not
-// single values, are drawn again, because those of one round are alike. It is the same
-// whenever it is asked for.
+// interval returns the 95 % bootstrap interval of an estimate over n rounds. It resamples rounds, whose values are
+// correlated, deterministically.
 func interval(n int, estimate func(rounds []int) float64) (low, high float64) {
 	random := rand.New(rand.NewPCG(1, 2))
 	estimates := make([]float64, resamples)
@@ -48,7 +46,6 @@ func interval(n int, estimate func(rounds []int) float64) (low, high float64) {
 	return quantile(estimates, 0.025), quantile(estimates, 0.975)
 }
 
-// upTo are the numbers from 0 to below n.
 func upTo(n int) []int {
 	all := make([]int, n)
 	for i := range all {

@@ -51,7 +51,7 @@ func TestAnIntervalHoldsTheEstimate(t *testing.T) {
 
 func TestTold(t *testing.T) {
 	tr := &tracer{out: filepath.Join(t.TempDir(), "out")}
-	text := "exec bridge\nexec runc pod-12\nexec kubepods\nexec x pod-3" // the last line is being written
+	text := "exec bridge\nexec runc pod-12\nexec kubepods\nexec x pod-3"
 	harness.Check(t, os.WriteFile(tr.out, []byte(text), 0o600))
 	lines, naming, err := tr.Told(podName)
 	if lines != 3 || naming != 1 || err != nil {

@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an agent is told to do instead of running a command.
+// Further work of an agent.
 const (
-	overStream byte = 's' // write to a stream and read from it
+	overStream byte = 's' // write to and read from a stream
 	overFile   byte = 'f' // the same with a file
 )
 
-// streamMoves is how often it does.
+// streamMoves is the number of repetitions.
 const streamMoves = 10_000
 
-// moves writes a byte to one descriptor and reads it from another, again and again.
+// moves repeatedly writes a byte and reads it.
 func moves(to, from int) error {
 	for b := [1]byte{}; b[0] < 100; b[0]++ {
 		for range streamMoves / 100 {
@@ -38,8 +38,7 @@ func moves(to, from int) error {
 	return nil
 }
 
-// measureStreams returns what reading and writing costs an agent while a plugin calls it, and while somebody does
-// who is no plugin.
+// measureStreams measures an agent's reads and writes during calls of a plugin and of another program.
 func measureStreams(ctx context.Context, _ settings) ([]row, error) {
 	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
 		kinds := []*kind{
@@ -70,8 +69,7 @@ func measureStreams(ctx context.Context, _ settings) ([]row, error) {
 	})
 }
 
-// moved has an agent do each once and adds what the hooks took for a read or write. Other system calls of the
-// machine that come in between are in there, too.
+// moved has an agent do both once and adds the hooks' time per read or write, including unrelated system calls.
 func (h *hooks) moved(file string, env []string, into map[byte]*cost) error {
 	cmd := exec.Command(file)
 	cmd.Env, cmd.Stderr = env, os.Stderr
@@ -86,7 +84,7 @@ func (h *hooks) moved(file string, env []string, into map[byte]*cost) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	// The first only sees to it that the agent is followed, or is not.
+	// The first one only starts following.
 	for i, what := range []byte{overFile, overFile, overStream} {
 		before := h.calls()
 		_, err := in.Write([]byte{what})
@@ -104,7 +102,7 @@ func (h *hooks) moved(file string, env []string, into map[byte]*cost) error {
 	return errors.Join(in.Close(), cmd.Wait())
 }
 
-// calls is how long the hooks of system calls took so far.
+// calls returns the system-call hooks' time so far.
 func (h *hooks) calls() time.Duration {
 	programs := h.probe.Stats().Programs
 	return programs["enter"].Time + programs["return"].Time

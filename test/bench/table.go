@@ -8,19 +8,18 @@ import (
 	"text/tabwriter"
 )
 
-// row is one figure.
 type row struct {
 	figure string
 	value  float64
 	unit   string
-	// budget is what value must not exceed; 0 where there is none.
+	// budget bounds value; 0 without a budget.
 	budget float64
 	note   string
 }
 
 func (r row) over() bool { return r.budget > 0 && r.value > r.budget }
 
-// write draws the table and tells how many figures are over their budget.
+// write prints the table and returns the number of exceeded budgets.
 func write(w io.Writer, rows []row) (over int) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "figure\tvalue\tbudget\tholds\tmore")
@@ -39,7 +38,7 @@ func write(w io.Writer, rows []row) (over int) {
 	return over
 }
 
-// short is a value to three digits, without an exponent.
+// short formats three digits without exponent.
 func short(v float64) string {
 	switch {
 	case v >= 100:

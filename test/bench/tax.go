@@ -19,14 +19,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
-// A round is one life of a probe; a loop is so many batches of so many calls.
+// A round is one probe; a loop has batches of calls.
 const (
 	taxRounds  = 15
 	taxBatches = 100
 	taxCalls   = 10_000
 )
 
-// The states of a probe, in the order it goes through them.
+// States of a probe, in order.
 const (
 	notThere = iota
 	beforeCalls
@@ -36,8 +36,7 @@ const (
 	states
 )
 
-// measureTax measures what cniscope costs a process that has nothing to do with CNI, at
-// each of its system calls: the cheapest call there is, in a loop, while no probe is there
+// measureTax measures the cost per system call for an unrelated process: the cheapest call in a loop, without a probe
 // and in every state of one.
 func measureTax(ctx context.Context, _ settings) ([]row, error) {
 	dir, err := os.MkdirTemp("", "cniscope-bench")
@@ -117,8 +116,7 @@ func taxRound(ctx context.Context, plugin string, env []string, loops *[states]l
 	return nil
 }
 
-// loop collects, for each round, the median and the lowest of its batches: nanoseconds a
-// call.
+// loop collects the median and minimum of each round's batches, in nanoseconds per call.
 type loop struct{ medians, lowest []float64 }
 
 func (l *loop) run() {
@@ -134,15 +132,14 @@ func (l *loop) run() {
 	l.lowest = append(l.lowest, quantile(batches, 0))
 }
 
-// threadTime is what this thread has used; that others use its CPU does not count.
+// threadTime is this thread's CPU time.
 func threadTime() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // it is there since Linux 2.6
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // exists since Linux 2.6
 	return time.Duration(t.Nano())
 }
 
-// more says what a call costs more than with nothing attached, by the lowest of each: on
-// a busy machine caches are colder and CPUs slower, and never the other way round.
+// more returns the additional cost per call, by the minima, because a busy machine only slows calls down.
 func (l *loop) more(state string, nothing loop, budget float64) row {
 	difference := func(rounds []int) float64 {
 		return median(drawn(l.medians, rounds)) - median(drawn(nothing.medians, rounds))

@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// tracer is another program that watches, and its output.
+// tracer is another observing program with its output.
 type tracer struct {
 	cmd       *exec.Cmd
 	done      chan struct{}
@@ -36,7 +36,7 @@ func (n *node) execsnoop(ctx context.Context) (watcher, error) {
 	return n.traceExecs(ctx, "execsnoop", "bpftrace", "-q", "-B", "line", script)
 }
 
-// inspektorGadget prints every exec of the machine, and of which container it is.
+// inspektorGadget prints every exec of the machine with its container.
 func (n *node) inspektorGadget(ctx context.Context) (watcher, error) {
 	bin, err := rig.Tools("ig")
 	if err != nil {
@@ -47,8 +47,7 @@ func (n *node) inspektorGadget(ctx context.Context) (watcher, error) {
 		"--auto-mount-filesystems", "--runtimes", "containerd", "--containerd-socketpath", n.rig.Socket())
 }
 
-// traceExecs starts what prints execs. Containers are often without tracefs: it is mounted
-// where nobody else sees it.
+// traceExecs starts an exec tracer. Containers often lack tracefs: it is mounted in a private namespace.
 func (n *node) traceExecs(ctx context.Context, name string, command ...string) (watcher, error) {
 	t, err := n.trace(name, append([]string{
 		"unshare", "--mount", "sh", "-c",
@@ -63,7 +62,7 @@ func (n *node) traceExecs(ctx context.Context, name string, command ...string) (
 	})
 }
 
-// strace follows containerd of the rig, and what that starts.
+// strace follows the rig's containerd and its children.
 func (n *node) strace(ctx context.Context) (watcher, error) {
 	out := filepath.Join(n.rig.Dir(), "strace.lines")
 	t, err := n.trace("strace", "strace", "-f", "-o", out, "-p", fmt.Sprint(n.rig.ContainerdPID()))
@@ -74,7 +73,7 @@ func (n *node) strace(ctx context.Context) (watcher, error) {
 	return t, t.ready(ctx, func() bool { return contains(t.errs, " attached") })
 }
 
-// trace starts a tracer that prints to a file of its own.
+// trace starts a tracer with its own output file.
 func (n *node) trace(name string, command ...string) (*tracer, error) {
 	file := filepath.Join(n.rig.Dir(), name)
 	t := &tracer{cmd: exec.Command(command[0], command[1:]...), done: make(chan struct{}), out: file + ".out", errs: file + ".errors"}
@@ -94,13 +93,13 @@ func (n *node) trace(name string, command ...string) (*tracer, error) {
 		return nil, err
 	}
 	go func() {
-		_ = t.cmd.Wait() // by the signal that it is sent
+		_ = t.cmd.Wait() // exits by the signal
 		close(t.done)
 	}()
 	return t, nil
 }
 
-// ready waits until the tracer sees what happens.
+// ready waits until the tracer observes.
 func (t *tracer) ready(ctx context.Context, sees func() bool) error {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		if sees() {
@@ -115,10 +114,9 @@ func (t *tracer) ready(ctx context.Context, sees func() bool) error {
 	return fmt.Errorf("it does not watch after 30 s:\n%s", said)
 }
 
-// PID is its process id.
 func (t *tracer) PID() int { return t.cmd.Process.Pid }
 
-// Stop ends it as a user would, and waits until it has let go.
+// Stop interrupts it and waits for its cleanup.
 func (t *tracer) Stop() error {
 	_ = t.cmd.Process.Signal(syscall.SIGINT)
 	select {
@@ -130,7 +128,7 @@ func (t *tracer) Stop() error {
 	}
 }
 
-// Told is how many lines it has printed so far, and how many of them have a name.
+// Told counts its lines, and those with a name.
 func (t *tracer) Told(name *regexp.Regexp) (lines, naming int, err error) {
 	f, err := os.Open(t.out)
 	if err != nil {
@@ -152,6 +150,6 @@ func (t *tracer) Told(name *regexp.Regexp) (lines, naming int, err error) {
 }
 
 func contains(file, text string) bool {
-	b, _ := os.ReadFile(file) // not there yet is without it
+	b, _ := os.ReadFile(file) // possibly not created
 	return bytes.Contains(b, []byte(text))
 }

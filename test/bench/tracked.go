@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// asPlugin is the role of this program when it is run as a CNI plugin: for each byte
-// it is sent it runs one command, and answers with a byte.
+// asPlugin runs the plugin: for each byte it runs a command and answers with a byte.
 func asPlugin() error {
 	if os.Getenv(agentAt) != "" {
 		return asCaller()
@@ -36,7 +35,6 @@ func asPlugin() error {
 	}
 }
 
-// tracked measures the hooks for a plugin and for the commands it runs.
 func (h *hooks) tracked() ([]row, error) {
 	dir, err := os.MkdirTemp("", "cniscope-bench")
 	if err != nil {
@@ -102,7 +100,7 @@ func (h *hooks) onePlugin(file string, env []string, first, command map[string]*
 
 const pluginName = "bench-plugin"
 
-// pluginIn makes this program one of the plugins of a folder.
+// pluginIn installs this program as a plugin.
 func pluginIn(dir string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -112,7 +110,6 @@ func pluginIn(dir string) (string, error) {
 	return file, os.Symlink(self, file)
 }
 
-// pluginEnvironment is that of an ADD, in which plugins lie in dir.
 func pluginEnvironment(dir string) []string {
 	return append(environment(35, 2560),
 		"CNI_COMMAND=ADD", "CNI_CONTAINERID=bench", "CNI_IFNAME=eth0", "CNI_NETNS=/run/netns/bench", "CNI_PATH="+dir)

@@ -9,10 +9,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The first three pods of a node come at once to an agent that has just started, and has to
-// compile its programs for them: clang is not one pod's, and is named as that. Then there is
-// nothing to compile, and nothing to say. Eight at once wait for one another; of what is said
-// to be certain for one nothing is another's.
+// The first three pods wait for an agent that compiles its programs, and clang is named without a remedy. Later pods
+// are ordinary. Eight concurrent ones wait for each other, and certain statements are about their own pod.
 func TestBursts(t *testing.T) {
 	if !apart(t) {
 		return
@@ -25,7 +23,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range cold {
 		harness.Check(t, p.err)
 		c := n.call(p.name)
-		n.says(c, "agent|slow_command", `cilium-agent`, `^$`) // whose it is nobody knows
+		n.says(c, "agent|slow_command", `cilium-agent`, `^$`) // unconfirmed
 		if strings.Contains(c.verdict(), "clang, for this or ") {
 			named++
 		}
@@ -38,15 +36,14 @@ func TestBursts(t *testing.T) {
 	eight := n.crowd("eight", 8)
 	for _, p := range eight {
 		harness.Check(t, p.err)
-		if c := n.call(p.name); c.took() > 4000 { // the agent makes four at once, and one in two seconds after that
+		if c := n.call(p.name); c.took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
 			n.says(c, "agent_idle", `calling cilium-agent .* cilium-agent was idle for`, `^read what cilium-agent logged`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))
 }
 
-// An agent that was told to take its time has pods wait though it has nothing to do, and turns
-// away those who would wait for too long.
+// A rate-limited agent delays pods while idle, and rejects those that would wait too long.
 func TestLimited(t *testing.T) {
 	if !apart(t) {
 		return

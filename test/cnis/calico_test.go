@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Calico's plugins ask no agent: both keep what they do in the API server, which asks etcd.
+// Calico's plugins use no agent, but the API server and etcd.
 func TestCalico(t *testing.T) {
 	if !apart(t) {
 		return

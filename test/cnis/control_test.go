@@ -15,14 +15,13 @@ import (
 
 const (
 	apiServer = "127.0.0.1:6443"
-	token     = "rig" // the one user's, who may do everything
+	token     = "rig" // of a user with all rights
 	etcd      = "127.0.0.1:2379"
 )
 
-// object is one of the API server's.
 type object = map[string]any
 
-// controlPlane starts etcd and kube-apiserver, and makes what the others look for there.
+// controlPlane starts etcd and kube-apiserver with the required objects.
 func (n *node) controlPlane() {
 	n.Helper()
 	dir := n.folder("control-plane")
@@ -47,8 +46,8 @@ func (n *node) controlPlane() {
 	n.objects()
 }
 
-// objects are Cilium's definitions, the node, and two services: one has a node port. No
-// controller runs, so their endpoints are made here.
+// objects creates Cilium's definitions, the node, and two services, one with a node port. Endpoints are included,
+// since no controller runs.
 func (n *node) objects() {
 	n.Helper()
 	n.define("cilium/crds/*/*.yaml")
@@ -57,7 +56,7 @@ func (n *node) objects() {
 		"metadata": object{"name": nodeName, "labels": object{"kubernetes.io/hostname": nodeName}, "annotations": object{"node.alpha.kubernetes.io/ttl": "0"}},
 		"spec":     object{"podCIDR": podCIDR, "podCIDRs": []string{podCIDR}},
 	})
-	// The status is a resource of its own.
+	// The status is a separate resource.
 	var made object
 	harness.Check(n.T, n.api.Get(n.ctx, "/api/v1/nodes/"+nodeName, &made))
 	made["status"] = object{"addresses": []object{{"type": "InternalIP", "address": nodeAddress}, {"type": "Hostname", "address": nodeName}}}
@@ -78,7 +77,7 @@ func (n *node) objects() {
 	}
 }
 
-// define posts the definitions of objects that were built beside a program.
+// define posts definitions built with a program.
 func (n *node) define(pattern string) {
 	n.Helper()
 	definitions, err := filepath.Glob(filepath.Join(n.tools, pattern))
@@ -96,8 +95,7 @@ func (n *node) define(pattern string) {
 	}
 }
 
-// create makes an object. A server that has just started hangs up now and then, and may not serve
-// yet what was defined a moment ago.
+// create creates an object, with retries, since a new server may drop connections or not serve new kinds yet.
 func (n *node) create(path string, o object) {
 	n.Helper()
 	harness.Eventually(n, func() error {
@@ -109,7 +107,7 @@ func (n *node) create(path string, o object) {
 	})
 }
 
-// kubeconfig leads to the API server at an address.
+// kubeconfig points to the API server.
 func kubeconfig(server string) string {
 	return kube.Config(server, token, "")
 }

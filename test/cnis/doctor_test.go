@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// examine runs doctor.
 func (n *node) examine() doctor.Report {
 	n.Helper()
 	cmd := exec.CommandContext(n.ctx, program, "doctor", "--config", n.options(), "--format", "json")
@@ -31,10 +30,10 @@ func (n *node) examine() doctor.Report {
 	return report
 }
 
-// environment are the checks that see the machine that the tests run on, not the node.
+// environment lists checks of the test machine.
 var environment = []string{"otlp", "clock", "kernel", "nri"}
 
-// silent has doctor find nothing that needs anybody.
+// silent expects no problem and no warning from doctor.
 func (n *node) silent() {
 	n.Helper()
 	for _, f := range n.examine().Findings {
@@ -44,7 +43,7 @@ func (n *node) silent() {
 	}
 }
 
-// finds has one finding of a check say all of that.
+// finds expects one finding of a check with these texts.
 func (n *node) finds(check string, says ...string) doctor.Finding {
 	n.Helper()
 	var found []doctor.Finding
@@ -66,12 +65,10 @@ func (n *node) finds(check string, says ...string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// told is a finding as a text.
 func told(f doctor.Finding) string {
 	return string(f.Level) + " " + f.Check + ": " + f.Summary + "\n" + strings.Join(f.Evidence, "\n") + "\nremedy: " + strings.Join(f.Remedy, "\n")
 }
 
-// options is cniscope's file of options, also where it does not run.
 func (n *node) options() string {
 	if n.scope != nil {
 		return n.scope.Config()
@@ -79,7 +76,7 @@ func (n *node) options() string {
 	return n.file("cniscope.toml", scope.Leads(n.rig, nodeName, true))
 }
 
-// quiet has checks be made, and find nothing.
+// quiet expects checks that ran without a finding.
 func (n *node) quiet(checks ...string) {
 	n.Helper()
 	report := n.examine()

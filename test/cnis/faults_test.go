@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// An agent that stands still in the middle of a call, for two seconds; one that is killed
-// there; one that never answers; and one that is dead. Before and after each an ordinary pod.
+// An agent stops for two seconds during a call, is killed, never answers, or is dead; ordinary pods before and after.
 func TestFaults(t *testing.T) {
 	if !apart(t) {
 		return
@@ -37,7 +36,7 @@ func TestFaults(t *testing.T) {
 	t.Log("killed")
 	wait = n.begin("killed", web)
 	n.asked("killed")
-	n.signal(ciliumAgent, unix.SIGSTOP) // it may be done otherwise, before it is dead
+	n.signal(ciliumAgent, unix.SIGSTOP) // prevents it from finishing
 	n.kill(ciliumAgent)
 	killed := wait()
 	if killed.err == nil {
@@ -73,13 +72,13 @@ func TestFaults(t *testing.T) {
 	n.silent()
 }
 
-// asked waits until the agent has begun to make a pod's endpoint.
+// asked waits until the agent starts a pod's endpoint.
 func (n *node) asked(pod string) {
 	n.Helper()
 	n.agentSays(fmt.Sprintf("k8sPodName=shop/%s ", pod))
 }
 
-// hung has a call have been told while it went on.
+// hung expects a report of the call in progress.
 func (n *node) hung(pod string) {
 	n.Helper()
 	all, err := readSpans(n.spans)

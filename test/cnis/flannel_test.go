@@ -16,8 +16,8 @@ import (
 
 const flanneld = "flanneld"
 
-// Flannel's plugin reads what flanneld wrote, and has bridge and host-local do the rest. It asks
-// nobody: a flanneld that stands still costs no pod anything, one that never ran costs all.
+// Flannel's plugin reads flanneld's file and delegates to bridge and host-local. A stopped flanneld affects no pod,
+// one that never ran all.
 func TestFlannel(t *testing.T) {
 	if !apart(t) {
 		return

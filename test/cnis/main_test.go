@@ -1,9 +1,8 @@
 //go:build linux
 
-// Package cnis runs cniscope beside real CNIs: Cilium with kube-proxy, Multus, Flannel, Calico,
-// with etcd, kube-apiserver and containerd. Each test has a node of its own, in a network and
-// mount namespace and a cgroup. What Cilium keeps for the whole machine (BPF maps) allows one of
-// its tests at a time. `make test-cilium test-cnis` runs them; `go test ./...` does not.
+// Package cnis runs cniscope with real CNIs: Cilium with kube-proxy, Multus, Flannel, Calico, with etcd,
+// kube-apiserver and containerd. Each test has a node in its own network and mount namespace and cgroup. Cilium's BPF
+// maps are global, so its tests run one at a time. `make test-cilium test-cnis` runs them; `go test ./...` does not.
 package cnis
 
 import (
@@ -25,11 +24,11 @@ import (
 )
 
 const (
-	wanted = "CNISCOPE_CNIS"         // is set by whoever wants these tests
-	inside = "CNISCOPE_CNIS_PROGRAM" // the cniscope under test, where a node's namespaces are ours
+	wanted = "CNISCOPE_CNIS"         // enables these tests
+	inside = "CNISCOPE_CNIS_PROGRAM" // the cniscope under test, inside a node's namespaces
 )
 
-var program = os.Getenv(inside) // the cniscope under test
+var program = os.Getenv(inside)
 
 func TestMain(m *testing.M) {
 	if program != "" || os.Getenv(wanted) == "" {
@@ -38,8 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// apart has a test run once more, by a process of its own in namespaces and a cgroup of their
-// own, and tells whether this is that process.
+// apart reruns the test in a child process with its own namespaces and cgroup, and reports whether this is the child.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {
@@ -73,12 +71,12 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// cgroup is a folder of the unified hierarchy.
+// cgroup is a directory of the unified hierarchy.
 type cgroup string
 
 const groups = "cniscope-cnis-"
 
-// makeGroup makes a cgroup for one test, and ends what dead owners left in theirs.
+// makeGroup creates a test's cgroup and removes those of dead owners.
 func makeGroup(t *testing.T) cgroup {
 	t.Helper()
 	top := unified(t)
@@ -95,7 +93,7 @@ func makeGroup(t *testing.T) cgroup {
 	return cgroup(dir)
 }
 
-// remove ends every process of the cgroup, and takes it away.
+// remove kills the cgroup's processes and removes it.
 func (c cgroup) remove(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(string(c), "cgroup.kill"), []byte("1"), 0); err != nil {
@@ -118,7 +116,7 @@ func (c cgroup) remove(t *testing.T) {
 	})
 }
 
-// unified is where the unified cgroup hierarchy is mounted.
+// unified returns the mount point of the unified hierarchy.
 func unified(t *testing.T) string {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")

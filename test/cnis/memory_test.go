@@ -12,11 +12,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// mostMemory is what a node may be asked for, in MiB: docs/performance.md.
+// mostMemory is the memory budget in MiB: docs/performance.md.
 const mostMemory = 40
 
-// Beside an agent that is followed cniscope stays within its budget of resident memory while pods come and go. It
-// exports twice, to a backend and to a file.
+// With a followed agent, a backend and a file, cniscope stays within its memory budget while pods come and go.
 func TestMemory(t *testing.T) {
 	if !apart(t) {
 		return
@@ -43,13 +42,13 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// forgetHighest has VmHWM begin anew (proc_pid_clear_refs(5)).
+// forgetHighest resets VmHWM (proc_pid_clear_refs(5)).
 func (n *node) forgetHighest() {
 	n.Helper()
 	harness.Check(n.T, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", n.scope.PID()), []byte("5"), 0))
 }
 
-// memory is what /proc says of cniscope by that name, in MiB.
+// memory returns a value of /proc/PID/status in MiB.
 func (n *node) memory(name string) float64 {
 	n.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.scope.PID()))

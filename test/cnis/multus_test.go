@@ -17,15 +17,14 @@ import (
 
 const multusDaemon = "multus-daemon"
 
-// crawler is a plugin that takes two seconds for an attachment, in a program that it runs.
+// crawler is a plugin whose command lasts two seconds.
 const crawler = `#!/bin/sh
 [ "$CNI_COMMAND" = ADD ] || exit 0
 sleep 2
 echo '{"cniVersion":"0.3.1","interfaces":[],"ips":[]}'
 `
 
-// Multus' daemon runs the plugins of both networks of a pod, asked by the shim that containerd
-// runs, and tells the API server of them: where each of these is slow, it is named.
+// Multus' daemon runs the plugins of both networks for the shim, and updates the API server: each slow one is named.
 func TestMultus(t *testing.T) {
 	if !apart(t) {
 		return
@@ -67,8 +66,7 @@ func TestMultus(t *testing.T) {
 	n.ordinary(n.call(n.add("again").name))
 }
 
-// startMultus starts Multus' daemon as its pod does, which puts its shim in front of the network
-// that is there.
+// startMultus starts Multus' daemon like its pod, which puts its shim before the existing network.
 func (n *node) startMultus() {
 	n.Helper()
 	n.define("multus/crds/*.yaml")
@@ -83,7 +81,7 @@ func (n *node) startMultus() {
 			}}},
 		},
 	})
-	// What every pod finds of its service account.
+	// A pod's service account.
 	account := "/run/secrets/kubernetes.io/serviceaccount"
 	harness.Check(n.T, os.MkdirAll(account, 0o755))
 	harness.Check(n.T, copyFile(filepath.Join(n.rig.Dir(), "control-plane", "apiserver.crt"), filepath.Join(account, "ca.crt")))
@@ -101,7 +99,7 @@ func (n *node) startMultus() {
 	n.networkReady()
 }
 
-// network makes a network that pods can ask for.
+// network creates a network attachment definition.
 func (n *node) network(name, config string) {
 	n.Helper()
 	n.create("/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions", object{
@@ -110,7 +108,7 @@ func (n *node) network(name, config string) {
 	})
 }
 
-// stall sets a pod up while a program of the node stands still for two seconds.
+// stall sets up a pod while a program is stopped for two seconds.
 func (n *node) stall(pod, who string) {
 	n.Helper()
 	uid := n.describe(pod, web)

@@ -23,7 +23,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// What the node and its cluster are called. Its network is its own, so its ports are the usual ones.
+// Names of node and cluster. The network is private, so ports are the usual ones.
 const (
 	nodeName    = "node1"
 	nodeAddress = "10.20.0.1"
@@ -35,35 +35,34 @@ const (
 	rigs        = "/run/cniscope-rig"
 )
 
-// node is a machine of a cluster: its namespaces, and the programs that run there.
+// node is a machine of a cluster with its programs.
 type node struct {
 	*testing.T
 	ctx   context.Context
 	rig   *rig.Rig
 	scope *scope.Scope
 	api   *kube.API
-	tools string // the folder of what was built
-	spans string // the file that cniscope writes
-	// fault is a folder in front of the agent's PATH.
+	tools string // directory of built tools
+	spans string // cniscope's span file
+	// fault is a directory at the front of the agent's PATH.
 	fault string
 
 	running    map[string]started
 	stopRecord func()
 }
 
-// started is a program that runs, and how long its log was when it was started.
+// started is a running program, with its log's length at the start.
 type started struct {
 	*rig.Daemon
 	logged int64
 }
 
-// ownSysctls are the whole machine's, and written to by what runs here: files lie over them.
+// ownSysctls are global sysctls that these programs write; files cover them.
 var ownSysctls = []string{
 	"kernel/timer_migration", "kernel/unprivileged_bpf_disabled", "kernel/panic", "kernel/panic_on_oops",
 	"net/core/bpf_jit_enable", "vm/overcommit_memory",
 }
 
-// newNode is newMachine for Cilium.
 func newNode(t *testing.T) *node {
 	t.Helper()
 	n := newMachine(t, "cilium/cilium-agent", "cilium/cilium-cni", "kube-proxy")
@@ -71,14 +70,12 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// plugin installs a CNI plugin that was built, under a name.
 func (n *node) plugin(built, name string) {
 	n.Helper()
 	harness.Check(n.T, copyFile(filepath.Join(n.tools, built), filepath.Join(n.rig.CNIBinDir(), name)))
 }
 
-// newMachine makes the machine, and starts containerd, etcd and kube-apiserver. Without the
-// programs the test is skipped.
+// newMachine creates the machine with containerd, etcd and kube-apiserver. It skips the test without the programs.
 func newMachine(t *testing.T, programs ...string) *node {
 	t.Helper()
 	n := &node{T: t, ctx: harness.Context(t), running: map[string]started{}}
@@ -91,7 +88,7 @@ func newMachine(t *testing.T, programs ...string) *node {
 	n.ownMounts()
 	n.ownNetwork()
 	n.rig = scope.Rig(n.ctx, t, rig.Options{
-		Networks: []rig.Network{}, // what is installed writes its own
+		Networks: []rig.Network{}, // plugins write their own
 		Ready:    2 * time.Minute,
 		Env:      []string{"PATH=" + os.Getenv("PATH")},
 	})
@@ -102,12 +99,12 @@ func newMachine(t *testing.T, programs ...string) *node {
 	return n
 }
 
-// ownMounts has what is written to the machine's usual places go with the namespace.
+// ownMounts makes writes to usual places private to the namespace.
 func (n *node) ownMounts() {
 	n.Helper()
 	files := n.TempDir()
 	harness.Check(n.T, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
-	// Rigs of other nodes are told apart by their folders: those stay everybody's.
+	// Rigs are identified by their directories, which stay shared.
 	harness.Check(n.T, os.MkdirAll(rigs, 0o711))
 	shared, err := os.Open(rigs)
 	harness.Check(n.T, err)
@@ -118,7 +115,7 @@ func (n *node) ownMounts() {
 	for _, dir := range []string{"/run/lock", "/run/netns"} {
 		harness.Check(n.T, os.Mkdir(dir, 0o755))
 	}
-	for unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) == nil { // Cilium's agent wants it mounted once
+	for unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) == nil { // Cilium's agent requires a single mount
 	}
 	harness.Check(n.T, unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, ""))
 	for _, key := range ownSysctls {
@@ -133,7 +130,7 @@ func (n *node) ownMounts() {
 	}
 }
 
-// ownNetwork gives the node an interface whose other end is the world.
+// ownNetwork creates the node's interface.
 func (n *node) ownNetwork() {
 	n.Helper()
 	for line := range strings.Lines(`
@@ -153,7 +150,7 @@ ip -n outside link set wire up
 	harness.Check(n.T, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
 }
 
-// kubelet is what doctor asks of one: that it is healthy.
+// kubelet answers doctor's health check.
 func (n *node) kubelet() {
 	n.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:10248")
@@ -165,7 +162,6 @@ func (n *node) kubelet() {
 	n.Cleanup(func() { _ = server.Close() })
 }
 
-// run runs a command to its end, and returns what it said.
 func (n *node) run(command ...string) string {
 	n.Helper()
 	out, err := exec.CommandContext(n.ctx, command[0], command[1:]...).CombinedOutput()
@@ -175,7 +171,6 @@ func (n *node) run(command ...string) string {
 	return string(out)
 }
 
-// folder makes a folder of the rig's.
 func (n *node) folder(name string) string {
 	n.Helper()
 	dir := filepath.Join(n.rig.Dir(), name)
@@ -183,7 +178,6 @@ func (n *node) folder(name string) string {
 	return dir
 }
 
-// file writes a file of the rig's.
 func (n *node) file(name, text string) string {
 	n.Helper()
 	path := filepath.Join(n.rig.Dir(), name)
@@ -191,7 +185,7 @@ func (n *node) file(name, text string) string {
 	return path
 }
 
-// start starts a program of the node, and returns once it is ready.
+// start starts a program and returns once it is ready.
 func (n *node) start(name string, ready func(context.Context) error, command ...string) {
 	n.Helper()
 	path := strings.Join([]string{n.fault, n.tools, clang, os.Getenv("PATH")}, ":")
@@ -206,13 +200,12 @@ func (n *node) start(name string, ready func(context.Context) error, command ...
 	n.Logf("%s is ready after %s", name, time.Since(began).Round(time.Millisecond))
 }
 
-// signal sends a signal to a program of the node.
 func (n *node) signal(name string, s unix.Signal) {
 	n.Helper()
 	harness.Check(n.T, unix.Kill(n.running[name].PID(), s))
 }
 
-// kill ends a program of the node as a crash would.
+// kill kills a program.
 func (n *node) kill(name string) {
 	n.Helper()
 	d, runs := n.running[name]
@@ -224,7 +217,7 @@ func (n *node) kill(name string) {
 	delete(n.running, name)
 }
 
-// end ends all programs, and keeps their logs if somebody wants them.
+// end stops all programs and keeps their logs on request.
 func (n *node) end() {
 	if n.stopRecord != nil {
 		n.stopRecord()
@@ -234,7 +227,7 @@ func (n *node) end() {
 		n.keep("cniscope", n.scope.Log())
 		n.keep("spans", n.spans)
 	}
-	n.rig.Kill9Containerd() // without an agent no pod can be taken down in an orderly way
+	n.rig.Kill9Containerd() // without an agent no DEL succeeds
 	for name, d := range n.running {
 		n.kill(name)
 		n.keep(name, d.Log())
@@ -242,14 +235,12 @@ func (n *node) end() {
 	n.keep("containerd", n.rig.ContainerdLog())
 }
 
-// keep copies a file to where logs are wanted.
 func (n *node) keep(name, file string) {
 	if dir := os.Getenv("CNISCOPE_TEST_LOGS"); dir != "" {
 		_ = copyFile(file, filepath.Join(dir, n.Name()+"."+name+".log"))
 	}
 }
 
-// logOf is what a program has written since it was started.
 func (n *node) logOf(name string) string {
 	n.Helper()
 	text, err := os.ReadFile(n.running[name].Log())
@@ -257,7 +248,6 @@ func (n *node) logOf(name string) string {
 	return string(text[n.running[name].logged:])
 }
 
-// copyFile copies a file, executable.
 func copyFile(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -266,11 +256,9 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// groupOf is the cgroup that apart made for us.
 func groupOf(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprint(groups, os.Getppid())
 }
 
-// untilThen is how long a test may still take.
 func untilThen(deadline time.Time) time.Duration { return max(time.Until(deadline), time.Second) }

@@ -18,13 +18,12 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// observe starts cniscope. A call is slow from a second on: an ordinary one takes half of that.
+// observe starts cniscope. A call is slow from one second on, twice an ordinary one.
 func (n *node) observe() {
 	n.Helper()
 	n.observeWith("")
 }
 
-// observeWith is observe with more options.
 func (n *node) observeWith(toml string) {
 	n.Helper()
 	n.spans = filepath.Join(n.rig.Dir(), "spans.jsonl")
@@ -37,7 +36,7 @@ func (n *node) observeWith(toml string) {
 	}
 }
 
-// record has cniscope keep all that it sees, until the node ends.
+// record records until the node ends.
 func (n *node) record(file string) {
 	n.Helper()
 	cmd := exec.CommandContext(n.ctx, program, "record", file, "--overwrite", "--config", n.scope.Config())
@@ -48,20 +47,19 @@ func (n *node) record(file string) {
 	}
 }
 
-// pod is a pod's object, and its sandbox if it came up.
+// pod is a pod's object and its sandbox.
 type pod struct {
 	name, sandbox string
 	err           error
 	took          time.Duration
 }
 
-// describe makes a pod's object, as a scheduler leaves it, and returns its uid.
+// describe creates a scheduled pod's object and returns its uid.
 func (n *node) describe(name string, labels map[string]string) (uid string) {
 	n.Helper()
 	return n.describeAs(object{"name": name, "namespace": "shop", "labels": labels})
 }
 
-// describeAs is describe for a pod with that metadata.
 func (n *node) describeAs(metadata object) (uid string) {
 	n.Helper()
 	text, err := json.Marshal(object{
@@ -79,13 +77,11 @@ func (n *node) describeAs(metadata object) (uid string) {
 	return made.Metadata.UID
 }
 
-// begin makes a pod and has containerd set it up; what it returns waits for that.
 func (n *node) begin(name string, labels map[string]string) func() pod {
 	n.Helper()
 	return n.beginAs(name, n.describe(name, labels))
 }
 
-// beginAs is begin for a pod that was described.
 func (n *node) beginAs(name, uid string) func() pod {
 	n.Helper()
 	o := rig.PodOptions{Namespace: "shop", Name: name, UID: uid}
@@ -100,7 +96,6 @@ func (n *node) beginAs(name, uid string) func() pod {
 
 var web = map[string]string{"app": "web"}
 
-// add runs a pod that comes up.
 func (n *node) add(name string) pod {
 	n.Helper()
 	p := n.begin(name, web)()
@@ -108,7 +103,7 @@ func (n *node) add(name string) pod {
 	return p
 }
 
-// crowd runs pods at once.
+// crowd runs pods concurrently.
 func (n *node) crowd(prefix string, count int) []pod {
 	n.Helper()
 	var waits []func() pod
@@ -124,7 +119,6 @@ func (n *node) crowd(prefix string, count int) []pod {
 	return pods
 }
 
-// remove takes pods away.
 func (n *node) remove(pods ...pod) {
 	n.Helper()
 	for _, p := range pods {
@@ -137,7 +131,7 @@ func (n *node) remove(pods ...pod) {
 	}
 }
 
-// plugins are the processes of Cilium's plugin that run now, by their first argument.
+// plugins lists the running processes of Cilium's plugin.
 func plugins() (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, file := range files {

@@ -21,17 +21,17 @@ import (
 
 const (
 	points = 20
-	right  = 19              // of them are to be charged to where they are
+	right  = 19              // minimum of correct attributions
 	lost   = 2 * time.Second // at each
-	share  = 0.95            // of it is to be charged
+	share  = 0.95            // minimum share of the lost time
 )
 
-// fault is a way in which a call loses two seconds behind the real agent.
+// fault is a loss of two seconds behind the real agent.
 type fault struct {
 	name   string
 	weight int
-	place  string // a regular expression on what a verdict says
-	asked  string // what the agent logs of a pod before it can wait there: its rate limiter comes before that
+	place  string // expected in the verdict
+	asked  string // the agent's log line before the fault can act, after its rate limiter
 	inject func(n *node, pod string, after time.Duration) func() pod
 }
 
@@ -45,18 +45,18 @@ var faults = []fault{
 
 const begins = "Create endpoint request"
 
-// stops has a program stand still for two seconds.
+// stops stops a program for two seconds.
 func stops(program string) func(*node, string, time.Duration) func() pod {
 	return within(func(n *node) { n.signal(program, unix.SIGSTOP) }, func(n *node) { n.signal(program, unix.SIGCONT) })
 }
 
-// loses has nothing get through to the API server for two seconds. Nobody stands still.
+// loses drops packets to the API server for two seconds.
 var loses = within(func(n *node) {
 	n.run("nft", "add table ip fault; add chain ip fault in { type filter hook input priority 0; }; add rule ip fault in tcp dport 6443 drop")
 }, func(n *node) { n.run("nft", "delete table ip fault") })
 
-// within has something begin some time after a pod's plugin has begun, and end two seconds
-// later. The pod's labels are new: the agent has to ask for an identity.
+// within starts a fault some time after a pod's plugin and ends it two seconds later. The pod's new labels require an
+// identity.
 func within(begin, end func(*node)) func(*node, string, time.Duration) func() pod {
 	return func(n *node, name string, after time.Duration) func() pod {
 		n.Helper()
@@ -70,7 +70,7 @@ func within(begin, end func(*node)) func(*node, string, time.Duration) func() po
 	}
 }
 
-// slowClang has a new agent compile for a pod, and the compiler take two seconds more.
+// slowClang restarts the agent, whose compiler then lasts two seconds longer.
 func slowClang(n *node, name string, _ time.Duration) func() pod {
 	n.Helper()
 	n.kill(ciliumAgent)
@@ -86,8 +86,8 @@ func slowClang(n *node, name string, _ time.Duration) func() pod {
 	}
 }
 
-// Two seconds are lost at random points behind the agent. Those that a call waited for, by the
-// agent's own log, are charged to where they were lost.
+// Two seconds lost at random points behind the agent are attributed to their place if the agent's log shows that the
+// call waited.
 func TestPoints(t *testing.T) {
 	if !apart(t) {
 		return
@@ -133,7 +133,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// drawn are the faults that may be drawn: all, or those whose names match CNISCOPE_TEST_FAULTS.
+// drawn returns the faults that match CNISCOPE_TEST_FAULTS, all by default.
 func drawn(t *testing.T) (some []fault) {
 	t.Helper()
 	wanted, err := regexp.Compile(os.Getenv("CNISCOPE_TEST_FAULTS"))
@@ -160,8 +160,7 @@ func draw(random *rand.Rand, some []fault) fault {
 
 var logTime = regexp.MustCompile(`^time=(\S+) `)
 
-// silence is the longest time for which the agent logged nothing of a pod, between the begin
-// and the end of its call, and not before it logged that.
+// silence returns the longest gap in the agent's log of a pod during its call, after the line asked.
 func (n *node) silence(p pod, c *call, asked string) (longest time.Duration) {
 	n.Helper()
 	begin, _ := strconv.ParseInt(c.StartTimeUnixNano, 10, 64)
@@ -191,7 +190,7 @@ func (n *node) silence(p pod, c *call, asked string) (longest time.Duration) {
 
 var accounts = regexp.MustCompile(`^(\S+) of \S+ (.*)$`)
 
-// charges tells whether a verdict charges the two seconds to where they were lost.
+// charges reports whether a verdict attributes the two seconds correctly.
 func (n *node) charges(c *call, f fault) bool {
 	n.Helper()
 	m := accounts.FindStringSubmatch(c.verdict())

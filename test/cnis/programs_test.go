@@ -22,11 +22,11 @@ import (
 const (
 	kubeProxy   = "kube-proxy"
 	ciliumAgent = "cilium-agent"
-	stateDir    = "/run/cilium" // /var/run leads to it
+	stateDir    = "/run/cilium" // target of /var/run
 	agentSocket = stateDir + "/cilium.sock"
 )
 
-// startProxy starts kube-proxy, and returns once its rules are there.
+// startProxy starts kube-proxy and waits for its rules.
 func (n *node) startProxy(mode string) {
 	n.Helper()
 	rules := map[string][]string{
@@ -53,19 +53,17 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 `, n.file("kubeconfig", kubeconfig(apiServer)), mode, clusterCIDR, nodeName))
 }
 
-// stopProxy ends kube-proxy and has it take its rules away.
+// stopProxy kills kube-proxy and removes its rules.
 func (n *node) stopProxy() {
 	n.Helper()
 	n.kill(kubeProxy)
 	n.run(filepath.Join(n.tools, kubeProxy), "--cleanup")
 }
 
-// options are Cilium's, by name.
 type options map[string]string
 
-// agentConfig writes the agent's options as its pod has them: a ConfigMap, one file each. They
-// are what the Helm chart writes, less Hubble, Envoy, IPv6 and its health checks; with IPAM
-// "kubernetes" no operator is needed.
+// agentConfig writes the agent's options as a ConfigMap: those of the Helm chart without Hubble, Envoy, IPv6 and
+// health checks; IPAM "kubernetes" needs no operator.
 func (n *node) agentConfig(more options) (dir string) {
 	n.Helper()
 	all := options{
@@ -92,7 +90,7 @@ func (n *node) agentConfig(more options) (dir string) {
 	return dir
 }
 
-// group is the node's cgroup, as a mount: Cilium's agent would mount all of them otherwise.
+// group mounts the node's cgroup, because Cilium's agent would mount all.
 func (n *node) group() string {
 	n.Helper()
 	dir := n.folder("cgroup")
@@ -102,7 +100,7 @@ func (n *node) group() string {
 	return dir
 }
 
-// library is the folder of the agent's BPF sources: it writes beside them.
+// library is a copy of the agent's BPF sources, which it writes to.
 func (n *node) library() string {
 	n.Helper()
 	dir := n.folder("library")
@@ -112,16 +110,15 @@ func (n *node) library() string {
 	return dir
 }
 
-// startAgent starts Cilium's agent and returns once pods can come. Its programs for the node
-// are being compiled then.
+// startAgent starts Cilium's agent and returns once pods can start, while it compiles the node's programs.
 func (n *node) startAgent(more options) {
 	n.Helper()
 	n.start(ciliumAgent, n.agentReady, filepath.Join(n.tools, "cilium", ciliumAgent), "--config-dir="+n.agentConfig(more))
 	n.networkReady()
 }
 
-// networkReady asks containerd for its network as kubelet does, until it has one. The agent
-// moves its file into the folder, which containerd need not notice: doctor's remedy for that.
+// networkReady polls containerd's network status like kubelet. The agent renames its file, which containerd may miss,
+// so this writes another file: doctor's remedy.
 func (n *node) networkReady() {
 	n.Helper()
 	harness.Check(n.T, os.WriteFile(filepath.Join(n.rig.CNIConfDir(), ".reload"), nil, 0o600))
@@ -138,14 +135,14 @@ func (n *node) networkReady() {
 	})
 }
 
-// startWarmAgent is startAgent, and returns once the agent has nothing to do.
+// startWarmAgent is startAgent, but waits until the agent is idle.
 func (n *node) startWarmAgent(more options) {
 	n.Helper()
 	n.startAgent(more)
 	n.agentSays("progName=cil_from_host")
 }
 
-// reset ends the agent, and has the next one find nothing of it.
+// reset kills the agent and removes its state.
 func (n *node) reset() {
 	n.Helper()
 	n.kill(ciliumAgent)
@@ -156,7 +153,7 @@ func (n *node) reset() {
 	}
 }
 
-// agentReady asks the agent as kubelet does.
+// agentReady probes the agent like kubelet.
 func (n *node) agentReady(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(n.rig.CNIConfDir(), "05-cilium.conflist")); err != nil {
 		return err
@@ -178,7 +175,7 @@ func (n *node) agentReady(ctx context.Context) error {
 	return err
 }
 
-// agentSays waits until the agent has logged a text once more than so far, or at all.
+// agentSays waits until the agent logs a text again.
 func (n *node) agentSays(text string) {
 	n.Helper()
 	harness.Eventually(n, func() error {

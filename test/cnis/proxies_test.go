@@ -8,9 +8,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor"
 )
 
-// One proxy alone is healthy, whichever it is, and so is Cilium beside kube-proxy as long as it
-// replaces nothing. Two that answer for the same services are not, and neither are the rules of
-// one that is gone.
+// One proxy alone is healthy, and so is Cilium beside kube-proxy without replacement. Two proxies for the same
+// services are not, nor are rules of a removed one.
 func TestProxies(t *testing.T) {
 	if !apart(t) {
 		return
@@ -49,7 +48,7 @@ func TestProxies(t *testing.T) {
 		n.stopProxy()
 	}
 
-	// What local redirect policies need, by Cilium's documentation.
+	// Required by local redirect policies (Cilium's documentation).
 	n.startProxy("iptables")
 	n.startWarmAgent(options{"kube-proxy-replacement": "false", "bpf-lb-sock": "true"})
 	n.silent()

@@ -16,16 +16,14 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A cluster made by kubeadm, with its kube-proxy, and Cilium that replaces it: kube-proxy
-// crashes, so nobody answers at 10.96.0.1, where Cilium's agent waits for the API server, so
-// nobody writes the CNI configuration. Doctor names both, and what its remedy says makes the
-// node ready.
+// kubeadm's kube-proxy crashes while Cilium replaces it: nothing answers at 10.96.0.1, so Cilium's agent waits for
+// the API server and writes no CNI configuration. Doctor names both, and its remedy makes the node ready.
 func TestSeed(t *testing.T) {
 	if !apart(t) {
 		return
 	}
 	n := newNode(t)
-	// It may not write the limits of connection tracking, as in a container that is not privileged.
+	// An unprivileged container cannot write connection tracking limits.
 	proxy := n.systemPod("kube-proxy-7xk2p")
 	n.crash(proxy, kubeProxy, 3, filepath.Join(n.tools, kubeProxy), "--config="+n.file("broken.yaml", fmt.Sprintf(
 		"apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclientConnection: {kubeconfig: %s}\nmode: iptables\nclusterCIDR: %s\nhostnameOverride: %s\n",
@@ -39,7 +37,7 @@ func TestSeed(t *testing.T) {
 	n.finds("network-pods", "container kube-proxy of pod kube-system/kube-proxy-7xk2p", "3 restarts", "its last line: ")
 	n.finds("service-proxies", "two service proxies", "kubectl -n kube-system delete daemonset kube-proxy", "k8sServiceHost")
 
-	// The remedy: without kube-proxy, and with k8sServiceHost and k8sServicePort.
+	// The remedy: without kube-proxy, with k8sServiceHost and k8sServicePort.
 	harness.Check(t, n.rig.RemovePod(n.ctx, proxy.sandbox))
 	n.stopContainer(waits)
 	n.agentContainer(agent, 1, nil)
@@ -50,7 +48,7 @@ func TestSeed(t *testing.T) {
 	n.silent()
 }
 
-// systemPod is a pod of kube-system, in the node's network.
+// systemPod is a host-network pod of kube-system.
 type systemPod struct {
 	rig.PodOptions
 	sandbox string
@@ -70,15 +68,14 @@ func (n *node) systemPod(name string) systemPod {
 	return systemPod{o, sandbox}
 }
 
-// container is one that was started, and its log.
 type container struct{ id, log string }
 
 func (c container) said() string {
-	text, _ := os.ReadFile(c.log) // not there yet is empty
+	text, _ := os.ReadFile(c.log)
 	return string(text)
 }
 
-// run starts a container that has the node's programs, as the attempt that a kubelet counts.
+// run starts a container with the node's programs, with kubelet's attempt counter.
 func (p systemPod) run(n *node, name string, attempt int, privileged bool, mounts map[string]string, command ...string) container {
 	n.Helper()
 	config := n.rig.PodConfig(p.PodOptions)
@@ -109,8 +106,7 @@ func (p systemPod) run(n *node, name string, attempt int, privileged bool, mount
 	return container{made.ContainerId, filepath.Join(config.LogDirectory, c.LogPath)}
 }
 
-// crash runs a container that ends by itself, again and again as a kubelet does: the last but
-// one attempt is removed.
+// crash restarts a failing container like a kubelet, keeping the last two attempts.
 func (n *node) crash(p systemPod, name string, restarts int, command ...string) {
 	n.Helper()
 	for attempt := range restarts + 1 {
@@ -135,7 +131,7 @@ func (n *node) stopContainer(c container) {
 	harness.Check(n.T, err)
 }
 
-// agentContainer starts Cilium's agent as the DaemonSet does, its options in a ConfigMap.
+// agentContainer starts Cilium's agent like the DaemonSet.
 func (n *node) agentContainer(p systemPod, attempt int, more options) container {
 	n.Helper()
 	within := "/tmp/cilium/config-map"

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// span is one span of cniscope's file, its attributes as texts.
+// span is one span of cniscope's file, with attributes as text.
 type span struct {
 	Name, SpanID, ParentSpanID         string
 	StartTimeUnixNano, EndTimeUnixNano string
@@ -28,14 +28,12 @@ type attribute struct {
 	Value map[string]json.RawMessage
 }
 
-// took is in milliseconds.
 func (x *span) took() float64 {
 	start, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
 	end, _ := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
 	return float64(end-start) / 1e6
 }
 
-// call is a CNI call's span, and all that were exported.
 type call struct {
 	*span
 	all []*span
@@ -49,7 +47,7 @@ func (c *call) String() string {
 	return fmt.Sprintf("%s, %.0f ms, %s: %s (%s)", c.attrs["k8s.pod.name"], c.took(), c.cause(), c.verdict(), c.remedy())
 }
 
-// call waits for what became of a pod's ADD on eth0.
+// call waits for a pod's ADD on eth0.
 func (n *node) call(pod string) (found *call) {
 	n.Helper()
 	harness.Eventually(n, func() error {
@@ -69,10 +67,9 @@ func (n *node) call(pod string) (found *call) {
 	return found
 }
 
-// below lists what is under the call, of these kinds.
 func (c *call) below(kinds ...string) (found []*span) {
 	in := map[string]bool{c.SpanID: true}
-	for _, x := range c.all { // parents come before children
+	for _, x := range c.all { // parents precede children
 		if in[x.ParentSpanID] {
 			in[x.SpanID] = true
 			if slices.Contains(kinds, x.attrs["cniscope.kind"]) {
@@ -83,7 +80,7 @@ func (c *call) below(kinds ...string) (found []*span) {
 	return found
 }
 
-// says has the verdict's cause be one, and its sentence and its remedy match.
+// says expects the verdict's cause, sentence and remedy.
 func (n *node) says(c *call, cause, verdict, remedy string) {
 	n.Helper()
 	for what, pair := range map[string][2]string{
@@ -95,7 +92,7 @@ func (n *node) says(c *call, cause, verdict, remedy string) {
 	}
 }
 
-// ordinary has a call be told as one where nothing was lost.
+// ordinary expects a call without losses.
 func (n *node) ordinary(c *call) {
 	n.Helper()
 	if c.took() > 1000 {
@@ -107,7 +104,6 @@ func (n *node) ordinary(c *call) {
 	}
 }
 
-// readSpans reads the spans that cniscope has written so far.
 func readSpans(path string) (all []*span, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -118,7 +114,7 @@ func readSpans(path string) (all []*span, err error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return all, nil // the last line may not be whole yet
+			return all, nil
 		}
 		var request struct {
 			ResourceSpans []struct {
@@ -133,7 +129,7 @@ func readSpans(path string) (all []*span, err error) {
 			for _, ss := range rs.ScopeSpans {
 				for _, x := range ss.Spans {
 					x.attrs = map[string]string{}
-					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // whose it is is on the resource
+					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // the pod is on the resource
 						x.attrs[a.Key] = text(a.Value)
 					}
 					all = append(all, x)
@@ -143,7 +139,6 @@ func readSpans(path string) (all []*span, err error) {
 	}
 }
 
-// text is an attribute's value as a person would read it.
 func text(value map[string]json.RawMessage) string {
 	for kind, raw := range value {
 		var s string

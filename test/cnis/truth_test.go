@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// warm runs pods until one needed nothing to be compiled. That one is an ordinary one.
+// warm runs pods until one needs no compilation; that one must be ordinary.
 func (n *node) warm() {
 	n.Helper()
 	const compiled = "Compiled new BPF template"
@@ -30,7 +30,7 @@ func (n *node) warm() {
 	n.Error("the agent goes on compiling")
 }
 
-// endpoints are the host's ends of the pods' interfaces, by pod, as the agent knows them.
+// endpoints returns the host interfaces by pod, from the agent.
 func (n *node) endpoints() map[string]string {
 	n.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -59,8 +59,7 @@ func (n *node) endpoints() map[string]string {
 	return found
 }
 
-// certainIsTrue has what is said to be certain for a pod be about its own interface, and no
-// other pod's.
+// certainIsTrue checks that certain statements are about a pod's own interface.
 func (n *node) certainIsTrue(pods []pod) {
 	n.Helper()
 	ends := n.endpoints()

@@ -15,52 +15,49 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// machine is how an architecture is emulated.
+// machine is an emulated architecture.
 type machine struct {
 	program string
 	options []string
 	console string
-	// kernel is what its kernels are told besides.
+	// kernel holds further kernel options.
 	kernel string
 }
 
-// Emulated also where KVM could be had, so that it runs the same everywhere.
+// Always emulated, even with KVM, for equal behavior everywhere.
 var machines = map[string]machine{
-	// QEMU 7.2's cmpxchg16b leaves wrong flags, and Linux breaks in kmalloc.
-	// Linux counts whether its timer ticks, in a loop as long as it takes a real CPU, and panics if it does not:
-	// on a busy host QEMU is given too little of one meanwhile.
+	// QEMU 7.2's cmpxchg16b sets wrong flags, which breaks kmalloc. Linux checks its timer in a busy loop and
+	// panics if a busy host delays QEMU.
 	"amd64": {"qemu-system-x86_64", []string{"-cpu", "max,cx16=off"}, "ttyS0", "no_timer_check"},
-	// The architecture's own pointer authentication takes most of the time when emulated.
+	// The architecture's pointer authentication is slow to emulate.
 	"arm64": {"qemu-system-aarch64", []string{"-M", "virt", "-cpu", "max,pauth-impdef=on"}, "ttyAMA0", ""},
 }
 
-// byInstructions has the emulator make one nanosecond of each instruction, and skip the time in which nothing runs.
-// What happens in the machine then does not depend on how fast the host is and what else it does: times that are over
-// in it, and the CPU that its kernel takes from somebody, come after so many instructions. With a second CPU Linux 5.10
-// and 6.1 wait for it for ever (QEMU 7.2).
+// byInstructions makes one nanosecond of each instruction and skips idle time, so that behavior does not depend on
+// the host. With a second CPU Linux 5.10 and 6.1 hang (QEMU 7.2).
 var byInstructions = []string{"-icount", "shift=0,sleep=off", "-smp", "1"}
 
-// patience is some ten times what a machine takes on two cores. The machine's own is counted in its instructions, and
-// is over before, unless the kernel itself hangs.
+// patience is about ten times a machine's duration on two cores. The machine has its own timeout in instructions,
+// unless its kernel hangs.
 const patience = 15 * time.Minute
 
-// feature is a line of the machine's report, as vm writes it.
+// feature is a line of vm's report.
 type feature struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
-// reported is what a machine said.
+// reported is a machine's report.
 type reported struct {
 	kernel   kernel
 	release  string
 	features []feature
-	// missed are the BPF programs that the kernel did not run when it should have.
+	// missed lists BPF programs with skipped runs.
 	missed []string
 }
 
-// boot runs a machine until it powers itself off, and takes its report.
+// boot runs a machine until it powers off, and parses its report.
 func boot(t *testing.T, k kernel) reported {
 	t.Helper()
 	console := run(t, k, byInstructions...)
@@ -75,15 +72,14 @@ func boot(t *testing.T, k kernel) reported {
 	return r
 }
 
-// run runs a machine until it powers itself off, and returns what is on its console.
+// run runs a machine until it powers off, and returns its console output.
 func run(t *testing.T, k kernel, more ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(harness.Context(t), patience+k.longer)
 	defer cancel()
 	m := machines[k.arch()]
 	args := append([]string{
-		// One thread for both CPUs: with two, a CPU may run what Linux has changed in its
-		// own code a moment ago, and Linux crashes (QEMU 7.2).
+		// One thread for both CPUs: with two, Linux's self-modifying code crashes it (QEMU 7.2).
 		"-accel", "tcg,thread=single", "-m", "512",
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot",
 		"-kernel", k.file(), "-initrd", initramfs(t, k.arch(), k.programs),
@@ -98,7 +94,7 @@ func run(t *testing.T, k kernel, more ...string) []byte {
 	return console
 }
 
-// needed skips a test of a kernel that was not fetched, or cannot be emulated here.
+// needed skips a kernel that was not fetched or cannot be emulated.
 func (k kernel) needed(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(k.file()); err != nil {
@@ -109,7 +105,7 @@ func (k kernel) needed(t *testing.T) {
 	}
 }
 
-// read finds the report among what else is on the console.
+// read finds the report in the console output.
 func read(t *testing.T, console []byte) (r reported, complete bool) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(console))

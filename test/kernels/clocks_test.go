@@ -9,11 +9,11 @@ import (
 	"github.com/cniscope/cniscope/test/kernels/traced"
 )
 
-// stepping are the machines whose clock is set, and which are suspended.
+// stepping lists machines for clock steps and suspend.
 var stepping = []string{"5.10", "6.1", "6.12", "newest", "6.12, connector"}
 
-// The clock of a machine is set, and it is suspended, while calls are under way and cniscope observes: each call is in
-// one trace, with the time that it took by the monotonic clock and the start that it had by the wall's.
+// While the clock is set and the machine suspended during calls, each call keeps one trace, its monotonic duration
+// and its wall-clock start.
 func TestCallsAcrossStepsOfTheClock(t *testing.T) {
 	which := os.Getenv("CNISCOPE_CLOCKS")
 	if which == "" {
@@ -45,7 +45,7 @@ func TestCallsAcrossStepsOfTheClock(t *testing.T) {
 	}
 }
 
-// said is what a machine says of its clock, of whom it called and what was sent.
+// said parses a machine's clock steps, calls and spans.
 func said(t *testing.T, console string) (turned []string, runs []traced.Run, spans []traced.Span) {
 	t.Helper()
 	parse := func(text string, into any) {

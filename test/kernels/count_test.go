@@ -14,35 +14,35 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// measured are the kernels on which instructions are counted: those that many nodes have.
+// measured lists kernels whose instructions are counted.
 var measured = []kernel{
 	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}},
 	{name: "6.12", image: "trixie-amd64"},
-	{name: "newest", image: "sid-amd64", restless: 4000}, // a futex took 3,650 less the second time
+	{name: "newest", image: "sid-amd64", restless: 4000}, // a futex differed by 3,650 the second time
 	{name: "6.12, arm64", image: "trixie-arm64"},
 }
 
-// functions reports whether a kernel lets what plugins do be reached by its functions.
+// functions reports whether a kernel's functions are usable for tracing.
 func (k kernel) functions() bool { return !slices.Contains(k.lacks, byFunctions) }
 
-// The states of a probe, as vm calls them.
+// States of a probe, in vm's words.
 const (
 	nothing      = "nothing"
 	nothingAgain = "nothing again"
 	beforeCalls  = "before"
 	inACall      = "in a call"
 	afterCalls   = "after"
-	// bySystemCalls is in a call, where functions could have been taken and were not.
+	// bySystemCalls is a call with functions available but unused.
 	bySystemCalls = "in a call, by system calls"
 )
 
-// costs are instructions: by state, then by loop, what one turn takes.
+// costs are instructions per turn, by state and loop.
 type costs map[string]map[string]float64
 
-// added is what a loop takes more in a state than while there is no probe.
+// added returns a loop's additional cost in a state.
 func (c costs) added(state, loop string) float64 { return c[state][loop] - c[nothing][loop] }
 
-// counted reads what a machine counted.
+// counted parses a machine's counts.
 func counted(t *testing.T, k kernel, console []byte) costs {
 	t.Helper()
 	c := costs{}
@@ -66,7 +66,7 @@ func counted(t *testing.T, k kernel, console []byte) costs {
 	return c
 }
 
-// states are those that are measured on a kernel.
+// states returns the measured states of a kernel.
 func (k kernel) states() []string {
 	all := []string{nothing, nothingAgain, beforeCalls, inACall, afterCalls}
 	if k.functions() {
@@ -75,21 +75,19 @@ func (k kernel) states() []string {
 	return all
 }
 
-// bound is what a loop may take.
+// bound is a loop's bound.
 type bound struct {
 	loop string
-	// calls are its system calls.
+	// calls is its number of system calls.
 	calls float64
-	// noise is by how much two measurements of the same differ, in instructions: where threads wake one
-	// another, or a list of free memory is filled.
+	// noise is the difference of equal measurements in instructions, from wake-ups or memory allocation.
 	noise float64
-	// Where functions are attached: reached is a loop that calls some of them in every state, and waits one whose
-	// threads go to sleep.
+	// With attached functions, reached marks a loop that calls some of them, waits one whose threads sleep.
 	reached, waits bool
 }
 
-// perCall is how many instructions more a system call takes at most that sys_enter and sys_exit are attached to: on 6.12
-// it was 354, on arm64 488, while waits were found by them, too.
+// perCall bounds the additional instructions per system call with sys_enter and sys_exit: 354 on 6.12, 488 on arm64,
+// when they also observed waits.
 func (k kernel) perCall() float64 {
 	if k.arch() == "arm64" {
 		return 560
@@ -97,14 +95,13 @@ func (k kernel) perCall() float64 {
 	return 480
 }
 
-// paid is what a system call paid on 6.12 while waits were found by system calls, too: those that call functions pay at
-// most half of that, or of what it is today.
+// paid is that cost on 6.12; loops that call functions may cost half of it, or of today's.
 const paid = 354
 
-// perSwitch is what it takes when a CPU goes on to another thread while a call is under way: 157 on 6.12.
+// perSwitch bounds the cost of a context switch during a call: 157 on 6.12.
 const perSwitch = 300
 
-// boots is how often a machine is booted at most, until each cost was as it should be in one of them.
+// boots bounds the boots until each cost was right once.
 const boots = 5
 
 const (
@@ -112,8 +109,8 @@ const (
 	mapping = "mmap and munmap"
 )
 
-// bounds of all loops, in the order of the table. The least noise, 10, is a longer chain of a hash table: an
-// empty program at a system call takes some 200.
+// bounds of all loops, in table order. The minimal noise of 10 is a longer hash chain; an empty program at a system
+// call costs about 200.
 var bounds = []bound{
 	{loop: "getppid", calls: 1, noise: 1},
 	{loop: "read of a file", calls: 1, noise: 10},
@@ -126,18 +123,18 @@ var bounds = []bound{
 	{loop: "thread switch, there and back", calls: 4, noise: 600, waits: true},
 	{loop: "unix datagram, send and receive", calls: 2, noise: 10},
 	{loop: "TCP, request and answer", calls: 4, noise: 200},
-	// Its sockets come and go with what memory is free: +295 was counted where nothing is attached to what it calls.
+	// Memory allocation varies: +295 was counted without attachment.
 	{loop: "unix connection, from connect to close", calls: 9, noise: 400, reached: true},
 	{loop: "netlink, question and answer", calls: 2, noise: 10, reached: true},
 	{loop: pipes, calls: 2, noise: 10, reached: true},
 	{loop: "flock and unlock", calls: 2, noise: 10, reached: true},
 }
 
-// forkAndExec is the loop that pays in every state: each new program is looked at.
+// forkAndExec pays in every state, because each new program is examined.
 const forkAndExec = "fork, exec, exit and wait"
 
-// Who has nothing to do with CNI pays, in instructions: while no call is open nothing for any system call, where
-// functions are attached neither during one, but for what is reached by them.
+// An unrelated process pays nothing per system call without calls, and with functions nothing during calls except in
+// loops that reach them.
 func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 	all := map[string]costs{}
 	for _, k := range measured {
@@ -146,7 +143,7 @@ func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 			k.needed(t)
 			var c costs
 			var found map[string]string
-			// What a program costs it costs in each boot; what else was in memory, mostly in one.
+			// A program's cost repeats in each boot, other effects usually do not.
 			for boot := range boots {
 				c = counted(t, k, run(t, k, byInstructions...))
 				now := c.faults(k)
@@ -169,7 +166,7 @@ func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 	}
 }
 
-// faults are the costs that are not as they should be, by loop and state.
+// faults returns wrong costs by loop and state.
 func (c costs) faults(k kernel) map[string]string {
 	found := map[string]string{}
 	for _, b := range bounds {
@@ -188,20 +185,20 @@ func (c costs) faults(k kernel) map[string]string {
 	return found
 }
 
-// share is how much of what system calls cost it a loop may take that calls functions.
+// share bounds a function loop's cost relative to system calls.
 func (b bound) share() float64 {
-	if b.loop == pipes { // two programs, one of them at a return: their entry alone takes as much
+	if b.loop == pipes { // two programs, one at a return, whose entry costs as much
 		return 0.56
 	}
 	return 0.5
 }
 
-// within is what a loop may take more in a state.
+// within returns the bounds of a loop's additional cost in a state.
 func (c costs) within(k kernel, b bound, state string) (least, most float64) {
 	if b.waits {
 		b.noise = max(b.noise, k.restless)
 	}
-	if b.loop == mapping && k.arch() == "arm64" { // 153 was seen once
+	if b.loop == mapping && k.arch() == "arm64" { // 153 was observed once
 		b.noise = 200
 	}
 	least, most = -b.noise, b.noise
@@ -218,7 +215,8 @@ func (c costs) within(k kernel, b bound, state string) (least, most float64) {
 	return least, most
 }
 
-// instructions is the table of docs/contributing/performance.md: a loop a line, a kernel a column, the states in a cell.
+// instructions returns the table of docs/contributing/performance.md: a line per loop, a column per kernel, states in
+// a cell.
 func instructions(all map[string]costs) string {
 	var b strings.Builder
 	b.WriteString("| instructions more: before / in / after a call (in one by system calls) |")
@@ -253,7 +251,7 @@ func instructions(all map[string]costs) string {
 	return b.String()
 }
 
-// bracket is what a loop takes more by system calls. Nothing takes less for them: that is noise.
+// bracket formats the cost by system calls; negative values are noise.
 func bracket(more float64) string {
 	if math.Round(more) < 0 {
 		return "noise"
@@ -269,8 +267,7 @@ func TestNobodyIsSaidToTakeLessBySystemCalls(t *testing.T) {
 	}
 }
 
-// tell logs the table, and with -update writes it. What compilers and kernels make of the same programs
-// differs by some instructions, so the page need not be the same; but it has the same lines.
+// tell logs the table and writes it with -update. Compilers change some instructions, so only the lines must match.
 func tell(t *testing.T, all map[string]costs) {
 	t.Helper()
 	const performance = "../../docs/contributing/performance.md"

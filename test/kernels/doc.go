@@ -1,4 +1,3 @@
-// Package kernels boots the kernel probe in virtual machines, on the kernels that Debian
-// has, and says which feature is there on which: testdata/features.md. vm is all that runs in
-// such a machine; fetch.sh gets the kernels. Nothing here needs root or KVM.
+// Package kernels boots the kernel probe in virtual machines with Debian's kernels and records their features:
+// testdata/features.md. vm is the machine's only program; fetch.sh downloads kernels. It needs neither root nor KVM.
 package kernels

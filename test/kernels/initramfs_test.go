@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// initramfs is a file with the archive of an architecture, and what else a machine needs: names, and what they are built of.
+// initramfs returns an architecture's archive with additional programs by source.
 func initramfs(t *testing.T, arch string, more map[string]string) string {
 	t.Helper()
 	packed.Lock()
@@ -29,13 +29,13 @@ func initramfs(t *testing.T, arch string, more map[string]string) string {
 	return file
 }
 
-// packed are the archives that were made already: nearly all machines of an architecture have the same.
+// packed caches archives, which nearly all machines of an architecture share.
 var packed = struct {
 	sync.Mutex
 	archives map[string][]byte
 }{archives: map[string][]byte{}}
 
-// pack packs vm as /init, cniscope, and nothing else but more.
+// pack packs vm as /init, cniscope, and more.
 func pack(t *testing.T, arch string, more map[string]string) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -54,7 +54,6 @@ func pack(t *testing.T, arch string, more map[string]string) []byte {
 	return archive.Bytes()
 }
 
-// build returns a static program.
 func build(t *testing.T, arch, source string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// kernels are what is booted: columns of testdata/features.md. kernels.mk reads here which images
-// to fetch.
+// kernels lists the booted kernels: columns of testdata/features.md. kernels.mk reads the images to fetch from here.
 var kernels = []kernel{
 	{name: "5.10", image: "bullseye-amd64", lacks: []string{
 		"network namespace cookie",
@@ -17,7 +16,7 @@ var kernels = []kernel{
 		"tracepoints: lock contention",
 		"tracepoint: netlink extack", byFunctions,
 	}},
-	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}}, // it has the deadlock
+	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}}, // has the deadlock
 	{name: "6.12", image: "trixie-amd64"},
 	{name: "newest", image: "sid-amd64"},
 	{name: "6.12, arm64", image: "trixie-arm64"},
@@ -35,14 +34,13 @@ var kernels = []kernel{
 	{name: "6.12, connector", image: "trixie-amd64", options: "cniscope.source=connector", lacks: withoutProbe},
 }
 
-// byFunctions is where functions of the kernel can be attached to, and systemCalls has them left alone: then what
-// plugins do is seen by their system calls.
+// byFunctions means that kernel functions can be traced; systemCalls disables that.
 const (
 	byFunctions = "inside of plugins by functions"
 	systemCalls = "cniscope.way=system-calls"
 )
 
-// connected is what there is where the probe observes.
+// connected applies if the probe works.
 const connected = "process connector in its place"
 
 func init() {
@@ -53,36 +51,35 @@ func init() {
 	}
 }
 
-// withoutProbe is what there is not where the probe cannot be loaded, and the process connector observes.
+// withoutProbe lists features that the process connector lacks.
 var withoutProbe = append([]string{
 	"kernel probe", "network namespace", "CPU time", "run-queue delay", "network namespace cookie",
 }, withoutInside...)
 
-// lockdown is an option of the kernel: it keeps its memory from BPF programs.
+// lockdown hides kernel memory from BPF programs.
 const lockdown = "lockdown=confidentiality"
 
-// withoutInside is what there is not where BPF programs follow processes, and may not look into them.
+// withoutInside lists features that are missing if BPF programs follow processes without reading them.
 var withoutInside = []string{
 	byFunctions, "sleeps", "waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
 	"sysctls written", "network namespaces entered", "configuration and result",
 	"connections, who answers", "connections refused", "first connection of a pod",
 }
 
-// kernel is one of the machines.
+// kernel is one machine.
 type kernel struct {
 	name    string
-	image   string // SUITE-ARCH, a folder of .cache/kernels
+	image   string // SUITE-ARCH, a directory of .cache/kernels
 	options string // of its command line
 	lacks   []string
-	// restless is by how many instructions two measurements of threads that wake one another differ.
+	// restless is the noise of threads that wake one another, in instructions.
 	restless float64
-	// programs are those that the machine has besides: names, and what they are built of.
+	// programs are additional programs by source.
 	programs map[string]string
-	// longer is how much longer than others the machine may take.
+	// longer extends the timeout.
 	longer time.Duration
 }
 
-// named is the machine of that name.
 func named(name string) kernel {
 	return kernels[slices.IndexFunc(kernels, func(k kernel) bool { return k.name == name })]
 }
@@ -91,14 +88,14 @@ func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-
 
 func (k kernel) file() string { return filepath.Join("../../.cache/kernels", k.image, "vmlinuz") }
 
-// tries are how often a machine is booted at most. A kernel that preempts BPF programs does not run them for others
-// meanwhile, and says so. The process connector sees most plugins and not all, each time others, and boots quickly.
+// tries bounds boots. A kernel that preempts BPF programs skips runs and reports that. The process connector misses
+// plugins at random and boots quickly.
 const (
 	tries          = 6
 	connectorTries = 12
 )
 
-// surprises are where a machine differs from what is known of its kernel.
+// surprises returns differences from the known features.
 func surprises(r reported) (all []string) {
 	for _, f := range r.features {
 		switch lacks := slices.Contains(r.kernel.lacks, f.Name); {
@@ -111,12 +108,11 @@ func surprises(r reported) (all []string) {
 	return all
 }
 
-// undisturbed is what every boot must say: if one lacks it that is a fault, whatever was missed.
+// undisturbed must hold in every boot.
 const undisturbed = "plugins run undisturbed"
 
-// seen is what either boot of a machine saw. What a BPF program that was not run would have seen, and what was gone
-// before the process connector looked at it, is chance: here it is what can be seen at all. How much the connector sees
-// is for make test-connector.
+// seen merges two boots: a skipped BPF run or a process that the connector missed is chance. make test-connector
+// measures the connector.
 func seen(before, again reported) reported {
 	for i, f := range before.features {
 		if f.OK != (f.Name == undisturbed) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// While a BPF program is preempted the kernel runs it for nobody else on that CPU. What it would have seen nobody knows;
-// that it was not run is counted, and doctor says so. Linux 6.12 preempts programs at functions if it is told to.
+// A preempted BPF program is not run for others on that CPU. The count and doctor report it. Linux 6.12 preempts
+// programs at functions on request.
 func TestProgramsThatWereNotRunAreCounted(t *testing.T) {
 	if os.Getenv("CNISCOPE_ROUNDS") == "" {
 		t.Skip("make test-ways runs it")

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// watched is what BPF programs took, by name, for the plugins of a pod: instructions, and how often they ran.
+// watched is the cost of BPF programs for a pod's plugins, by name: instructions and runs.
 type watched map[string]struct {
 	Runs        int
 	Took, Empty int
 }
 
-// took is without what an empty program would have been told to take: statistics count their own clock.
+// took subtracts the statistics' own cost.
 func (w watched) took() (all int) {
 	for _, p := range w {
 		all += p.Took - p.Empty
@@ -23,7 +23,7 @@ func (w watched) took() (all int) {
 	return all
 }
 
-// By functions a pod's plugins take at most half of the instructions that they take by system calls, of all BPF programs.
+// With functions a pod's plugins cost up to half of the instructions that system calls cost.
 func TestFunctionsTakeHalfOfWhatSystemCallsTake(t *testing.T) {
 	for _, name := range []string{"6.12", "newest"} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFunctionsTakeHalfOfWhatSystemCallsTake(t *testing.T) {
 	}
 }
 
-// prices is a line for each program that ran.
+// prices returns a line per program.
 func prices(ways map[string]watched) string {
 	var b strings.Builder
 	for _, way := range slices.Sorted(maps.Keys(ways)) {

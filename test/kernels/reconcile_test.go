@@ -9,34 +9,34 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// The bounds of what both ways need not tell alike.
+// Tolerances between both ways.
 const (
-	// apart is how much longer a wait is in the eyes of one probe than of the other: their programs run one after another.
+	// apart is the additional duration of a wait for the second probe.
 	apart = 20 * time.Microsecond
-	// offCPU is more than a thread is kept from a CPU by others in the machine; 9 ms was seen.
+	// offCPU exceeds a thread's preemption in the machine; 9 ms was observed.
 	offCPU = 50 * time.Millisecond
 )
 
-// leasts are how long waits take that are told: below, one clock may say so and the other not.
+// least is the minimum duration of a reported wait; below it clocks disagree.
 func least(kind event.WaitKind) time.Duration {
 	switch kind {
 	case event.WaitPoll, event.WaitCall:
 		return time.Millisecond
 	case event.WaitMutex:
 		return 100 * time.Microsecond
-	case event.WaitSleep: // Go's own, which are not told, take up to 10 ms (SYSMON_MAX)
+	case event.WaitSleep: // unreported sleeps of Go last up to 10 ms (SYSMON_MAX)
 		return 10500 * time.Microsecond
 	}
 	return 0
 }
 
-// reconcile leaves out of what was told in both ways what is not determined, each for the reason in docs/contributing/kernels.md
-// ("Two ways") or at the bounds above. both are the waits that were told in both ways, left those that were left out.
+// reconcile removes undetermined events, for the reasons in docs/contributing/kernels.md ("Two ways") or within the
+// tolerances. both counts common waits, left removed ones.
 func reconcile(byFunctions, bySystemCalls []event.Event) (a, b []event.Event, both, left int) {
 	for _, e := range byFunctions {
 		if w, is := e.Body.(*event.Wait); is {
 			other := told(w, e.Time, bySystemCalls)
-			if told(w, e.Time, a) || !other && took(w, e.Time) < least(w.Kind)+apart { // a call that waits twice is told twice
+			if told(w, e.Time, a) || !other && took(w, e.Time) < least(w.Kind)+apart { // a call with two waits is reported twice
 				left++
 				continue
 			}
@@ -58,16 +58,14 @@ func reconcile(byFunctions, bySystemCalls []event.Event) (a, b []event.Event, bo
 	return append(a, over), append(b, over), both, left
 }
 
-// idle reports whether a system call may not have waited at all, but worked or was kept from a CPU: functions do not
-// tell of that.
+// idle reports whether a system call may not have waited but worked or been preempted, which functions do not report.
 func idle(w *event.Wait, at int64) bool {
 	return (w.Kind == event.WaitPoll || w.Kind == event.WaitCall) && took(w, at) < offCPU
 }
 
 func took(w *event.Wait, at int64) time.Duration { return time.Duration(w.Until(at) - w.Start) }
 
-// told reports whether a wait that was told at some time is among other events, too: the same thread in the same system
-// call, at the same time.
+// told reports whether other events have this wait: same thread, system call and time.
 func told(w *event.Wait, at int64, among []event.Event) bool {
 	return slices.ContainsFunc(among, func(e event.Event) bool {
 		o, is := e.Body.(*event.Wait)
@@ -76,8 +74,7 @@ func told(w *event.Wait, at int64, among []event.Event) bool {
 	})
 }
 
-// determined adds an event without what each probe's reader finds at a time of its own: how far the time is, and what
-// an agent was doing.
+// determined appends an event, without those of each probe's own timing: ticks and agent states.
 func determined(all []event.Event, e event.Event) []event.Event {
 	switch b := e.Body.(type) {
 	case *event.Tick:
@@ -88,8 +85,7 @@ func determined(all []event.Event, e event.Event) []event.Event {
 	return append(all, e)
 }
 
-// leaveOut leaves out ioctls that the other way does not tell where that many of its programs were not run, and no more,
-// and what is told of waiting in them.
+// leaveOut removes up to missed ioctls that the other way lacks, and their waits.
 func leaveOut(events, others []event.Event, missed int) []event.Event {
 	var out []event.Event
 	others = slices.Clone(others)
@@ -98,7 +94,7 @@ func leaveOut(events, others []event.Event, missed int) []event.Event {
 		if !is || r.Protocol != "ioctl" {
 			return false
 		}
-		if i := asked(r, e.Time, others); i >= 0 { // each is the same as one
+		if i := asked(r, e.Time, others); i >= 0 { // each matches once
 			others = slices.Delete(others, i, i+1)
 			return false
 		}
@@ -117,7 +113,7 @@ func leaveOut(events, others []event.Event, missed int) []event.Event {
 	})
 }
 
-// asked is where a request that was told at some time is among other events; -1 if it is not.
+// asked returns the index of a request among other events, or -1.
 func asked(r *event.Request, at int64, among []event.Event) int {
 	return slices.IndexFunc(among, func(e event.Event) bool {
 		o, is := e.Body.(*event.Request)
@@ -125,7 +121,7 @@ func asked(r *event.Request, at int64, among []event.Event) int {
 	})
 }
 
-// missedBy is how many runs of a way's programs were missed, as the machine says.
+// missedBy sums the skipped runs of a way's programs.
 func missedBy(way string, said []string) (all int) {
 	for _, line := range said {
 		var n int

@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// A probe is attached and detached again and again while others are in what it is attached to, every other one by
-// SIGKILL, and no kernel hangs: one that did would not come to its end before the machine's patience is over.
-// The machine's time is instructions, so what is told does not depend on how busy the host is.
+// Repeatedly attaching and detaching a probe to busy functions, half of the time with SIGKILL, hangs no kernel. Time
+// is counted in instructions, so results do not depend on the host.
 func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	times, err := strconv.Atoi(os.Getenv("CNISCOPE_STARTS"))
 	if err != nil {
 		t.Skip("make test-starts runs it")
 	}
 	begun, err := strconv.Atoi(os.Getenv("CNISCOPE_WHOLE"))
-	if err != nil || begun < 1 { // what a whole one has loaded is attached and detached
+	if err != nil || begun < 1 { // later ones attach what a whole one loaded
 		t.Fatalf("CNISCOPE_WHOLE is %q: a number above 0 is wanted", os.Getenv("CNISCOPE_WHOLE"))
 	}
 	for _, name := range []string{"5.10", "6.1", "6.12", "newest", "6.12, arm64"} {
@@ -47,13 +46,13 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	}
 }
 
-// ending is a probe that was attached and stopped, in microseconds of the machine.
+// ending is one attached and stopped probe, in microseconds of the machine.
 type ending struct {
-	of, how        string // the way that it took, or how many programs it attached
+	of, how        string // the way, or the number of attached programs
 	attach, detach int
 }
 
-// endsOf are those that were started from the beginning, and those that attached what was loaded.
+// endsOf returns complete starts, and attachments of loaded programs.
 func endsOf(console string) (whole, attached []ending) {
 	for line := range strings.Lines(console) {
 		var e ending
@@ -71,7 +70,7 @@ func endsOf(console string) (whole, attached []ending) {
 	return whole, attached
 }
 
-// spread tells how long it took to attach and to detach for those that ended in a way.
+// spread formats the durations of attaching and detaching.
 func spread(all []ending, how string) string {
 	var attach, detach []int
 	for _, e := range all {
@@ -89,7 +88,6 @@ func spread(all []ending, how string) string {
 		how, len(attach), micro(attach[last/2]), micro(attach[last]), micro(detach[last/2]), micro(detach[last]))
 }
 
-// micro is a number of microseconds to be told, in tenths of a millisecond.
 func micro(n int) time.Duration {
 	return (time.Duration(n) * time.Microsecond).Round(100 * time.Microsecond)
 }

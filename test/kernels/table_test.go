@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write testdata/features.md")
 
 const page = "testdata/features.md"
 
-// table is the page's: a feature a line, a kernel a column.
+// table returns the page's table: a line per feature, a column per kernel.
 func table(reports []reported) string {
 	var b strings.Builder
 	b.WriteString("| feature |")
@@ -41,7 +41,7 @@ func table(reports []reported) string {
 	return b.String()
 }
 
-// compare fails if the page says something else. Which kernel is the newest may change.
+// compare fails if the page differs. The newest kernel may change.
 func compare(t *testing.T, measured string) {
 	t.Helper()
 	was, err := os.ReadFile(page)

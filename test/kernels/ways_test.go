@@ -28,9 +28,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A plugin's trace is the same whether it was watched by functions of the kernel or by its system calls. Two probes
-// watch the same calls at the same time, so that nothing differs but the way that they see them. make test-ways has
-// them do so more often.
+// A plugin's trace is the same with functions and with system calls. Two probes observe the same calls. make
+// test-ways runs more rounds.
 func TestBothWaysGiveTheSameSpans(t *testing.T) {
 	rounds := 1
 	if more, err := strconv.Atoi(os.Getenv("CNISCOPE_ROUNDS")); err == nil {
@@ -41,8 +40,7 @@ func TestBothWaysGiveTheSameSpans(t *testing.T) {
 			k := named(name)
 			k.needed(t)
 			k.options = fmt.Sprintf("cniscope.compare=%d", rounds)
-			// A kernel that preempts BPF programs does not run them for others meanwhile, in either way. What differs
-			// for that differs in one boot and not in all.
+			// Preempted BPF programs skip runs in either way, but not in every boot.
 			var found map[string]string
 			for boot := 1; ; boot++ {
 				missed, now := compareWays(t, k)
@@ -62,8 +60,7 @@ func TestBothWaysGiveTheSameSpans(t *testing.T) {
 	}
 }
 
-// inOrderOnly reports whether only the order of spans differs: of two threads that begin to wait within the same
-// microseconds either probe may say that the other one was first.
+// inOrderOnly reports whether only the order differs, which is undetermined for waits within microseconds.
 func inOrderOnly(faults map[string]string) bool {
 	for _, said := range faults {
 		if !strings.HasPrefix(said, "line ") {
@@ -73,11 +70,10 @@ func inOrderOnly(faults map[string]string) bool {
 	return true
 }
 
-// number is one of those by which the same lines of two boots differ: processes, namespaces, lines.
+// number matches values that differ between boots: processes, namespaces, lines.
 var number = regexp.MustCompile(`\d+`)
 
-// compareWays boots a machine that is watched in both ways, and says where these do not give the same spans, by what is
-// the same in each boot, and which programs were not run when they should have been.
+// compareWays boots a machine with both ways and returns skipped programs and differences by stable text.
 func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]string) {
 	t.Helper()
 	console := run(t, k, byInstructions...)
@@ -100,7 +96,7 @@ func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]str
 	return r.missed, faults
 }
 
-// What such a machine recorded gives the same spans, too, and what only one of both tells is found.
+// Stored recordings of both ways give the same spans, and a difference is found.
 func TestRecordingsOfBothWaysGiveTheSameSpans(t *testing.T) {
 	way := func(name string) []event.Event {
 		recording, err := os.ReadFile(filepath.Join("testdata/ways", name+".rec.gz"))
@@ -137,7 +133,7 @@ func TestRecordingsOfBothWaysGiveTheSameSpans(t *testing.T) {
 	}
 }
 
-// unlike says where recordings of both ways do not give the same spans.
+// unlike returns differences between both ways' spans.
 func unlike(byFunctions, bySystemCalls []event.Event) (faults []string) {
 	a, b, waits, left := reconcile(byFunctions, bySystemCalls)
 	if waits < left {
@@ -152,7 +148,7 @@ func unlike(byFunctions, bySystemCalls []event.Event) (faults []string) {
 	return append(faults, differences(x, y)...)
 }
 
-// recorded is what the machine's probe of that way recorded. With CNISCOPE_RECORDINGS=DIR it is kept there.
+// recorded returns the recording of a way; CNISCOPE_RECORDINGS=DIR keeps it.
 func recorded(t *testing.T, console []byte, way string) (all []event.Event) {
 	t.Helper()
 	var text strings.Builder
@@ -184,7 +180,7 @@ func eventsOf(t *testing.T, recording []byte) (all []event.Event) {
 	}
 }
 
-// spansOf are the spans of all calls among events, a line each. Nothing is too short for one: by which clock would it be?
+// spansOf returns the spans of all calls as lines, without a minimum duration, which would depend on the clock.
 func spansOf(events []event.Event) (all []string) {
 	l := config.Default().Limits
 	p := pipeline.New(timeline.Options{
@@ -202,7 +198,7 @@ func spansOf(events []event.Event) (all []string) {
 	return all
 }
 
-// lines tells spans in their order, each with those that it is below, and without what two clocks never read alike.
+// lines formats spans in order with their parents, without values of clocks.
 func lines(spans *tracepb.ResourceSpans) (all []string) {
 	names := map[string]string{}
 	for _, scope := range spans.ScopeSpans {
@@ -221,7 +217,7 @@ func lines(spans *tracepb.ResourceSpans) (all []string) {
 	return all
 }
 
-// duration is a time as verdicts write it, which without takes out.
+// duration matches a duration in a verdict.
 var duration = regexp.MustCompile(`\b\d+(\.\d+)? ?(ns|µs|ms|s)\b`)
 
 func without(text string) string { return duration.ReplaceAllString(text, "…") }
@@ -258,7 +254,7 @@ func value(v *commonpb.AnyValue) string {
 	return fmt.Sprint(v)
 }
 
-// differences are the lines that only one of both has, and where none is the first that is elsewhere.
+// differences returns lines in only one list, else the first moved one.
 func differences(byFunctions, bySystemCalls []string) (all []string) {
 	for _, line := range byFunctions {
 		if !slices.Contains(bySystemCalls, line) {

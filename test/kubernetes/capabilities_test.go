@@ -15,17 +15,17 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A loss is how a missing capability shows.
+// A loss is the symptom of a missing capability.
 type loss struct {
-	// fails: cniscope ends, and leaves this as the container's termination message.
+	// fails is the termination message with which cniscope exits.
 	fails string
-	// says: cniscope goes on, and logs this. It does not with all capabilities.
+	// says is logged only without the capability.
 	says string
-	// unchecked: doctor, in the pod, cannot make this check.
+	// unchecked is a check that doctor in the pod cannot run.
 	unchecked string
 }
 
-// losses are what each capability of the manifest is for.
+// losses maps the manifest's capabilities to their symptoms.
 var losses = map[string]loss{
 	"BPF":             {fails: "the permission to load BPF programs"},
 	"PERFMON":         {fails: "the permission to load BPF programs"},
@@ -34,8 +34,7 @@ var losses = map[string]loss{
 	"NET_ADMIN":       {unchecked: "service-rules"},
 }
 
-// The node has what the capabilities are for: a CNI configuration that is another
-// user's, and a call that is under way when cniscope starts.
+// The node needs every capability: another user's CNI configuration, and a call in progress at cniscope's start.
 func TestEveryCapabilityIsNeeded(t *testing.T) {
 	hold := filepath.Join(t.TempDir(), "hold")
 	harness.Check(t, os.WriteFile(hold, nil, 0o600))
@@ -107,14 +106,14 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 	}
 }
 
-// container is the one container of a pod.
+// container returns the only container of a pod.
 func container(pod object) object {
 	all, _ := pod.at("spec", "containers").([]any)
 	one, _ := all[0].(map[string]any)
 	return one
 }
 
-// capabilities are those that a pod adds.
+// capabilities returns the added ones.
 func capabilities(pod object) (names []string) {
 	all, _ := container(pod).at("securityContext", "capabilities", "add").([]any)
 	for _, name := range all {

@@ -15,12 +15,11 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// On a node where NRI is off and no cniscope was before, kubelet makes the folders that the pod has
-// mounts of. They go with it; what waits on disk stays.
+// Kubelet creates the mounted directories on a fresh node; they are removed with the pod, except the spool.
 func TestChartLeavesNoFolder(t *testing.T) {
 	c := startWithControllers(t, rig.Options{})
 	h := c.helm()
-	node := filepath.Join(c.rig.Dir(), "node") // the node's first process sees it, too
+	node := filepath.Join(c.rig.Dir(), "node") // visible to the node's first process
 	harness.Check(c, os.Mkdir(node, 0o755))
 	run, nri, spool := filepath.Join(node, "run"), filepath.Join(node, "nri"), filepath.Join(node, "spool")
 	_, err := h.Run(c.ctx, "install", chartRelease, h.Chart, "--namespace", chartNamespace, "--create-namespace",

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// kinds say where the chart's objects are posted to: group and version, and the resource.
+// kinds maps the chart's kinds to group, version and resource.
 var kinds = map[string]struct {
 	api, resource string
 	ofCluster     bool
@@ -33,7 +33,6 @@ var kinds = map[string]struct {
 	"SecurityContextConstraints":       {"/apis/security.openshift.io/v1", "securitycontextconstraints", true},
 }
 
-// collection is where objects of a kind in a namespace are.
 func collection(t testing.TB, kind, namespace string) string {
 	t.Helper()
 	k, ok := kinds[kind]
@@ -46,7 +45,7 @@ func collection(t testing.TB, kind, namespace string) string {
 	return k.api + "/namespaces/" + namespace + "/" + k.resource
 }
 
-// dress are values with which the chart renders all that it can.
+// dress are values that render all of the chart.
 var dress = map[string]string{
 	"by default": "",
 	"with everything": "options.export.otlp.endpoint=http://collector:4317,options.sampling.rule[0].namespace=kube-*,options.sampling.rule[0].ratio=0," +
@@ -59,7 +58,7 @@ var dress = map[string]string{
 	"without the reader":      "reader.enabled=false,rbacProxy.enabled=true",
 }
 
-// What `kubectl apply --dry-run=server --validate=strict` asks of the apiserver, for every profile.
+// `kubectl apply --dry-run=server --validate=strict` for every profile.
 func TestChartPassesTheStrictDryRun(t *testing.T) {
 	c := start(t, rig.Options{})
 	c.define()
@@ -82,7 +81,7 @@ func TestChartPassesTheStrictDryRun(t *testing.T) {
 	}
 }
 
-// dryRun has the apiserver check an object, which it must take without a warning.
+// dryRun expects the apiserver to accept an object without a warning.
 func (c *cluster) dryRun(o chart.Object, namespace string) {
 	c.Helper()
 	body, err := json.Marshal(o)
@@ -95,7 +94,7 @@ func (c *cluster) dryRun(o chart.Object, namespace string) {
 	for _, warning := range got.Warnings {
 		c.Errorf("%s %s: the apiserver warns: %s", o.Text("kind"), o.Text("metadata", "name"), warning)
 	}
-	// It does look: a misspelt field is refused.
+	// A misspelled field is refused.
 	o["misspelt"] = true
 	body, err = json.Marshal(o)
 	harness.Check(c, err)

@@ -26,7 +26,7 @@ const (
 	chartRelease   = "cniscope"
 )
 
-// A life of the chart: installed with its default values, changed, given a second one, removed.
+// The chart is installed with defaults, upgraded, installed again, and removed.
 func TestChartLives(t *testing.T) {
 	c := startWithControllers(t, rig.Options{})
 	h := c.helm()
@@ -78,7 +78,7 @@ func TestChartLives(t *testing.T) {
 	c.nothingLeft(chartNamespace, before)
 }
 
-// wholeInThePod checks readiness and doctor where an operator asks: in the pod.
+// wholeInThePod checks readiness and doctor in the pod.
 func (c *cluster) wholeInThePod(scope *pod) {
 	c.Helper()
 	harness.Eventually(c, func() error {
@@ -94,7 +94,7 @@ func (c *cluster) wholeInThePod(scope *pod) {
 	if !strings.Contains(metrics, "\ncniscope_node_network_ready 1\n") {
 		c.Errorf("the metrics do not say that the network is ready:\n%s", metrics)
 	}
-	// The clock is this machine's own.
+	// The clock is the test machine's.
 	out, code := c.exec(scope, "/cniscope", "doctor", "--kubelet", c.healthz)
 	c.Logf("doctor in the pod:\n%s", out)
 	for line := range strings.Lines(out) {
@@ -113,7 +113,7 @@ func (c *cluster) wholeInThePod(scope *pod) {
 	}
 }
 
-// letsGo checks that a pod that was there before cniscope's last mount goes from cniscope's mounts, too.
+// letsGo checks that cniscope's mounts also disappear from older pods.
 func (c *cluster) letsGo(scope *pod) {
 	c.Helper()
 	mounts := func() string {
@@ -138,7 +138,7 @@ func (c *cluster) letsGo(scope *pod) {
 	})
 }
 
-// second installs the chart once more: the scheduler finds the node's port taken.
+// second installs the chart again: the scheduler finds the port in use.
 func (c *cluster) second(h *chart.Helm) {
 	c.Helper()
 	_, err := h.Run(c.ctx, "install", "another", h.Chart, "--namespace", "elsewhere", "--create-namespace")
@@ -156,7 +156,7 @@ func (c *cluster) second(h *chart.Helm) {
 	}
 }
 
-// nothingLeft waits until nothing of the chart is in the API, and the node is as before.
+// nothingLeft waits until the chart's objects are gone and the node is as before.
 func (c *cluster) nothingLeft(namespace string, before []string) {
 	c.Helper()
 	for kind, k := range kinds {
@@ -187,7 +187,7 @@ func (c *cluster) nothingLeft(namespace string, before []string) {
 	})
 }
 
-// nodeTree are the files of the node where the chart mounts something, or a pre-installed plugin would lie.
+// nodeTree lists files where the chart mounts, or pre-installed plugins live.
 func (c *cluster) nodeTree() (files []string) {
 	c.Helper()
 	root := fmt.Sprintf("/proc/%d/root", c.rig.ContainerdPID())
@@ -206,7 +206,7 @@ func (c *cluster) nodeTree() (files []string) {
 	return files
 }
 
-// exec runs a program in a pod's container, as `kubectl exec` does.
+// exec runs a program in a container, like `kubectl exec`.
 func (c *cluster) exec(p *pod, command ...string) (out string, code int32) {
 	c.Helper()
 	answer, err := c.rig.Runtime().ExecSync(c.ctx, &cri.ExecSyncRequest{ContainerId: c.container(p), Cmd: command, Timeout: 30})
@@ -214,7 +214,6 @@ func (c *cluster) exec(p *pod, command ...string) (out string, code int32) {
 	return string(answer.Stdout) + string(answer.Stderr), answer.ExitCode
 }
 
-// scrape gets the metrics.
 func (c *cluster) scrape(address string) string {
 	c.Helper()
 	response, err := http.Get("http://" + address + "/metrics") //nolint:noctx // a test's own

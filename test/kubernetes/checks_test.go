@@ -9,7 +9,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// The checks of a trace find what they are for: a root from 0 to 100, and one more span.
+// The checks of a trace find mistakes in a root from 0 to 100 with one more span.
 func TestWhatIsWrongWithATraceIsFound(t *testing.T) {
 	mark := func(key string) []*commonpb.KeyValue {
 		return []*commonpb.KeyValue{{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: true}}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// cluster is one node, and what runs it.
+// cluster is one node with its control plane.
 type cluster struct {
 	*testing.T
 	ctx    context.Context
@@ -23,19 +23,19 @@ type cluster struct {
 	api    *kube.API
 
 	node, address, server string
-	// healthz is where the kubelet says how it is.
+	// healthz is the kubelet's health address.
 	healthz string
 	tokens  map[string]string
 	podLogs string
 }
 
-// start brings a node up, with the networks given.
+// start starts a node with the given networks.
 func start(t *testing.T, o rig.Options) *cluster {
 	t.Helper()
 	harness.Root(t)
 	ctx := harness.Context(t)
 	c := &cluster{T: t, ctx: ctx, node: "rig-node"}
-	c.tool("kubelet") // or skip, before anything is started
+	c.tool("kubelet") // skip before anything is started
 	c.etcd()
 	c.jaeger = scope.Jaeger(ctx, t)
 	o.OTLP, o.Usual, o.Ready = c.jaeger.OTLP(), true, 2*time.Minute
@@ -49,19 +49,18 @@ func start(t *testing.T, o rig.Options) *cluster {
 	return c
 }
 
-// in is the cluster in a subtest.
 func (c *cluster) in(t *testing.T) *cluster {
 	sub := *c
 	sub.T = t
 	return &sub
 }
 
-// beside starts a program of the cluster that ends with the test.
+// beside starts a program of the cluster for the test.
 func (c *cluster) beside(name string, ready func(context.Context) error, command ...string) {
 	c.Helper()
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + c.rig.Dir(),
-		"OTEL_BSP_SCHEDULE_DELAY=200", // ms; a test should not wait the default 5 s
+		"OTEL_BSP_SCHEDULE_DELAY=200",
 	}
 	d, err := c.rig.Beside(c.ctx, name, env, command, ready)
 	harness.Check(c, err)

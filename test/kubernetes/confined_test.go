@@ -16,12 +16,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// givenUp are the capabilities that cniscope does without once it runs: what is run in its container
-// later may have them.
+// givenUp are capabilities that cniscope drops at run time; later processes in its container may have them.
 var givenUp = []string{"NET_ADMIN"}
 
-// confined checks on the process itself that a pod has the capabilities named and no
-// others, can gain none, and is filtered.
+// confined checks that a pod's process has exactly these capabilities, cannot gain any, and is filtered.
 func (c *cluster) confined(p *pod, names []string) {
 	c.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid(p)))
@@ -45,7 +43,7 @@ func (c *cluster) confined(p *pod, names []string) {
 	}
 }
 
-// container is the id of a pod's running container; of a pod of cniscope, that of cniscope itself.
+// container returns the id of a pod's running container; for cniscope's pod, of cniscope.
 func (c *cluster) container(p *pod) string {
 	c.Helper()
 	if c.has(p, "cniscope") {
@@ -54,12 +52,11 @@ func (c *cluster) container(p *pod) string {
 	return c.containerCalled(p, "")
 }
 
-// has tells whether a pod has a container of a name.
 func (c *cluster) has(p *pod, name string) bool {
 	return slices.ContainsFunc(p.Spec.Containers, func(s struct{ Name string }) bool { return s.Name == name })
 }
 
-// containerCalled is the id of a pod's running container of a name; empty: of the only one.
+// containerCalled returns a container's id by name; empty selects the only one.
 func (c *cluster) containerCalled(p *pod, name string) string {
 	c.Helper()
 	selector := map[string]string{"io.kubernetes.pod.uid": p.Metadata.UID}
@@ -77,13 +74,11 @@ func (c *cluster) containerCalled(p *pod, name string) string {
 	return list.Containers[0].Id
 }
 
-// pid is the process of a pod's container.
 func (c *cluster) pid(p *pod) int {
 	c.Helper()
 	return c.pidOf(c.container(p))
 }
 
-// pidOf is the process of a container.
 func (c *cluster) pidOf(container string) int {
 	c.Helper()
 	status, err := c.rig.Runtime().ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: container, Verbose: true})
@@ -93,7 +88,7 @@ func (c *cluster) pidOf(container string) int {
 	return info.PID
 }
 
-// runs is nil while a program of the rig runs whose script has the name given.
+// runs is nil while a program with that script name runs.
 func (c *cluster) runs(script string) error {
 	all, err := c.rig.Processes()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// connections counts the TCP connections of a process to a port, as the kernel says.
+// connections counts a process's TCP connections to a port.
 func connections(t testing.TB, pid int, port string) (n int) {
 	t.Helper()
 	number, err := strconv.Atoi(port)

@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// startWithControllers is start with a scheduler and a controller manager: a DaemonSet becomes pods by
-// itself, and what belonged to something that was deleted goes.
+// startWithControllers is start with a scheduler and a controller manager.
 func startWithControllers(t *testing.T, o rig.Options) *cluster {
 	c := start(t, o)
 	dir := filepath.Join(c.rig.Dir(), "control-plane")
@@ -34,13 +33,11 @@ func startWithControllers(t *testing.T, o rig.Options) *cluster {
 	return c
 }
 
-// adminConfig writes the kubeconfig of who may do anything.
 func (c *cluster) adminConfig() string {
 	c.Helper()
 	return c.configOf(admin)
 }
 
-// configOf writes somebody's kubeconfig.
 func (c *cluster) configOf(person string) string {
 	c.Helper()
 	file := filepath.Join(c.rig.Dir(), "control-plane", person+".json")
@@ -48,7 +45,7 @@ func (c *cluster) configOf(person string) string {
 	return file
 }
 
-// helm is helm with this cluster.
+// helm is helm for this cluster.
 func (c *cluster) helm() *chart.Helm {
 	c.Helper()
 	h := chart.New(c)
@@ -56,7 +53,7 @@ func (c *cluster) helm() *chart.Helm {
 	return h
 }
 
-// daemonPod waits for the one pod of a release that is not about to end, and until done is content with it.
+// daemonPod waits for a release's only non-terminating pod that done accepts.
 func (c *cluster) daemonPod(namespace, release string, done func(*pod) error) (found *pod) {
 	c.Helper()
 	harness.Eventually(c, func() error {

@@ -18,13 +18,13 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Who speaks to the apiserver: we, and the node.
+// Clients of the apiserver.
 const (
 	admin     = "admin"
 	nodeToken = "node"
 )
 
-// Who may do what they are given a right to: a developer of one namespace, an operator of cniscope, and somebody.
+// Users with rights: a developer of one namespace, an operator of cniscope, and another user.
 const (
 	developer = "developer"
 	operator  = "operator"
@@ -64,7 +64,6 @@ func (c *cluster) startControlPlane() {
 			"--token-auth-file="+filepath.Join(dir, "tokens"), "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")...)
 }
 
-// etcd comes from Debian.
 func (c *cluster) etcd() string {
 	for _, path := range []string{"/usr/bin/etcd", "/usr/local/bin/etcd"} {
 		if _, err := os.Stat(path); err == nil {
@@ -91,5 +90,4 @@ func secret(c *cluster) string {
 	return hex.EncodeToString(b)
 }
 
-// hostPort is the address of an OTLP endpoint, as a kubelet wants it.
 func hostPort(url string) string { return strings.TrimPrefix(url, "http://") }

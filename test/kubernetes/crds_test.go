@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// crds are the definitions of the operators' objects that the chart renders, by module of
-// test/tools/crds.
+// crds are the operators' definitions that the chart uses, by module of test/tools/crds.
 var crds = map[string][]string{
 	"github.com/prometheus-operator/prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
@@ -24,7 +23,7 @@ var crds = map[string][]string{
 	},
 }
 
-// define makes the operators' kinds known to the apiserver, and returns once it serves them.
+// define posts the operators' definitions and waits until they are served.
 func (c *cluster) define() {
 	c.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -61,7 +60,7 @@ func (c *cluster) define() {
 	}
 }
 
-// module is the folder of a module that test/tools/crds requires.
+// module returns the directory of a module of test/tools/crds.
 func (c *cluster) module(path string) string {
 	c.Helper()
 	cmd := exec.CommandContext(c.ctx, "go", "mod", "download", "-json", path)

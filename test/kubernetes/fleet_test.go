@@ -23,9 +23,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// fleetAnswers has a developer and an operator ask three nodes by `kubectl cniscope`, with the real kubectl. One
-// node is real: its kubelet, its pods, its cniscope. The two others are simulated: objects of Node, and the
-// DaemonSet's own pods on them, behind whose kubelet's address is test/fleet's server.
 func (c *cluster) fleetAnswers(web *pod) {
 	c.Helper()
 	dir := c.TempDir()
@@ -57,7 +54,7 @@ func (c *cluster) fleetAnswers(web *pod) {
 	want(developer, 0, []string{"ps", "-n", "shop"}, "shop/web-50")
 	want(operator, 0, []string{"top"}, "(all namespaces)", "of 3 nodes", "file_lock", c.node, simulated.Node(10))
 	want(developer, 0, []string{"top", "-n", "shop"}, "(namespace shop)", c.node)
-	// The rig has what a doctor finds; the simulated nodes have nothing.
+	// Doctor's findings are the rig's; the simulated nodes have none.
 	s := c.kubectl(operator, "", "cniscope", "doctor", "-A")
 	if s.code != 0 && s.code != 1 && s.code != 3 || strings.Contains(s.err, "did not answer") || !strings.Contains(s.out, "of 3 nodes") && !strings.Contains(s.out, "on 3 nodes") {
 		c.Errorf("doctor -A ended with %d:\n%s%s", s.code, s.out, s.err)
@@ -71,7 +68,7 @@ func (c *cluster) fleetAnswers(web *pod) {
 	}
 }
 
-// simulate adds nodes whose kubelet is made up, and returns once the DaemonSet's pods on them look as if they ran.
+// simulate adds nodes with a fake kubelet and waits until their pods appear to run.
 func (c *cluster) simulate(names ...string) {
 	c.Helper()
 	var mu sync.Mutex
@@ -120,7 +117,7 @@ func (c *cluster) simulate(names ...string) {
 	})
 }
 
-// looksRunning says of a pod on a node without a kubelet what its kubelet would.
+// looksRunning sets a pod's status in place of a kubelet.
 func (c *cluster) looksRunning(p corev1.Pod) error {
 	if p.Status.Phase == corev1.PodRunning {
 		return nil

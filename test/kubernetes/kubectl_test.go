@@ -12,13 +12,12 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// said is what a command printed, and how it ended.
 type said struct {
 	out, err string
 	code     int
 }
 
-// kubectl runs the real kubectl as somebody, with a text on its standard input.
+// kubectl runs the real kubectl as a user with a standard input.
 func (c *cluster) kubectl(person, input string, arguments ...string) said {
 	c.Helper()
 	cmd := exec.CommandContext(c.ctx, c.tool("kubectl"), arguments...)
@@ -33,7 +32,7 @@ func (c *cluster) kubectl(person, input string, arguments ...string) said {
 	return said{out.String(), err.String(), cmd.ProcessState.ExitCode()}
 }
 
-// admin runs kubectl as who may do anything; it has to succeed.
+// admin runs kubectl with all rights; it must succeed.
 func (c *cluster) admin(arguments ...string) string {
 	c.Helper()
 	s := c.kubectl(admin, "", arguments...)
@@ -43,13 +42,13 @@ func (c *cluster) admin(arguments ...string) string {
 	return s.out
 }
 
-// ask asks the reader in a pod as somebody, by kubectl's exec, with a token or without one.
+// ask queries a pod's sidecar as a user through kubectl's exec.
 func (c *cluster) ask(person string, scope *pod, token string, question ...string) said {
 	c.Helper()
 	return c.kubectl(person, token+"\n", append([]string{"exec", "-i", "-n", scope.Metadata.Namespace, scope.Metadata.Name, "-c", "reader", "--", "/cniscope-reader", "ask"}, question...)...)
 }
 
-// token gets a token of a ServiceAccount as somebody.
+// token creates a ServiceAccount token as a user.
 func (c *cluster) token(person, namespace, account string, more ...string) said {
 	c.Helper()
 	s := c.kubectl(person, "", append([]string{"create", "token", account, "-n", namespace}, more...)...)

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package kubernetes runs cniscope as the DaemonSet of examples/kubernetes on a real
-// node: etcd, kube-apiserver, a kubelet that traces, containerd, CNI plugins, Jaeger.
+// Package kubernetes runs cniscope as the DaemonSet of examples/kubernetes on a real node: etcd, kube-apiserver, a
+// tracing kubelet, containerd, CNI plugins, Jaeger.
 package kubernetes
 
 import (
@@ -17,13 +17,12 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// imageName is the image as the manifest names it: what is built here takes its place.
-// imageArchive is the image under test.
+// imageName is the manifest's image, imageArchive the tested image that replaces it.
 var imageName, imageArchive string
 
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
-		os.Exit(m.Run()) // every test says that it is skipped
+		os.Exit(m.Run())
 	}
 	dir, err := os.MkdirTemp("", "cniscope-image")
 	if err == nil {
@@ -54,7 +53,7 @@ func named(manifest string) (string, error) {
 	return string(image[1]), nil
 }
 
-// buildImage builds the image from the Dockerfile, for this machine's architecture.
+// buildImage builds the image from the Dockerfile for this architecture.
 func buildImage(ctx context.Context, dir string) (string, error) {
 	archive := filepath.Join(dir, "image.tar")
 	for _, command := range [][]string{

@@ -16,10 +16,8 @@ import (
 
 const manifestFile = "../../examples/kubernetes/cniscope.yaml"
 
-// object is a Kubernetes object, as far as these tests look into one.
 type object map[string]any
 
-// at walks down by keys; nil where there is nothing.
 func (o object) at(keys ...string) any {
 	var v any = o
 	for _, key := range keys {
@@ -40,13 +38,13 @@ func (o object) text(keys ...string) string {
 	return s
 }
 
-// document is one document of the manifest: the text, and where it is posted to.
+// document is one document of the manifest with its URL path.
 type document struct {
 	kind, name, path string
 	yaml             []byte
 }
 
-// collections say where objects of a kind are posted to.
+// collections maps kinds to URL paths.
 var collections = map[string]string{
 	"Namespace":      "/api/v1/namespaces",
 	"ServiceAccount": "/api/v1/namespaces/cniscope/serviceaccounts",
@@ -60,8 +58,7 @@ var collections = map[string]string{
 	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 }
 
-// manifest takes the file apart. The apiserver reads the YAML; here only the kind and
-// the name are looked for.
+// manifest splits the file. The apiserver parses the YAML; kind and name suffice here.
 func (c *cluster) manifest() (documents []document) {
 	c.Helper()
 	text, err := os.ReadFile(manifestFile)
@@ -85,8 +82,7 @@ func (c *cluster) manifest() (documents []document) {
 	return documents
 }
 
-// changed is what a test has otherwise than the manifest: where spans go, since the rig's Jaeger
-// listens on a port of its own, and that all of them do.
+// changed lists the test's changes to the manifest: the endpoint, and complete sampling.
 func (c *cluster) changed() map[string]string {
 	return map[string]string{
 		"[export.otlp]\n": fmt.Sprintf("[export.otlp]\n    endpoint = %q\n", c.jaeger.OTLP()),
@@ -94,8 +90,7 @@ func (c *cluster) changed() map[string]string {
 	}
 }
 
-// apply creates what the manifest says, word for word but for what changed says. It returns the
-// DaemonSet as the apiserver stored it.
+// apply creates the manifest's objects with changed applied, and returns the stored DaemonSet.
 func (c *cluster) apply() object {
 	c.Helper()
 	replaced := map[string]int{}
@@ -123,8 +118,7 @@ func (c *cluster) apply() object {
 	return stored
 }
 
-// serviceAccount does what the controller manager does for each namespace: without a
-// service account in it there are no pods.
+// serviceAccount replaces the controller manager: pods need a service account.
 func (c *cluster) serviceAccount(namespace string) {
 	c.Helper()
 	err := c.api.Create(c.ctx, "/api/v1/namespaces/"+namespace+"/serviceaccounts", object{
@@ -135,8 +129,7 @@ func (c *cluster) serviceAccount(namespace string) {
 	}
 }
 
-// podOf does what the DaemonSet controller and the scheduler do: a pod of the template,
-// on the node. change may alter a copy of it.
+// podOf replaces the DaemonSet controller and the scheduler: a pod of the template on the node, altered by change.
 func (c *cluster) podOf(daemonSet object, name string, change func(pod object)) object {
 	c.Helper()
 	template, err := json.Marshal(daemonSet.at("spec", "template"))

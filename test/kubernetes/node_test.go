@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// sysctls are what a kubelet sets, or ends if it cannot. It finds them set: the files
-// lie over the kernel's where it runs, and the host stays as it is.
+// sysctls are required by a kubelet. Files cover the kernel's, so the host is unchanged.
 var sysctls = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -27,12 +26,12 @@ var sysctls = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// addNodeAddress gives the host the node's address: a kubelet takes none of loopback.
+// addNodeAddress adds the node's address to the host, because a kubelet rejects loopback.
 func (c *cluster) addNodeAddress() {
 	c.Helper()
-	link := c.rig.Networks()[0].Bridge + "n" // goes with the rig, by its name
+	link := c.rig.Networks()[0].Bridge + "n" // the rig removes it by name
 	subnet := c.rig.Networks()[0].Subnet.Addr().As4()
-	c.address = fmt.Sprintf("%d.%d.255.254", subnet[0], subnet[1]) // of the rig's, beyond its networks
+	c.address = fmt.Sprintf("%d.%d.255.254", subnet[0], subnet[1]) // of the rig's range, beyond its networks
 	for _, args := range []string{
 		"link add " + link + " type bridge",
 		"address add " + c.address + "/32 dev " + link,
@@ -45,15 +44,14 @@ func (c *cluster) addNodeAddress() {
 	}
 }
 
-// startKubelet starts the kubelet where containerd runs, with its spans sent to Jaeger,
-// and returns once its node is ready.
+// startKubelet starts the kubelet in containerd's namespace, exporting to Jaeger, and returns once the node is ready.
 func (c *cluster) startKubelet() {
 	c.Helper()
 	dir := filepath.Join(c.rig.Dir(), "kubelet")
 	for _, d := range []string{"", "root", "pods", "var/log", "plugins", "sysctl"} {
 		harness.Check(c, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
-	// What the kubelet writes below /var stays with the rig.
+	// The kubelet's files below /var stay in the rig.
 	harness.Check(c, os.Symlink("/run", filepath.Join(dir, "var", "run")))
 	script := fmt.Sprintf("mount --make-private /proc\nmount --bind %s/var /var\n", dir)
 	for name, value := range sysctls {
@@ -78,8 +76,7 @@ func (c *cluster) startKubelet() {
 		"--hostname-override="+c.node, "--node-ip="+c.address)...)
 }
 
-// kubeletConfig is a KubeletConfiguration: what this machine does not give is switched
-// off.
+// kubeletConfig disables what this machine lacks.
 func (c *cluster) kubeletConfig(dir string) map[string]any {
 	c.healthz = harness.Address(c)
 	at := netip.MustParseAddrPort(c.healthz)
@@ -92,19 +89,19 @@ func (c *cluster) kubeletConfig(dir string) map[string]any {
 		"podLogsDir":               c.podLogs, "volumePluginDir": filepath.Join(dir, "plugins"),
 		"resolvConf": filepath.Join(dir, "resolv.conf"),
 		"clusterDNS": []string{"10.96.0.10"}, "clusterDomain": "cluster.local",
-		// The API server gets here for kubectl's exec. It is as good as anybody, and this is an address of the rig.
+		// For the API server's exec. Any client is accepted, on a private address of the rig.
 		"address": c.address, "port": netip.MustParseAddrPort(harness.Address(c)).Port(), "healthzPort": port, "healthzBindAddress": host,
 		"authentication": map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": map[string]any{"enabled": false}},
 		"authorization":  map[string]any{"mode": "AlwaysAllow"},
 
-		// Cgroups of version 1, and not all of them; a score below zero needs CAP_SYS_RESOURCE.
+		// Partial cgroups of version 1; a score below zero needs CAP_SYS_RESOURCE.
 		"failCgroupV1": false, "cgroupDriver": "cgroupfs", "cgroupsPerQOS": false, "enforceNodeAllocatable": []string{},
 		"failSwapOn": false, "oomScoreAdj": 0, "localStorageCapacityIsolation": false,
 		"makeIPTablesUtilChains": false,
-		// A full disk is the host's concern.
+		// Ignore the host's full disk.
 		"evictionHard":                map[string]string{"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
-		// A ConfigMap that changes is there at once.
+		// Apply ConfigMap changes at once.
 		"configMapAndSecretChangeDetectionStrategy": "Watch", "syncFrequency": "1s",
 	}
 }

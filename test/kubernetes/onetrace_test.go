@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// The operator deploys the DaemonSet, opens one trace and sees the kubelet, containerd
-// and everything that cniscope found under it: for the setup and for the teardown.
+// One trace has the kubelet, containerd and cniscope's spans, for setup and teardown.
 func TestOneTraceFromKubeletToIptables(t *testing.T) {
 	c := start(t, rig.Options{})
 	c.serviceAccount("default")
@@ -48,8 +47,7 @@ func TestOneTraceFromKubeletToIptables(t *testing.T) {
 	t.Logf("setup:\n%s\nteardown:\n%s", add, del)
 }
 
-// traceOf waits for the trace that holds a call of the pod below a span of the kubelet,
-// and in which nothing is missing any more.
+// traceOf waits for a complete trace with the pod's call below a span of the kubelet.
 func (c *cluster) traceOf(p *pod, call, top string) (found *trace) {
 	c.Helper()
 	harness.Eventually(c, func() error {
@@ -83,8 +81,7 @@ func (c *cluster) traceOf(p *pod, call, top string) (found *trace) {
 	return found
 }
 
-// whole checks that a trace is of all three, that every parent is in it, and that
-// everything lies within its parent's time.
+// whole checks that a trace has all three services and all parents, and that spans lie within their parents.
 func (c *cluster) whole(t *trace) {
 	c.Helper()
 	if got, want := t.services(), []string{"cniscope", "containerd", "kubelet"}; !slices.Equal(got, want) {

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// pod is a pod as the apiserver knows it.
 type pod struct {
 	Metadata struct{ Namespace, Name, UID, DeletionTimestamp string }
 	Spec     struct {
@@ -41,7 +40,7 @@ func (p *pod) path() string {
 	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", p.Metadata.Namespace, p.Metadata.Name)
 }
 
-// web is an ordinary pod: one container that waits, a port of the host that leads to it.
+// web is an ordinary pod with a waiting container and a host port.
 func (c *cluster) web(name string) object {
 	return object{
 		"apiVersion": "v1", "kind": "Pod",
@@ -56,7 +55,7 @@ func (c *cluster) web(name string) object {
 	}
 }
 
-// run creates a pod and returns once done is content with it.
+// run creates a pod and waits until done accepts it.
 func (c *cluster) run(o object, done func(*pod) error) *pod {
 	c.Helper()
 	body, err := json.Marshal(o)
@@ -76,7 +75,7 @@ func (c *cluster) run(o object, done func(*pod) error) *pod {
 	return p
 }
 
-// running is content with a pod whose containers run.
+// running accepts a pod whose containers run.
 func running(p *pod) error {
 	for _, s := range p.Status.ContainerStatuses {
 		if !s.Ready {
@@ -89,7 +88,7 @@ func running(p *pod) error {
 	return nil
 }
 
-// ended is content with a pod whose container has ended once.
+// ended accepts a pod with an exited container.
 func ended(p *pod) error {
 	if _, ok := ending(p); !ok {
 		return fmt.Errorf("no container of pod %s has ended: %+v", p.Metadata.Name, p.Status)
@@ -97,7 +96,7 @@ func ended(p *pod) error {
 	return nil
 }
 
-// ending is the message that the first container that ended left behind.
+// ending returns the termination message of the first exited container.
 func ending(p *pod) (message string, ok bool) {
 	for _, s := range p.Status.ContainerStatuses {
 		if t := s.LastState.Terminated; t != nil {
@@ -110,7 +109,6 @@ func ending(p *pod) (message string, ok bool) {
 	return "", false
 }
 
-// remove deletes a pod and returns once it is gone.
 func (c *cluster) remove(p *pod) {
 	c.Helper()
 	_, err := c.api.Do(c.ctx, "DELETE", p.path(), nil)
@@ -127,7 +125,7 @@ func (c *cluster) remove(p *pod) {
 	})
 }
 
-// log is what a pod's container wrote, all its starts together.
+// log returns the output of all starts of a pod's container.
 func (c *cluster) log(p *pod) string {
 	c.Helper()
 	files, err := filepath.Glob(filepath.Join(c.podLogs, strings.Join([]string{p.Metadata.Namespace, p.Metadata.Name, p.Metadata.UID}, "_"), "*", "*.log"))
@@ -145,7 +143,6 @@ func (c *cluster) log(p *pod) string {
 	return all.String()
 }
 
-// logged waits until a pod has logged a text.
 func (c *cluster) logged(p *pod, text string) {
 	c.Helper()
 	harness.Eventually(c, func() error {

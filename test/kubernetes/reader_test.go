@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Two tenants, shop and bank, have slow pods. Who may ask is answered, and the others are not.
+// Two tenants, shop and bank, have slow pods. Authorized users get answers, others do not.
 func TestReader(t *testing.T) {
 	c := startWithControllers(t, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
@@ -52,11 +52,11 @@ func TestReader(t *testing.T) {
 	t.Run("others are told what is missing", func(t *testing.T) { c.in(t).refused(scope) })
 	t.Run("nothing else may be run", func(t *testing.T) { c.in(t).nothingElse(scope) })
 	t.Run("a pod that fails again and again has one Event", func(t *testing.T) { c.in(t).series(broken) })
-	// Last: the DaemonSet has more pods from here on.
+	// Last, because it adds pods to the DaemonSet.
 	t.Run("three nodes answer kubectl cniscope", func(t *testing.T) { c.in(t).fleetAnswers(web) })
 }
 
-// peopleAndRights gives the developer and the operator what docs/fleet.md says.
+// peopleAndRights grants the rights of docs/fleet.md.
 func (c *cluster) peopleAndRights() {
 	c.Helper()
 	for _, namespace := range []string{"shop", "bank"} {
@@ -71,7 +71,7 @@ func (c *cluster) peopleAndRights() {
 	c.admin("create", "rolebinding", "operates", "-n", chartNamespace, "--role", chartRelease+"-operator", "--user", operator)
 }
 
-// describes waits until kubectl describe shows the developer why the pod was slow.
+// describes waits until kubectl describe shows why the pod was slow.
 func (c *cluster) describes(p *pod) {
 	c.Helper()
 	var shown string
@@ -93,7 +93,7 @@ func (c *cluster) describes(p *pod) {
 	}
 }
 
-// series waits until the API server has a series of a pod's failures: kubelet tries again and again.
+// series waits for a series of Events, as kubelet retries.
 func (c *cluster) series(p *pod) {
 	c.Helper()
 	harness.Eventually(c, func() error {
@@ -126,7 +126,6 @@ func (c *cluster) series(p *pod) {
 	})
 }
 
-// unprivileged looks at the reader's process.
 func (c *cluster) unprivileged(scope *pod) {
 	c.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pidOf(c.containerCalled(scope, fleet.Container))))
@@ -142,7 +141,7 @@ func (c *cluster) unprivileged(scope *pod) {
 	}
 }
 
-// apart looks at the connections of both processes: the reader's to the API server are found, cniscope has none.
+// apart checks that only the sidecar has connections to the API server.
 func (c *cluster) apart(scope *pod) {
 	c.Helper()
 	_, port, err := net.SplitHostPort(c.server)
@@ -161,13 +160,12 @@ func (c *cluster) apart(scope *pod) {
 	}
 }
 
-// tokenIn tells whether a process's container has a token for the API server.
+// tokenIn reports whether a process's container has a token.
 func (c *cluster) tokenIn(pid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d/root/var/run/secrets/kubernetes.io/serviceaccount/token", pid))
 	return err == nil
 }
 
-// answer is what ask operations prints.
 type answer struct {
 	Schema, Namespace string
 	Operations        []struct{ Namespace, Pod, Result, Cause, Verdict string }
@@ -206,7 +204,7 @@ func (c *cluster) developerAsks(scope *pod) {
 			c.Errorf("ask %v of a developer ended with %d: %q, %q", q, s.code, s.out, s.err)
 		}
 	}
-	// The API server takes no such token.
+	// The API server rejects such a token.
 	if s := c.kubectl(somebody, "", "--token", token.out, "get", "pods", "-n", "shop"); s.code == 0 {
 		c.Errorf("the API server takes the token: %s", s.out)
 	}
@@ -236,7 +234,7 @@ func (c *cluster) operatorAsks(scope *pod) {
 	}
 }
 
-// refused are those who have not got the rights.
+// refused checks users without the rights.
 func (c *cluster) refused(scope *pod) {
 	c.Helper()
 	if s := c.token(somebody, "shop", "default", "--audience", fleet.Audience); s.code == 0 || !strings.Contains(s.err, "serviceaccounts/token") {
@@ -254,7 +252,7 @@ func (c *cluster) refused(scope *pod) {
 	}
 }
 
-// nothingElse tries what exec would let a developer do, were it for RBAC alone.
+// nothingElse tries what exec would allow a developer with RBAC alone.
 func (c *cluster) nothingElse(scope *pod) {
 	c.Helper()
 	in := []string{"-n", scope.Metadata.Namespace, scope.Metadata.Name}

@@ -16,7 +16,7 @@ import (
 
 const strictly = "?dryRun=All&fieldValidation=Strict"
 
-// What `kubectl apply --dry-run=server --validate=strict` asks of the apiserver.
+// `kubectl apply --dry-run=server --validate=strict`.
 func TestManifestPassesTheStrictDryRun(t *testing.T) {
 	c := start(t, rig.Options{})
 	for _, d := range c.manifest() {
@@ -35,12 +35,12 @@ func TestManifestPassesTheStrictDryRun(t *testing.T) {
 				t.Errorf("the options in the ConfigMap: %v", err)
 			}
 		}
-		// It does look: a misspelt field is refused.
+		// A misspelled field is refused.
 		_, err = post(bytes.Replace(d.yaml, []byte("\nmetadata:"), []byte("\nmisspelt: true\nmetadata:"), 1))
 		if err == nil || !strings.Contains(err.Error(), `unknown field "misspelt"`) {
 			t.Errorf("%s %s with a misspelt field: %v, want a refusal", d.kind, d.name, err)
 		}
-		if d.kind == "Namespace" { // the others can only be tried in it
+		if d.kind == "Namespace" {
 			_, err := c.api.Do(c.ctx, "POST", d.path, d.yaml)
 			harness.Check(c, err)
 		}

@@ -13,7 +13,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// span is one span of a trace, whoever sent it.
+// span is one span of a trace.
 type span struct {
 	*tracepb.Span
 	service  string
@@ -21,14 +21,13 @@ type span struct {
 	parent   *span
 }
 
-// has tells whether an attribute of the span or of its resource has a value, as text.
+// has reports whether the span or its resource has an attribute with this value.
 func (s *span) has(key, value string) bool {
 	return slices.ContainsFunc(slices.Concat(s.resource, s.Attributes), func(kv *commonpb.KeyValue) bool {
 		return kv.Key == key && kv.Value.GetStringValue() == value
 	})
 }
 
-// marked tells whether cniscope said of a span that its times are not its parent's.
 func (s *span) marked() bool {
 	return slices.ContainsFunc(s.Attributes, func(kv *commonpb.KeyValue) bool {
 		return (kv.Key == "cniscope.outlived" || kv.Key == "cniscope.unfinished") && kv.Value.GetBoolValue()
@@ -41,7 +40,7 @@ func (s *span) String() string {
 		time.Duration(s.EndTimeUnixNano-s.StartTimeUnixNano))
 }
 
-// above are the names of a span's ancestors with their services, the next one first.
+// above lists a span's ancestors with their services, nearest first.
 func (s *span) above() (names []string) {
 	for p := s.parent; p != nil; p = p.parent {
 		names = append(names, p.service+"/"+p.Name)
@@ -49,11 +48,11 @@ func (s *span) above() (names []string) {
 	return names
 }
 
-// trace is one trace, whole.
+// trace is one complete trace.
 type trace struct {
 	id    string
 	spans []*span
-	// orphans name a parent that is not in the trace.
+	// orphans have a parent outside the trace.
 	orphans []*span
 }
 
@@ -84,15 +83,13 @@ func newTrace(id string, all []*tracepb.ResourceSpans) *trace {
 	return t
 }
 
-// answered tells whether a span is the server's side of a call: it ends when gRPC has
-// sent the answer, while the client may have it already. That is between the kubelet and
-// containerd.
+// answered reports a server span between kubelet and containerd: it ends when gRPC has sent the answer, which the
+// client may have earlier.
 func (s *span) answered() bool {
 	return s.Kind == tracepb.Span_SPAN_KIND_SERVER && s.parent.Kind == tracepb.Span_SPAN_KIND_CLIENT
 }
 
-// outside are the spans that are not within their parent's time, though nothing says
-// so of them.
+// outside returns unmarked spans that are not within their parent.
 func (t *trace) outside() (found []string) {
 	for _, s := range t.spans {
 		if s.parent == nil || s.marked() {
@@ -106,7 +103,7 @@ func (t *trace) outside() (found []string) {
 	return found
 }
 
-// services are those who sent a span of the trace, sorted.
+// services returns the trace's services, sorted.
 func (t *trace) services() []string {
 	var all []string
 	for _, s := range t.spans {
@@ -116,7 +113,6 @@ func (t *trace) services() []string {
 	return slices.Compact(all)
 }
 
-// find returns the spans of a service and name.
 func (t *trace) find(service, name string) []*span {
 	return slices.DeleteFunc(slices.Clone(t.spans), func(s *span) bool { return s.service != service || s.Name != name })
 }
@@ -138,5 +134,4 @@ func (t *trace) String() string {
 	return b.String()
 }
 
-// traceID of a span, in hex.
 func (s *span) traceID() string { return hex.EncodeToString(s.TraceId) }

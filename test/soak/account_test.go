@@ -13,48 +13,46 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// key is whose runs and calls belong together.
+// key groups runs and calls.
 type key struct{ container, command, ifname string }
 
-// unsettled is how long before a kill a call has to be over to be owed: limits.settle, and 5 s. Where containerd was
-// harmed it may never say that a sandbox runs, and cniscope waits ten times as long for that.
+// unsettled is how long before a kill a call must have ended to be expected: limits.settle plus 5 s. A disturbed
+// containerd may not report running sandboxes, for which cniscope waits ten times as long.
 const (
 	unsettled       = 7 * time.Second
 	unsettledUnsaid = 25 * time.Second
 )
 
-// slack is by how much the times of witness and cniscope may differ: one clock, read at two places.
+// slack bounds the difference between witness and cniscope, which read one clock.
 const slack = 250 * time.Millisecond
 
-// account is what became of the runs of a round.
+// account is the result for a round's runs.
 type account struct {
 	Runs, Traced int
-	// Excused are runs that nobody could have traced, by reason.
+	// Excused counts untraceable runs by reason.
 	Excused map[string]int `json:",omitempty"`
-	// Unaccounted are neither traced nor excused. Those in Lost are counted by cniscope as lost for that reason.
+	// Unaccounted are neither traced nor excused. Lost counts cniscope's reported losses.
 	Unaccounted []string           `json:",omitempty"`
 	Lost        map[string]float64 `json:",omitempty"`
-	// CountedAsLost are runs that are in no trace while cniscope counts losses.
-	CountedAsLost int `json:",omitempty"`
-	// False is what traces say that is not true.
-	False []string `json:",omitempty"`
-	// Checked are the spans of calls that were held against the truth.
+	// CountedAsLost counts untraced runs covered by reported losses.
+	CountedAsLost int      `json:",omitempty"`
+	False         []string `json:",omitempty"`
+	// Checked counts call spans compared with the truth.
 	Checked int
 }
 
-// truth is what is known of a round without cniscope.
+// truth is the knowledge of a round without cniscope.
 type truth struct {
 	runs  []run
 	lives []life
 	names map[string]string // of pods, by sandbox
-	// unsaid: the runtime may never have said that a sandbox runs.
+	// unsaid means that the runtime may not have reported running sandboxes.
 	unsaid bool
-	// wall is what makes the time of day of monotonic time.
+	// wall converts monotonic to wall-clock time.
 	wall int64
 }
 
-// covered accounts for every run: one is traced if the span of a call of the same container, command and interface
-// covers it.
+// covered accounts for every run: it is traced if a call's span with the same key covers it.
 func covered(t truth, spans []traced) account {
 	a := account{Excused: map[string]int{}}
 	by := map[key][]traced{}
@@ -88,13 +86,13 @@ func (s traced) covers(r run, wall int64) bool {
 	return s.Start <= r.Start+wall+int64(slack) && s.End >= r.Start+wall-int64(slack)
 }
 
-// holds reports whether most of a run took place during a call: what ran right before or after it is another's.
+// holds reports whether a run's middle is during a call.
 func (s traced) holds(r run, wall int64) bool {
 	middle := r.Start + (r.End-r.Start)/2 + wall
 	return s.Start <= middle && middle <= s.End
 }
 
-// ends are when the last run of an operation ended; 0 while one runs.
+// ends returns the last run's end per operation; 0 while one runs.
 func ends(runs []run) map[[2]string]int64 {
 	last := map[[2]string]int64{}
 	for _, r := range runs {
@@ -111,7 +109,6 @@ func ends(runs []run) map[[2]string]int64 {
 	return last
 }
 
-// excuse is why nobody could have traced a run, if so.
 func excuse(r run, end int64, t truth) string {
 	if r.End == 0 {
 		return "has not ended"
@@ -138,7 +135,7 @@ func excuse(r run, end int64, t truth) string {
 	return "while there was no cniscope"
 }
 
-// falsehoods are what spans say that is not true.
+// falsehoods returns wrong statements in spans.
 func falsehoods(t truth, spans []traced) (found []string, checked int) {
 	by := map[key][]run{}
 	for _, r := range t.runs {
@@ -158,7 +155,7 @@ func falsehoods(t truth, spans []traced) (found []string, checked int) {
 	return found, checked
 }
 
-// contradicts is what of a call's span is not what its runs did; name is the pod's, if the runtime said it.
+// contradicts returns a mismatch between a call's span and its runs; name is the pod's, if known.
 func (s traced) contradicts(runs []run, name string, wall int64) string {
 	if len(runs) == 0 {
 		return "no plugin ran"
@@ -196,7 +193,7 @@ func (s traced) contradicts(runs []run, name string, wall int64) string {
 	return ""
 }
 
-// chainLength is how many plugins a pod's network has: bridge, portmap, firewall and the agent's.
+// chainLength counts a pod's plugins: bridge, portmap, firewall and the agent's.
 const chainLength = 4
 
 // complete reports whether the whole chain ran and ended.

@@ -22,14 +22,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	_ "google.golang.org/grpc/encoding/gzip" // what it can take
+	_ "google.golang.org/grpc/encoding/gzip" // accept gzip
 	"google.golang.org/grpc/status"
 
 	"github.com/cniscope/cniscope/test/port"
 )
 
-// A collector takes OTLP from whoever shows the certificate that is asked for now, and writes down what of each
-// call's span is needed to judge it.
+// A collector receives OTLP from clients with the current certificate and stores the data needed to check calls.
 type collector struct {
 	coltracepb.UnimplementedTraceServiceServer
 	keys *keys
@@ -42,7 +41,6 @@ type collector struct {
 	calls  []traced
 }
 
-// What a collector does with requests.
 type behaviour int
 
 const (
@@ -52,10 +50,10 @@ const (
 	isSilent
 )
 
-// slowBy is how long a slow collector takes for a request: less than export.otlp.timeout.
+// slowBy is a slow collector's delay, below export.otlp.timeout.
 const slowBy = 3 * time.Second
 
-// traced is what a span says of a call, or of the whole operation, in nanoseconds since 1970.
+// traced is the span of a call or an operation, in nanoseconds since 1970.
 type traced struct {
 	Operation                              bool `json:",omitempty"`
 	Command, Container, Ifname, Pod, Trace string
@@ -76,10 +74,8 @@ func newCollector(k *keys, file string) (*collector, error) {
 	return c, c.up()
 }
 
-// address is where it listens, as an endpoint.
 func (c *collector) address() string { return "https://" + c.port.Addr }
 
-// up has it listen.
 func (c *collector) up() error {
 	l, err := net.Listen("tcp", c.port.Addr)
 	if err != nil {
@@ -98,7 +94,7 @@ func (c *collector) up() error {
 	return nil
 }
 
-// down ends its connections and listens no more.
+// down closes connections and the listener.
 func (c *collector) down() error {
 	c.mu.Lock()
 	server := c.server
@@ -165,7 +161,7 @@ func (c *collector) take(in *coltracepb.ExportTraceServiceRequest) error {
 	return nil
 }
 
-// essentials are those of a call's span, and of an operation's; others are not looked at.
+// essentials returns a call's or operation's data; other spans are ignored.
 func essentials(resource []*commonpb.KeyValue, s *tracepb.Span) (t traced, is bool) {
 	attrs := map[string]string{}
 	for _, kv := range slices.Concat(resource, s.GetAttributes()) {
@@ -189,7 +185,7 @@ func essentials(resource []*commonpb.KeyValue, s *tracepb.Span) (t traced, is bo
 	return t, true
 }
 
-// kept are the attributes that are written down.
+// kept lists the stored attributes.
 var kept = []string{
 	"cniscope.cause", "cniscope.verdict", "cniscope.partial_reason", "cniscope.sandbox_running", "cniscope.time.agent_ms", "cniscope.time.locks_ms",
 	"cniscope.biggest_part", "cniscope.biggest_part_ms", "cniscope.unfinished", "cniscope.reduced", "k8s.pod.ip",
@@ -209,21 +205,20 @@ func textOf(v *commonpb.AnyValue) string {
 	return ""
 }
 
-// got returns the calls that have arrived.
 func (c *collector) got() []traced {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.calls)
 }
 
-// forget drops the calls of before.
+// forget drops earlier calls.
 func (c *collector) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = nil
 }
 
-// current is nil for the certificate that the keys' client has now.
+// current is nil for the client's current certificate.
 func (k *keys) current(chain []*x509.Certificate) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// entry is what the diary says of a round.
+// entry is a round in the diary.
 type entry struct {
 	Plan   plan
 	Began  time.Time
 	Pods   []started
 	Faults []happening
-	// Recovery is how long after the last fault was undone all was as before, Settled how long it then took until
-	// each run was accounted for; in seconds.
+	// Recovery is the time from the end of the last fault to the normal state, Settled the time from there until
+	// each run was accounted for, in seconds.
 	Recovery, Settled float64
 	Account           account
 	Sample            sample
@@ -47,13 +47,13 @@ func (e entry) String() string {
 		e.Account.Checked-len(e.Account.False))
 }
 
-// A diary is a file with a line for each round that was done, written to the disk before the next one begins.
+// A diary is a file with a line per round, synced before the next one.
 type diary struct {
 	file    *os.File
 	entries []entry
 }
 
-// readDiary returns the rounds of a diary, and how long it is without a last line that was not written to its end.
+// readDiary returns the rounds and the length without an incomplete last line.
 func readDiary(path string) (entries []entry, whole int, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -70,8 +70,7 @@ func readDiary(path string) (entries []entry, whole int, err error) {
 	return entries, whole, nil
 }
 
-// openDiary opens a diary to go on with it, or begins one. A last line that was not written to its end is cut off: its
-// round is done again.
+// openDiary opens or creates a diary. It cuts an incomplete last line, whose round is repeated.
 func openDiary(path string) (*diary, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -90,7 +89,7 @@ func openDiary(path string) (*diary, error) {
 	return &diary{file: file, entries: entries}, nil
 }
 
-// done is how many pods there were, and the round that comes next.
+// done returns the number of pods and the next round.
 func (d *diary) done() (pods, next int) {
 	for _, e := range d.entries {
 		pods += len(e.Pods)

@@ -14,19 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fault is one kind of thing that goes wrong.
 type fault struct {
 	kind string
-	part string // whom it happens to; two faults of a round are never of the same part
-	// fails: pods may fail of it, whether there is a cniscope or not.
+	part string // the affected part; a round has one fault per part
+	// fails means that pods may fail even without cniscope.
 	fails bool
-	// ends: cniscope may end of it, and is started anew afterwards.
+	// ends means that cniscope may exit and is restarted.
 	ends bool
-	// begin does it, and returns what undoes it.
+	// begin starts it and returns its undo.
 	begin func(context.Context, *node) (undo doing, err error)
 }
 
-// The parts of a node that faults happen to.
+// Parts of a node.
 const (
 	ofCniscope   = "cniscope"
 	ofContainerd = "containerd"
@@ -38,7 +37,7 @@ const (
 
 type doing = func(context.Context) error
 
-// faults are all kinds there are.
+// faults returns all kinds.
 func faults() []fault {
 	return []fault{
 		{kind: "cniscope killed", part: ofCniscope, ends: true, begin: by((*node).killed)},
@@ -67,7 +66,6 @@ func faults() []fault {
 	}
 }
 
-// faultOf is the fault of that kind.
 func faultOf(kind string) fault {
 	for _, f := range faults() {
 		if f.kind == kind {
@@ -77,7 +75,6 @@ func faultOf(kind string) fault {
 	return fault{kind: kind}
 }
 
-// by has the node do it.
 func by(do func(*node, context.Context) (doing, error)) func(context.Context, *node) (doing, error) {
 	return func(ctx context.Context, n *node) (doing, error) { return do(n, ctx) }
 }
@@ -100,14 +97,14 @@ func (n *node) restarted(context.Context) (doing, error) {
 	}
 	select {
 	case <-s.Done():
-	case <-time.After(patience): // an export that is under way has a time of its own
+	case <-time.After(patience): // a running export has its own timeout
 		s.Kill9()
 		return n.start, errors.New("cniscope does not end")
 	}
 	return n.start, nil
 }
 
-// signalled has a process stand still.
+// signalled stops a process.
 func signalled(of func(*node) int) func(context.Context, *node) (doing, error) {
 	return func(_ context.Context, n *node) (doing, error) {
 		pid := of(n)
@@ -118,7 +115,7 @@ func signalled(of func(*node) int) func(context.Context, *node) (doing, error) {
 	}
 }
 
-// limited has cniscope live with less.
+// limited restricts cniscope's resources.
 func limited(l limit) func(context.Context, *node) (doing, error) {
 	return func(_ context.Context, n *node) (doing, error) {
 		g, err := confine(l, n.cniscope())
@@ -129,7 +126,7 @@ func limited(l limit) func(context.Context, *node) (doing, error) {
 	}
 }
 
-// fewDescriptors leaves cniscope with those that it has.
+// fewDescriptors prevents cniscope from opening files.
 func (n *node) fewDescriptors(context.Context) (doing, error) {
 	pid := n.cniscope()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -147,28 +144,28 @@ func (n *node) fewDescriptors(context.Context) (doing, error) {
 	return func(context.Context) error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil) }, nil
 }
 
-// changed is what an options file says that is not as it was.
+// changed is a changed option.
 const changed = "[slow]\ncommand = \"333ms\"\n"
 
-// changedOptions replaces the file, as an editor does.
+// changedOptions replaces the file like an editor.
 func (n *node) changedOptions(ctx context.Context) (doing, error) {
 	s := n.current().scope
 	return n.taking(ctx, s.LogText, "options changed", func() error { return s.SetOptions(n.options + changed) })
 }
 
-// linkedOptions replaces what the file is a link to, as a kubelet does with a ConfigMap.
+// linkedOptions replaces the file's link target like a kubelet.
 func (n *node) linkedOptions(ctx context.Context) (doing, error) {
 	s := n.current().scope
 	return n.taking(ctx, s.LogText, "options changed", func() error { return linked(s.Config(), changed) })
 }
 
-// wrongOptions leaves a file that cannot be used.
+// wrongOptions writes an invalid file.
 func (n *node) wrongOptions(ctx context.Context) (doing, error) {
 	s := n.current().scope
 	return n.taking(ctx, s.LogText, "options", func() error { return s.SetOptions(n.options + "[slow\n") })
 }
 
-// taking changes options, waits until cniscope says so, and returns what changes them back.
+// taking changes options, waits for cniscope's log, and returns the undo.
 func (n *node) taking(ctx context.Context, log func() string, says string, change func() error) (doing, error) {
 	s := n.current().scope
 	said := func(do func() error) error {
@@ -186,8 +183,8 @@ func (n *node) taking(ctx context.Context, log func() string, says string, chang
 	return back, said(change)
 }
 
-// linked makes of an options file what a ConfigMap is: a link to a link to a folder, of which the middle one is
-// swapped; first it says what it said before.
+// linked turns an options file into a ConfigMap's two links and replaces the inner one, starting with the old
+// content.
 func linked(file, more string) error {
 	dir := filepath.Dir(file)
 	text, err := os.ReadFile(file)
@@ -212,7 +209,7 @@ func linked(file, more string) error {
 	return nil
 }
 
-// point puts a symbolic link in the place of whatever is there, in one step.
+// point replaces a path by a symbolic link atomically.
 func point(to, at string) error {
 	next := at + ".link"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -266,7 +263,7 @@ func collecting(b behaviour) func(context.Context, *node) (doing, error) {
 	}
 }
 
-// rotated renews the client's certificate and has every connection made anew.
+// rotated renews the client's certificate and closes connections.
 func (n *node) rotated(context.Context) (doing, error) {
 	if err := n.keys.rotate(); err != nil {
 		return nil, err
@@ -279,7 +276,7 @@ func (n *node) rotated(context.Context) (doing, error) {
 	return nothing, nil
 }
 
-// full fills the disk that the spool is on.
+// full fills the spool's disk.
 func (n *node) full(context.Context) (doing, error) {
 	file := filepath.Join(n.disk, "filled")
 	f, err := os.Create(file)

@@ -14,10 +14,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// year is longer than any soak.
+// year exceeds any soak.
 const year = 365 * 24 * time.Hour
 
-// keys are a CA of the soak's own, a server that it signed, and a client whose certificate may be renewed in place.
+// keys are a CA, a server certificate, and a client's renewable certificate.
 type keys struct {
 	dir    string
 	ca     *harness.Authority
@@ -25,7 +25,7 @@ type keys struct {
 	server tls.Certificate
 
 	mu     sync.Mutex
-	serial *big.Int // of the client's certificate of now
+	serial *big.Int // of the current client certificate
 }
 
 func newKeys(dir string) (*keys, error) {
@@ -46,7 +46,7 @@ func newKeys(dir string) (*keys, error) {
 	return k, k.rotate()
 }
 
-// rotate renews the client's certificate in place: from now on only the new one is taken.
+// rotate renews the client's certificate in place; the old one becomes invalid.
 func (k *keys) rotate() error {
 	client, err := k.ca.Issue("soak-client", year)
 	if err != nil {
@@ -61,5 +61,4 @@ func (k *keys) rotate() error {
 	return nil
 }
 
-// pem is one of their files.
 func (k *keys) pem(name string) string { return filepath.Join(k.dir, name) }

@@ -17,12 +17,12 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// A group is a control group of the soak's own, of either version, with one process that it limits.
+// A group is a cgroup of either version that limits one process.
 type group struct {
-	path, before string // where the process is now, where it was
+	path, before string // current and previous path
 }
 
-// limit is what one controller is told.
+// limit is one controller's setting.
 type limit struct {
 	controller string
 	v1, v2     [2]string // file and value
@@ -31,14 +31,13 @@ type limit struct {
 var (
 	// starved leaves 2 % of a CPU.
 	starved = limit{"cpu", [2]string{"cpu.cfs_quota_us", "2000"}, [2]string{"cpu.max", "2000 100000"}}
-	// noMemory leaves what the process has, and next to nothing more.
+	// noMemory leaves little more than the current memory.
 	noMemory = limit{"memory", [2]string{"memory.limit_in_bytes", "1048576"}, [2]string{"memory.max", "1048576"}}
-	// noThreads lets nobody start a process or thread.
+	// noThreads prevents new processes and threads.
 	noThreads = limit{"pids", [2]string{"pids.max", "1"}, [2]string{"pids.max", "1"}}
 )
 
-// confine puts a process into a group of its own with that limit. Where there is no such controller, or none that may
-// be used, its error is errors.ErrUnsupported.
+// confine moves a process into a limited group. The error is errors.ErrUnsupported without a usable controller.
 func confine(l limit, pid int) (*group, error) {
 	g := &group{}
 	file := l.v1
@@ -67,12 +66,12 @@ func confine(l limit, pid int) (*group, error) {
 	return g, nil
 }
 
-// unsupported is an error of a machine that cannot do what was asked for.
+// unsupported is the error of an unsuitable machine.
 func unsupported(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, errors.ErrUnsupported, err)
 }
 
-// groupOf is where a process is in a controller's hierarchy.
+// groupOf returns a process's path in a controller's hierarchy.
 func groupOf(pid int, controller string) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -94,13 +93,13 @@ func groupOf(pid int, controller string) (string, error) {
 
 func enter(path string, pid int) error {
 	err := os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
-	if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+	if err != nil && !errors.Is(err, unix.ESRCH) { // it exited
 		return fmt.Errorf("move process %d into %s: %w", pid, path, err)
 	}
 	return nil
 }
 
-// free moves whoever is in the group to where they were and removes it. Who ends meanwhile keeps it busy for a moment.
+// free moves the processes back and removes the group, which exiting ones keep busy briefly.
 func (g *group) free() error {
 	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		text, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
@@ -123,7 +122,7 @@ func (g *group) free() error {
 	}
 }
 
-// disconnect shuts down the connections that a process has to a unix socket, and returns how many there were.
+// disconnect shuts down a process's connections to a unix socket and returns their number.
 func disconnect(pid int, socket string) (n int, err error) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -141,7 +140,7 @@ func disconnect(pid int, socket string) (n int, err error) {
 		}
 		fd, err := unix.PidfdGetfd(process, number, 0)
 		if errors.Is(err, unix.EBADF) {
-			continue // closed meanwhile
+			continue // closed since
 		}
 		if err != nil {
 			return n, unsupported(fmt.Sprintf("take a descriptor of process %d", pid), err)

@@ -24,14 +24,14 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// patience is how long anything may take that is to happen at once: only what never happens takes that long.
+// patience bounds immediate actions.
 const patience = time.Minute
 
 // A node is all that a soak runs on.
 type node struct {
 	*testing.T
-	dir       string // on disk, of the soak: what arrived
-	disk      string // a file system of its own, which the spool is on
+	dir       string // on disk: received data
+	disk      string // the spool's own file system
 	rig       *rig.Rig
 	witness   *witness
 	keys      *keys
@@ -41,23 +41,23 @@ type node struct {
 	agent     *exec.Cmd
 	metrics   *port.Port
 	options   string
-	names     map[string]string // of the pods of the round before, by sandbox
+	names     map[string]string // of the previous round's pods, by sandbox
 
 	mu    sync.Mutex
 	lives []*life
 }
 
-// A life is one process that cniscope was, in nanoseconds of the monotonic clock.
+// A life is one cniscope process, in monotonic nanoseconds.
 type life struct {
 	Number          int
 	Attached, Ended int64
-	How             string // why it ended: "killed", "stopped"; "died" if nobody meant it to
+	How             string // reason of its end: "killed", "stopped", or "died" if unintended
 	Lost            map[string]float64
 	Pods            int
 	scope           *scope.Scope
 }
 
-// newNode makes one; it goes with the test.
+// newNode creates a node for the test.
 func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	t.Helper()
 	harness.Root(t)
@@ -93,7 +93,7 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	}
 	harness.Check(t, n.startAgent())
 	t.Cleanup(func() { _ = n.agent.Process.Kill(); _ = n.agent.Wait() })
-	// Options are the default ones but for where things are.
+	// Default options except for addresses and paths.
 	n.options = fmt.Sprintf("[export.otlp]\nendpoint = %q\nca = %q\ncert = %q\nkey = %q\n[export.spool]\ndir = %q\n[relay]\nlisten = %q\nupstream = %q\n[metrics]\nlisten = %q\n",
 		n.collector.address(), n.keys.pem("ca.crt"), n.keys.pem("client.crt"), n.keys.pem("client.key"),
 		filepath.Join(n.disk, "spool"), relay.Addr, n.upstream.address(), n.metrics.Addr)
@@ -106,7 +106,6 @@ func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	return n
 }
 
-// sayings is what a program said, if it failed.
 func sayings(out []byte, err error) error {
 	if err == nil {
 		return nil
@@ -114,17 +113,17 @@ func sayings(out []byte, err error) error {
 	return errors.New(string(out))
 }
 
-// asks is the plugin at the end of the chain, which calls the agent.
+// asks is the chain's last plugin, which calls the agent.
 func (n *node) asks(rig.Net) rig.Conf {
 	return rig.Conf{"type": protocol.Plugin, "agent": n.socket()}
 }
 
-// socket is where the agent listens; it is there before the rig is.
+// socket is the agent's socket, outside the rig.
 func (n *node) socket() string { return filepath.Join(filepath.Dir(n.agentd), "agent.sock") }
 
 func (n *node) journal() string { return filepath.Join(n.dir, "agent.jsonl") }
 
-// startAgent starts the agent and returns once it is called.
+// startAgent starts the agent and returns once it answers.
 func (n *node) startAgent() error {
 	n.agent = exec.Command(n.agentd, n.socket(), n.journal())
 	n.agent.Env = append(os.Environ(), n.rig.Env())
@@ -134,7 +133,7 @@ func (n *node) startAgent() error {
 	return nil
 }
 
-// mountDisk gives the spool a disk that may be full while others are not. It holds what the spool holds by default.
+// mountDisk creates the spool's disk, of the spool's default size.
 func (n *node) mountDisk() error {
 	n.disk = filepath.Join(n.rig.Dir(), "disk")
 	if err := os.Mkdir(n.disk, 0o700); err != nil {
@@ -146,14 +145,13 @@ func (n *node) mountDisk() error {
 	return nil
 }
 
-// current is the life that cniscope lives, or has ended.
+// current is the latest life.
 func (n *node) current() *life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.lives[len(n.lives)-1]
 }
 
-// start begins a life.
 func (n *node) start(ctx context.Context) error {
 	n.mu.Lock()
 	l := &life{Number: len(n.lives) + 1}
@@ -183,7 +181,7 @@ func (n *node) start(ctx context.Context) error {
 	return nil
 }
 
-// end notes that the life is about to end, and what it lost until then.
+// end notes the coming end of the life with its losses.
 func (n *node) end(how string) {
 	lost := n.lost()
 	l := n.current()
@@ -192,7 +190,7 @@ func (n *node) end(how string) {
 	l.How, l.Ended, l.Lost = how, protocol.Now(), lost
 }
 
-// over reports how cniscope's life ended; "" while it lives.
+// over returns how the life ended; "" while it runs.
 func (n *node) over() string {
 	l := n.current()
 	n.mu.Lock()
@@ -200,7 +198,7 @@ func (n *node) over() string {
 	return l.How
 }
 
-// ready is nil once all is as before: the runtime answers, cniscope sees, knows of pods and has nothing left to send.
+// ready is nil once the runtime answers and cniscope observes, knows pods and has sent everything.
 func (n *node) ready(ctx context.Context) error {
 	if _, err := n.rig.Status(ctx); err != nil {
 		return err
@@ -220,7 +218,7 @@ func (n *node) ready(ctx context.Context) error {
 	return nil
 }
 
-// asBefore runs a pod until its setup has arrived with what only NRI knows, and all is quiet.
+// asBefore waits for the normal state: a test pod's setup arrives with NRI's data, and everything is quiet.
 func (n *node) asBefore(ctx context.Context, name string) error {
 	if err := eventually(ctx, func() error { return n.ready(ctx) }); err != nil {
 		return err
@@ -243,7 +241,7 @@ func (n *node) asBefore(ctx context.Context, name string) error {
 	return eventually(ctx, func() error { return n.ready(ctx) })
 }
 
-// eventually waits until ok returns nil, and returns its last error when ctx ends.
+// eventually polls ok until it succeeds; it returns the last error when ctx ends.
 func eventually(ctx context.Context, ok func() error) error {
 	for {
 		err := ok()
@@ -258,7 +256,6 @@ func eventually(ctx context.Context, ok func() error) error {
 	}
 }
 
-// tail is the end of cniscope's log.
 func (n *node) tail() string {
 	lines := strings.Split(strings.TrimSpace(n.current().scope.LogText()), "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")

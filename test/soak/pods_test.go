@@ -16,20 +16,18 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// asking is how long a request may take: a burst of 135 pods takes minutes on two cores.
+// asking bounds a request: a burst of 135 pods lasts minutes on two cores.
 const asking = 10 * time.Minute
 
-// started is what the runtime answered for one pod.
 type started struct {
 	Name string
 	ID   string  `json:",omitempty"`
-	MS   float64 // how long it took
+	MS   float64 // duration
 	Err  string  `json:",omitempty"`
-	// TimedOut: there was no answer, which is not the same as a failure.
+	// TimedOut means no answer, which is no failure.
 	TimedOut bool `json:",omitempty"`
 }
 
-// pod asks for one pod.
 func (n *node) pod(ctx context.Context, name string) started {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -45,7 +43,7 @@ func (n *node) pod(ctx context.Context, name string) started {
 	return s
 }
 
-// pods asks for those of a plan, all at once or one after another, and counts how many were answered.
+// pods starts a plan's pods, concurrently or in sequence, and counts answers.
 func (n *node) pods(ctx context.Context, p plan, answered *atomic.Int64) []started {
 	all := make([]started, len(p.Pods))
 	var running sync.WaitGroup
@@ -64,7 +62,7 @@ func (n *node) pods(ctx context.Context, p plan, answered *atomic.Int64) []start
 	return all
 }
 
-// sweep stops and removes every pod there is, as a kubelet does: again and again, until none is left.
+// sweep removes all pods with retries, like a kubelet.
 func (n *node) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -15,12 +15,12 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// report is what docs/contributing/reliability.md says of a soak.
+// report returns the text of docs/contributing/reliability.md.
 func report(entries []entry) string {
 	var out strings.Builder
 	pods, failed, violations, runs, tracedRuns, checked, faults := 0, 0, 0, 0, 0, 0, 0
 	excused, lost, counted := map[string]int{}, map[string]float64{}, 0
-	took := map[string][]float64{} // of pods, by the one fault of their round
+	took := map[string][]float64{} // of pods, by the round's only fault
 	recovery := map[string][]float64{}
 	unaccounted, untrue := 0, 0
 	for _, e := range entries {
@@ -77,7 +77,7 @@ func report(entries []entry) string {
 	return out.String()
 }
 
-// beside is what pods took in rounds without a fault, and in those without a cniscope.
+// beside compares rounds without faults with and without cniscope.
 func beside(out *strings.Builder, entries []entry) {
 	type kind struct {
 		atOnce  int
@@ -101,7 +101,7 @@ func beside(out *strings.Builder, entries []entry) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(took), func(a, b kind) int { return cmp.Compare(a.atOnce, b.atOnce) }) {
 		if k.control {
-			continue // beside the one with cniscope
+			continue // compared with cniscope
 		}
 		for _, control := range []bool{false, true} {
 			k.control = control
@@ -121,7 +121,7 @@ func beside(out *strings.Builder, entries []entry) {
 
 const none = "none"
 
-// kindOf is the kind of fault of a round of single pods, none if it had no fault; "" for two faults, and for bursts.
+// kindOf returns the fault of a round of single pods; "" for two faults and bursts.
 func kindOf(e entry) string {
 	switch {
 	case e.Plan.Burst || e.Plan.Control || len(e.Faults) > 1:
@@ -132,7 +132,7 @@ func kindOf(e entry) string {
 	return e.Faults[0].Kind
 }
 
-// medianAndMost are two columns, in seconds.
+// medianAndMost formats two columns in seconds.
 func medianAndMost(values []float64) string {
 	if len(values) == 0 {
 		return " | "
@@ -150,15 +150,14 @@ func sorted[V any](m map[string]V) (keys []string) {
 }
 
 const (
-	// warm is how many pods a life is given until its caches are filled, and large what a burst holds after which its
-	// memory is that of the burst.
+	// warm is the number of pods until a life's caches are full, large the burst size that determines memory.
 	warm, large = 200, 100
-	// enough is how many degrees of freedom a slope needs to say something.
+	// enough is the minimum of degrees of freedom for a slope.
 	enough = 10
 )
 
-// grown names what grows beyond doubt: by more than 5 per 1,000 pods, and by twice the half of its interval. Memory is
-// not among them: what the node remembers grows to its bound (docs/bounds.md).
+// grown names significant growth: above 5 per 1,000 pods and twice the half interval. Memory is excluded, since the
+// node history grows to its bound (docs/bounds.md).
 func grown(entries []entry) (found []string) {
 	for _, g := range growths()[2:] {
 		if slope, half, n := growth(entries, g.of); n >= enough && slope > 5 && slope > 2*half {
@@ -173,7 +172,7 @@ type grows struct {
 	of   func(sample) float64
 }
 
-// growths are what must not grow.
+// growths lists values that must not grow.
 func growths() []grows {
 	return []grows{
 		{"anonymous memory, KiB", func(s sample) float64 { return s.RSS }},
@@ -186,8 +185,8 @@ func growths() []grows {
 	}
 }
 
-// growth is how much more there is after 1,000 more pods of the same life: one slope for all lives, each with a level
-// of its own, and the half of its 95 % interval. n is how many degrees of freedom that has.
+// growth returns the increase per 1,000 pods of a life: one slope with a level per life, half its 95 % interval, and
+// the degrees of freedom.
 func growth(entries []entry, of func(sample) float64) (slope, half float64, n int) {
 	lives := map[int][][2]float64{}
 	life, at := 0, 0
@@ -195,7 +194,7 @@ func growth(entries []entry, of func(sample) float64) (slope, half float64, n in
 		if e.Sample.Pods < warm || len(e.Pods) > large {
 			continue
 		}
-		if e.Sample.Life != at || e.Sample.Pods < int(last(lives[life])) { // numbers begin anew when a soak goes on
+		if e.Sample.Life != at || e.Sample.Pods < int(last(lives[life])) { // numbers restart with a continued soak
 			life, at = life+1, e.Sample.Life
 		}
 		lives[life] = append(lives[life], [2]float64{float64(e.Sample.Pods), of(e.Sample)})
@@ -226,13 +225,12 @@ func last(points [][2]float64) float64 {
 	return points[len(points)-1][0]
 }
 
-// The report of a diary: CNISCOPE_SOAK_DIARY names it.
 func TestReport(t *testing.T) {
 	path := os.Getenv("CNISCOPE_SOAK_DIARY")
 	if path == "" {
 		t.Skip("no diary: make soak-report")
 	}
-	entries, _, err := readDiary(path) // a soak may be writing it
+	entries, _, err := readDiary(path) // may be incomplete
 	harness.Check(t, err)
 	t.Log("\n" + report(entries))
 }

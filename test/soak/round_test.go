@@ -13,14 +13,14 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// round does what a plan says, and waits until all is as before.
+// round executes a plan and waits for the normal state.
 func (n *node) round(ctx context.Context, p plan) (e entry) {
 	e = entry{Plan: p, Began: time.Now().UTC()}
 	since, lost := protocol.Now(), n.allLost()
 	violate := func(format string, args ...any) { e.Violations = append(e.Violations, fmt.Sprintf(format, args...)) }
 
 	if p.Control {
-		if _, err := n.restarted(ctx); err != nil { // begun anew below, as after a fault that ends it
+		if _, err := n.restarted(ctx); err != nil { // restarted below
 			violate("%v", err)
 		}
 	}
@@ -73,20 +73,20 @@ func (n *node) round(ctx context.Context, p plan) (e entry) {
 	return e
 }
 
-// bound is how soon after the last fault was undone all is as before. Exports are tried again every 30 s.
+// bound bounds the recovery after the last fault; exports retry every 30 s.
 const bound = 2 * time.Minute
 
-// happening is a fault that was.
+// happening is an executed fault.
 type happening struct {
 	Kind string
-	// Held is how long it lasted, in seconds.
+	// Held is its duration in seconds.
 	Held float64
 	Err  string `json:",omitempty"`
-	// Unsupported: this machine cannot do it.
+	// Unsupported means that the machine cannot do it.
 	Unsupported bool `json:",omitempty"`
 }
 
-// suffer has a fault happen and undoes it.
+// suffer executes and undoes a fault.
 func (n *node) suffer(ctx context.Context, p planned, now func() bool) happening {
 	h := happening{Kind: p.Kind}
 	fail := func(err error) happening {
@@ -113,7 +113,7 @@ func (n *node) suffer(ctx context.Context, p planned, now func() bool) happening
 	return h
 }
 
-// pause waits for something, and then for a time.
+// pause waits for a condition, then for a duration.
 func pause(ctx context.Context, d time.Duration, now func() bool) error {
 	for !now() {
 		select {
@@ -130,7 +130,7 @@ func pause(ctx context.Context, d time.Duration, now func() bool) error {
 	}
 }
 
-// judgePods holds the runtime's answers against what may fail.
+// judgePods compares the runtime's answers with the permitted failures.
 func (n *node) judgePods(e *entry, violate func(string, ...any)) {
 	for _, h := range e.Faults {
 		if h.Err != "" && !h.Unsupported {

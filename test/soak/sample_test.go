@@ -15,13 +15,12 @@ import (
 	"testing"
 )
 
-// scrape reads cniscope's metrics.
 func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.metrics.Addr+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	request.Close = true // what is kept open would be counted among cniscope's descriptors
+	request.Close = true // an open connection would count as a descriptor
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -33,7 +32,7 @@ func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
 	return parse(answer.Body)
 }
 
-// parse reads Prometheus' text: a value for each name with its labels.
+// parse parses Prometheus' text format.
 func parse(r io.Reader) (map[string]float64, error) {
 	m := map[string]float64{}
 	lines := bufio.NewScanner(r)
@@ -52,13 +51,13 @@ func parse(r io.Reader) (map[string]float64, error) {
 	return m, lines.Err()
 }
 
-// losses are the counters of what cniscope lost, each for a named reason.
+// losses are cniscope's counters of losses.
 var losses = []string{
 	"cniscope_events_lost_total", "cniscope_export_operations_dropped_total", "cniscope_runs_refused_total", "cniscope_unanchored_refused_total",
 	"cniscope_bpf_program_missed_total", "cniscope_export_spans_refused_total",
 }
 
-// lost returns what the current life has lost so far, by reason; what was known last if it does not answer.
+// lost returns the current life's losses by reason; the last known ones if it does not answer.
 func (n *node) lost() map[string]float64 {
 	ctx, cancel := context.WithTimeout(n.Context(), patience/10)
 	defer cancel()
@@ -77,16 +76,16 @@ func (n *node) lost() map[string]float64 {
 	return found
 }
 
-// sample is what cniscope holds at the end of a round.
+// sample is cniscope's resource usage after a round.
 type sample struct {
 	Life int
-	Pods int // since this life began
-	// RSS is anonymous memory, Heap what Go has allocated of it, both in KiB.
+	Pods int // in this life
+	// RSS is anonymous memory, Heap Go's allocated part, in KiB.
 	RSS, Heap                              float64
 	FDs, Goroutines, Maps, Programs, Procs float64
 }
 
-// sample looks at cniscope from outside, and asks it for what cannot be seen there.
+// sample measures cniscope from outside and by its metrics.
 func (n *node) sample(ctx context.Context) (s sample, err error) {
 	l := n.current()
 	s.Life, s.Pods = l.Number, l.Pods
@@ -114,7 +113,7 @@ func (n *node) sample(ctx context.Context) (s sample, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // closed meanwhile
+			continue // closed since
 		}
 		s.FDs++
 		if strings.Contains(string(text), "\nmap_id:") {

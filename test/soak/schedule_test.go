@@ -13,11 +13,10 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// A plan is what a round does.
 type plan struct {
 	Round int
-	Burst bool // all pods at once, else one after another
-	// Control: there is no cniscope, to tell what pods take anyway.
+	Burst bool // concurrent, otherwise in sequence
+	// Control means without cniscope, for comparison.
 	Control bool `json:",omitempty"`
 	Pods    []string
 	Faults  []planned
@@ -26,28 +25,27 @@ type plan struct {
 // planned is one fault of a round.
 type planned struct {
 	Kind string
-	// After is how many pods were answered when it begins, Delay later.
+	// After is the number of answered pods before it, Delay an additional delay.
 	After int
 	Delay time.Duration
-	// Hold is how long it lasts, once it is there.
+	// Hold is its duration.
 	Hold time.Duration
 }
 
-// sizes say how large rounds are: how many pods come one after another, how many at once.
+// sizes configure rounds.
 type sizes struct {
 	Singles int
 	Bursts  []int
-	Faults  []int // how many faults a round has: one of these
+	Faults  []int // possible numbers of faults
 }
 
-// full are the rounds of a soak: a burst is what a rollout starts, or all that a node holds (110 pods by default,
-// and those that go meanwhile).
+// full is for a soak: a burst is a rollout's, or a full node's (110 pods by default, and terminating ones).
 var full = sizes{Singles: 8, Bursts: []int{30, 30, 30, 135}, Faults: []int{0, 1, 1, 2, 2}}
 
-// small are those of a test.
+// small is for a test.
 var small = sizes{Singles: 5, Bursts: []int{7}, Faults: []int{1, 1, 1, 0}}
 
-// schedule returns what a round does. The kinds are dealt like cards: none comes again before all of them came.
+// schedule returns a round's plan. Kinds are dealt like cards, without repetition until all were used.
 func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 	r := rand.New(rand.NewPCG(seed, uint64(round)))
 	p := plan{Round: round, Burst: r.IntN(2) == 0}
@@ -67,7 +65,7 @@ func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 	for i := range s.Faults[r.IntN(len(s.Faults))] {
 		f := dealt(seed, round*slices.Max(s.Faults)+i, kinds)
 		if slices.Contains(parts, f.part) {
-			continue // what stands still cannot be told to change its options
+			continue // a stopped process cannot change options
 		}
 		parts = append(parts, f.part)
 		p.Faults = append(p.Faults, planned{
@@ -79,7 +77,7 @@ func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 	return p
 }
 
-// dealt is card n of decks that are shuffled one after another.
+// dealt returns card n of consecutively shuffled decks.
 func dealt(seed uint64, n int, kinds []fault) fault {
 	deck := rand.New(rand.NewPCG(seed, 1<<32+uint64(n/len(kinds)))).Perm(len(kinds))
 	return kinds[deck[n%len(kinds)]]

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// settleAccounts waits until each run of the round is accounted for, and holds what arrived against the truth.
+// settleAccounts waits until each run is accounted for, and compares with the truth.
 func (n *node) settleAccounts(ctx context.Context, e *entry, since int64, before map[string]float64, violate func(string, ...any)) {
 	of := truth{
 		names: n.namesOf(e.Pods), wall: time.Now().UnixNano() - protocol.Now(), lives: n.snapshot(),
@@ -27,7 +27,7 @@ func (n *node) settleAccounts(ctx context.Context, e *entry, since int64, before
 	}
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, bound)
-	_ = eventually(bounded, func() error { // what is missing then is said below
+	_ = eventually(bounded, func() error { // reported below
 		e.Account = covered(of, n.collector.got())
 		if len(e.Account.Unaccounted) > 0 {
 			return fmt.Errorf("%d runs are missing", len(e.Account.Unaccounted))
@@ -45,12 +45,12 @@ func (n *node) settleAccounts(ctx context.Context, e *entry, since int64, before
 		}
 	}
 	switch missing := len(e.Account.Unaccounted); {
-	case missing > 0 && float64(missing) <= 2*total: // a plugin whose beginning was lost hides its delegate, too
+	case missing > 0 && float64(missing) <= 2*total: // a plugin with a lost start also hides its delegated plugin
 		e.Account.CountedAsLost, e.Account.Unaccounted = missing, nil
 	case missing > 0:
 		violate("%d of %d runs are in no trace, and cniscope counts %v as lost:\n%s", missing, e.Account.Runs, total, strings.Join(e.Account.Unaccounted, "\n"))
 	}
-	if of.runs, err = n.witness.seen(0); err != nil { // what arrives late, or twice, is of the round before
+	if of.runs, err = n.witness.seen(0); err != nil { // includes late spans of the previous round
 		violate("%v", err)
 	}
 	e.Account.False, e.Account.Checked = falsehoods(of, n.collector.got())
@@ -61,7 +61,6 @@ func (n *node) settleAccounts(ctx context.Context, e *entry, since int64, before
 	n.collector.forget()
 }
 
-// unwitnessed are pods that run although the witness has seen fewer plugins than that takes.
 func unwitnessed(runs []run, pods []started) (names []string) {
 	added := map[string]int{}
 	for _, r := range runs {
@@ -77,7 +76,7 @@ func unwitnessed(runs []run, pods []started) (names []string) {
 	return names
 }
 
-// namesOf are the pods that had a sandbox in this round or the one before.
+// namesOf returns the pods with a sandbox in this or the previous round.
 func (n *node) namesOf(pods []started) map[string]string {
 	names := maps.Clone(n.names)
 	n.names = map[string]string{}
@@ -89,7 +88,6 @@ func (n *node) namesOf(pods []started) map[string]string {
 	return names
 }
 
-// snapshot copies the lives so far.
 func (n *node) snapshot() (lives []life) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,7 +97,7 @@ func (n *node) snapshot() (lives []life) {
 	return lives
 }
 
-// allLost is what all lives have lost so far, by reason.
+// allLost sums the losses of all lives by reason.
 func (n *node) allLost() map[string]float64 {
 	sum := map[string]float64{}
 	lives := n.snapshot()
@@ -107,7 +105,7 @@ func (n *node) allLost() map[string]float64 {
 		lost := n.lost()
 		lives[len(lives)-1].Lost = lost
 		n.mu.Lock()
-		n.lives[len(n.lives)-1].Lost = lost // what is known, should it die
+		n.lives[len(n.lives)-1].Lost = lost // in case it dies
 		n.mu.Unlock()
 	}
 	for _, l := range lives {

@@ -13,17 +13,17 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-var program string // the cniscope under test
+var program string
 
 func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// settings are what a soak is told by its environment.
+// settings are from the environment.
 type settings struct {
 	pods  int
 	seed  uint64
-	only  int // the one round to do; -1: all
+	only  int // the only round; -1: all
 	dir   string
 	sizes sizes
 }
@@ -50,7 +50,7 @@ func read(t *testing.T) settings {
 	return s
 }
 
-// replay is the command that does a round again.
+// replay is the command that repeats a round.
 func (s settings) replay(round int) string {
 	return fmt.Sprintf("make soak SOAK_PODS=%d SOAK_SEED=%d SOAK_ROUND=%d", s.pods, s.seed, round)
 }

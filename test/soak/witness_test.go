@@ -20,10 +20,10 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// A witness reads the kernel independently of cniscope: which programs ran with CNI_COMMAND in their environment,
-// from when to when, and how they ended. It has nothing of cniscope's but the library that loads programs.
+// A witness observes independently of cniscope which programs ran with CNI_COMMAND, when, and how they exited. It
+// shares only the BPF library.
 type witness struct {
-	marker  string // of the rig, in the environment of what it runs
+	marker  string // of the rig's processes
 	objects []interface{ Close() error }
 	reader  *ringbuf.Reader
 	lost    *ebpf.Map
@@ -31,18 +31,18 @@ type witness struct {
 	mu      sync.Mutex
 	running map[uint32]*run
 	runs    []*run
-	read    int64 // when what was read last happened
+	read    int64 // time of the latest read event
 }
 
-// A run is one process that a plugin was, in nanoseconds of the monotonic clock. End is 0 while it runs.
+// A run is one plugin process, in monotonic nanoseconds. End is 0 while it runs.
 type run struct {
 	Name, Command, Container, Ifname string
 	PID                              uint32
 	Start, End                       int64
-	Exit                             uint32 // as wait(2) has it
+	Exit                             uint32 // as in wait(2)
 }
 
-// What the programs write: time, pid, kind, and then an exit code or a length, the name, and the environment.
+// Records contain time, pid, kind, exit code or length, name, and environment.
 const (
 	recordSize  = 4096
 	headerSize  = 40
@@ -97,7 +97,7 @@ func newWitness(rigDir string) (_ *witness, err error) {
 	return w, nil
 }
 
-// offsets are those of this kernel's own structures.
+// offsets returns those of this kernel's structures.
 func offsets() (task, mm map[string]int32, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -124,7 +124,7 @@ func offsets() (task, mm map[string]int32, err error) {
 	return task, mm, err
 }
 
-// search lists the members of a structure, those of its nameless parts too.
+// search lists a structure's members, including anonymous parts.
 func search(t btf.Type, base uint32, found map[string]int32) {
 	s, is := t.(*btf.Struct)
 	if !is {
@@ -140,7 +140,7 @@ func search(t btf.Type, base uint32, found map[string]int32) {
 	}
 }
 
-// readKernel reads 8 bytes at what the register points to, and an offset, to a place on the stack.
+// readKernel reads 8 bytes at a register's address plus offset to the stack.
 func readKernel(from asm.Register, offset int32, to int16, size int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.RFP), asm.Add.Imm(asm.R1, int32(to)),
@@ -150,7 +150,7 @@ func readKernel(from asm.Register, offset int32, to int16, size int32) asm.Instr
 	}
 }
 
-// reserve puts a record's place into R8, or counts it as lost and ends; then its header.
+// reserve puts a record's address into R8, or counts a loss and exits; then it writes the header.
 func reserve(ring, lost *ebpf.Map, size, kind int32) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, ring.FD()), asm.Mov.Imm(asm.R2, size), asm.Mov.Imm(asm.R3, 0),
@@ -175,7 +175,7 @@ func reserve(ring, lost *ebpf.Map, size, kind int32) asm.Instructions {
 	}
 }
 
-// submit gives the record away and ends.
+// submit submits the record and exits.
 func submit() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R8), asm.Mov.Imm(asm.R2, 0),
@@ -185,7 +185,7 @@ func submit() asm.Instructions {
 	}
 }
 
-// onExec tells of a program that begins: its name and the first bytes of its environment.
+// onExec records an exec with name and the start of the environment.
 func onExec(ring, lost *ebpf.Map, taskMM int32, mm map[string]int32) (p asm.Instructions) {
 	p = append(p, asm.LoadMem(asm.R6, asm.R1, 0, asm.DWord)) // the task
 	p = append(p, readKernel(asm.R6, taskMM, -16, 8)...)
@@ -208,7 +208,7 @@ func onExec(ring, lost *ebpf.Map, taskMM int32, mm map[string]int32) (p asm.Inst
 	return append(p, submit()...)
 }
 
-// onExit tells of a process whose first thread ends.
+// onExit records the exit of a process's first thread.
 func onExit(ring, lost *ebpf.Map, exitCode int32) (p asm.Instructions) {
 	p = append(p,
 		asm.LoadMem(asm.R6, asm.R1, 0, asm.DWord),
@@ -272,10 +272,10 @@ func (w *witness) take(raw []byte) {
 	w.runs = append(w.runs, one)
 }
 
-// plugins are those of the chain: their commands and delegates inherit their environment.
+// plugins are the chain's; their commands inherit the environment.
 var plugins = map[string]bool{"loopback": true, "bridge": true, "portmap": true, "firewall": true, protocol.Plugin: true}
 
-// seen returns the runs that ended after a time, and whether all that happened until now was read.
+// seen returns the runs that ended after a time, once everything until now was read.
 func (w *witness) seen(since int64) (runs []run, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

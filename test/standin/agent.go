@@ -26,10 +26,9 @@ type agent struct {
 	*stage
 	db, vswitch *stream
 	mu          sync.Mutex
-	links       map[string]int // the host's ends, by container
+	links       map[string]int // host interfaces, by container
 }
 
-// cniCall is one that it answers.
 type cniCall struct {
 	settings
 	container, netns, ifname, args, path string
@@ -57,7 +56,7 @@ func serveAgent() error {
 		}
 	}
 	path := AgentSocket(os.Getenv(dirKey))
-	_ = os.Remove(path) // of the one before it
+	_ = os.Remove(path) // left by the previous one
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return err
@@ -73,10 +72,10 @@ func serveAgent() error {
 	return g.Serve(l)
 }
 
-// AgentSocket is where the agent listens whose folder that is.
+// AgentSocket is an agent's socket by its directory.
 func AgentSocket(dir string) string { return filepath.Join(dir, "agent.sock") }
 
-// periodically runs a command that has to do with no call.
+// periodically runs an unrelated command.
 func (a *agent) periodically(every time.Duration) {
 	for range time.Tick(every) {
 		_ = a.run("", Periodic)
@@ -106,8 +105,7 @@ func handler(do func(*cniCall) (string, error)) func(any, context.Context, func(
 	}
 }
 
-// PortOf is what a container's port is called, and its interface on the host: something of the name,
-// and something of a hash.
+// PortOf returns a container's port and host interface, derived from a hash.
 func PortOf(container string) string {
 	sum := sha1.Sum([]byte(container))
 	return "vs-" + hex.EncodeToString(sum[:])[:8]
@@ -153,7 +151,7 @@ func (a *agent) addSteps(c *cniCall) (string, error) {
 	if err := a.tell(a.db, Database, "transact", port); err != nil {
 		return "", err
 	}
-	port.Op = "wait" // until the switch has given it a number
+	port.Op = "wait" // until the switch has assigned a number
 	if err := a.tell(a.db, Database, "transact", port); err != nil {
 		return "", err
 	}
@@ -166,7 +164,7 @@ func (a *agent) addSteps(c *cniCall) (string, error) {
 	return string(leased), a.at("agent.end", c.Inject, c.container)
 }
 
-// tell asks a peer and notes it.
+// tell sends a request to a peer and notes it.
 func (a *agent) tell(to *stream, name, method string, r row) error {
 	return a.during(Entry{Container: r.Container, What: "exchange", Name: name}, func() error {
 		_, err := to.ask(method, r)
@@ -174,7 +172,7 @@ func (a *agent) tell(to *stream, name, method string, r row) error {
 	})
 }
 
-// behind is what it goes on with when it has answered.
+// behind is work after the answer.
 func (a *agent) behind(c *cniCall) {
 	time.Sleep(5 * time.Millisecond)
 	_ = a.at(Behind, c.Inject, c.container)
@@ -196,7 +194,7 @@ func (a *agent) del(c *cniCall) (string, error) {
 	})
 }
 
-// delegate runs the IPAM plugin, as the plugin itself would have.
+// delegate runs the IPAM plugin, as the plugin would.
 func (a *agent) delegate(c *cniCall, command string) ([]byte, error) {
 	if c.IPAM.Type == "" {
 		return nil, fmt.Errorf("no IPAM plugin is configured")

@@ -7,18 +7,18 @@ import (
 	"os"
 )
 
-// arrival is a message, and whom it came from.
+// arrival is a message with its sender.
 type arrival struct {
 	from *stream
 	message
 }
 
-// database has one thread of work: while that loses time, so does everybody who asks it.
+// database has one worker thread, so lost time delays all clients.
 type database struct {
 	*stage
 	ports    map[string]*row
 	monitors []*stream
-	waits    map[string][]arrival // by port: what is withheld
+	waits    map[string][]arrival // withheld answers by port
 }
 
 func serveDatabase() error {
@@ -73,7 +73,7 @@ func (d *database) handle(a arrival) error {
 		d.ports[r.Port] = r
 		d.update(r)
 		for _, w := range d.waits[r.Port] {
-			_ = w.from.send(message{ID: w.ID, Result: r}) // who is gone waits no more
+			_ = w.from.send(message{ID: w.ID, Result: r}) // a disconnected client no longer waits
 		}
 		delete(d.waits, r.Port)
 		return nil
@@ -82,14 +82,14 @@ func (d *database) handle(a arrival) error {
 	return a.from.send(message{ID: a.ID, Result: r})
 }
 
-// update tells everybody who monitors.
+// update notifies all monitors.
 func (d *database) update(r *row) {
 	for _, m := range d.monitors {
-		_ = m.send(message{Method: "update", Params: r}) // who is gone is told nothing
+		_ = m.send(message{Method: "update", Params: r}) // a disconnected client gets nothing
 	}
 }
 
-// serveSwitch is the switch's main: it has one thread of work, too.
+// serveSwitch is the switch's main, with one worker thread.
 func serveSwitch() error {
 	s, err := newStage(Switch)
 	if err != nil {
@@ -122,7 +122,7 @@ func serveSwitch() error {
 	}
 }
 
-// turn is what the switch does about one message: a new port gets a number, flows an answer.
+// turn handles one message: a new port gets a number, flows an answer.
 func (s *stage) turn(db *stream, a arrival, number int) error {
 	r := a.Params
 	switch {

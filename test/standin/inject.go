@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is what a program needs to lose time: its journal, and the way to whoever stops it.
+// stage lets a program lose time: its journal, and the pipe to the test.
 type stage struct {
 	*journal
 	mu      sync.Mutex // of asking
@@ -30,8 +30,7 @@ func newStage(by string) (*stage, error) {
 	return &stage{journal: j, answers: bufio.NewReader(os.Stdin)}, nil
 }
 
-// ask has whoever started the programs do what a program cannot do to itself, and returns when that has
-// begun. It goes by pipes: a socket would be seen.
+// ask requests an action from the test and returns once it began. It uses pipes, because a socket would be observed.
 func (s *stage) ask(in *Injection, container string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +39,7 @@ func (s *stage) ask(in *Injection, container string) error {
 	return err
 }
 
-// at loses time if this is the point for it.
+// at loses time if the injection is for this point.
 func (s *stage) at(point string, in *Injection, container string) error {
 	if in == nil || in.Point != point || in.Ends() && !first(container) {
 		return nil
@@ -58,7 +57,7 @@ func (s *stage) at(point string, in *Injection, container string) error {
 	case "anonymous command":
 		return s.during(e, func() error { return s.run(container, Control, "sleep", in.For.String(), "br-int") })
 	case "memory":
-		for { // until the kernel ends it
+		for { // until the kernel kills it
 			page := make([]byte, 1<<20)
 			for i := range page {
 				page[i] = 1
@@ -84,12 +83,12 @@ func (s *stage) at(point string, in *Injection, container string) error {
 	return s.ask(in, container)
 }
 
-// Ends reports whether a program ends by it: then the next one must not.
+// Ends reports whether the program exits; the next one then must not.
 func (in *Injection) Ends() bool {
 	return in.Kind == "kill" || in.Kind == "restart" || in.Kind == "memory"
 }
 
-// first reports whether nobody asked for this container before.
+// first reports whether this is the container's first request.
 func first(container string) bool {
 	f, err := os.OpenFile(filepath.Join(os.Getenv(dirKey), "once-"+container), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -102,7 +101,7 @@ func lockPath() string { return filepath.Join(os.Getenv(dirKey), "store.lock") }
 
 func diskDir() string { return filepath.Join(os.Getenv(dirKey), "disk") }
 
-// lockFile takes the lock of the programs' store, as one does to change it, and gives it back.
+// lockFile locks and unlocks the programs' store.
 func lockFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -112,13 +111,11 @@ func lockFile(path string) error {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX)
 }
 
-// compute is busy for so long.
 func compute(length time.Duration) {
 	for until := time.Now().Add(length); time.Now().Before(until); {
 	}
 }
 
-// run runs a command and notes for whom.
 func (s *stage) run(container, name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(os.Getenv(dirKey), "bin", name), args...)
 	cmd.Stderr = os.Stderr
@@ -131,8 +128,7 @@ func (s *stage) run(container, name string, args ...string) error {
 	return cmd.Wait()
 }
 
-// command is an external program's main: it sleeps, or has a child that does. Without arguments it
-// sleeps for as long as its file in the programs' folder says.
+// command is an external program that sleeps, or whose child does. Without arguments a file sets the duration.
 func command() error {
 	if len(os.Args) < 3 {
 		text, err := os.ReadFile(filepath.Join(os.Getenv(dirKey), "periodic"))

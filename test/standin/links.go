@@ -18,13 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asks notes a request of the kernel.
+// asks notes a kernel request.
 func (a *agent) asks(c *cniCall, name string, do func() error) error {
 	return a.during(Entry{Container: c.container, What: "request", Name: name}, do)
 }
 
-// connect creates the pod's interface and the host's end of it, and gives the pod its address. The host's
-// end is set up by its number, without its name.
+// connect creates the pod's interface pair with its address. It uses the host end's index, not its name.
 func (a *agent) connect(c *cniCall, leased []byte) error {
 	pod, err := netns.GetFromPath(c.netns)
 	if err != nil {
@@ -70,12 +69,12 @@ func (a *agent) connect(c *cniCall, leased []byte) error {
 	})
 }
 
-// byIndex is a link of which only the number is known.
+// byIndex returns a link with only an index.
 func byIndex(index int) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
 }
 
-// disconnect deletes the interface by the number of its host's end.
+// disconnect deletes the interface by the host end's index.
 func (a *agent) disconnect(c *cniCall) error {
 	a.mu.Lock()
 	index := a.links[c.container]
@@ -85,13 +84,13 @@ func (a *agent) disconnect(c *cniCall) error {
 		return nil
 	}
 	err := a.asks(c, c.port, func() error { return netlink.LinkDel(byIndex(index)) })
-	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) { // it went with the pod
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) { // already gone with the pod
 		return nil
 	}
 	return err
 }
 
-// touchLink changes the host's end of a container's interface.
+// touchLink changes a container's host interface.
 func touchLink(container string) error {
 	link, err := netlink.LinkByName(PortOf(container))
 	if err != nil {
@@ -100,7 +99,7 @@ func touchLink(container string) error {
 	return netlink.LinkSetMTU(byIndex(link.Attrs().Index), 1400)
 }
 
-// lease is the IPAM plugin's main: it hands addresses out in order, below a lock.
+// lease is the IPAM plugin: sequential addresses under a lock.
 func lease() error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -117,7 +116,7 @@ func lease() error {
 	if err != nil {
 		return err
 	}
-	s := &stage{journal: j} // nobody is there to ask
+	s := &stage{journal: j} // without a test to ask
 	if err := s.at("ipam.begin", conf.Inject, os.Getenv("CNI_CONTAINERID")); err != nil {
 		return err
 	}
@@ -141,9 +140,8 @@ func lease() error {
 	return nil
 }
 
-// holdRtnl has the kernel's lock on the network for as long as its argument says, and says when it has
-// it. The kernel reads the size of what it is to write about lo (ETHTOOL_GFEATURES) from a page that
-// nobody has filled yet, and has the lock meanwhile (net/ethtool/ioctl.c).
+// holdRtnl holds the kernel's network lock for a duration and prints when it starts. The kernel holds it while it
+// reads the size for ETHTOOL_GFEATURES from a missing page (net/ethtool/ioctl.c).
 func holdRtnl() error {
 	length, err := time.ParseDuration(os.Args[1])
 	if err != nil {
@@ -174,9 +172,9 @@ func holdRtnl() error {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))) // whether it likes the size is all the same
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))) // the result does not matter
 	}()
-	if _, err := unix.Read(faults, make([]byte, 32)); err != nil { // struct uffd_msg: it has the lock
+	if _, err := unix.Read(faults, make([]byte, 32)); err != nil { // struct uffd_msg: the lock is held
 		return err
 	}
 	fmt.Println("held")
@@ -189,7 +187,7 @@ func holdRtnl() error {
 	return nil
 }
 
-// userfault returns where faults of these pages are told (userfaultfd(2)).
+// userfault returns the descriptor for faults of these pages (userfaultfd(2)).
 func userfault(pages []byte) (int, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0)
 	if errno != 0 {

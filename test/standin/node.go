@@ -20,23 +20,23 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// Options say what the programs of a node are like.
+// Options configure a node's programs.
 type Options struct {
-	// TCP has database and switch listen on addresses of loopback; else they have unix sockets.
+	// TCP selects loopback addresses instead of unix sockets for database and switch.
 	TCP bool
-	// Monitor has the agent monitor the database on the stream on which it asks it.
+	// Monitor makes the agent monitor the database on its request stream.
 	Monitor bool
-	// Every is how often the agent runs its command that has to do with no call; never if it is 0.
+	// Every is the interval of the agent's unrelated command; 0 for never.
 	Every time.Duration
-	// Memory is what the agent may have, in bytes; all that there is if it is 0.
+	// Memory bounds the agent's memory in bytes; 0 for no bound.
 	Memory int64
-	// Disk gives the programs a file system of their own.
+	// Disk gives the programs their own file system.
 	Disk bool
 	// Env is added to their environment.
 	Env []string
 }
 
-// Node is a database, a switch and an agent that run, and whoever stops them.
+// Node is a running database, switch and agent.
 type Node struct {
 	testing.TB
 	Dir string
@@ -45,12 +45,12 @@ type Node struct {
 
 	mu       sync.Mutex
 	programs map[string]*process
-	done     []Entry // what was done to them
+	done     []Entry // injected faults
 	ending   sync.WaitGroup
 	over     bool
 }
 
-// process is one that runs.
+// process is a running program.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
@@ -58,7 +58,7 @@ type process struct {
 	gone  chan struct{}
 }
 
-// Start starts the three. Their programs are this one by another name: its main must call Main.
+// Start starts the three. They are this program by other names: its main must call Main.
 func Start(t testing.TB, o Options) *Node {
 	t.Helper()
 	n := &Node{TB: t, Dir: folder(t), o: o, programs: map[string]*process{}}
@@ -92,7 +92,7 @@ func Start(t testing.TB, o Options) *Node {
 	return n
 }
 
-// folder makes one with a name that may leave cniscope: a random one looks like a secret.
+// folder creates a directory without a random name, which would be redacted.
 func folder(t testing.TB) (dir string) {
 	const all = "/run/cniscope-scenario"
 	harness.Check(t, os.MkdirAll(all, 0o755))
@@ -108,13 +108,13 @@ func folder(t testing.TB) (dir string) {
 	}
 }
 
-// Env is what plugins need to know.
+// Env is the plugins' environment.
 func (n *Node) Env() string { return dirKey + "=" + n.Dir }
 
-// Agent is where the agent listens, as the plugin's configuration has it.
+// Agent is the agent's address for the plugin's configuration.
 func (n *Node) Agent() string { return "unix " + AgentSocket(n.Dir) }
 
-// PID is the number of one of the programs; 0 if it does not run.
+// PID is a program's process id, or 0.
 func (n *Node) PID(name string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,7 +124,7 @@ func (n *Node) PID(name string) int {
 	return 0
 }
 
-// Run starts one of the programs and waits until it serves.
+// Run starts a program and waits until it serves.
 func (n *Node) Run(name string) {
 	p, err := n.launch(name)
 	harness.Check(n, err)
@@ -163,7 +163,7 @@ func (n *Node) launch(name string) (*process, error) {
 	return p, nil
 }
 
-// listen does what a program asks for.
+// listen executes a program's requests.
 func (n *Node) listen(p *process, out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == "ready" {
@@ -180,7 +180,7 @@ func (n *Node) listen(p *process, out io.Reader) {
 		if err != nil {
 			n.Errorf("%s at %s: %v", in.Kind, in.Point, err)
 		}
-		_, _ = io.WriteString(p.stdin, "go\n") // who was killed does not read
+		_, _ = io.WriteString(p.stdin, "go\n") // a killed program does not read
 		if end != nil {
 			n.mu.Lock()
 			n.ending.Add(1)
@@ -192,8 +192,7 @@ func (n *Node) listen(p *process, out io.Reader) {
 	close(p.gone)
 }
 
-// Begin does to a program what an injection says, and returns once that is so. The function ends it; it
-// is nil if there is nothing to end.
+// Begin starts an injection and returns once it acts. The function ends it; nil if there is nothing to end.
 func (n *Node) Begin(in Injection, container string) (end func(), err error) {
 	in.Of = programs[in.Of]
 	e := Entry{By: in.Of, PID: n.PID(in.Of), Container: container, What: "injected", Name: in.Point + " " + in.Kind, Start: Now()}
@@ -212,7 +211,7 @@ func (n *Node) Begin(in Injection, container string) (end func(), err error) {
 		e.Start = Now()
 	}
 	note := func() {
-		if in.Of == "" { // who waits for it notes how long
+		if in.Of == "" { // the waiting program notes the duration
 			return
 		}
 		e.End = Now()
@@ -232,8 +231,7 @@ func (n *Node) Begin(in Injection, container string) (end func(), err error) {
 	}, nil
 }
 
-// Journal returns what the programs did and what was done to them, for one container, or for all if
-// that is empty.
+// Journal returns the entries of the programs and injections for one container, or all if empty.
 func (n *Node) Journal(container string) (all []Entry) {
 	n.Helper()
 	n.ending.Wait()
@@ -260,7 +258,7 @@ func (n *Node) Journal(container string) (all []Entry) {
 	return of
 }
 
-// SetPeriodic has the agent's command that has to do with no call take so long from now on.
+// SetPeriodic sets the duration of the agent's unrelated command.
 func (n *Node) SetPeriodic(length time.Duration) {
 	harness.Check(n, os.WriteFile(filepath.Join(n.Dir, "periodic"), []byte(length.String()), 0o600))
 }

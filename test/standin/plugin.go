@@ -20,18 +20,18 @@ import (
 
 const service = "cnipb.Cni"
 
-// settings are what a network's configuration says of these programs.
+// settings are the network configuration's.
 type settings struct {
-	Agent  string // where it listens
+	Agent  string // its address
 	Inject *Injection
-	// Retry has the plugin ask once more if the agent died.
+	// Retry makes the plugin retry if the agent died.
 	Retry bool
 	IPAM  struct{ Type string }
-	// Limit is how long the plugin waits for its answer; for ever if it is 0.
+	// Limit bounds the plugin's wait; 0 for none.
 	Limit time.Duration
 }
 
-// plug is the plugin's main: it does nothing itself.
+// plug is the plugin, which only forwards.
 func plug() error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -59,7 +59,7 @@ func plug() error {
 	switch {
 	case err == nil:
 		fmt.Print(reply.Fields["result"].GetStringValue())
-	case command == "DEL": // a pod is never kept for the sake of an agent that is gone
+	case command == "DEL": // no pod remains because of a dead agent
 	default:
 		fmt.Printf(`{"cniVersion":"1.0.0","code":11,"msg":%q}`, err.Error())
 		os.Exit(1)

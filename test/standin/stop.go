@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// Stop has a process stand still: by a signal ("stop"), by gdb ("trace"), or by the freezer of a cgroup, of version 2
-// ("freeze") or 1 ("freeze v1"). It returns once it does. The function has it go on.
+// Stop stops a process: by a signal ("stop"), gdb ("trace"), or the cgroup freezer of version 2 ("freeze") or 1
+// ("freeze v1"). It returns once the process is stopped. The function continues it.
 func Stop(kind string, pid int) (goOn func() error, err error) {
 	switch kind {
 	case "stop":
@@ -39,10 +39,10 @@ func Stop(kind string, pid int) (goOn func() error, err error) {
 	return nil, fmt.Errorf("nothing stops a process by %q", kind)
 }
 
-// suspend stops a program, and returns once it stands still.
+// suspend stops a program.
 func (n *Node) suspend(in Injection) (func() error, error) { return Stop(in.Kind, n.PID(in.Of)) }
 
-// trace attaches gdb, which goes away when its input ends.
+// trace attaches gdb, which exits when its input ends.
 func trace(pid int) (func() error, error) {
 	gdb := exec.Command("gdb", "-q", "-nx", "-batch", "-iex", "set auto-load off", "-p", strconv.Itoa(pid), "-ex", "shell read x")
 	in, err := gdb.StdinPipe()
@@ -55,8 +55,7 @@ func trace(pid int) (func() error, error) {
 	return func() error { return errors.Join(in.Close(), gdb.Wait()) }, untilIn(pid, "t")
 }
 
-// untilIn waits until all threads of a process are in a state. A debugger attaches to one after the other, and the
-// process goes on in those that are left.
+// untilIn waits until all threads of a process are in a state. A debugger attaches to them one after the other.
 func untilIn(pid int, state string) error {
 	return until(fmt.Sprintf("all threads of process %d are in state %s", pid, state), func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -69,7 +68,7 @@ func untilIn(pid int, state string) error {
 	})
 }
 
-// stateIn is the state of a process or thread, a letter (proc(5)), in its stat file; empty if it is gone.
+// stateIn returns the state letter (proc(5)) in a stat file; empty if it is gone.
 func stateIn(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -79,11 +78,10 @@ func stateIn(file string) string {
 	return rest[:1]
 }
 
-// freezer is how a version of cgroups freezes: where its root is, what a process's line in /proc/N/cgroup has before the
-// path, what is written where, and what is then read where.
+// freezer describes a cgroup version: root, line prefix in /proc/N/cgroup, and the files and values for freezing.
 type freezer struct{ top, line, file, freeze, thaw, told, frozen string }
 
-// freeze freezes a process in a cgroup of its own.
+// freeze freezes a process in its own cgroup.
 func freeze(pid int, f freezer) (func() error, error) {
 	own, err := cgroupOf(pid, f.line)
 	if err != nil {
@@ -104,14 +102,12 @@ func freeze(pid int, f freezer) (func() error, error) {
 	})
 }
 
-// groupPattern names cgroups: numbers of processes come again in another PID namespace, and a test that
-// was killed leaves its own.
+// groupPattern names cgroups uniquely, since PIDs recur in namespaces and killed tests leave groups.
 const groupPattern = "cniscope-standin-"
 
-// put writes to a file of a cgroup.
 func put(file, value string) error { return os.WriteFile(file, []byte(value), 0o600) }
 
-// cgroupOf is the path of a process's cgroup, by what its line in /proc/N/cgroup has before that.
+// cgroupOf returns a process's cgroup path by the prefix of its line in /proc/N/cgroup.
 func cgroupOf(pid int, before string) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// until waits for what is the kernel's to do, for a minute, which only what never happens takes.
+// until polls for up to a minute.
 func until(what string, holds func() bool) error {
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -30,7 +30,7 @@ func until(what string, holds func() bool) error {
 	return nil
 }
 
-// kill ends a program as the kernel or a person would, without a word.
+// kill kills a program.
 func (n *Node) kill(in Injection) (func() error, error) {
 	n.mu.Lock()
 	p := n.programs[in.Of]
@@ -41,7 +41,7 @@ func (n *Node) kill(in Injection) (func() error, error) {
 	return nil, until(in.Of+" is over", func() bool { s := stateIn(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)); return s == "" || s == "Z" })
 }
 
-// restart kills a program, and starts it again after a while.
+// restart kills a program and restarts it later.
 func (n *Node) restart(in Injection) (func() error, error) {
 	if _, err := n.kill(in); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (n *Node) restart(in Injection) (func() error, error) {
 	}, nil
 }
 
-// lockStore has the lock of the programs' store.
+// lockStore holds the lock of the programs' store.
 func (n *Node) lockStore(Injection) (func() error, error) {
 	f, err := os.OpenFile(filepath.Join(n.Dir, "store.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -61,13 +61,12 @@ func (n *Node) lockStore(Injection) (func() error, error) {
 	return f.Close, unix.Flock(int(f.Fd()), unix.LOCK_EX)
 }
 
-// lockKernel has the kernel's lock on the network.
 func (n *Node) lockKernel(in Injection) (func() error, error) {
 	return HoldRtnl(filepath.Join(n.Dir, "bin"), in.For)
 }
 
-// HoldRtnl has the kernel's lock on the network for so long, and returns once it has it. The function waits until
-// it has it no more. Who has it is a program in dir, which is this one by another name: its main must call Main.
+// HoldRtnl holds the kernel's network lock for a duration and returns once it is held; the function waits for the
+// release. The holder is this program by another name in dir: its main must call Main.
 func HoldRtnl(dir string, length time.Duration) (wait func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -92,19 +91,19 @@ func HoldRtnl(dir string, length time.Duration) (wait func() error, err error) {
 	return cmd.Wait, nil
 }
 
-// leave moves whoever is in a cgroup to another one, also those whom a program started meanwhile, and removes it.
+// leave moves a cgroup's processes to another one and removes it.
 func leave(group, to string) error {
 	return until("cgroup "+group+" is removed", func() bool {
 		inside, _ := os.ReadFile(group + "/cgroup.procs")
 		for pid := range strings.FieldsSeq(string(inside)) {
-			_ = put(to+"/cgroup.procs", pid) // who has ended meanwhile cannot be moved
+			_ = put(to+"/cgroup.procs", pid) // fails for an exited process
 		}
 		err := unix.Rmdir(group)
 		return err == nil || errors.Is(err, unix.ENOENT)
 	})
 }
 
-// limitMemory bounds what the agent may have. The kernel kills it beyond that.
+// limitMemory bounds the agent's memory; the kernel kills it beyond that.
 func (n *Node) limitMemory(pid int) error {
 	const all, limit = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 	if _, err := os.Stat(all); err != nil {
@@ -118,7 +117,7 @@ func (n *Node) limitMemory(pid int) error {
 	return errors.Join(put(filepath.Join(group, limit), strconv.FormatInt(n.o.Memory, 10)), put(group+"/cgroup.procs", strconv.Itoa(pid)))
 }
 
-// mountDisk gives the programs a file system that can be frozen.
+// mountDisk gives the programs a freezable file system.
 func (n *Node) mountDisk() {
 	image, dir := filepath.Join(n.Dir, "disk.img"), filepath.Join(n.Dir, "disk")
 	f, err := os.Create(image)
@@ -132,7 +131,7 @@ func (n *Node) mountDisk() {
 	n.Cleanup(func() { harness.Check(n, unix.Unmount(dir, 0)) })
 }
 
-// freezeDisk has whoever writes to the programs' file system wait, in a way that no signal ends.
+// freezeDisk makes writers to the programs' file system wait uninterruptibly.
 func (n *Node) freezeDisk(Injection) (func() error, error) {
 	dir, err := os.Open(filepath.Join(n.Dir, "disk"))
 	if err != nil {

@@ -20,7 +20,7 @@ type message struct {
 	Result *row   `json:"result,omitempty"`
 }
 
-// row is a port, and what is done with it.
+// row is a port and its operation.
 type row struct {
 	Op        string     `json:"op,omitempty"` // insert, wait, set, delete
 	Port      string     `json:"port,omitempty"`
@@ -29,7 +29,7 @@ type row struct {
 	Inject    *Injection `json:"inject,omitempty"`
 }
 
-// stream is one connection on which many ask at once.
+// stream is a connection with concurrent requests.
 type stream struct {
 	conn    net.Conn
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ type stream struct {
 	waiting map[uint64]chan *row
 }
 
-// dial connects to an address, which may not be there yet.
+// dial connects with retries.
 func dial(address string) (*stream, error) {
 	network, at, _ := strings.Cut(address, " ")
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -51,11 +51,11 @@ func dial(address string) (*stream, error) {
 	}
 }
 
-// listen serves an address, and gives every connection to a function.
+// listen serves an address.
 func listen(address string, serve func(*stream)) error {
 	network, at, _ := strings.Cut(address, " ")
 	if network == "unix" {
-		_ = os.Remove(at) // of the one before it
+		_ = os.Remove(at) // left by the previous one
 	}
 	l, err := net.Listen(network, at)
 	if err != nil {
@@ -75,7 +75,7 @@ func listen(address string, serve func(*stream)) error {
 
 func newStream(c net.Conn) *stream { return &stream{conn: c, waiting: map[uint64]chan *row{}} }
 
-// read takes what comes: answers go to who asked, the rest to a function.
+// read dispatches answers to their requests, and passes the rest to a function.
 func (s *stream) read(take func(message)) error {
 	lines := json.NewDecoder(s.conn)
 	for {
@@ -102,11 +102,11 @@ func (s *stream) send(m message) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.conn.Write(append(text, '\n')) // one that is shared has a lock of its own
+	_, err = s.conn.Write(append(text, '\n')) // shared streams have their own lock
 	return err
 }
 
-// begin asks, and returns where the answer will be.
+// begin sends a request and returns the answer's channel.
 func (s *stream) begin(method string, r row) (<-chan *row, error) {
 	answer := make(chan *row, 1)
 	s.mu.Lock()
@@ -117,7 +117,7 @@ func (s *stream) begin(method string, r row) (<-chan *row, error) {
 	return answer, s.send(message{ID: id, Method: method, Params: &r})
 }
 
-// ask asks and waits for the answer.
+// ask sends a request and waits for the answer.
 func (s *stream) ask(method string, r row) (*row, error) {
 	answer, err := s.begin(method, r)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command collector takes OTLP over gRPC in the machines that test/kernels boots, and writes each span to a file, a line
-// of JSON for each: collector ADDRESS FILE. SIGTERM ends it once everything it took is answered.
+// Command collector receives OTLP over gRPC in the machines of test/kernels and writes each span as a JSON line:
+// collector ADDRESS FILE. SIGTERM stops it after all answers.
 package main
 
 import (
@@ -53,7 +53,7 @@ type collector struct {
 	to *json.Encoder
 }
 
-// Export writes down what each span says of where it belongs and when it was.
+// Export writes each span's identity and times.
 func (c *collector) Export(_ context.Context, in *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

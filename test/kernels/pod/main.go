@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command pod is a plugin that does what those of a pod do: it waits for its turn at a lock, runs commands, and answers.
+// Command pod is a plugin like a pod's: it waits for a lock, runs commands, and answers.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// commands are how many each plugin runs: bridge and portmap ran 108 for a pod, in 15 runs.
+// commands per plugin: bridge and portmap run 108 for a pod, in 15 runs.
 const commands = 7
 
 func main() {

@@ -1,5 +1,5 @@
-// Package traced compares what the callers of plugins saw in a machine whose clock was set with the spans that came
-// of it. It is pure: the machine writes both down, and a test compares them.
+// Package traced compares plugin callers' observations with spans, in a machine whose clock was set. It is pure: the
+// machine writes both.
 package traced
 
 import (
@@ -8,31 +8,29 @@ import (
 	"time"
 )
 
-// Span is what a span says of where it belongs and when it was, in nanoseconds since 1970.
+// Span is a span's identity and times, in nanoseconds since 1970.
 type Span struct {
 	Name, Kind, Sandbox, Trace, ID, Parent string
 	Start, End                             int64
 }
 
-// Run is a plugin that was called, as its caller saw it. All times but Wall are of the monotonic clock, in ns.
+// Run is a called plugin from its caller's view. All times but Wall are monotonic ns.
 type Run struct {
 	Sandbox, Plugin string
-	// Began and Ended each lie between two instants.
+	// Began and Ended are bounded by two instants each.
 	Began, Ended [2]int64
-	// Mono and Wall are one instant on both clocks: right before the first plugin of the operation was called.
+	// Mono and Wall are one instant before the operation's first plugin.
 	Mono, Wall int64
 }
 
-// Name is that of the run's span.
+// Name is the run's span name.
 func (r Run) Name() string { return r.Plugin + " ADD" }
 
-// tolerance is how far the two readings of the clocks may be apart: ours, and those of whom we look at. Whoever reads
-// them may lose its CPU in between. All steps are longer by far.
+// tolerance bounds the difference of clock readings; the reader may be preempted. All steps are much longer.
 const tolerance = int64(time.Second)
 
-// Compare returns what is wrong with the spans: a run that is missing or there twice, a time that is another one by
-// the monotonic clock, a start that is not by the wall's clock of when the operation began, and a child that is not
-// within its parent.
+// Compare returns mistakes: a missing or duplicate run, a wrong duration, a start that is not the operation's
+// wall-clock time, and a child outside of its parent.
 func Compare(runs []Run, spans []Span) (wrong []string) {
 	say := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
 	byID, operations := map[string]Span{}, map[string]int{}
@@ -75,7 +73,7 @@ func Compare(runs []Run, spans []Span) (wrong []string) {
 	return wrong
 }
 
-// compare returns what is wrong with the times of the run's own span.
+// compare checks the times of the run's own span.
 func (r Run) compare(s Span) (wrong []string) {
 	within := func(what string, is int64, bounds [2]int64, tolerance int64) {
 		if is < bounds[0]-tolerance || is > bounds[1]+tolerance {

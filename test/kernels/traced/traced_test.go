@@ -12,8 +12,8 @@ const (
 	noon = int64(1_800_000_000e9)
 )
 
-// story is an operation that was under way when the clock was set: a plugin from 10 to 60 ms, with a command from 20 to
-// 50 ms, and another one from 60 to 80 ms.
+// story is an operation during which the clock was set: a plugin from 10 to 60 ms, with a command from 20 to 50 ms,
+// and another one from 60 to 80 ms.
 func story() (runs []Run, spans []Span) {
 	runs = []Run{
 		{Sandbox: "s", Plugin: "across", Began: [2]int64{9 * ms, 11 * ms}, Ended: [2]int64{55 * ms, 61 * ms}, Wall: noon},

@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// cpuTime compares with what the kernel told the caller. Half of it may lie before the exec,
-// in the caller's name, or in an end that the tracepoint does not see.
+// cpuTime compares with the kernel's value for the caller. Half may be before the exec or after the tracepoint at
+// exit.
 func cpuTime(s *scene) error {
 	root, err := s.run("busy")
 	if err != nil {
@@ -25,7 +25,7 @@ func cpuTime(s *scene) error {
 	return nil
 }
 
-// runDelay must be there: more threads were busy than there are CPUs.
+// runDelay must be present: more busy threads than CPUs.
 func runDelay(s *scene) error {
 	root, err := s.run("busy")
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listed is what cniscope ps says of a call.
+// listed is a call in the output of cniscope ps.
 type listed struct {
 	Sandbox string        `json:"sandbox"`
 	Age     time.Duration `json:"age_ns"`
 }
 
-// listed asks cniscope ps for a sandbox's call; nil if it does not list it.
+// listed returns a sandbox's call in cniscope ps, or nil.
 func (s *stepping) listed(sandbox string) *listed {
 	var said struct{ Calls []listed }
 	if ask(&said, "ps") != nil {
@@ -34,7 +34,7 @@ func (s *stepping) listed(sandbox string) *listed {
 	return nil
 }
 
-// ask has a subcommand answer in JSON.
+// ask runs a subcommand with JSON output.
 func ask(into any, command ...string) error {
 	out, err := exec.Command(cniscope, append(command, "--format", "json", "--config", stepped)...).Output()
 	if err == nil {
@@ -46,7 +46,7 @@ func ask(into any, command ...string) error {
 	return nil
 }
 
-// ages looks whether a call is as old as it is.
+// ages checks a call's age.
 func (s *stepping) ages(c *calling) error {
 	least := clock.Monotonic() - c.Began[1]
 	found := s.listed(c.Sandbox)
@@ -59,7 +59,7 @@ func (s *stepping) ages(c *calling) error {
 	return nil
 }
 
-// reload changes an option, and waits until it is in force. The nth is unlike the one before.
+// reload changes an option and waits until it applies; the nth value differs from the previous.
 func (s *stepping) reload(n int) error {
 	const done = "options changed"
 	before := strings.Count(s.said.String(), done)
@@ -70,7 +70,7 @@ func (s *stepping) reload(n int) error {
 	return s.until("the options are read again", func() bool { return strings.Count(s.said.String(), done) > before })
 }
 
-// memory looks whether the node's memory of operations begins in the past, and has those of the last hour.
+// memory checks that the node history begins in the past and has the last hour.
 func (s *stepping) memory() error {
 	var top struct {
 		Since      time.Time
@@ -85,10 +85,10 @@ func (s *stepping) memory() error {
 	return nil
 }
 
-// resting is for how long the program is looked at while nothing is to be done.
+// resting is the observation time of an idle program.
 const resting = 3 * time.Second
 
-// rests looks whether the program does little where there is little to do, and says little.
+// rests checks that an idle program uses little CPU and logs little.
 func (s *stepping) rests() error {
 	before, err := procfs.StatOf(s.run.Process.Pid)
 	if err != nil {
@@ -110,5 +110,5 @@ func (s *stepping) rests() error {
 	return nil
 }
 
-// linesMax are the lines that it may write, in all: some ten when it begins, some ten for each turn.
+// linesMax bounds its log lines: about ten at start and ten per turn.
 const linesMax = 300

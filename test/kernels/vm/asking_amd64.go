@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asking is a command as a pod's plugins run it, without a runtime of its own. With bridge and portmap, which run
-// iptables-nft, a pod had 123 programs that made 28,000 system calls, among them 767 requests over netlink.
+// asking is a minimal command like those of a pod's plugins. With bridge and portmap, which run iptables-nft, a pod
+// has 123 programs with 28,000 system calls, including 767 netlink requests.
 func asking() []byte {
 	c := &calls{}
 	c.call(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
@@ -37,7 +37,7 @@ func asking() []byte {
 	return program(append(c.code, exits...))
 }
 
-// dump asks for all that there is of a kind.
+// dump requests all objects of a kind.
 func dump(kind uint16) []byte {
 	b := binary.NativeEndian.AppendUint32(nil, 32)
 	b = binary.NativeEndian.AppendUint16(b, kind)
@@ -45,10 +45,10 @@ func dump(kind uint16) []byte {
 	return append(b, make([]byte, 24)...)
 }
 
-// calls are system calls, one after another, as code.
+// calls is machine code of consecutive system calls.
 type calls struct{ code []byte }
 
-// call adds one: each argument is loaded into its register.
+// call appends one; arguments are loaded into registers.
 func (c *calls) call(number uint64, args ...uint64) {
 	for i, a := range append([]uint64{number}, args...) {
 		load := [][]byte{{0x48, 0xb8}, {0x48, 0xbf}, {0x48, 0xbe}, {0x48, 0xba}, {0x49, 0xba}, {0x49, 0xb8}, {0x49, 0xb9}}[i] // rax rdi rsi rdx r10 r8 r9
@@ -57,7 +57,7 @@ func (c *calls) call(number uint64, args ...uint64) {
 	c.code = append(c.code, 0x0f, 0x05)
 }
 
-// data puts bytes into the code, which is made to go on behind them, and returns where they are.
+// data embeds bytes with a jump over them, and returns their address.
 func (c *calls) data(b []byte) uint64 {
 	c.code = binary.LittleEndian.AppendUint32(append(c.code, 0xe9), uint32(len(b))) // jmp
 	at := codeAt + uint64(len(c.code))

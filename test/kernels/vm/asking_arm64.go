@@ -1,4 +1,4 @@
 package main
 
-// asking is nil: instructions of programs are counted on the other architecture.
+// asking is nil: BPF instructions are counted on the other architecture.
 func asking() []byte { return nil }

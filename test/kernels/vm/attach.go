@@ -20,7 +20,7 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// loadedPrograms are all BPF programs of the machine, by their names.
+// loadedPrograms returns the machine's BPF programs by name.
 func loadedPrograms() (map[string]*ebpf.Program, error) {
 	all := map[string]*ebpf.Program{}
 	for id := ebpf.ProgramID(0); ; {
@@ -44,15 +44,14 @@ func loadedPrograms() (map[string]*ebpf.Program, error) {
 	}
 }
 
-// forget closes programs; or they would stay.
+// forget closes programs, which otherwise stay loaded.
 func forget(programs map[string]*ebpf.Program) {
 	for _, p := range programs {
 		_ = p.Close()
 	}
 }
 
-// attaching attaches all programs that somebody has loaded, as a probe does during a call, and says so; it detaches them
-// when its standard input ends.
+// attaching attaches all loaded programs like a probe during a call, and detaches them when standard input ends.
 func attaching() int {
 	programs, err := loadedPrograms()
 	if err != nil {
@@ -62,7 +61,7 @@ func attaching() int {
 	var links []link.Link
 	began := time.Now()
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		if !strings.HasPrefix(name, "on_") { // on_return goes on to the others
+		if !strings.HasPrefix(name, "on_") { // on_return is a tail call
 			continue
 		}
 		l, err := link.AttachTracing(link.TracingOptions{Program: programs[name]})
@@ -84,7 +83,7 @@ func attaching() int {
 	return 0
 }
 
-// attachOnce has a process attach what was loaded, and end: by itself, or killed.
+// attachOnce has a process attach the loaded programs and exit, regularly or killed.
 func attachOnce(to io.Writer, kill bool) error {
 	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "attaching"))}
 	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
@@ -103,7 +102,7 @@ func attachOnce(to io.Writer, kill bool) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(restOfStarts) // then each of the others has been in what is attached
+	time.Sleep(restOfStarts) // by then each other process used the functions
 	took, how, err := p.stop(kill)
 	if err == nil {
 		_, err = fmt.Fprintf(to, "\nattached %s %s %d\n", said, how, took.Microseconds())
@@ -111,7 +110,7 @@ func attachOnce(to io.Writer, kill bool) error {
 	return err
 }
 
-// stop ends a process, and says how long it was until it was gone.
+// stop ends a process and returns the time until its exit.
 func (p *prober) stop(kill bool) (took time.Duration, how string, err error) {
 	began, how := time.Now(), "closed"
 	if kill {

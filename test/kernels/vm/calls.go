@@ -18,10 +18,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// configured is what every plugin is told.
+// configured is every plugin's input.
 const configured = `{"cniVersion":"1.0.0","name":"pods","type":"any","ipam":{"type":"delegate"}}`
 
-// called is a plugin that was called, as its caller saw it.
+// called is a called plugin from its caller's view.
 type called struct {
 	pid         int
 	says        self
@@ -30,7 +30,7 @@ type called struct {
 	began, over int64 // monotonic nanoseconds
 }
 
-// identity is what every call's environment says; the container is named after the plugin.
+// identity is every call's environment; containers are named after plugins.
 func identity(plugin string) event.Call {
 	return event.Call{
 		Command: "ADD", ContainerID: plugin, NetNS: "/run/netns/" + plugin, IfName: "eth0",
@@ -39,7 +39,7 @@ func identity(plugin string) event.Call {
 	}
 }
 
-// command calls a plugin as libcni does.
+// command calls a plugin like libcni.
 func command(plugin string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(pluginFolder, plugin))
 	id := identity(plugin)
@@ -52,7 +52,7 @@ func command(plugin string) *exec.Cmd {
 	return cmd
 }
 
-// finish runs cmd to its end. That it could not be run at all is the only error.
+// finish runs cmd; it fails only if cmd could not run.
 func finish(cmd *exec.Cmd) (*called, error) {
 	var out bytes.Buffer
 	cmd.Stdin, cmd.Stdout = strings.NewReader(configured), &out
@@ -79,8 +79,8 @@ func (c *called) ended(cmd *exec.Cmd, out []byte) error {
 	return nil
 }
 
-// callInside calls the plugins of which the inside is looked into. Some come after the one
-// that calls init, which is then followed as a server: what it runs must be seen all the same.
+// callInside calls the plugins with observed system calls. Some follow the one that calls init, which is then
+// followed as a server; their commands must still be observed.
 func callInside(all map[string]*called) error {
 	for _, plugin := range slices.Sorted(maps.Keys(insiders)) {
 		cmd := command(plugin)
@@ -94,7 +94,7 @@ func callInside(all map[string]*called) error {
 	return nil
 }
 
-// callAll calls every plugin, one after another.
+// callAll calls every plugin in sequence.
 func callAll() (map[string]*called, error) {
 	all := map[string]*called{}
 	for plugin, change := range map[string]func(*exec.Cmd){

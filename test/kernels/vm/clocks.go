@@ -21,10 +21,10 @@ import (
 	"github.com/cniscope/cniscope/test/kernels/traced"
 )
 
-// steps reports whether a machine was booted to have its clock set, and to be suspended.
+// steps reports whether the machine is for clock steps and suspend.
 func steps(options string) bool { return strings.Contains(options, "cniscope.clocks=1") }
 
-// What the program that observes is run with, where its spans go, and what takes them.
+// Options of the observing program, and the collector.
 const (
 	stepped  = "/tmp/stepped.toml"
 	taker    = "/collector"
@@ -44,10 +44,9 @@ dir = "/tmp/spool"
 `
 )
 
-// year is one of a calendar's.
 const year = 365 * 24 * time.Hour
 
-// A turn is what is done to the clock, and how: it returns why it could not be.
+// A turn is one step of the clock.
 type turn struct {
 	name string
 	do   func() error
@@ -62,7 +61,7 @@ var turns = []turn{
 	{"an hour back again", func() error { return setBy(-time.Hour) }},
 }
 
-// setBy sets the wall's clock.
+// setBy shifts the wall clock.
 func setBy(d time.Duration) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
@@ -72,13 +71,13 @@ func setBy(d time.Duration) error {
 	return unix.ClockSettime(unix.CLOCK_REALTIME, &to)
 }
 
-// errNoSuspend says that a machine cannot be suspended.
+// errNoSuspend means that the machine cannot suspend.
 var errNoSuspend = errors.New("it cannot be suspended")
 
-// asleep is for how long a machine is suspended, by the clock that wakes it.
+// asleep is the duration of a suspend.
 const asleep = 5 * time.Second
 
-// suspend suspends the machine, and returns once its real-time clock has woken it.
+// suspend suspends the machine until its real-time clock wakes it.
 func suspend() error {
 	if states, _ := os.ReadFile("/sys/power/state"); !slices.Contains(strings.Fields(string(states)), "mem") {
 		return fmt.Errorf("%w: /sys/power/state has %q", errNoSuspend, states)
@@ -99,10 +98,10 @@ func suspend() error {
 	return nil
 }
 
-// suspended is how long the machine was until now.
+// suspended returns the total suspended time.
 func suspended() time.Duration {
 	var boot unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // it fails for no clock that there is
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // the clock exists
 	return time.Duration(boot.Nano() - clock.Monotonic())
 }
 
@@ -116,7 +115,7 @@ type stepping struct {
 	runs []traced.Run
 }
 
-// stepClocks does that, and tells what was called and what came of it.
+// stepClocks runs all turns and reports calls and spans.
 func stepClocks(to io.Writer, options string) error {
 	if err := install(); err != nil {
 		return err
@@ -161,7 +160,7 @@ func (s *stepping) begin(connector bool) error {
 	return s.until("it observes", func() bool { return s.said.says("observing CNI calls") })
 }
 
-// until waits for something that another process does.
+// until waits for another process.
 func (s *stepping) until(what string, is func() bool) error {
 	for began := clock.Monotonic(); !is(); time.Sleep(20 * time.Millisecond) {
 		select {
@@ -192,7 +191,7 @@ func (s *stepping) all() error {
 	return nil
 }
 
-// turn has calls before a step, across it and after it, of which the first cannot be sent before the step.
+// turn makes calls before, across and after a step; the first cannot be sent before it.
 func (s *stepping) turn(i int, t turn) error {
 	sandbox := func(when string) string { return fmt.Sprintf("%s-%d", when, i) }
 	before, across, after := newOperation(sandbox("before")), newOperation(sandbox("across")), newOperation(sandbox("after"))
@@ -215,7 +214,7 @@ func (s *stepping) turn(i int, t turn) error {
 		return err
 	}
 	s.runs = append(s.runs, r)
-	if err := s.whole(across, "tree"); err != nil { // the next of its chain
+	if err := s.whole(across, "tree"); err != nil { // the next plugin of the chain
 		return err
 	}
 	if err := s.whole(after, "tree"); err != nil {
@@ -229,7 +228,7 @@ func (s *stepping) turn(i int, t turn) error {
 	return errors.Join(failed, s.memory(), s.rests())
 }
 
-// operation is that of one sandbox: its plugins, one after another.
+// operation is one sandbox's plugins in sequence.
 type operation struct {
 	sandbox    string
 	mono, wall int64
@@ -237,14 +236,14 @@ type operation struct {
 
 func newOperation(sandbox string) *operation { return &operation{sandbox: sandbox} }
 
-// calling is a plugin that is under way.
+// calling is a running plugin.
 type calling struct {
 	*exec.Cmd
 	traced.Run
 	stdin io.Closer
 }
 
-// begin calls a plugin, which runs until its standard input ends or longer.
+// begin starts a plugin, which runs until its standard input ends or longer.
 func (o *operation) begin(plugin string) (*calling, error) {
 	cmd := command(plugin)
 	cmd.Env = slices.DeleteFunc(cmd.Env, func(e string) bool {
@@ -269,7 +268,7 @@ func (o *operation) begin(plugin string) (*calling, error) {
 	return c, err
 }
 
-// end ends its standard input, and waits for it.
+// end closes its standard input and waits.
 func (c *calling) end() (traced.Run, error) {
 	c.Ended[0] = clock.Monotonic()
 	_ = c.stdin.Close()
@@ -278,7 +277,7 @@ func (c *calling) end() (traced.Run, error) {
 	return c.Run, err
 }
 
-// whole calls a plugin from its beginning to its end.
+// whole runs a plugin to its end.
 func (s *stepping) whole(o *operation, plugin string) error {
 	c, err := o.begin(plugin)
 	if err != nil {
@@ -286,13 +285,13 @@ func (s *stepping) whole(o *operation, plugin string) error {
 	}
 	r, err := c.end()
 	if r.Plugin != "across" {
-		r.Ended[0] = r.Began[1] // it does not wait for its input
+		r.Ended[0] = r.Began[1] // does not wait for its input
 	}
 	s.runs = append(s.runs, r)
 	return err
 }
 
-// across runs a command before its standard input ends, and another one after that.
+// across runs a command before and after its standard input ends.
 func across() int {
 	for range 2 {
 		if exec.Command(helper, "0").Run() != nil {
@@ -303,7 +302,7 @@ func across() int {
 	return 0
 }
 
-// take has something take spans while do runs.
+// take runs a collector during do.
 func (s *stepping) take(do func() error) error {
 	taking := exec.Command(taker, takesAt, takenAll)
 	taking.Stderr = os.Stderr
@@ -314,7 +313,7 @@ func (s *stepping) take(do func() error) error {
 	return errors.Join(err, taking.Process.Signal(unix.SIGTERM), taking.Wait())
 }
 
-// taken are the spans that were sent until now.
+// taken returns the spans sent so far.
 func taken() (all []traced.Span) {
 	data, _ := os.ReadFile(takenAll)
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -328,7 +327,7 @@ func taken() (all []traced.Span) {
 	return all
 }
 
-// sent reports whether something of each operation was sent.
+// sent reports whether each operation has spans.
 func (s *stepping) sent(all ...*operation) bool {
 	spans := taken()
 	for _, o := range all {
@@ -339,7 +338,7 @@ func (s *stepping) sent(all ...*operation) bool {
 	return true
 }
 
-// tell writes down what was called and what was sent.
+// tell prints calls and spans.
 func (s *stepping) tell() error {
 	for _, r := range s.runs {
 		if err := line(s.to, "called", r); err != nil {
@@ -362,7 +361,6 @@ func line(to io.Writer, kind string, what any) error {
 	return err
 }
 
-// end stops the program.
 func (s *stepping) end() error {
 	_ = s.run.Process.Signal(unix.SIGTERM)
 	return <-s.over

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is how long rtnl is kept from somebody who waits for it: much longer than the 100 µs from which on that is told,
-// and than the millisecond from which on it is told of a system call that it waits, or was slow to answer.
+// held is how long a waiter is kept from rtnl: well above the reporting thresholds of 100 µs, and 1 ms for a system
+// call's wait.
 const held = 5 * time.Millisecond
 
-// contending has a thread wait for rtnl, and another have it meanwhile: the latter asks for the list of interfaces, which
-// the kernel writes into memory that is not there until the former waits.
+// contending makes one thread wait for rtnl while another holds it: the holder lists interfaces into a page that is
+// missing until the waiter waits.
 func contending() error {
-	runtime.GOMAXPROCS(4) // threads that wait in the kernel keep none of Go's from running
+	runtime.GOMAXPROCS(4) // threads blocked in the kernel must not stop others
 	if err := enter(); err != nil {
 		return err
 	}
-	if err := loopback(true); err != nil { // the list has those with an address
+	if err := loopback(true); err != nil { // the list contains interfaces with addresses
 		return err
 	}
 	absent, err := notThere()
@@ -57,7 +57,7 @@ func contending() error {
 	return errors.Join(absent.give(), <-listed, <-changed)
 }
 
-// inside does something in a network namespace, in a thread of its own.
+// inside runs do in a network namespace on its own thread.
 func inside(ns int, done chan<- error, do func() error) {
 	runtime.LockOSThread()
 	err := unix.Setns(ns, unix.CLONE_NEWNET)
@@ -67,7 +67,7 @@ func inside(ns int, done chan<- error, do func() error) {
 	done <- err
 }
 
-// blocked returns when a thread of ours waits for a lock of the kernel.
+// blocked returns once a thread waits for a kernel lock.
 func blocked(thread int) error {
 	for {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", thread))
@@ -81,7 +81,7 @@ func blocked(thread int) error {
 	}
 }
 
-// list asks for the addresses of interfaces: SIOCGIFCONF.
+// list requests the interfaces' addresses: SIOCGIFCONF.
 func list(memory []byte) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func list(memory []byte) error {
 	return nil
 }
 
-// absent is a page that whoever wants it waits for: userfaultfd(2).
+// absent is a page whose access blocks: userfaultfd(2).
 type absent struct {
 	fd     int
 	memory []byte
@@ -138,13 +138,13 @@ func (a absent) tell(request uintptr, what *[4]uint64) error {
 	return nil
 }
 
-// wanted returns when somebody waits for the page.
+// wanted returns on an access to the page.
 func (a absent) wanted() error {
 	_, err := unix.Read(a.fd, make([]byte, uffdMessage))
 	return err
 }
 
-// give gives it to whoever waits.
+// give provides the page.
 func (a absent) give() error {
 	return a.tell(uffdioZeropage, &[4]uint64{a.start(), uint64(len(a.memory))})
 }

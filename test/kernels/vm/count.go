@@ -26,28 +26,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
-// counts reports whether a machine was booted to count instructions: the emulator then makes one
-// nanosecond of each (-icount shift=0), so that clocks count them.
+// counts reports whether the machine counts instructions: one nanosecond each (-icount shift=0).
 func counts(options string) bool { return strings.Contains(options, "cniscope.count=1") }
 
-// batches of a loop are measured in each state, and the cheapest counts: no timer, no softirq and no list of
-// free memory that had to be filled came in between. A batch is short against the 4 ms from one tick of the
-// kernel to the next.
+// batches per loop and state, of which the cheapest counts, without timers, softirqs and memory allocation. A batch
+// is short compared with the kernel's tick of 4 ms.
 const batches = 60
 
-// counted is what one turn of each loop costs in one state of a probe, in instructions.
 type counted struct {
 	State string             `json:"state"`
 	Loops map[string]float64 `json:"loops"`
 }
 
-// count measures what each loop costs while there is no probe, and in every state of one.
+// count measures each loop's cost without a probe and in every state of one.
 func count(to io.Writer) error {
 	if err := install(); err != nil {
 		return err
 	}
-	// Loops and their partners make system calls behind the back of Go's scheduler, and each keeps one of its
-	// places for ever: it must not wait for them.
+	// Loops bypass Go's scheduler, so each occupies a CPU slot forever; garbage collection would wait for them.
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(8)
 	loops, err := makeLoops()
@@ -86,13 +82,13 @@ func count(to io.Writer) error {
 	return err
 }
 
-// The ways in which a probe may reach what plugins do.
+// Ways in which a probe observes plugins.
 const (
 	byFunction   = "functions"
 	bySystemCall = "system-calls"
 )
 
-// measure returns what one turn of each loop costs.
+// measure returns the cost per turn of each loop.
 func measure(loops []loop) (map[string]float64, error) {
 	costs := map[string]float64{}
 	for _, l := range loops {
@@ -114,15 +110,14 @@ func measure(loops []loop) (map[string]float64, error) {
 	return costs, nil
 }
 
-// prober is a process of its own that has a probe. It is stopped while loops are measured: what its reader
-// does now and then would be counted with them, and is no price of a system call.
+// prober is a process with a probe. It is stopped during measurements, so that its reader is not counted.
 type prober struct {
 	*exec.Cmd
 	says *bufio.Scanner
 	end  io.Closer // its standard input
 }
 
-// startProber starts one that reaches what plugins do in that way; empty: in the best that there is.
+// startProber starts one with the given way; empty selects the best.
 func startProber(way string) (*prober, error) {
 	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "prober"), way)}
 	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
@@ -137,7 +132,7 @@ func startProber(way string) (*prober, error) {
 	return p, p.Start()
 }
 
-// until waits until the prober says it, and returns what it adds.
+// until waits for a line of the prober and returns its rest.
 func (p *prober) until(what string) (more string, err error) {
 	for p.says.Scan() {
 		if said, is := strings.CutPrefix(p.says.Text(), what); is {
@@ -147,7 +142,7 @@ func (p *prober) until(what string) (more string, err error) {
 	return "", fmt.Errorf("the prober ended before it said %q", what)
 }
 
-// stopped does something while the prober does nothing.
+// stopped runs do while the prober is stopped.
 func (p *prober) stopped(do func() error) error {
 	if err := p.Process.Signal(unix.SIGSTOP); err != nil {
 		return err
@@ -158,7 +153,7 @@ func (p *prober) stopped(do func() error) error {
 	return errors.Join(do(), p.Process.Signal(unix.SIGCONT))
 }
 
-// throughStates takes a probe from its beginning over a call to the time after it, and returns which way it took.
+// throughStates takes a probe through all states and returns its way.
 func throughStates(tell func(state string) error) (way string, err error) {
 	p, err := startProber("")
 	if err != nil {
@@ -180,7 +175,6 @@ func throughStates(tell func(state string) error) (way string, err error) {
 	return way, errors.Join(in("after"), p.end.Close(), p.Wait())
 }
 
-// inACall measures what system calls cost during a call where functions could have been taken.
 func inACall(tell func(state string) error) error {
 	p, err := startProber(bySystemCall)
 	if err != nil {
@@ -193,13 +187,13 @@ func inACall(tell func(state string) error) error {
 	return errors.Join(err, p.end.Close(), p.Wait())
 }
 
-// mostFiles are more than a process has open here.
+// mostFiles exceeds the open files.
 const mostFiles = 1024
 
-// duringACall does something while the prober looks into a plugin.
+// duringACall runs do while the prober traces a plugin.
 func (p *prober) duringACall(do func() error) error {
-	// A plugin that has the loops' connections would make us its agent.
-	for fd := 3; fd < mostFiles; fd++ { // Linux 5.10 has no flag for it in close_range
+	// Inherited connections would make this process the plugin's agent.
+	for fd := 3; fd < mostFiles; fd++ { // Linux 5.10's close_range lacks the flag
 		unix.CloseOnExec(fd)
 	}
 	plugin := command("hung")
@@ -214,11 +208,11 @@ func (p *prober) duringACall(do func() error) error {
 		return err
 	}
 	err = errors.Join(do(), stdin.Close())
-	_ = plugin.Wait() // a plugin that was hung ends with an error
+	_ = plugin.Wait() // the hung plugin exits with an error
 	return err
 }
 
-// probes has a probe until its standard input ends, and says how far it is.
+// probes runs a probe until standard input ends, and prints its states.
 func probes() int {
 	p, err := probe.Open(probe.Options{
 		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1,
@@ -242,7 +236,7 @@ func probes() int {
 	return 0
 }
 
-// says tells when calls begin to be looked into and when that ends.
+// says prints when system-call tracing turns on and off.
 func says(e event.Event) {
 	if d, is := e.Body.(*event.Detail); is {
 		fmt.Println(map[bool]string{true: "looking", false: "not looking"}[d.On])

@@ -14,15 +14,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 )
 
-// optional are the features that the probe may go on without, as it calls them.
+// optional maps degradable features to their checks.
 var optional = map[string]func(*scene) error{
 	"network namespace cookies":             networkCookie,
 	"waits for the kernel's own locks":      kernelLocks,
 	"first connection, refused connections": firstConnection,
 }
 
-// feature is something that a kernel can give or not. Its check returns nil if it is there,
-// and else what was seen instead.
+// feature is a kernel's feature. Its check returns nil, or the deviation.
 type feature struct {
 	name  string
 	check func(*scene) error
@@ -70,8 +69,7 @@ var features = []feature{
 	{"tracepoint: socket states", tracepoints("inet_sock_set_state")},
 }
 
-// said looks whether the product names what it cannot do here: without a probe by the error's
-// remedy, with one by events.
+// said checks that cniscope names missing features: by the error's remedy without a probe, otherwise by events.
 func said(s *scene) error {
 	if byConnector(s.options) {
 		return nil
@@ -96,7 +94,7 @@ func said(s *scene) error {
 	return nil
 }
 
-// byFunctions looks how what plugins do is reached.
+// byFunctions checks the probe's way.
 func byFunctions(s *scene) error {
 	if s.stats.Way != "functions" {
 		return fmt.Errorf("by %q", s.stats.Way)
@@ -104,7 +102,7 @@ func byFunctions(s *scene) error {
 	return nil
 }
 
-// inPlace looks whether the process connector observes where there is no probe.
+// inPlace checks that the process connector observes without a probe.
 func inPlace(s *scene) error {
 	switch {
 	case s.unsupported != nil:
@@ -115,7 +113,7 @@ func inPlace(s *scene) error {
 	return nil
 }
 
-// undisturbed looks at what the callers saw, with a probe or without.
+// undisturbed checks the callers' results, with and without a probe.
 func undisturbed(s *scene) error {
 	codes := map[string]int{"failing": 7, "replaced": 5, "hung": 4}
 	for plugin, c := range s.calls {
@@ -242,7 +240,7 @@ func unprivileged(s *scene) error {
 	return nil
 }
 
-// tracepoints looks for BTF tracepoints that the kernel has.
+// tracepoints checks for BTF tracepoints.
 func tracepoints(names ...string) func(*scene) error {
 	return func(*scene) error {
 		spec, err := btf.LoadKernelSpec()

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// inner returns the events of one kind that a plugin's process caused, with the plugin.
+// inner returns a plugin's events of one kind.
 func inner[B event.Body](s *scene, plugin string, of func(B) event.Process) (found []B, at []int64, err error) {
 	root, err := s.run(plugin)
 	if err != nil {
@@ -29,7 +29,7 @@ func inner[B event.Body](s *scene, plugin string, of func(B) event.Process) (fou
 
 func waiter(w *event.Wait) event.Process { return w.Process }
 
-// longest returns the longest wait of a kind that a plugin had.
+// longest returns a plugin's longest wait of a kind.
 func longest(s *scene, plugin string, kind event.WaitKind) (*event.Wait, int64, error) {
 	waits, over, err := inner(s, plugin, waiter)
 	var worst *event.Wait
@@ -45,8 +45,7 @@ func longest(s *scene, plugin string, kind event.WaitKind) (*event.Wait, int64, 
 	return worst, took, err
 }
 
-// fileLock: the process connector looks for the waits of what has run for a quarter of a second. Whether this plugin has
-// by then is chance in an emulated machine, and is for the connector's own tests.
+// fileLock: the connector examines only processes that run for 0.25 s, which is chance in an emulated machine.
 func fileLock(s *scene) error {
 	if s.connector {
 		return errors.New("only of what runs long")
@@ -87,7 +86,7 @@ func kernelLocks(s *scene) error {
 	return nil
 }
 
-// entries are the namespaces a plugin went into.
+// entries returns the namespaces that a plugin entered.
 func entries(s *scene, plugin string) ([]*event.Enter, error) {
 	all, _, err := inner(s, plugin, func(e *event.Enter) event.Process { return e.Process })
 	return all, err
@@ -139,7 +138,7 @@ func configuration(s *scene) error {
 	return nil
 }
 
-// connections: each was answered by init.
+// connections: init answered each.
 func connections(s *scene) error {
 	made, _, err := inner(s, "dialling", func(x *event.Connect) event.Process { return x.Process })
 	if err != nil {

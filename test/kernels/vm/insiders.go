@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the plugins below do something to.
+// Objects of the plugins below.
 const (
 	lockFile = "/tmp/lock"
 	agent    = "/tmp/agent.sock"
@@ -26,7 +26,7 @@ const (
 	answer   = `{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}]}`
 )
 
-// insiders are plugins whose system calls are observed.
+// insiders are plugins with observed system calls.
 var insiders = map[string]func() error{
 	"locking": func() error {
 		fd, err := unix.Open(lockFile, unix.O_RDWR, 0)
@@ -88,7 +88,7 @@ var insiders = map[string]func() error{
 	"contending": contending,
 }
 
-// enter puts this thread, and what it does from now on, into a network namespace of its own.
+// enter moves this thread into a new network namespace.
 func enter() error {
 	runtime.LockOSThread()
 	return unix.Unshare(unix.CLONE_NEWNET)
@@ -111,7 +111,7 @@ func loopback(up bool) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// world is what the insiders meet: a lock that init has, servers that it runs.
+// world has the insiders' lock and servers.
 type world struct {
 	lock    *os.File
 	servers []net.Listener
@@ -146,7 +146,7 @@ func makeWorld() (w world, err error) {
 	return w, nil
 }
 
-// unlock gives the lock away when somebody waits for it.
+// unlock releases the lock once a process waits for it.
 func (w world) unlock() {
 	for {
 		if locks, _ := os.ReadFile("/proc/locks"); strings.Contains(string(locks), "->") {

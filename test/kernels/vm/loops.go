@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop is something that a process does which has nothing to do with CNI. A turn is one or more system calls.
+// loop is an unrelated activity. A turn is one or more system calls.
 type loop struct {
 	name  string
-	turns int // of a batch, so many that it takes some 100,000 instructions
+	turns int // per batch of about 100,000 instructions
 	turn  func()
-	ready func() error // once before it is measured; may be nil
+	ready func() error // before each measurement; may be nil
 }
 
-// call makes a system call without telling Go's scheduler, which would add instructions of its own.
+// call makes a system call without Go's scheduler, which would add instructions.
 func call(number uintptr, args ...uintptr) uintptr {
 	var a [6]uintptr
 	copy(a[:], args)
@@ -33,7 +33,7 @@ func call(number uintptr, args ...uintptr) uintptr {
 
 func pointer(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 
-// lockedFile is opened and locked by the loops, and nothing by anybody else.
+// lockedFile is used by the loops only.
 const lockedFile = "/tmp/counted"
 
 var buffer [4096]byte
@@ -86,7 +86,7 @@ func plainLoops() ([]loop, error) {
 	}, nil
 }
 
-// exchange sends eight bytes and receives them.
+// exchange sends and receives eight bytes.
 func exchange(from, to int) {
 	call(unix.SYS_SENDTO, uintptr(from), pointer(buffer[:]), 8)
 	call(unix.SYS_RECVFROM, uintptr(to), pointer(buffer[:]), 8)
@@ -118,7 +118,7 @@ func socketLoops() ([]loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := []byte{unix.AF_UNIX, 0, 0, 'c'} // an abstract one
+	address := []byte{unix.AF_UNIX, 0, 0, 'c'} // an abstract address
 	call(unix.SYS_BIND, uintptr(listening), pointer(address), uintptr(len(address)))
 	if err := unix.Listen(listening, 16); err != nil {
 		return nil, err
@@ -140,8 +140,7 @@ func socketLoops() ([]loop, error) {
 	}, nil
 }
 
-// talk is a TCP connection over lo. What TCP does depends on what was before, so that it is a new one wherever
-// the loop is measured.
+// talk is a TCP connection over lo, new for each measurement, since TCP has state.
 type talk struct{ listening, client, server int }
 
 func listenTCP() (*talk, error) {
@@ -190,7 +189,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, up)
 }
 
-// beside runs a partner's turns for ever, on a thread of its own.
+// beside runs turns forever on its own thread.
 func beside(turn func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -200,7 +199,7 @@ func beside(turn func()) {
 	}()
 }
 
-// waitingLoops are those in which one thread sleeps until another one wakes it.
+// waitingLoops make one thread sleep until another wakes it.
 func waitingLoops() ([]loop, error) {
 	var events [6]int
 	for i := range events {
@@ -262,7 +261,7 @@ const (
 
 const forks = "fork, exec, exit and wait"
 
-// execLoops run the shortest program there is, in an environment of an ordinary size.
+// execLoops run the shortest program with an ordinary environment.
 func execLoops() ([]loop, error) {
 	const program = "/tmp/nothing"
 	if err := os.WriteFile(program, shortest(), 0o755); err != nil {
@@ -282,7 +281,7 @@ func execLoops() ([]loop, error) {
 // shortest is a program that exits at once.
 func shortest() []byte { return program([]byte(exits)) }
 
-// program is an ELF file of code, at codeAt: a header and one segment, which may be written, too.
+// program returns an ELF file with code at codeAt: a header and one writable segment.
 func program(code []byte) []byte {
 	size := uint64(headers + len(code))
 	b := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
@@ -303,7 +302,7 @@ func program(code []byte) []byte {
 	return append(b, code...)
 }
 
-// Where a program of ours is.
+// Addresses of generated programs.
 const (
 	base    = 0x400000
 	headers = 64 + 56

@@ -1,8 +1,7 @@
 //go:build linux
 
-// Command vm is all that runs in the machines that test/kernels boots: their init, the CNI
-// plugins that it calls under a real probe, and what those run. It prints one line of JSON
-// for each feature and powers the machine off.
+// Command vm is the only program in the machines of test/kernels: init, the CNI plugins, and their commands. It
+// prints one JSON line per feature and powers off.
 package main
 
 import (
@@ -14,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounted tells the second init that it is not the first.
+// mounted marks the second init.
 const mounted = "CNISCOPE_MOUNTED"
 
-// patience is how long a machine may take, in its own time: mostly that is its instructions, of which one takes a
-// nanosecond. None takes a tenth of that.
+// patience bounds a machine's own time, usually in instructions of a nanosecond; none needs a tenth.
 const patience = 15 * time.Minute
 
 func main() {
@@ -55,8 +53,8 @@ func main() {
 	powerOff()
 }
 
-// begin makes the machine one that Go programs expect, and starts the init anew: the BPF
-// library looks at /proc before main does. It returns only if it failed.
+// begin prepares the machine and restarts init, because the BPF library reads /proc before main. It returns only on
+// failure.
 func begin() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"},
@@ -86,5 +84,5 @@ func begin() error {
 func powerOff() {
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
-	os.Exit(1) // the kernel panics, which ends the machine too
+	os.Exit(1) // the kernel panics, which also ends the machine
 }

@@ -16,16 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// misses reports whether a machine was booted, with a kernel that preempts BPF programs, to have some not run.
 func misses(options string) bool { return strings.Contains(options, "cniscope.misses=1") }
 
-// metrics is where cniscope tells what it counts.
+// metrics is cniscope's metrics address.
 const metrics = "127.0.0.1:9471"
 
-// piping has threads in a function of the kernel that programs are attached to nearly all of the time, until it is
-// killed: the kernel takes the CPU away from one of them while such a program runs, and gives it to another.
 func piping() int {
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 15) // cniscope is to come to its turn, too
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 15) // lets cniscope run
 	runtime.GOMAXPROCS(8)
 	for range 3 {
 		var pipe [2]int
@@ -41,8 +38,6 @@ func piping() int {
 	select {}
 }
 
-// countMisses runs cniscope while programs are not run when they should be, until its metrics count one, and then
-// prints what the metric and doctor say of it.
 func countMisses(to io.Writer) error {
 	if err := install(); err != nil {
 		return err
@@ -71,8 +66,8 @@ func countMisses(to io.Writer) error {
 		}
 	}
 	_ = pipes.Process.Kill()
-	_ = pipes.Wait()                                                                       // it was killed
-	doctor, _ := exec.Command(cniscope, "doctor", "--config", configFile).CombinedOutput() // no runtime is here: it fails
+	_ = pipes.Wait()
+	doctor, _ := exec.Command(cniscope, "doctor", "--config", configFile).CombinedOutput() // fails without a runtime
 	for line := range strings.Lines(string(doctor)) {
 		if strings.Contains(line, "did not run BPF programs") {
 			fmt.Fprintf(to, "\ndoctor %s\n", strings.TrimSpace(line))
@@ -85,7 +80,7 @@ func countMisses(to io.Writer) error {
 	return err
 }
 
-// missedByMetrics is what the metrics say of programs that were not run; empty while there is none.
+// missedByMetrics returns the metric of skipped programs; empty for 0.
 func missedByMetrics() (string, error) {
 	r, err := http.Get("http://" + metrics + "/metrics")
 	if err != nil {

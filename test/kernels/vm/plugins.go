@@ -20,14 +20,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where plugins lie, and what they run.
+// Paths of plugins and their commands.
 const (
 	pluginFolder = "/opt/cni/bin"
 	helper       = "/bin/helper"
 	interpreter  = "/bin/interpreter"
 )
 
-// acts are what this program does under another name.
+// acts are this program's functions by name.
 var acts = map[string]func() int{
 	"tree":        tree,
 	"delegate":    delegate,
@@ -48,7 +48,7 @@ var acts = map[string]func() int{
 	"across":      across,
 }
 
-// install makes the files that the acts are called by.
+// install creates the acts' files.
 func install() error {
 	for _, folder := range []string{pluginFolder, "/bin", "/tmp"} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -67,7 +67,7 @@ func install() error {
 	return os.WriteFile(filepath.Join(pluginFolder, "script"), []byte("#!"+interpreter+" option\n"), 0o755)
 }
 
-// act is what this program does under a name; nil under its own.
+// act returns the function for a name, or nil.
 func act(name string) func() int {
 	if do := insiders[name]; do != nil {
 		return func() int {
@@ -81,14 +81,13 @@ func act(name string) func() int {
 	return acts[name]
 }
 
-// self is what a plugin knows of itself.
+// self is a plugin's knowledge of itself.
 type self struct {
-	NetNS  string // the inode number
-	Cookie uint64 // 0 before Linux 5.14, which knows the option
-	Stdin  string // as event.Exec has it
+	NetNS  string // inode number
+	Cookie uint64 // 0 before Linux 5.14
+	Stdin  string // as in event.Exec
 }
 
-// tell writes what the plugin knows of itself.
 func tell() int {
 	var s self
 	link, _ := os.Readlink("/proc/self/ns/net")
@@ -106,7 +105,7 @@ func tell() int {
 	return 0
 }
 
-// tree runs a command, then a plugin of its own with a standard input of its own.
+// tree runs a command, then a plugin with its own standard input.
 func tree() int {
 	if exec.Command(helper, "0").Run() != nil {
 		return 1
@@ -124,13 +123,12 @@ func delegate() int {
 	return 0
 }
 
-// killed never returns.
 func killed() int {
 	_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	select {}
 }
 
-// replaced runs another program in its place, from a thread that is not the first.
+// replaced execs another program from a second thread.
 func replaced() int {
 	failed := make(chan struct{})
 	var other func()
@@ -138,7 +136,7 @@ func replaced() int {
 		runtime.LockOSThread()
 		if unix.Gettid() == os.Getpid() {
 			go other()
-			select {} // holds the first thread
+			select {} // keeps the first thread
 		}
 		_ = unix.Exec(helper, []string{"helper", "5"}, os.Environ())
 		close(failed)
@@ -148,7 +146,7 @@ func replaced() int {
 	return 1
 }
 
-// busy keeps more threads than there are CPUs busy, until it has used 80 ms.
+// busy runs more threads than CPUs until it used 80 ms.
 func busy() int {
 	var all sync.WaitGroup
 	for range 2 * runtime.NumCPU() {
@@ -168,7 +166,7 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// hung is there until its standard input ends.
+// hung runs until its standard input ends.
 func hung() int {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 4

@@ -20,35 +20,33 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// prices reports whether a machine was booted to count the instructions of BPF programs: cniscope.price=1.
+// prices reports whether the machine counts BPF instructions: cniscope.price=1.
 func prices(options string) bool { return number(options, "cniscope.price=") > 0 }
 
-// A pod's plugins are so many runs, each with commands: about a quarter of what bridge and portmap do for a pod, in the
-// proportions that were counted there. Of so many pods the least counts that each program took: in the others it may have
-// been preempted, and what ran meanwhile is told as its own.
+// A pod's plugins are runs with commands: about a quarter of bridge's and portmap's in the same proportions. Per
+// program the cheapest pod counts, since preemption adds other programs' instructions.
 const (
 	runs = 4
 	pods = 4
 )
 
-// emptyTurns are how often a program that does nothing is run in a batch, of which the cheapest counts: in none of it
-// somebody else had the CPU.
+// emptyTurns is the batch size for an empty program, of which the cheapest batch counts.
 const emptyTurns = 20
 
-// priced is what BPF programs took for the runs of a pod, in a way.
+// priced is the BPF programs' cost for a pod's runs in one way.
 type priced struct {
 	Way      string                `json:"way"`
 	Programs map[string]programRun `json:"programs"`
 }
 
-// programRun is what a program took in all of its runs, in instructions.
+// programRun is a program's total cost in instructions.
 type programRun struct {
 	Runs  uint64 `json:"runs"`
 	Took  int64  `json:"took"`
-	Empty int64  `json:"empty"` // of which an empty one would have been told to take so much
+	Empty int64  `json:"empty"` // an empty program's measured cost for as many runs
 }
 
-// price has a pod's plugins watched in either way, and prints what each BPF program took.
+// price runs a pod's plugins in both ways and prints each BPF program's cost.
 func price(to io.Writer) error {
 	if err := install(); err != nil {
 		return err
@@ -99,7 +97,7 @@ func price(to io.Writer) error {
 	return err
 }
 
-// pod calls a pod's plugins, and prints what each BPF program took for them, of several times the least.
+// pod runs a pod's plugins several times and prints each BPF program's minimum.
 func pod(to io.Writer, way string, atTracepoint, atFunction int64, functions map[string]bool) error {
 	programs, err := loadedPrograms()
 	if err != nil {
@@ -143,7 +141,7 @@ func pod(to io.Writer, way string, atTracepoint, atFunction int64, functions map
 	return err
 }
 
-// functionPrograms are those at functions of the kernel, by the names that the kernel keeps: others are at tracepoints.
+// functionPrograms returns the names of programs at kernel functions; others are at tracepoints.
 func functionPrograms() (map[string]bool, error) {
 	spec, err := kernel.LoadFunctions()
 	if err != nil {
@@ -158,7 +156,7 @@ func functionPrograms() (map[string]bool, error) {
 	return at, nil
 }
 
-// ran is what each program took so far.
+// ran returns each program's cost so far.
 func ran(programs map[string]*ebpf.Program) (map[string]programRun, error) {
 	all := map[string]programRun{}
 	for name, p := range programs {
@@ -171,7 +169,7 @@ func ran(programs map[string]*ebpf.Program) (map[string]programRun, error) {
 	return all, nil
 }
 
-// empty is what statistics tell of a run of a program that does nothing.
+// empty returns the measured cost of an empty program's run.
 func empty(spec *ebpf.ProgramSpec) (int64, error) {
 	spec.Name, spec.License, spec.Instructions = "empty", "Dual BSD/GPL", asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
 	p, err := ebpf.NewProgram(spec)

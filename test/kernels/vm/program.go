@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is cniscope itself, and options what it is run with.
+// program is cniscope, and options its configuration.
 const (
 	cniscope   = "/cniscope"
 	exported   = "/tmp/spans.json"
@@ -22,7 +22,7 @@ const (
 	options    = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[state]\ndir = \"/tmp/run\"\n"
 )
 
-// log is what a program writes, while it runs.
+// log is a running program's output.
 type log struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -42,7 +42,7 @@ func (l *log) String() string {
 	return l.all.String()
 }
 
-// wholeProgram runs cniscope for the time of one call, and looks for its span.
+// wholeProgram runs cniscope during one call and expects its span.
 func wholeProgram(s *scene) error {
 	toml := ""
 	if byConnector(s.options) {
@@ -65,14 +65,14 @@ func wholeProgram(s *scene) error {
 	return err
 }
 
-// running is cniscope while it runs.
+// running is a running cniscope.
 type running struct {
 	*exec.Cmd
 	said  log
 	ended chan error
 }
 
-// startCniscope runs it with more options than those that it always has here, and returns when it observes.
+// startCniscope runs it with additional options and returns once it observes.
 func startCniscope(more string) (*running, error) {
 	if err := os.WriteFile(configFile, []byte(options+more), 0o600); err != nil {
 		return nil, err
@@ -101,9 +101,9 @@ func (r *running) stop() error {
 	return nil
 }
 
-// doctor says of a kernel that is locked down that it is, and of no other.
+// doctor reports lockdown only for a locked-down kernel.
 func doctor(s *scene) error {
-	said, _ := exec.Command(cniscope, "doctor").CombinedOutput() // no runtime is here: it fails
+	said, _ := exec.Command(cniscope, "doctor").CombinedOutput() // fails without a runtime
 	locked := strings.Contains(s.options, "lockdown=confidentiality")
 	if strings.Contains(string(said), "the kernel is locked down") != locked {
 		return fmt.Errorf("locked down is %v: %s", locked, said)

@@ -24,31 +24,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// scene is what happened, as callers saw it and as the probe did.
+// scene is what happened, from the callers' and the probe's view.
 type scene struct {
 	options string // of the kernel
 	calls   map[string]*called
 	hungPID int
 
-	refused     error // why there is no kernel probe
-	unsupported error // why nothing is observed: neither by that nor by the process connector
-	connector   bool  // it is observed by the latter
+	refused     error // reason for a missing kernel probe
+	unsupported error // reason for missing observation
+	connector   bool  // observed by the process connector
 	stats       probe.Stats
-	// strangersMissed are programs that nobody saw, perhaps plugins.
+	// strangersMissed counts unobserved programs, possibly plugins.
 	strangersMissed uint64
 	mu              sync.Mutex
 	events          []event.Event
 }
 
-// result is one line of the report.
 type result struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Detail is why not.
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// report plays the scene and says of each feature whether it was there.
+// report plays the scene and reports each feature.
 func report(to io.Writer, options string) error {
 	if err := install(); err != nil {
 		return err
@@ -86,8 +84,7 @@ func report(to io.Writer, options string) error {
 	return nil
 }
 
-// play calls the plugins under a probe, or without where there is none: they must not
-// notice. One of them is called before the probe is there.
+// play calls the plugins with or without a probe, which they must not notice. One is called before the probe starts.
 func (s *scene) play() error {
 	w, err := makeWorld()
 	if err != nil {
@@ -121,7 +118,7 @@ func (s *scene) play() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, s.sink) }()
-	// The probe looks for what is under way while other plugins may be called.
+	// The probe finds running plugins asynchronously.
 	for i := 0; i < 1500 && s.exec(func(x *event.Exec) bool { return x.InFlight }) == nil; i++ {
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -132,13 +129,13 @@ func (s *scene) play() error {
 	for i := 0; i < 500 && p.stats().Tracked > 0; i++ {
 		time.Sleep(20 * time.Millisecond)
 	}
-	cancel() // what the kernel sent by now is delivered before Run returns
+	cancel() // Run delivers pending events before it returns
 	err = errors.Join(err, <-done)
 	s.stats = p.stats()
 	return errors.Join(err, p.Close())
 }
 
-// observer is the probe, or the process connector in its place.
+// observer is the probe or the process connector.
 type observer struct {
 	runner
 	stats func() probe.Stats
@@ -149,7 +146,6 @@ type runner interface {
 	Close() error
 }
 
-// open has the probe observe, and where that is refused the process connector.
 func (s *scene) open() (observer, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s.refused = errors.New("the process connector was asked for")
@@ -163,7 +159,7 @@ func (s *scene) open() (observer, error) {
 		}
 		s.refused = err
 	}
-	// We call the plugins ourselves, and a fork holds up what Go counts as a CPU: the reader must not wait for it.
+	// Calls in this process block Go's CPU slots, which the reader needs.
 	runtime.GOMAXPROCS(12)
 	c, err := connector.Open(connector.Options{Processes: 1024, Arguments: arguments.Known, Log: log})
 	if err != nil {
@@ -177,7 +173,7 @@ func (s *scene) open() (observer, error) {
 	}}, nil
 }
 
-// missed is how many programs were gone before the process connector could look at them: this machine is slow.
+// missed counts programs that exited before the process connector read them on this slow machine.
 func (s *scene) missed() uint64 {
 	if !s.connector {
 		return 0
@@ -185,7 +181,7 @@ func (s *scene) missed() uint64 {
 	return s.strangersMissed + s.stats.Lost[proctracker.LostSight]
 }
 
-// wayOf is how what plugins do is to be reached, if a kernel was booted for that: cniscope.way=functions.
+// wayOf returns the requested way: cniscope.way=functions.
 func wayOf(options string) string {
 	for _, o := range strings.Fields(options) {
 		if way, is := strings.CutPrefix(o, "cniscope.way="); is {
@@ -195,7 +191,7 @@ func wayOf(options string) string {
 	return ""
 }
 
-// byConnector reports whether a kernel was booted to be observed by the process connector.
+// byConnector reports whether the process connector is requested.
 func byConnector(options string) bool { return strings.Contains(options, "cniscope.source=connector") }
 
 func (s *scene) sink(e event.Event) {
@@ -204,7 +200,6 @@ func (s *scene) sink(e event.Event) {
 	s.events = append(s.events, e)
 }
 
-// exec returns the first image of which is is true, nil without.
 func (s *scene) exec(is func(*event.Exec) bool) *event.Exec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +211,7 @@ func (s *scene) exec(is func(*event.Exec) bool) *event.Exec {
 	return nil
 }
 
-// run returns the plugin that a call began with.
+// run returns a call's first plugin.
 func (s *scene) run(plugin string) (*event.Exec, error) {
 	if s.unsupported != nil {
 		return nil, errors.New("the kernel probe is off")
@@ -228,7 +223,7 @@ func (s *scene) run(plugin string) (*event.Exec, error) {
 	return x, nil
 }
 
-// degraded tells whether the probe said that it goes on without a feature.
+// degraded reports whether the probe reported a feature as unavailable.
 func (s *scene) degraded(feature string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,13 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts is how often a probe is to be attached and detached, if a machine was booted for that: cniscope.starts=100.
+// starts is the requested number of attachments: cniscope.starts=100.
 func starts(options string) int { return number(options, "cniscope.starts=") }
 
-// whole is how often it is to be started from the beginning before that: cniscope.whole=2.
+// whole is the requested number of complete starts before: cniscope.whole=2.
 func whole(options string) int { return number(options, "cniscope.whole=") }
 
-// number is that of an option of the kernel; 0 without.
 func number(options, key string) int {
 	for _, o := range strings.Fields(options) {
 		if n, is := strings.CutPrefix(o, key); is {
@@ -38,15 +37,14 @@ func number(options, key string) int {
 	return 0
 }
 
-// Each of the threads rests for that long after a turn: what nobody does in the meantime takes the emulator no time. To
-// start a program takes as long as a hundred turns of others.
+// Threads rest after each turn; idle time is free for the emulator. A program start costs as much as a hundred turns.
 const (
 	rest         = 5 * time.Millisecond
 	restOfStarts = 20 * time.Millisecond
 )
 
-// loads has others in the functions that probes are attached to, until it is killed: some come and go all the time, some
-// sleep in them. Its threads make system calls behind the back of Go's scheduler.
+// loads keeps threads in the functions that probes attach to, some busy and some sleeping, until it is killed. Its
+// threads bypass Go's scheduler.
 func loads() int {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(24)
@@ -77,8 +75,8 @@ func loads() int {
 	select {}
 }
 
-// makeSleepers has threads sleep where a probe is attached to both ends of a function, and go on now and then: in reading
-// a pipe and in accepting a connection. Another waits for a lock on a file for ever.
+// makeSleepers makes threads sleep within traced functions: reading a pipe and accepting a connection, with wake-ups,
+// and waiting for a file lock forever.
 func makeSleepers() error {
 	var pipe [2]int
 	if err := unix.Pipe(pipe[:]); err != nil {
@@ -118,11 +116,9 @@ func makeSleepers() error {
 	return nil
 }
 
-// startAndStop has probes come and go while others are in the functions that these are attached to, and processes come and
-// go: an old kernel hung when one ended then. It tells how long each took until it was attached, and until it was gone.
-// To load programs takes an emulated kernel most of a minute, since it looks at all of them. So some probes are started
-// from the beginning; after that processes attach what is loaded already, and detach it. Every other one is killed, so
-// that the kernel itself detaches what it had.
+// startAndStop attaches and detaches probes under load, since an old kernel hung then, and prints the durations.
+// Loading lasts most of a minute in an emulated kernel, so only some start completely; later processes attach the
+// loaded programs. Every second one is killed, so that the kernel detaches.
 func startAndStop(to io.Writer, whole, times int) error {
 	err := install()
 	if err != nil {
@@ -141,7 +137,7 @@ func startAndStop(to io.Writer, whole, times int) error {
 		return errors.New("there is no load")
 	}
 	defer func() { _ = others.Process.Kill() }()
-	// What the last has loaded stays.
+	// The last one's programs stay.
 	var programs map[string]*ebpf.Program
 	defer func() { forget(programs) }()
 	for i := range whole {
@@ -168,7 +164,7 @@ func startAndStop(to io.Writer, whole, times int) error {
 	return err
 }
 
-// startOnce starts one in a process of its own, as it is on a node, and stops it in the middle of a call.
+// startOnce starts a probe in its own process and stops it during a call.
 func startOnce(to io.Writer, kill bool, meanwhile func() error) error {
 	began := time.Now()
 	p, err := startProber("")

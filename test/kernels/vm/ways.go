@@ -25,10 +25,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
-// rounds are how often each plugin is called while both ways watch, if a machine was booted for that: cniscope.compare=1.
+// rounds is the requested number of calls per plugin for comparing ways: cniscope.compare=1.
 func rounds(options string) int { return number(options, "cniscope.compare=") }
 
-// watcher is a probe of one way, and what it saw.
+// watcher is a probe of one way with its events.
 type watcher struct {
 	*probe.Probe
 	way    string
@@ -37,7 +37,7 @@ type watcher struct {
 	ran    chan error
 }
 
-// watch begins to watch in a way, until ctx ends.
+// watch observes in a way until ctx ends.
 func watch(ctx context.Context, way string) (*watcher, error) {
 	p, err := probe.Open(probe.Options{
 		Ring: 4 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Way: way,
@@ -57,7 +57,7 @@ func (w *watcher) take(e event.Event) {
 	w.events = append(w.events, e)
 }
 
-// ready reports whether what was under way before has been told.
+// ready reports whether running plugins were reported.
 func (w *watcher) ready() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,13 +67,12 @@ func (w *watcher) ready() bool {
 	})
 }
 
-// compare calls every plugin, again and again, while it is watched in both ways at the same time, and prints what each of
-// them recorded: what they tell of differs in nothing but the way that they saw it.
+// compare calls every plugin repeatedly under both ways at once and prints both recordings.
 func compare(to io.Writer, rounds int) error {
 	if err := install(); err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(12) // both readers, and the calls that are waited for
+	runtime.GOMAXPROCS(12) // for both readers and blocking calls
 	world, err := makeWorld()
 	if err != nil {
 		return err
@@ -112,7 +111,7 @@ func compare(to io.Writer, rounds int) error {
 		}
 	}
 	err = stdin.Close()
-	_ = early.Wait() // it ends with 4
+	_ = early.Wait() // exits with 4
 	all(func(w *watcher) bool { return w.Stats().Tracked == 0 })
 	cancel()
 	for _, w := range watchers {
@@ -124,7 +123,7 @@ func compare(to io.Writer, rounds int) error {
 	return err
 }
 
-// tell prints what was recorded, and which programs were not run when they should have been.
+// tell prints the recording and skipped programs.
 func (w *watcher) tell(to io.Writer) error {
 	stats := w.Stats()
 	for name, program := range stats.Programs {
@@ -149,7 +148,7 @@ func (w *watcher) tell(to io.Writer) error {
 	return nil
 }
 
-// recording is what was seen, compressed and as text.
+// recording returns the events, compressed and as text.
 func (w *watcher) recording() (string, error) {
 	var packed strings.Builder
 	encoded := base64.NewEncoder(base64.StdEncoding, &packed)

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Agentd is the agent of the soak, and the plugin that calls it: which of the two, the name of its file says.
-// It takes its time for the pods that are called so, and keeps a journal of what it did for whom.
+// Agentd is the soak's agent and its plugin, selected by file name. It delays pods by name, and keeps a journal.
 package main
 
 import (
@@ -25,13 +24,13 @@ func main() {
 		do = serve
 	}
 	if err := do(); err != nil {
-		// What a plugin says of its failure (CNI specification, Error).
+		// CNI specification, Error.
 		fmt.Printf(`{"cniVersion":"1.0.0","code":11,"msg":%q}`, err.Error())
 		os.Exit(1)
 	}
 }
 
-// plug hands a call to the agent. A DEL succeeds without one: no pod is kept for the sake of an agent that is gone.
+// plug forwards a call to the agent. A DEL succeeds without one, so that no pod remains because of a dead agent.
 func plug() error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -121,6 +120,6 @@ func answer(conn net.Conn, journal io.Writer) {
 		_, err = journal.Write(append(line, '\n'))
 	}
 	if err == nil {
-		_, _ = io.WriteString(conn, protocol.Done) // a plugin that is gone needs no answer
+		_, _ = io.WriteString(conn, protocol.Done) // the plugin may have exited
 	}
 }

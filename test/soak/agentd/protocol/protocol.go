@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package protocol is what the soak's agent, its plugin and the soak agree on.
+// Package protocol is shared by the soak, its agent and its plugin.
 package protocol
 
 import (
@@ -9,33 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names of the programs' files.
+// File names of the programs.
 const (
 	Agent  = "soak-agent"
 	Plugin = "soak-cni"
 )
 
 const (
-	// Late is in the names of pods for which the agent takes its time.
+	// Late marks pods that the agent delays.
 	Late = "-late"
-	// LateBy is how long that is: longer than slow.agent.
+	// LateBy is the delay, longer than slow.agent.
 	LateBy = 1500 * time.Millisecond
-	// Patience is how long the plugin tries to reach its agent.
+	// Patience bounds the plugin's attempts to connect.
 	Patience = 30 * time.Second
 	// Done is the agent's answer.
 	Done = "done\n"
 )
 
-// Request is what the plugin tells its agent.
+// Request is the plugin's message.
 type Request struct{ Command, Container, Args string }
 
-// Entry is a line of the agent's journal: a request that it answered, in nanoseconds of Now.
+// Entry is a line of the agent's journal: an answered request, in nanoseconds of Now.
 type Entry struct {
 	Request
 	Start, End int64
 }
 
-// Now is the clock of all journals: monotonic nanoseconds, as the kernel's events have them.
+// Now is the clock of all journals: monotonic nanoseconds, like kernel events.
 func Now() int64 {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
