@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// render renders the chart, and takes it apart.
 func render(t *testing.T, arguments ...string) []Object {
 	t.Helper()
 	return renderAs(t, "cniscope", "cniscope", arguments...)
@@ -29,7 +28,6 @@ func renderAs(t *testing.T, release, namespace string, arguments ...string) []Ob
 	return all
 }
 
-// one is the only object of a kind.
 func one(t *testing.T, all []Object, kind string) Object {
 	t.Helper()
 	some := Of(all, kind)
@@ -39,7 +37,6 @@ func one(t *testing.T, all []Object, kind string) Object {
 	return some[0]
 }
 
-// options are what cniscope reads on a node.
 func options(t *testing.T, all []Object) config.Options {
 	t.Helper()
 	text := one(t, all, "ConfigMap").Text("data", "cniscope.toml")
@@ -70,7 +67,7 @@ func TestEveryProfileIsSound(t *testing.T) {
 	}
 }
 
-// The facts of platforms, from their documents: docs/kubernetes.md says which.
+// docs/kubernetes.md names the documents with these values.
 func TestProfilesSayWhatIsDifferent(t *testing.T) {
 	type facts struct{ socket, networks, label string }
 	generic := facts{"/run/containerd/containerd.sock", "/etc/cni/net.d", "spc_t"}
@@ -116,7 +113,6 @@ func TestAValueIsStrongerThanTheProfile(t *testing.T) {
 	}
 }
 
-// The defaults are for a fleet.
 func TestDefaults(t *testing.T) {
 	o := options(t, render(t))
 	if o.Sampling.Ratio != 0.1 || o.Export.OTLP.Compression != "gzip" || o.Export.OTLP.Endpoint != "" || o.Metrics.Listen != "127.0.0.1:9471" {
@@ -124,7 +120,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// released is the version of the last release, 0.2.0, by the changelog.
+// released returns the version of the last release, by the changelog.
 func released(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../CHANGELOG.md")
@@ -136,7 +132,7 @@ func released(t *testing.T) string {
 	return string(newest[1])
 }
 
-// What is committed is what the chart renders; `make chart` writes it anew.
+// `make chart` writes the committed manifest.
 func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	h := New(t)
 	rendered, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "namespace.create=true")
@@ -160,7 +156,7 @@ func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	}
 }
 
-// The values of 0.2.0 render to options that are valid, also with those that have no effect any more.
+// The values of 0.2.0 still render to valid options, including values without an effect today.
 func TestValuesOfTheReleaseBefore(t *testing.T) {
 	const before = "testdata/values-0.2.yaml"
 	if was, is := options(t, render(t, "--values="+before)), options(t, render(t)); len(is.Changes(was)) > 0 {

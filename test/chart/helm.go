@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package chart runs helm on the chart of configs/helm/cniscope, for tests.
+// Package chart runs helm on the chart in configs/helm/cniscope, for tests.
 package chart
 
 import (
@@ -21,16 +21,14 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Helm is the program, with the folder of the chart.
+// Helm runs the helm program on the chart.
 type Helm struct {
 	program string
-	// Chart is the chart's folder.
-	Chart string
-	// Env is added to the program's environment.
-	Env []string
+	Chart   string
+	Env     []string
 }
 
-// New finds helm, or skips the test where it is not built.
+// New finds helm, or skips the test if helm is not built.
 func New(t testing.TB) *Helm {
 	t.Helper()
 	bin, err := rig.Tools("helm")
@@ -42,12 +40,12 @@ func New(t testing.TB) *Helm {
 	return &Helm{
 		program: filepath.Join(bin, "helm"),
 		Chart:   filepath.Join(filepath.Dir(bin), "..", "..", "configs", "helm", "cniscope"),
-		// Nothing of who runs the test: neither configuration nor plugins nor a cluster.
+		// The user's configuration, plugins and cluster must not reach the test.
 		Env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home, "KUBECONFIG=/dev/null"},
 	}
 }
 
-// Run runs helm, and returns what it printed; an error holds what it complained of.
+// Run runs helm and returns its standard output. An error holds its standard error.
 func (h *Helm) Run(ctx context.Context, arguments ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, h.program, arguments...)
 	cmd.Env = h.Env
@@ -60,12 +58,12 @@ func (h *Helm) Run(ctx context.Context, arguments ...string) (string, error) {
 	return string(out), nil
 }
 
-// Template renders the chart as release in namespace, with more arguments as `--set`, `profile=gke`.
+// Template renders the chart as a release in a namespace. More arguments are such as `--set`, `profile=gke`.
 func (h *Helm) Template(ctx context.Context, release, namespace string, arguments ...string) (string, error) {
 	return h.Run(ctx, append([]string{"template", release, h.Chart, "--namespace", namespace}, arguments...)...)
 }
 
-// Profiles are the names that the value profile may have.
+// Profiles returns the valid values of profile.
 func (h *Helm) Profiles(t testing.TB) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(h.Chart, "profiles", "*.yaml"))
@@ -79,10 +77,9 @@ func (h *Helm) Profiles(t testing.TB) (names []string) {
 	return names
 }
 
-// Object is one object of a rendering.
 type Object map[string]any
 
-// Objects takes a rendering apart.
+// Objects parses a rendering.
 func Objects(rendering string) (all []Object, err error) {
 	for decoder := yaml.NewDecoder(strings.NewReader(rendering)); ; {
 		var o Object
@@ -97,7 +94,7 @@ func Objects(rendering string) (all []Object, err error) {
 	}
 }
 
-// At walks down by keys, and by numbers in lists; nil where there is nothing.
+// At follows keys, and numbers in lists. It returns nil where the path does not exist.
 func (o Object) At(path ...any) any {
 	var at any = map[string]any(o)
 	for _, step := range path {
@@ -115,7 +112,7 @@ func (o Object) At(path ...any) any {
 	return at
 }
 
-// In is what At finds, as an object.
+// In returns the object at a path.
 func (o Object) In(path ...any) Object { return object(o.At(path...)) }
 
 func object(v any) Object {
@@ -126,7 +123,7 @@ func object(v any) Object {
 	return m
 }
 
-// List are the objects of a list that At finds.
+// List returns the objects of the list at a path.
 func (o Object) List(path ...any) (all []Object) {
 	list, _ := o.At(path...).([]any)
 	for _, v := range list {
@@ -135,13 +132,12 @@ func (o Object) List(path ...any) (all []Object) {
 	return all
 }
 
-// Text is what At finds, as text.
+// Text returns the string at a path, or "".
 func (o Object) Text(path ...any) string {
 	s, _ := o.At(path...).(string)
 	return s
 }
 
-// Of are the objects of a kind.
 func Of(all []Object, kind string) (some []Object) {
 	for _, o := range all {
 		if o.Text("kind") == kind {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// The reader is as little as a container can be, whatever the platform, and the container that runs as root has
-// no way to the API server.
+// The container that runs as root has no access to the API server.
 func TestTheReaderHasNoPrivilege(t *testing.T) {
 	for _, profile := range New(t).Profiles(t) {
 		all := render(t, "--set", "profile="+profile+",rbacProxy.enabled=true,reader.events.enabled=true")
@@ -57,7 +56,7 @@ func TestTheReaderHasNoPrivilege(t *testing.T) {
 	}
 }
 
-// What is told to whom is opt-in, and no right is there without what needs it.
+// Rights are opt-in, and exist only with the feature that needs them.
 func TestTheReadersRights(t *testing.T) {
 	rights := func(set string) (found []string) {
 		for _, kind := range []string{"Role", "ClusterRole"} {
@@ -79,7 +78,7 @@ func TestTheReadersRights(t *testing.T) {
 			t.Errorf("with %q the roles are %v, want %v", set, got, want)
 		}
 	}
-	// Exec into every pod of kube-system is nothing for developers.
+	// Developers must not exec into pods of kube-system.
 	for namespace, want := range map[string]int{"kube-system": 1, "default": 1, "cniscope": 2, "shop": 2} {
 		if got := Of(renderAs(t, "cniscope", namespace), "Role"); len(got) != want {
 			t.Errorf("in %s there are %d Roles, want %d", namespace, len(got), want)
@@ -100,7 +99,7 @@ func TestTheReadersRights(t *testing.T) {
 	}
 }
 
-// Who may exec into the pods may run nothing but ask; where no policy sees to that, developers have no Role.
+// Without a policy, developers have no Role.
 func TestExecIsGuarded(t *testing.T) {
 	all := renderAs(t, "scope", "some-where")
 	policy := one(t, all, "ValidatingAdmissionPolicy")
@@ -121,8 +120,7 @@ func TestExecIsGuarded(t *testing.T) {
 	}
 }
 
-// However long the release's name is, its pods are those that the policy speaks of: the API server cuts what their
-// names begin with, before it adds five letters.
+// The API server cuts the prefix of a pod's name before it adds five letters, so long releases need a shorter prefix.
 func TestExecIsGuardedWhateverTheNameIs(t *testing.T) {
 	for _, name := range []string{"c", strings.Repeat("f", 56), strings.Repeat("f", 57), strings.Repeat("f", 58), strings.Repeat("f", 63)} {
 		all := renderAs(t, "scope", "some-where", "--set", "fullnameOverride="+name)

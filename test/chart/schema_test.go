@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is wrong is refused before anything reaches the cluster, and the message names it.
+// Helm refuses wrong values before anything reaches the cluster, and the message names them.
 func TestWrongValuesAreRefused(t *testing.T) {
 	h := New(t)
 	for set, says := range map[string]string{

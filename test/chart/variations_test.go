@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// values writes a file of values, for what --set has a syntax of its own for.
 func values(t *testing.T, v map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -42,7 +41,7 @@ func containerCalled(t *testing.T, all []Object, name string) Object {
 	return nil
 }
 
-// What a value says arrives as it is, whatever it means to YAML, TOML or a template.
+// A value keeps its text, whatever the text means to YAML, TOML or a template.
 func TestHostileTextArrivesAsItIs(t *testing.T) {
 	for _, text := range []string{
 		`"] # [metrics]`, `a: b`, "- x", "{{ .Values.image }}", "yes", "null", "1e3", "0x1F", "~", `\u0041\n`, "'", `""`, "&a *a", "%TAG", "@`", "日本 ü", " padded ", "#", "---", "|", "<&>", "x = 1",
@@ -68,7 +67,6 @@ func TestHostileTextArrivesAsItIs(t *testing.T) {
 	}
 }
 
-// Every kind of option arrives: numbers, lists, tables in lists, tables.
 func TestOptionsArrive(t *testing.T) {
 	o := options(t, render(t, values(t, map[string]any{
 		"options": map[string]any{
@@ -145,14 +143,14 @@ func TestWhereImagesComeFrom(t *testing.T) {
 	}
 }
 
-// A cluster without the internet: no image and no address is in the rendering but those of the values.
+// For clusters without internet access: the rendering contains only images and addresses of the values.
 func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 	h := New(t)
 	for _, profile := range h.Profiles(t) {
 		text, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "profile="+profile+
 			",image.registry=registry.example:5000,rbacProxy.image.registry=registry.example:5000,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true")
 		harness.Check(t, err)
-		all, err := Objects(text) // without its comments
+		all, err := Objects(text)
 		harness.Check(t, err)
 		plain, err := json.Marshal(all)
 		harness.Check(t, err)
@@ -162,7 +160,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 			}
 		}
 		images := regexp.MustCompile(`"image":"([^"]*)"`).FindAllStringSubmatch(string(plain), -1)
-		if len(images) != 3 { // the reader is in cniscope's
+		if len(images) != 3 { // the reader uses cniscope's image
 			t.Errorf("%s: the images are %q", profile, images)
 		}
 		for _, image := range images {
@@ -173,9 +171,8 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 	}
 }
 
-// Names and labels stay within what Kubernetes takes, and two releases keep off each other.
 func TestNames(t *testing.T) {
-	long := strings.Repeat("a", 52) + "b" // Helm takes no more
+	long := strings.Repeat("a", 52) + "b" // Helm's limit
 	everything := "profile=openshift,resourceQuota.create=true,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"
 	for _, set := range []string{"", ",nameOverride=" + strings.Repeat("n", 80), ",fullnameOverride=" + strings.Repeat("f", 62) + "-g"} {
 		all := renderAs(t, long, "some-where", "--set", everything+set)
@@ -210,7 +207,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Pods are replaced for the options that need it, and for no other.
+// Only options that need a restart replace the pods.
 func TestWhichChangesRestart(t *testing.T) {
 	annotation := func(set string) string {
 		return one(t, render(t, "--set", set), "DaemonSet").Text("spec", "template", "metadata", "annotations", "cniscope.dev/options")

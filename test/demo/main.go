@@ -1,9 +1,7 @@
 //go:build linux
 
-// Command demo shows cniscope at work: a private containerd runs three pods over real
-// CNI plugins, one of which calls a slow command for one pod and fails for another, and
-// cniscope draws what happened. It needs root, changes nothing that is not its own, and
-// leaves nothing behind.
+// Command demo shows cniscope at work: a private containerd runs three pods over real CNI plugins. One plugin calls a
+// slow command for one pod and fails for another. The demo needs root and removes everything that it made.
 package main
 
 import (
@@ -24,8 +22,8 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// policy is a chained plugin that does what real ones do: it asks a tool of its vendor.
-// The tool is slow for one pod, and refuses another.
+// policy is a chained plugin that asks a tool, as vendors' plugins do. The tool is slow for one pod and refuses
+// another.
 const policy = `
 if [ "$CNI_COMMAND" = ADD ]; then
 	case "$CNI_ARGS" in
@@ -99,7 +97,7 @@ func run(ctx context.Context, otlp, keep string) (err error) {
 	if err := pods(ctx, r); err != nil {
 		return err
 	}
-	time.Sleep(2500 * time.Millisecond) // for the last operation to settle
+	time.Sleep(2500 * time.Millisecond)
 	if err := s.Stop(); err != nil {
 		return err
 	}
@@ -123,7 +121,6 @@ func run(ctx context.Context, otlp, keep string) (err error) {
 	return nil
 }
 
-// pods runs three pods: an ordinary one, one whose network is slow, one whose fails.
 func pods(ctx context.Context, r *rig.Rig) error {
 	for i, name := range []string{"web-0", "slow-0", "broken-0"} {
 		step("running pod shop/%s", name)
@@ -157,7 +154,6 @@ func show(ctx context.Context, program, recording string) error {
 
 var traceID = regexp.MustCompile(`trace ([0-9a-f]{32})`)
 
-// send sends the spans to the user's backend, and says where to look at them.
 func send(ctx context.Context, program, recording, otlp string) error {
 	step("sending the spans to %s", otlp)
 	cmd := exec.CommandContext(ctx, program, "show", recording, "--otlp", otlp)

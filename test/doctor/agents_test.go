@@ -18,8 +18,8 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// A network is loaded and counts as ready, and nobody is behind the socket that its plugin asks: pods come to
-// the node and none gets a network. The agent is a process and no container here.
+// The network is loaded and reported ready, but no agent listens on the plugin's socket. The agent here is a process
+// without a container.
 func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a := newAsker(t, true)
 	asks := "plugin asker of network " + a.rig.Networks()[0].Name + " asks its agent at " + a.socket
@@ -31,7 +31,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	pid := strconv.Itoa(agent.Process.Pid)
 	harness.Check(t, agent.Process.Signal(syscall.SIGSTOP))
 	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "and is stopped", "its last line: serving", "kill -CONT "+pid)
-	a.run("kill", "-CONT", pid) // the remedy
+	a.run("kill", "-CONT", pid) // as the remedy says
 	a.silent("cni-agent")
 
 	group := filepath.Join(unified(t), "cniscope-asker")
@@ -40,14 +40,13 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	write(t, filepath.Join(group, "cgroup.procs"), pid)
 	write(t, filepath.Join(group, "cgroup.freeze"), "1")
 	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is frozen by its cgroup", "echo 0 > "+group+"/cgroup.freeze")
-	a.run("sh", "-c", "echo 0 > "+group+"/cgroup.freeze") // the remedy
+	a.run("sh", "-c", "echo 0 > "+group+"/cgroup.freeze")
 	a.silent("cni-agent")
 
 	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
 	a.finds("cni-agent", doctor.Problem, asks, "nobody listens there", "connection refused", "the socket was made at")
 
-	// A pod that may write into the socket's folder is who should serve it.
 	a.container("kube-system", "asker-x7k2p", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 3}, Command: shell("echo no route to the API server; exit 1"),
 		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
@@ -59,7 +58,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a.silent("cni-agent")
 }
 
-// Of a plugin that nobody knows, a running cniscope has seen whom it asks.
+// The running cniscope has seen the connection of a plugin that doctor does not know.
 func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	a := newAsker(t, false)
 	a.toml += "[slow]\nhung = \"1s\"\n"
@@ -73,12 +72,12 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	harness.Until(a, "cniscope has seen it", func() bool { return checkState(a.node, "cni-agent") == doctor.OK })
 	a.silent("cni-agent", "failed-calls")
 
-	// It takes connections, and answers nobody.
+	// The agent accepts connections but does not answer.
 	write(t, a.mute, "")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-1"}) // it ends by itself, well or not
+		_, _ = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-1"}) // ends by itself, with or without an error
 	}()
 	harness.Until(a, "the agent is named", func() bool { return len(of(a.examine(), "cni-agent")) > 0 })
 	a.finds("cni-agent", doctor.Problem, "asks its agent at "+a.socket, "it takes connections, and does not answer 1 call", "a running cniscope saw", "pod shop/web-1 has waited for it", "process "+strconv.Itoa(agent.Process.Pid))
@@ -103,16 +102,15 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 	harness.Until(a, "that one succeeded is known", func() bool { return of(a.examine(), "failed-calls")[0].Level == doctor.Note })
 }
 
-// asker is a node whose network has a plugin that asks an agent.
 type asker struct {
 	*node
 	program, socket, mute string
 }
 
-// newAsker builds them. named: the plugin's configuration names the socket.
+// named: the plugin's configuration names the socket.
 func newAsker(t *testing.T, named bool) *asker {
 	t.Helper()
-	const dir = "/run/cniscope-asker" // a drawn name would not leave cniscope
+	const dir = "/run/cniscope-asker" // must be a fixed name: a random one would be redacted
 	harness.Check(t, os.RemoveAll(dir))
 	harness.Check(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() { harness.Check(t, os.RemoveAll(dir)) })
@@ -136,7 +134,6 @@ func newAsker(t *testing.T, named bool) *asker {
 	return a
 }
 
-// serve starts the agent, and returns once it listens.
 func (a *asker) serve() *exec.Cmd {
 	a.Helper()
 	log, err := os.CreateTemp(a.TempDir(), "log")
@@ -163,8 +160,8 @@ func checkState(n *node, name string) doctor.State {
 	return ""
 }
 
-// askerSource is the plugin and, called without CNI_COMMAND, its agent, which answers nobody while there is
-// the file mute.
+// askerSource is the plugin and, without CNI_COMMAND, its agent. The agent does not answer while the file mute
+// exists.
 const askerSource = `package main
 
 import (

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Anywhere in the chain, or as IPAM, or for lo.
 func TestAPluginThatCannotBeRunIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	for _, name := range []string{"bridge", "portmap", "host-local", "loopback"} {

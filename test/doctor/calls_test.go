@@ -14,35 +14,34 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// A call that does not come back is found by asking the running cniscope, and without one
-// by its process.
+// doctor finds a hung call through the running cniscope, or by the plugin's process.
 func TestACallThatIsStuckIsFound(t *testing.T) {
 	for _, running := range []bool{true, false} {
-		seen := filepath.Join(t.TempDir(), "seen") // until then the plugin is stuck
+		seen := filepath.Join(t.TempDir(), "seen")
 		n := newNode(t, rig.Options{
 			Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("stuck")}}},
 			Plugins:  map[string][]byte{"stuck": rig.Script(`[ "$CNI_COMMAND" != ADD ] || until [ -e ` + seen + ` ]; do sleep 8; done`)},
 		})
-		t.Cleanup(func() { write(t, seen, "") }) // whatever fails
+		t.Cleanup(func() { write(t, seen, "") })
 		n.toml += "[slow]\nhung = \"1s\"\n"
 		if running {
 			scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
 		} else {
-			// A script is its shell to the kernel; a plugin is a program.
+			// the kernel sees a script as its shell
 			harness.Check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))
 		}
 		n.silent("calls")
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"}) // it ends by itself, well or not
+			_, _ = n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 		}()
 		harness.Until(n, "the call is found", func() bool { return len(of(n.examine(), "calls")) > 0 })
 		if running {
 			n.finds("calls", doctor.Problem, "CNI ADD eth0 of pod shop/web-0", "the plugin is stuck", "it runs sleep", "nanosleep")
 		} else {
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
-			// A change of the folder waits for the call, and then everybody waits: kubelet too.
+			// containerd applies a change of the directory after the call, and blocks CRI until then.
 			write(t, filepath.Join(n.rig.CNIConfDir(), "99-more.conflist"), other)
 			n.finds("runtime", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
@@ -52,7 +51,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 	}
 }
 
-// sleeper is a plugin that is a program and does nothing until the file seen is there.
+// sleeper compiles a plugin that sleeps until the file seen exists.
 func sleeper(t *testing.T, seen string) []byte {
 	t.Helper()
 	dir := t.TempDir()

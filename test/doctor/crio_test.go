@@ -13,14 +13,13 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// CRI-O's folders come from its own configuration, and nothing that is said of it names containerd.
 func TestANodeOfCRIO(t *testing.T) {
 	if _, err := rig.Tools("crio/crio"); err != nil {
 		t.Skip(err)
 	}
 	n := newNode(t, rig.Options{CRIO: true})
 	n.toml = strings.ReplaceAll(n.toml, "conf_dir = \""+n.rig.CNIConfDir()+"\"", "conf_dir = \"/nowhere\"")
-	socket := n.rig.Socket() // called crio.sock, by which it is known when it is away
+	socket := n.rig.Socket() // named crio.sock, so that doctor recognizes it while CRI-O is down
 	n.silent("runtime", "cni-folder", "cni-binaries", "cni-version", "cni-order", "network-ready", "network-pods")
 
 	file := filepath.Join(n.rig.CNIBinDir(), "bridge")

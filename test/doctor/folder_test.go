@@ -52,8 +52,8 @@ func TestADeletedFolderIsFound(t *testing.T) {
 	n.silent("runtime", "cni-folder", "network-ready")
 }
 
-// containerd reads the folder again when a file is written or removed, but not when one is
-// moved there. The remedy is taken by its word.
+// containerd reads the directory again if a file is written or removed, but not if a file is moved there. The test
+// runs the remedy.
 func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	n.silent("cni-loaded")
@@ -74,13 +74,13 @@ func TestAnUnknownVersionIsFound(t *testing.T) {
 	n.finds("cni-version", doctor.Problem, "05-new.conflist: cniVersion 9.9.9", "1.1.0")
 }
 
-// Which of several wins is decided by name; that matters where the other one's agent runs.
+// File names decide which CNI configuration wins. A warning is due only if the agent of the other one runs.
 func TestAConfigurationThatIsIgnoredIsNamed(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	write(t, filepath.Join(n.rig.CNIConfDir(), "99-calico.conflist"),
 		`{"cniVersion":"1.0.0","name":"k8s-pod-network","plugins":[{"type":"calico","ipam":{"type":"calico-ipam"}}]}`)
 	n.finds("cni-order", doctor.Note, "ignored: k8s-pod-network calico(calico-ipam) from 99-calico.conflist")
-	n.silent("cni-binaries") // what is not used is not missed
+	n.silent("cni-binaries")
 	n.start("calico-node", n.named("calico-node"), "600")
 	harness.Until(n, "the order is a warning", func() bool { return of(n.examine(), "cni-order")[0].Level == doctor.Warning })
 	n.finds("cni-order", doctor.Warning, "Calico runs here", "is calico-node", "99-calico.conflist is ignored")

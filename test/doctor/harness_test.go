@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package doctor holds the scenarios of cniscope doctor: a node on the rig is broken in one
-// way, and doctor names that with the right evidence; whole, it is silent.
+// Package doctor tests cniscope doctor on a rig: doctor is silent on a whole node, and names each fault with
+// evidence.
 package doctor
 
 import (
@@ -22,20 +22,18 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// program is the cniscope under test.
 var program string
 
 func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// node is a rig and what doctor is told of it.
 type node struct {
 	*testing.T
 	ctx  context.Context
 	rig  *rig.Rig
 	toml string
-	// around goes in front of the program; flags behind it.
+	// around precedes the program, flags follow it.
 	around, flags []string
 }
 
@@ -50,17 +48,16 @@ func newNode(t *testing.T, o rig.Options) *node {
 	return n
 }
 
-// command is cniscope doctor on this node.
+// command returns the command cniscope doctor for this node.
 func (n *node) command(flags ...string) *exec.Cmd {
 	n.Helper()
-	config := filepath.Join(filepath.Dir(program), "cniscope.toml") // where an ordinary user can read it
+	config := filepath.Join(filepath.Dir(program), "cniscope.toml") // readable by an ordinary user
 	harness.Check(n.T, os.WriteFile(config, []byte(n.toml), 0o644))
 	args := append(append([]string{}, n.around...), program, "doctor", "--config", config)
 	args = append(append(args, n.flags...), flags...)
 	return exec.CommandContext(n.ctx, args[0], args[1:]...)
 }
 
-// examine runs doctor, and checks that its exit code is its report's.
 func (n *node) examine() doctor.Report {
 	n.Helper()
 	cmd := n.command("--format", "json")
@@ -87,7 +84,6 @@ func exitCode(t *testing.T, err error) int {
 	return 0
 }
 
-// of is what one check found.
 func of(r doctor.Report, name string) (found []doctor.Finding) {
 	for _, f := range r.Findings {
 		if f.Check == name {
@@ -97,7 +93,7 @@ func of(r doctor.Report, name string) (found []doctor.Finding) {
 	return found
 }
 
-// finds has doctor find one thing by a check, at a level, and say all that is given.
+// finds checks that a check has one finding, of this level and with these texts.
 func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Finding {
 	n.Helper()
 	found := of(n.examine(), name)
@@ -117,7 +113,7 @@ func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Fin
 	return f
 }
 
-// silent has checks be made and find nothing.
+// silent checks that these checks ran without a finding.
 func (n *node) silent(names ...string) {
 	n.Helper()
 	report := n.examine()
@@ -133,8 +129,6 @@ func (n *node) silent(names ...string) {
 	}
 }
 
-// start runs a command in the background until the test ends, and returns once it is the
-// program of that name.
 func (n *node) start(name string, command ...string) *exec.Cmd {
 	n.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
@@ -148,7 +142,6 @@ func (n *node) start(name string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command to its end.
 func (n *node) run(command ...string) {
 	n.Helper()
 	if out, err := exec.CommandContext(n.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -156,7 +149,6 @@ func (n *node) run(command ...string) {
 	}
 }
 
-// named is a program of that name that sleeps.
 func (n *node) named(name string) string {
 	n.Helper()
 	return n.copied("/bin/sleep", name)

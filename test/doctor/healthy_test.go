@@ -33,7 +33,6 @@ func healthy(t *testing.T, containerd string) {
 	_, err := n.rig.RunPod(n.ctx, rig.PodOptions{Name: "web-0"})
 	harness.Check(t, err)
 	scope.Observe(n.ctx, t, n.rig, scope.Options{Program: program})
-	// Where process 1 cannot be read, as in some virtual machines, doctor says so and nothing else.
 	_, unreadable := os.Readlink("/proc/1/ns/net")
 	if unreadable != nil {
 		n.finds("kernel", doctor.Note, "the namespaces of process 1 cannot be read")
@@ -46,14 +45,14 @@ func healthy(t *testing.T, containerd string) {
 	report := n.examine()
 	t.Logf("doctor took %s", report.Took)
 	for _, f := range report.Findings {
-		// This machine's clock is not ours to set.
+		// The test cannot set this machine's clock.
 		if f.Check != "clock" && (f.Check != "kernel" || unreadable == nil) {
 			t.Errorf("found on a healthy node: %+v", f)
 		}
 	}
 }
 
-// Whoever is not root learns what can be seen, and what could not be checked.
+// Without root, doctor also lists the checks that it could not make.
 func TestAnOrdinaryUserIsToldWhatCouldNotBeChecked(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	cmd := n.command()
@@ -66,7 +65,7 @@ func TestAnOrdinaryUserIsToldWhatCouldNotBeChecked(t *testing.T) {
 		}
 	}
 	want := doctor.ExitUnchecked
-	if strings.Contains(string(out), "! clock") { // this machine's is not ours to set
+	if strings.Contains(string(out), "! clock") {
 		want = doctor.ExitFindings
 	}
 	if code != want {

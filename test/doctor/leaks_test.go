@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// aged makes what libcni and host-local wrote of a sandbox as old as that.
+// aged sets the age of the files that libcni and host-local wrote for a sandbox.
 func (n *node) aged(id string, age time.Duration) (results, leases []string) {
 	n.Helper()
 	root := fmt.Sprintf("/proc/%d/root", n.rig.ContainerdPID())
@@ -50,9 +50,8 @@ func there(files []string) (left []string) {
 	return left
 }
 
-// A containerd that lost its state never runs the DEL of its sandboxes: what they had is found, with the commands
-// that give it back. Neither a pod that is there, however old, is accused, nor what is young, nor anybody while
-// the runtime cannot be asked.
+// A containerd that lost its state never runs DEL for its sandboxes, so their attachments and leases become stale.
+// doctor must not report existing pods, young files, or anything while the CRI socket does not answer.
 func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
 	run := func(name string) string {
@@ -64,13 +63,13 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n.aged(stays, 48*time.Hour)
 	n.silent("leaked-networks", "leaked-leases")
 	harness.Check(t, n.rig.ForgetPods(n.ctx, gone))
-	n.silent("leaked-networks", "leaked-leases") // it is too young
+	n.silent("leaked-networks", "leaked-leases")
 
 	results, leases := n.aged(gone, 3*time.Hour)
 	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "ADD without DEL", "eth0 of network pods, pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
 	n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "of 2 in all", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "the command of leaked-networks gives back 1 of them")
 
-	// The command does what the runtime's DEL would have done.
+	// The remedy does what the runtime's DEL would have done.
 	command, err := n.rig.Inside("")
 	harness.Check(t, err)
 	n.run(append(command, "sh", "-ec", found.Remedy[0])...)
@@ -80,7 +79,7 @@ func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n.silent("leaked-networks", "leaked-leases")
 }
 
-// After a restart of the node whose runtime begins anew, host-local's leases are all that is left.
+// If the runtime loses its state in a reboot, only host-local's leases remain.
 func TestLeasesOfBeforeARestart(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge()}}}})
 	gone, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
@@ -103,7 +102,7 @@ func TestLeasesOfBeforeARestart(t *testing.T) {
 	}
 	n.silent("leaked-leases")
 
-	// Whoever cannot be asked accuses nobody.
+	// Without the CRI socket's answer, nothing is reported.
 	write(t, leases[0], gone+"\r\neth0")
 	then := time.Now().Add(-3 * time.Hour)
 	harness.Check(t, os.Chtimes(leases[0], then, then))

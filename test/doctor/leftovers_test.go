@@ -20,13 +20,12 @@ func TestWhatAnotherCNILeftBehindIsFound(t *testing.T) {
 	s.rules("iptables-nft", "FLANNEL-POSTRTG")
 	s.finds("leftovers", doctor.Warning, "Flannel is not used here", "interface flannel.1", "nftables ip nat: 1 chain", "used: "+n.rig.Networks()[0].Name, "ip link delete flannel.1")
 
-	// In use, it is no leftover: by its agent …
+	// A CNI in use leaves no leftovers: its agent runs, or its network is loaded.
 	agent := s.start("flanneld", "nsenter", "--net="+s.netns, s.named("flanneld"), "600")
 	s.silent("leftovers")
 	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
 	s.finds("leftovers", doctor.Warning, "Flannel")
-	// … or by the network that is loaded.
 	write(t, filepath.Join(n.rig.CNIConfDir(), "05-flannel.conflist"), `{"cniVersion":"1.0.0","name":"cbr0","plugins":[{"type":"flannel"}]}`)
 	s.silent("leftovers")
 	harness.Check(t, os.Remove(filepath.Join(n.rig.CNIConfDir(), "05-flannel.conflist")))

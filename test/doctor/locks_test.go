@@ -20,10 +20,10 @@ func TestWhoHoldsALockThatOthersWaitFor(t *testing.T) {
 	harness.Check(t, os.MkdirAll(filepath.Dir(lock), 0o755))
 	flock := n.copied("/usr/bin/flock", "holder")
 	n.start("holder", flock, lock, "sleep", "60")
-	harness.Until(n, "it has the lock", func() bool { // it has it
+	harness.Until(n, "it has the lock", func() bool { // held by now
 		return exec.Command("flock", "--nonblock", lock, "true").Run() != nil
 	})
-	n.silent("locks") // nobody waits
+	n.silent("locks")
 	n.start("waiter", n.copied("/usr/bin/flock", "waiter"), lock, "true")
 	harness.Until(n, "the lock is named", func() bool { return len(of(n.examine(), "locks")) > 0 })
 	n.finds("locks", doctor.Warning, lock, "(holder)", "waiting: process", "(waiter)", "/proc/locks")

@@ -18,7 +18,7 @@ func TestNRIThatIsSwitchedOffIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{NRIDisabled: true})
 	n.finds("nri", doctor.Warning, "NRI is off", n.rig.NRISocket(), "disable = false", "systemctl restart containerd")
 
-	// A socket that is left behind is no NRI.
+	// A stale socket is not NRI.
 	harness.Check(t, os.MkdirAll(filepath.Dir(n.rig.NRISocket()), 0o755))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: n.rig.NRISocket(), Net: "unix"})
 	harness.Check(t, err)

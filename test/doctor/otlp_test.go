@@ -34,7 +34,7 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP()+"/v1/traces")
 	n.finds("otlp", doctor.Warning, "does not take spans", "http://HOST:4317")
 
-	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, says nothing
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Check(t, err)
 	defer l.Close()
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n", l.Addr())

@@ -15,7 +15,7 @@ func TestAPodSubnetThatIsTheNodesToo(t *testing.T) {
 	s := newScene(t, n)
 	s.inside("ip", "link", "set", "eth0", "up")
 	s.inside("ip", "addr", "add", "203.0.113.7/24", "dev", "eth0")
-	// What the CNI itself makes is no overlap: its bridge, routes to other nodes.
+	// The CNI's own bridge and its routes to other nodes do not overlap.
 	s.inside("ip", "link", "add", n.rig.Networks()[0].Bridge, "type", "bridge")
 	s.inside("ip", "addr", "add", pods.Addr().Next().String()+"/24", "dev", n.rig.Networks()[0].Bridge)
 	s.inside("ip", "route", "add", pods.Addr().String()+"/25", "via", "203.0.113.1", "dev", "eth0")

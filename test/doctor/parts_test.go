@@ -18,14 +18,13 @@ func kubeProxyProcess(s *scene) {
 	s.start("kube-proxy", "nsenter", "--net="+s.netns, s.named("kube-proxy"), "600")
 }
 
-// kubeProxyElsewhere is one of a neighbour, as in kind.
 func kubeProxyElsewhere(s *scene) { s.start("kube-proxy", s.named("kube-proxy"), "600") }
 
 func kubeProxyContainer(s *scene) {
 	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600")})
 }
 
-// tenant is a pod that only goes by that name.
+// tenant only has the name of kube-proxy.
 func tenant(s *scene) {
 	s.containerIn(rig.PodOptions{Namespace: "shop", Name: "kube-proxy-x"}, &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600"),
@@ -39,11 +38,10 @@ func kubeProxyCrashing(s *scene) {
 }
 
 func ciliumTold(s *scene) {
-	// A process of the right name and arguments that does nothing.
+	// It has the right name and arguments, and does nothing.
 	s.start("cilium-agent", "nsenter", "--net="+s.netns, "sh", "-c", `exec "$0" -c 'sleep 600; true' --kube-proxy-replacement=true`, s.copied("/bin/sh", "cilium-agent"))
 }
 
-// ciliumCrashing is an agent that ends, with its ConfigMap where its pod puts it.
 func ciliumCrashing(s *scene) {
 	dir := s.TempDir()
 	harness.Check(s.T, os.MkdirAll(filepath.Join(dir, "cilium/config-map"), 0o755))
@@ -69,12 +67,12 @@ func (s *scene) rules(program string, chains ...string) {
 	s.inside(program, "-t", "nat", "-A", "PREROUTING", "-j", chains[0])
 }
 
-// nftablesRules are kube-proxy's in its newest mode.
+// nftablesRules are kube-proxy's rules in nftables mode.
 func nftablesRules(s *scene) {
 	s.inside("nft", "add table ip kube-proxy; add chain ip kube-proxy services; add chain ip kube-proxy nat-prerouting")
 }
 
-// kubeletRules are those that kubelet makes for itself, in both ways.
+// kubeletRules are the chains that kubelet makes itself, for both iptables programs.
 func kubeletRules(s *scene) {
 	for _, program := range []string{"iptables-nft", "iptables-legacy"} {
 		s.rules(program, "KUBE-MARK-MASQ", "KUBE-MARK-DROP", "KUBE-POSTROUTING", "KUBE-KUBELET-CANARY")
@@ -84,8 +82,6 @@ func kubeletRules(s *scene) {
 
 func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
 
-// container runs a container in a pod of its own, with the host's programs to run; if it
-// ends by itself it has ended.
 func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 	n.Helper()
 	n.containerIn(rig.PodOptions{Namespace: namespace, Name: pod, HostNetwork: true, Config: func(c *cri.PodSandboxConfig) { c.Hostname = "" }}, c)
@@ -120,7 +116,6 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	})
 }
 
-// copied is a program under another name.
 func (n *node) copied(program, name string) string {
 	n.Helper()
 	data, err := os.ReadFile(program)

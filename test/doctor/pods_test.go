@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Who writes the CNI folder, and how that goes: state, exit code, restarts, last words.
+// doctor reports the state, exit code, restarts and last log line of a pod that writes the CNI directory.
 func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	writes := func(name, script string, attempt uint32) *cri.ContainerConfig {
@@ -37,7 +37,7 @@ func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
 	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "by ", "calico-node-x (install-cni: exited)")
 }
 
-// A writer that runs and waits says for what, and so does one that is a process and no container.
+// The last log line shows the reason of a wait, also for a process without a container.
 func TestAWriterThatRunsAndWaits(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	log := filepath.Join(t.TempDir(), "log")
@@ -53,7 +53,7 @@ func TestAWriterThatRunsAndWaits(t *testing.T) {
 	n.silent("network-pods")
 }
 
-// Before anything mounts the folders, a CNI's pod has to be initialised.
+// Before a container mounts the directories, the name of the pod identifies the CNI.
 func TestAPodOfACNIThatDoesNotGetThatFarIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	n.container("kube-system", "cilium-x7k2p", &cri.ContainerConfig{
@@ -74,7 +74,7 @@ func TestALongLastLineIsCut(t *testing.T) {
 	}
 }
 
-// A log that is no file must not hold doctor up.
+// doctor must not block on a log that is a pipe.
 func TestALogThatIsAPipeIsLeftAlone(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	options := rig.PodOptions{Namespace: "kube-system", Name: "kube-proxy-x"}

@@ -11,10 +11,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A node on which two components answer for services, in a network namespace with real
-// rules, a real process, real containers and BPF programs named as Cilium's are. What makes
-// a conflict is a kube-proxy that is live and a replacement that is on; everything less is
-// healthy, or something else.
+// Two components answer for services, in a network namespace with real rules, processes, containers and BPF programs
+// with Cilium's names. Only a live kube-proxy and an enabled replacement make a conflict.
 func TestTwoServiceProxies(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	conflict := []string{
@@ -24,11 +22,10 @@ func TestTwoServiceProxies(t *testing.T) {
 	tests := []struct {
 		name string
 		has  []part
-		// says is what service-proxies says, rules what service-rules says; empty: silent.
+		// says are the texts of service-proxies, rules those of service-rules. Empty: silent.
 		says, rules []string
-		note        bool // what it says is no finding
+		note        bool // a note is not a finding
 	}{
-		// Healthy controls.
 		{name: "kube-proxy alone", has: []part{kubeProxyProcess, iptablesRules}},
 		{name: "kube-proxy alone, as a container", has: []part{kubeProxyContainer, legacyRules}},
 		{name: "kube-proxy alone, nftables mode", has: []part{kubeProxyProcess, nftablesRules}},
@@ -42,7 +39,7 @@ func TestTwoServiceProxies(t *testing.T) {
 			name: "Cilium's sockets beside kube-proxy, for local redirect policies", has: []part{kubeProxyProcess, socketsOnly}, note: true,
 			says: []string{"its replacement is not seen to be on", "cil_sock4_conne on cgroup", "none of a node port"},
 		},
-		// The conflict, by each of its evidences.
+		// The conflict, by each piece of evidence.
 		{
 			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},
 			says: append(conflict, "is kube-proxy (/", "cil_sock4_conne on cgroup", "map cilium_lb4_serv holds 2 entries"),
@@ -90,7 +87,7 @@ func TestTwoServiceProxies(t *testing.T) {
 	}
 }
 
-// expect has a check say all of that, or nothing at all.
+// expect checks that a check reports all the texts, or nothing if there are none.
 func expect(t *testing.T, report doctor.Report, name string, says []string) {
 	t.Helper()
 	found := of(report, name)

@@ -21,15 +21,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// scene is a network namespace and a cgroup of their own, in which doctor and what it is
-// to find run.
+// scene is a network namespace and a cgroup, in which doctor and the faults run.
 type scene struct {
 	*node
 	netns, cgroup string
-	uplink        int // eth0's index
+	uplink        int
 }
 
-// part is something that runs there or was left there.
 type part func(*scene)
 
 func newScene(t *testing.T, n *node) *scene {
@@ -55,7 +53,6 @@ func newScene(t *testing.T, n *node) *scene {
 	return s
 }
 
-// unified is where the unified cgroup hierarchy is mounted.
 func unified(t *testing.T) string {
 	t.Helper()
 	mounts, err := os.Open("/proc/self/mounts")
@@ -70,18 +67,16 @@ func unified(t *testing.T) string {
 	return ""
 }
 
-// inside runs a command in the network namespace.
 func (s *scene) inside(command ...string) {
 	s.Helper()
 	s.run(append([]string{"nsenter", "--net=" + s.netns}, command...)...)
 }
 
-// within runs a function on a thread in the network namespace.
 func (s *scene) within(do func() error) {
 	s.Helper()
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // stays locked: the thread must end with the goroutine
 		f, err := os.Open(s.netns)
 		if err == nil {
 			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
@@ -95,7 +90,6 @@ func (s *scene) within(do func() error) {
 	harness.Check(s.T, <-done)
 }
 
-// program loads a BPF program that lets everything pass.
 func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachType, verdict int32) *ebpf.Program {
 	s.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
@@ -107,7 +101,7 @@ func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachTy
 	return p
 }
 
-// services is Cilium's service map, with a ClusterIP in it and as many node ports.
+// services makes Cilium's service map with one ClusterIP and some node ports.
 func (s *scene) services(nodePorts int) {
 	s.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cilium_lb4_services_v2", Type: ebpf.Hash, KeySize: 12, ValueSize: 12, MaxEntries: 16})
@@ -123,7 +117,7 @@ func (s *scene) services(nodePorts int) {
 	}
 }
 
-// socketLB is that of a replacement, socketsOnly that of bpf-lb-sock beside kube-proxy.
+// socketLB is the load balancing of a full replacement, socketsOnly that of bpf-lb-sock beside kube-proxy.
 func socketLB(s *scene)    { s.onSockets(1) }
 func socketsOnly(s *scene) { s.onSockets(0) }
 
@@ -141,8 +135,7 @@ func nodePorts(s *scene) {
 	s.services(1)
 }
 
-// ciliumWithout is Cilium as it is by default: a program on the interface, and ClusterIPs
-// in the service map, for pods.
+// ciliumWithout is Cilium by default: a program on the interface, and ClusterIPs in the service map for pods.
 func ciliumWithout(s *scene) {
 	s.start("cilium-agent", "nsenter", "--net="+s.netns, s.named("cilium-agent"), "600")
 	s.fromNetdev()

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A bootstrap script waits for the network, as long as it takes.
+// A bootstrap script waits for the network.
 func TestWaitingForTheNetwork(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{}})
 	cmd := n.command("--wait", "ready", "--timeout", "60s")
@@ -64,7 +64,6 @@ func TestWhoMayNotAskDoesNotWait(t *testing.T) {
 	}
 }
 
-// firstWords tells when something was written.
 type firstWords struct {
 	buffer bytes.Buffer
 	said   chan struct{}

@@ -29,8 +29,7 @@ const (
 	recording       = "../../examples/recordings/three-pods.rec"
 )
 
-// Jaeger with the example's configuration takes a recorded run, serves it, and listens on
-// loopback alone.
+// Jaeger with the example's configuration serves a recorded run, and listens on loopback alone.
 func TestJaeger(t *testing.T) {
 	j := start(t, jaegerConfig, nil)
 	send(t, j.at("4317"))
@@ -39,7 +38,6 @@ func TestJaeger(t *testing.T) {
 		if err == nil && !strings.Contains(body, `"cniscope"`) {
 			err = fmt.Errorf("services: %s", body)
 		}
-		// It must not trace itself into the same storage.
 		if err == nil && strings.Contains(body, "jaeger") {
 			t.Fatalf("Jaeger's own traces are among them: %s", body)
 		}
@@ -52,8 +50,6 @@ func TestJaeger(t *testing.T) {
 	}
 }
 
-// The Collector's configuration, run by the same components (Jaeger v2 is a Collector): the
-// slow and the failed traces come through, and every span is in the metrics.
 func TestCollector(t *testing.T) {
 	tool(t, "jaeger")
 	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
@@ -65,7 +61,7 @@ func TestCollector(t *testing.T) {
 	})
 	c := start(t, collectorConfig, strings.NewReplacer(
 		"jaeger.example:4317", strings.TrimPrefix(backend.OTLP(), "http://"),
-		"decision_wait: 30s", "decision_wait: 1s", // a test has no half minute
+		"decision_wait: 30s", "decision_wait: 1s", // shorter waits for a test
 		"metrics_flush_interval: 15s", "metrics_flush_interval: 1s",
 	))
 	send(t, c.at("4317"))
@@ -103,13 +99,12 @@ func TestCollector(t *testing.T) {
 	})
 }
 
-// collector is a Jaeger binary with a configuration of ours, its ports moved to free ones.
+// collector is a Jaeger binary with a Collector configuration. Free ports replace the configured ones.
 type collector struct {
 	ports map[string]string
 	pid   int
 }
 
-// at is where it listens instead of 127.0.0.1:port.
 func (c *collector) at(port string) string { return c.ports[port] }
 
 func start(t *testing.T, config string, more *strings.Replacer) *collector {
@@ -152,7 +147,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	return c
 }
 
-// send sends the recorded run there.
+// send sends the recorded run to an address.
 func send(t *testing.T, address string) {
 	t.Helper()
 	program, err := scope.Build(t.Context(), t.TempDir())
@@ -177,7 +172,7 @@ func get(t *testing.T, url string) (string, error) {
 	return string(body), err
 }
 
-// listeners are the TCP addresses that a process listens on.
+// listeners returns the TCP addresses on which a process listens.
 func listeners(t *testing.T, pid int) (addresses []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ss", "-Hltnp").Output()
@@ -195,7 +190,6 @@ func listeners(t *testing.T, pid int) (addresses []string) {
 	return addresses
 }
 
-// pods are those that have a trace.
 func pods(all []*tracepb.ResourceSpans) map[string]bool {
 	names := map[string]bool{}
 	for _, resource := range all {

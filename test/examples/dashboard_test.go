@@ -22,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// panel is one of the dashboard's.
 type panel struct {
 	Title, Type string
 	GridPos     struct{ X, Y, W, H int }
@@ -47,16 +46,14 @@ func panels(t *testing.T) []panel {
 	return d.Panels
 }
 
-// filled puts in what Grafana puts in: a rate goes over 20 scrapes.
+// filled replaces Grafana's variables: a rate covers 20 scrapes.
 var filled = strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m", "$instance", ".*", "$cluster", ".*")
 
-// prometheus is a server that scrapes a node every second.
 type prometheus struct {
 	t   *testing.T
 	url string
 }
 
-// startPrometheus starts one. The node is what the chart's PodMonitor calls it.
 func startPrometheus(t *testing.T, target, node string) *prometheus {
 	t.Helper()
 	binary, dir, at := tool(t, "prometheus"), t.TempDir(), harness.Address(t)
@@ -84,14 +81,12 @@ func startPrometheus(t *testing.T, target, node string) *prometheus {
 	return p
 }
 
-// sample is a series of an answer: one value, or several over time.
 type sample struct {
 	Metric map[string]string
 	Value  []any
 	Values [][]any
 }
 
-// ask asks its API and decodes what it says.
 func (p *prometheus) ask(to any, path string, values ...string) {
 	p.t.Helper()
 	q := url.Values{}
@@ -117,7 +112,7 @@ func (p *prometheus) query(expr string) []sample {
 	return answer.Result
 }
 
-// troubled are pods that do well, wait for a file's lock, run a slow command, or fail, as their names have it.
+// troubled has pods that start normally, wait for a file lock, run a slow command, or fail, by their names.
 func troubled(lock string) rig.Options {
 	return rig.Options{
 		Networks: []rig.Network{{CNIVersion: "1.1.0", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
@@ -143,8 +138,8 @@ path = %q
 dir = %q
 `
 
-// Every query of the dashboard returns data from a real Prometheus that scraped a real node, every variable
-// has values, and exemplars are of traces that were written.
+// Every query of the dashboard returns data from a real Prometheus and node, every variable has values, and exemplars
+// name exported traces.
 func TestTheDashboardOfANode(t *testing.T) {
 	harness.Root(t)
 	if os.Getenv("CNISCOPE_DASHBOARD") == "" {
@@ -171,7 +166,7 @@ func TestTheDashboardOfANode(t *testing.T) {
 		return none
 	}
 	none := []string{"nothing was asked"}
-	for round := 0; round < 5 || len(none) > 0 && round < 20; round++ { // five make a picture
+	for round := 0; round < 5 || len(none) > 0 && round < 20; round++ { // five rounds make a picture
 		troubles(t, r, round, lock)
 		none = missing()
 	}
@@ -185,7 +180,7 @@ func TestTheDashboardOfANode(t *testing.T) {
 	t.Logf("%d panels after %s: %s", len(all), time.Since(begin).Round(time.Second), file)
 }
 
-// troubles starts and removes one pod of each kind; the lock of one is held meanwhile.
+// troubles starts and removes a pod of each kind, and holds the lock of one kind.
 func troubles(t *testing.T, r *rig.Rig, round int, lock string) {
 	t.Helper()
 	held, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
@@ -210,7 +205,6 @@ func troubles(t *testing.T, r *rig.Rig, round int, lock string) {
 	harness.Check(t, err)
 }
 
-// variables looks for the values that Grafana offers.
 func variables(t *testing.T, p *prometheus) {
 	t.Helper()
 	for label, want := range map[string]string{"cluster": "rig", "instance": "rig-node"} {
@@ -222,7 +216,7 @@ func variables(t *testing.T, p *prometheus) {
 	}
 }
 
-// exemplars asks for those that Grafana draws as dots: their traces are in the file, and verdicts have some.
+// exemplars checks that the traces of exemplars are in the file, and that verdicts have exemplars.
 func exemplars(t *testing.T, p *prometheus, all []panel, spans string, since time.Time) {
 	t.Helper()
 	written, err := os.ReadFile(spans)

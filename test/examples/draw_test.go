@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// page draws the dashboard's panels where Grafana draws them: a picture of what the queries return, not
-// of how Grafana looks.
+// page draws the panels at Grafana's places. It shows the data of the queries, not Grafana's look.
 func page(p *prometheus, all []panel, from, to time.Time) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><meta charset="utf-8"><title>Pod network (cniscope)</title><style>
@@ -71,7 +70,6 @@ func rows(all []sample) string {
 	return b.String() + "</table>"
 }
 
-// curve is a series with its name, a value for each second.
 type curve struct {
 	name   string
 	values map[int64]float64
@@ -99,7 +97,7 @@ func curves(p *prometheus, panel panel, from, to time.Time) (all []curve) {
 	return all
 }
 
-// plot draws lines, or areas on top of each other where the panel stacks.
+// plot draws lines, or stacked areas if the panel stacks.
 func plot(p *prometheus, panel panel, from, to time.Time, width, height int) string {
 	all, stacked := curves(p, panel, from, to), panel.FieldConfig.Defaults.Custom.Stacking.Mode == "normal"
 	seconds, top := max(1, to.Unix()-from.Unix()), 0.0

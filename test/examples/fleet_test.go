@@ -15,30 +15,29 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// fleet is a cluster that exists as time series only: what a Prometheus that scrapes each node once a
-// minute would have. It is the same in every run.
+// fleet is a cluster of time series, as Prometheus has after a scrape of each node per minute. Every run makes the
+// same series.
 type fleet struct {
-	cluster string // of the label; empty: there is none
+	cluster string
 	nodes   int
 	minutes int
-	// pods returns the causes of the pods that a node starts in a minute, one for each; "" is an ordinary pod.
-	pods func(node, minute int, r *rand.Rand) []string
-	// teardowns is the same for pods that end, and failed says that one could not be torn down. May be nil.
+	// pods returns one cause for each pod that a node starts in a minute. "" is an ordinary pod.
+	pods      func(node, minute int, r *rand.Rand) []string
 	teardowns func(node, minute int, r *rand.Rand) []string
-	// gauges are other series of a node: for each name and labels, the values as promtool notes them.
+	// gauges returns other series of a node, by name and labels, in promtool's notation.
 	gauges func(node int) map[string]string
-	// restarted says whether a node's cniscope is new in that minute, and counts from 0. May be nil.
+	// restarted reports whether a node's cniscope restarted in that minute, so its counters begin at 0. May be
+	// nil.
 	restarted func(node, minute int) bool
-	// absent says whether a node is not scraped in that minute. May be nil.
+	// absent reports whether the scrape of a node fails in that minute. May be nil.
 	absent func(node, minute int) bool
 }
 
-// causes are those that happen here; a real cniscope has a series for each that there is.
 var causes = []string{"file_lock", "kernel_lock", "many_commands", "agent", "plugin_error"}
 
 func instance(node int) string { return fmt.Sprintf("node-%03d", node) }
 
-// usual is what a node with 200 pods a day starts in a minute.
+// usual returns the pods of a minute on a node with 200 pods a day.
 func usual(r *rand.Rand) []string {
 	if r.Float64() < 200./(24*60) {
 		return []string{""}
@@ -46,8 +45,8 @@ func usual(r *rand.Rand) []string {
 	return nil
 }
 
-// noisy is usual with what always happens on some node: one ADD in 2000 is slow, on every hundredth
-// node one in ten, and one node fails six times at once.
+// noisy adds ordinary faults to usual: one ADD in 2000 is slow, one in ten on every hundredth node, and one node
+// fails six times at once.
 func noisy(node, minute int, r *rand.Rand) []string {
 	pods := usual(r)
 	for i := range pods {
@@ -61,7 +60,7 @@ func noisy(node, minute int, r *rand.Rand) []string {
 	return pods
 }
 
-// atOnce is noisy with some more pods on a node in a minute.
+// atOnce adds pods to noisy, on one node in one minute.
 func atOnce(node, minute int, extra ...string) func(int, int, *rand.Rand) []string {
 	return func(n, m int, r *rand.Rand) []string {
 		pods := noisy(n, m, r)
@@ -72,7 +71,7 @@ func atOnce(node, minute int, extra ...string) func(int, int, *rand.Rand) []stri
 	}
 }
 
-// counts counts as cniscope does: by series, a value for each minute. -1 is no sample.
+// counts holds cumulative counts by series, one for each minute. -1 is no sample.
 type counts struct {
 	minutes int
 	series  map[string][]int
@@ -85,14 +84,12 @@ func (c *counts) at(name string, minute int) *int {
 	return &c.series[name][minute]
 }
 
-// add counts one from a minute on.
 func (c *counts) add(name string, minute, end int) {
 	for m := minute; m < end; m++ {
 		*c.at(name, m)++
 	}
 }
 
-// node counts what a node does.
 func (f fleet) node(node int, r *rand.Rand) *counts {
 	c := &counts{minutes: f.minutes, series: map[string][]int{}}
 	commands := []string{"ADD", "DEL"}
@@ -108,7 +105,7 @@ func (f fleet) node(node int, r *rand.Rand) *counts {
 		}
 	}
 	for minute := range f.minutes {
-		end := minute + 1 // until it is restarted
+		end := minute + 1
 		for end < f.minutes && (f.restarted == nil || !f.restarted(node, end)) {
 			end++
 		}
@@ -151,7 +148,6 @@ func verdicts(command, cause string) string {
 	return fmt.Sprintf("cniscope_cni_verdicts_total{cni_command=%q,cause=%q", command, cause)
 }
 
-// write writes the fleet's series as promtool's input_series.
 func (f fleet) write(to io.Writer) {
 	r := rand.New(rand.NewPCG(14, uint64(len(f.cluster))))
 	of := ""
@@ -162,7 +158,7 @@ func (f fleet) write(to io.Writer) {
 		on := fmt.Sprintf(",instance=%q%s}", instance(node), of)
 		for name, values := range f.node(node, r).series {
 			if node > 0 && slices.Max(values) == 0 && !strings.Contains(name, "ordinary") {
-				continue // it adds nothing to any sum, and takes as long to evaluate as another
+				continue // a constant adds nothing to a sum, but takes as long to evaluate
 			}
 			fmt.Fprintf(to, "      - {series: '%s%s', values: '%s'}\n", name, on, notation(values))
 		}
@@ -176,7 +172,7 @@ func (f fleet) write(to io.Writer) {
 	}
 }
 
-// notation writes values as promtool notes them: runs of the same as one.
+// notation writes values in promtool's notation, with runs of equal values joined.
 func notation(values []int) string {
 	var b strings.Builder
 	for i := 0; i < len(values); {
@@ -197,8 +193,6 @@ func notation(values []int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// fires runs the alert rules over fleets that one Prometheus scrapes. Want are the alerts that fire at any
-// time, by name, and by cluster, cause and destination if they have these; each of them alone at its time.
 func fires(t *testing.T, fleets []fleet, want ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -219,7 +213,7 @@ func fires(t *testing.T, fleets []fleet, want ...string) {
 	promtool(t, "test", "rules", file)
 }
 
-// long skips a simulation that takes half a minute, unless make test-alerts runs it.
+// long skips a simulation of half a minute, unless make test-alerts runs it.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CNISCOPE_ALERTS") == "" {
@@ -227,7 +221,7 @@ func long(t *testing.T) {
 	}
 }
 
-// Two hours of a fleet in which something little is always wrong somewhere.
+// In two hours of a fleet, there is always some small fault on some node.
 func TestOrdinaryNoiseAlertsNobody(t *testing.T) {
 	long(t)
 	fires(t, []fleet{{nodes: 500, minutes: 120, pods: noisy, gauges: func(node int) map[string]string {
@@ -237,14 +231,14 @@ func TestOrdinaryNoiseAlertsNobody(t *testing.T) {
 			`cniscope_probe_lag_seconds{source="x"`:                                           fmt.Sprintf("0x%d 0.6x2 0x70", minute),
 			`cniscope_export_failing_seconds{destination="otlp"`:                              fmt.Sprintf("0x%d 60 120 0x70", minute),
 			`cniscope_events_lost_total{source="probe",reason="ring_full"`:                    fmt.Sprintf("0x%d 3x70", minute),
-			`cniscope_node_network_ready{job="cniscope"`:                                      "0x4 1x470", // it comes up
+			`cniscope_node_network_ready{job="cniscope"`:                                      "0x4 1x470",
 			`cniscope_probe_attached{job="cniscope"`:                                          "0 1x470",
 			`cniscope_export_operations_dropped_total{destination="otlp",reason="queue_full"`: "0x470",
 		}
 	}}})
 }
 
-// locked is noisy with the lock of iptables held for too long, on every 25th node for an hour.
+// locked holds the iptables lock for an hour on every 25th node.
 func locked(node, minute int, r *rand.Rand) []string {
 	pods := noisy(node, minute, r)
 	if node%25 == 0 && minute >= 40 && minute < 100 {
@@ -255,20 +249,18 @@ func locked(node, minute int, r *rand.Rand) []string {
 	return pods
 }
 
-// The lock of iptables, held too long on 20 nodes of 500 for an hour.
 func TestALockOnTwentyNodesIsOneAlert(t *testing.T) {
 	fires(t, []fleet{{nodes: 500, minutes: 150, pods: locked, teardowns: locked}},
 		`alertname="PodNetworkDegraded",cause="file_lock"`)
 }
 
-// Of two clusters it is the one that has it.
 func TestALockInOneOfTwoClustersIsOneAlert(t *testing.T) {
 	long(t)
 	fires(t, []fleet{{cluster: "east", nodes: 250, minutes: 150, pods: locked}, {cluster: "west", nodes: 250, minutes: 150, pods: noisy}},
 		`alertname="PodNetworkDegraded",cause="file_lock",cluster="east"`)
 }
 
-// Pods that start at once and wait for each other: on one node, on all, and on the only one that there is.
+// Pods start at once and wait for each other: on one node, on all nodes, and in a cluster of one node.
 func TestABurstOfSlowPodsIsOneAlert(t *testing.T) {
 	long(t)
 	burst := slices.Concat(slices.Repeat([]string{"kernel_lock"}, 80), slices.Repeat([]string{"many_commands"}, 55))
@@ -284,13 +276,12 @@ func TestABurstOfSlowPodsIsOneAlert(t *testing.T) {
 	fires(t, []fleet{{nodes: 500, minutes: 150, pods: spread}}, `alertname="PodNetworkDegraded",cause="several"`)
 }
 
-// On two nodes of a busy cluster nothing works, which is too little for the cluster's share.
 func TestAFewNodesAreOneAlert(t *testing.T) {
 	long(t)
 	fires(t, []fleet{{nodes: 500, minutes: 120, pods: func(node, minute int, r *rand.Rand) []string {
 		switch {
 		case node < 2 && minute >= 40:
-			return []string{"plugin_error"} // again and again
+			return []string{"plugin_error"} // a retry
 		case r.IntN(10) < 7:
 			return []string{""}
 		}
@@ -312,7 +303,6 @@ func TestASmallLeakBurnsTheBudget(t *testing.T) {
 	}}}, `alertname="PodNetworkBudgetBurn",cause="agent"`)
 }
 
-// A rolling update: each cniscope counts from 0 again, and misses two scrapes.
 func TestRestartsAlertNobody(t *testing.T) {
 	long(t)
 	fires(t, []fleet{{
@@ -332,7 +322,6 @@ func TestANodeThatIsNotReadyIsOneAlert(t *testing.T) {
 	}}}, `alertname="NodeNetworkNotReady"`)
 }
 
-// A plugin that hangs: the runtime kills it after four minutes, and kubelet tries again.
 func TestACallThatHangsIsOneAlert(t *testing.T) {
 	fires(t, []fleet{{nodes: 100, minutes: 90, pods: noisy, gauges: func(node int) map[string]string {
 		age := "0x119"
@@ -359,14 +348,13 @@ func TestAnOverloadIsOneAlert(t *testing.T) {
 	}
 }
 
-// The backend is gone, for the whole fleet.
 func TestABackendThatIsAwayIsOneAlert(t *testing.T) {
 	fires(t, []fleet{{nodes: 100, minutes: 90, pods: noisy, gauges: func(int) map[string]string {
 		return map[string]string{`cniscope_export_failing_seconds{destination="otlp"`: "0x30 0+60x88"}
 	}}}, `alertname="CniscopeExportFailing",destination="otlp"`)
 }
 
-// Nothing is scraped at all; and every tenth node is not.
+// All scrapes fail; then every tenth node's.
 func TestMetricsThatAreAbsentAreOneAlert(t *testing.T) {
 	fires(t, []fleet{{minutes: 60}}, `alertname="CniscopeDown"`)
 	fires(t, []fleet{{

@@ -25,7 +25,6 @@ const (
 	npdConfig = "../../examples/node-problem-detector/cniscope-monitor.json"
 )
 
-// report is what cniscope doctor prints, with findings as "level check: summary".
 func report(findings ...string) string {
 	all := []map[string]any{}
 	for _, f := range findings {
@@ -34,13 +33,12 @@ func report(findings ...string) string {
 		all = append(all, map[string]any{"check": check, "evidence": []string{`it says "level": "problem"`}, "level": level, "remedy": []string{}, "summary": summary})
 	}
 	var b strings.Builder
-	for i, f := range all { // in the order of the document's own fields
+	for i, f := range all {
 		fmt.Fprintf(&b, "%s{\n\"check\": %q,\n\"level\": %q,\n\"summary\": %q,\n\"evidence\": [%q]\n}", strings.Repeat(",", min(i, 1)), f["check"], f["level"], f["summary"], f["evidence"].([]string)[0])
 	}
 	return fmt.Sprintf(`{"schema": "cniscope.dev/doctor/v1", "findings": [%s], "checks": []}`, &b)
 }
 
-// doctor is a program that prints something and ends with a code.
 func doctor(t *testing.T, prints string, code int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "doctor")
@@ -49,7 +47,6 @@ func doctor(t *testing.T, prints string, code int) string {
 	return file
 }
 
-// What node-problem-detector asks of a plugin: 0, 1 or 2, and one line of at most 80 bytes.
 func TestTheScriptForNodeProblemDetector(t *testing.T) {
 	long := "problem cni-folder: " + strings.Repeat("there is no network ", 9)
 	for name, c := range map[string]struct {
@@ -77,10 +74,10 @@ func TestTheScriptForNodeProblemDetector(t *testing.T) {
 	}
 }
 
-// nodeAPI is as much of an API server as node-problem-detector asks: it has a node, and takes its status.
+// nodeAPI is an API server with one node, for node-problem-detector.
 type nodeAPI struct {
 	mu   sync.Mutex
-	last map[string]string // by type of condition: status, reason, message
+	last map[string]string // status and reason and message, by type of condition
 }
 
 func (a *nodeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +98,7 @@ func (a *nodeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"rig-node"}}`)
 }
 
-// The real node-problem-detector, with both files, sets the condition, and takes it back.
+// node-problem-detector sets the condition, and clears it.
 func TestNodeProblemDetector(t *testing.T) {
 	binary := tool(t, "nodeproblemdetector")
 	api := &nodeAPI{last: map[string]string{}}

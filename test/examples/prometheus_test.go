@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package examples starts what examples/ holds, so that it is known to work: the real
-// Jaeger, the OpenTelemetry Collector's components, and Prometheus' own checks.
+// Package examples tests the files of examples/ with the real Jaeger, the OpenTelemetry Collector's components, and
+// Prometheus' checks.
 package examples
 
 import (
@@ -24,7 +24,7 @@ const (
 	alertsTest = "testdata/alerts_test.yaml"
 )
 
-// tool finds one of the real parts, or skips the test by its name.
+// tool returns the path of a program, or skips the test if it is not built.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := rig.Tools(name)
@@ -42,13 +42,12 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// The rules are right, and what is in testdata fires and does not fire.
+// testdata holds cases that fire and cases that do not.
 func TestAlerts(t *testing.T) {
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", alerts)
 	promtool(t, "test", "rules", alertsTest)
 }
 
-// Every query of the dashboard is PromQL: as rules, Prometheus' parser reads them.
 func TestTheDashboardsQueries(t *testing.T) {
 	data, err := os.ReadFile(dashboard)
 	harness.Check(t, err)
@@ -59,7 +58,7 @@ func TestTheDashboardsQueries(t *testing.T) {
 		}
 	}
 	harness.Check(t, json.Unmarshal(data, &d))
-	// What Grafana puts in.
+	// Grafana's variables.
 	variables := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$instance", ".*")
 	var rules strings.Builder
 	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")

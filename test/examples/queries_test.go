@@ -26,11 +26,8 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// queried are the recordings that the queries of docs/traces.md are tried on: three ordinary pods, one pod
-// for each verdict, and an agent that was stopped.
 var queried = []string{recording, "../../docs/verdicts.rec.gz", "../../pkg/judge/testdata/cilium-agent-stopped.rec.gz"}
 
-// answers are the traces that each query of docs/traces.md finds there: the pod, and for a teardown a minus in front.
 var answers = map[string][]string{
 	"One pod's network":                     {"-slow-0", "slow-0"},
 	"Who had this address":                  {"-web-0", "web-0"},
@@ -53,7 +50,7 @@ var answers = map[string][]string{
 	},
 }
 
-// question is a heading of docs/traces.md, and the queries below it; either may be missing.
+// question is a heading of docs/traces.md with its queries. Each query may be missing.
 type question struct {
 	heading, traceql string
 	tags             map[string]string
@@ -86,7 +83,7 @@ func questions(t *testing.T) (all []question) {
 	return all
 }
 
-// ask tries one kind of the queries: each must find the traces that are known, and no others.
+// ask checks that each query finds exactly the known traces.
 func ask(t *testing.T, names map[string]string, find func(question) (traces []string, asked bool, err error)) {
 	t.Helper()
 	asked := 0
@@ -99,7 +96,7 @@ func ask(t *testing.T, names map[string]string, find func(question) (traces []st
 			traces, is, err := find(q)
 			harness.Check(t, err)
 			if !is {
-				return // there is no such query
+				return
 			}
 			asked++
 			var found []string
@@ -117,7 +114,7 @@ func ask(t *testing.T, names map[string]string, find func(question) (traces []st
 	}
 }
 
-// sent sends the recordings to an endpoint, and returns what their traces are called in answers, by id.
+// sent sends the recordings to an endpoint, and returns the names of their traces in answers, by id.
 func sent(t *testing.T, endpoint string) (names map[string]string) {
 	t.Helper()
 	program, err := scope.Build(t.Context(), t.TempDir())
@@ -136,7 +133,6 @@ func sent(t *testing.T, endpoint string) (names map[string]string) {
 	return names
 }
 
-// name names the traces of a line of OTLP JSON, whose ids are in hex.
 func name(t *testing.T, names map[string]string, line []byte) {
 	t.Helper()
 	ids := regexp.MustCompile(`"traceId":"([0-9a-f]{32})"`).FindSubmatch(line)
@@ -158,7 +154,7 @@ func name(t *testing.T, names map[string]string, line []byte) {
 	}
 }
 
-// What docs/traces.md has one type into Jaeger's search form finds what it says.
+// The tag queries of docs/traces.md find the documented traces in Jaeger.
 func TestQueriesInJaeger(t *testing.T) {
 	tool(t, "jaeger")
 	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
@@ -182,7 +178,7 @@ func TestQueriesInJaeger(t *testing.T) {
 	})
 }
 
-// What it has one type into Tempo does, too.
+// The TraceQL queries of docs/traces.md find the documented traces in Tempo.
 func TestQueriesInTempo(t *testing.T) {
 	api, otlp := startTempo(t)
 	names := sent(t, otlp)
@@ -192,7 +188,7 @@ func TestQueriesInTempo(t *testing.T) {
 		if err := errors.Join(err, json.Unmarshal([]byte(body), &answer)); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, body)
 		}
-		for _, trace := range answer.Traces { // without the zeros in front
+		for _, trace := range answer.Traces { // Tempo omits leading zeros
 			ids = append(ids, strings.Repeat("0", 32-len(trace.TraceID))+trace.TraceID)
 		}
 		return ids, nil
@@ -214,7 +210,7 @@ func complete(found, want int, err error) error {
 	return err
 }
 
-// tempoConfig has Tempo in one process, on loopback alone, and tells nobody that it runs.
+// tempoConfig runs Tempo in one process, on loopback, without usage reports.
 const tempoConfig = `
 server: {log_level: warn, http_listen_address: 127.0.0.1, http_listen_port: HTTP, grpc_listen_address: 127.0.0.1, grpc_listen_port: GRPC}
 distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: "OTLP"}}}}}
@@ -223,7 +219,7 @@ storage: {trace: {backend: local, wal: {path: DIR/wal}, local: {path: DIR/blocks
 usage_report: {reporting_enabled: false}
 `
 
-// startTempo starts a Tempo and returns where it is asked, and where it takes spans.
+// startTempo returns the addresses of Tempo's query API and its OTLP receiver.
 func startTempo(t *testing.T) (api, otlp string) {
 	t.Helper()
 	binary, dir := tool(t, "tempo"), t.TempDir()

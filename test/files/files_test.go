@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package files has cniscope look at recordings that somebody made who wishes it ill, and at
-// a very large one that nobody did.
+// Package files tests cniscope on malicious recordings, and on a very large one.
 package files
 
 import (
@@ -22,18 +21,17 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// What looking at any file of 100 MB may take.
+// Bounds for a file of 100 MB.
 const (
 	memoryMax = 512 << 20
 	timeMax   = 30 * time.Second
 )
 
-var program string // the cniscope under test
+var program string
 
 func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
 
-// size is how large the files are, in bytes unpacked: CNISCOPE_FILES, in MB, or few enough for
-// every day.
+// size returns the unpacked size of the files in bytes: CNISCOPE_FILES in MB, or 1 MB.
 func size(t *testing.T) (bytes int64, whole bool) {
 	mb := 1
 	if s := os.Getenv("CNISCOPE_FILES"); s != "" {
@@ -46,8 +44,8 @@ func size(t *testing.T) (bytes int64, whole bool) {
 	return int64(mb) << 20, whole
 }
 
-// Whoever makes a file decides neither how much memory nor, with CNISCOPE_FILES set, how much
-// time it takes to look at it: what is left out is said.
+// The author of a file controls neither the memory nor, with CNISCOPE_FILES set, the duration of reading it. cniscope
+// reports omitted parts.
 func TestLookingAtAStrangersFile(t *testing.T) {
 	if program == "" {
 		t.Skip("needs root, as whatever builds cniscope")
@@ -108,7 +106,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write makes a file of so many bytes before it is packed.
+// write makes a file of a number of unpacked bytes.
 func write(t *testing.T, path string, bytes int64, lines func(io.Writer, int), level int) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -11,8 +11,7 @@ import (
 	"strconv"
 )
 
-// honest repeats what three pods did, each time by other processes, in other sandboxes, at
-// another time.
+// honest repeats a recording of three pods, with other processes, sandboxes and times in each copy.
 func honest() func(io.Writer, int) {
 	text, err := os.ReadFile("../../examples/recordings/three-pods.rec")
 	if err != nil {
@@ -27,7 +26,7 @@ func honest() func(io.Writer, int) {
 		}
 		_, err := w.Write(changed.ReplaceAllFunc(rest, func(b []byte) []byte {
 			digits := bytes.LastIndexAny(b, ":@")
-			if digits < 0 { // a container
+			if digits < 0 { // a container's id
 				return fmt.Appendf(nil, "%s%08x", b[:56], n)
 			}
 			end := bytes.TrimRight(b[digits+1:], `"`)

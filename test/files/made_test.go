@@ -9,22 +9,20 @@ import (
 	"strings"
 )
 
-// file is a recording as somebody made it.
 type file struct {
-	// lines writes the nth piece of it; the first one is the header.
+	// lines writes piece n. Piece 0 is the header.
 	lines  func(w io.Writer, n int)
 	packed int
-	// says is what must be said of it on standard error, if anything.
+	// says is the expected text on standard error, if any.
 	says string
 }
 
-// head asks for limits that no cniscope has.
 const head = `{"cniscope":"recording","version":1,"writer":"0","options":{"timeline":{"Settle":1000000000,"MaxHold":600000000000,` +
 	`"Processes":100000000,"Operations":100000000,"Spans":100000000}},"clock":{"mono":1,"wall":1795197942224103125}}` + "\n"
 
 const refused = "limits.operations = 100000000 cannot be"
 
-// after writes the header, and then what each makes of every number from 0 on.
+// after writes the header, then the result of each for the numbers from 0 on.
 func after(each func(w io.Writer, n int)) func(io.Writer, int) {
 	return func(w io.Writer, n int) {
 		if n == 0 {
@@ -53,7 +51,7 @@ func tick(w io.Writer, at int) { fmt.Fprintf(w, `{"t":%d,"tick":{}}`+"\n", at) }
 
 func id(n int) string { return fmt.Sprintf("%d@1", n) }
 
-// strung is a list of strings that is nearly as long as an event may be.
+// strung is a list of strings nearly as long as an event may be.
 var strung = `,"args":["` + strings.Join(strings.Split(strings.Repeat("a", 3500), ""), `","`) + `","` + strings.Repeat("b", 4000) + `"]`
 
 var files = map[string]file{

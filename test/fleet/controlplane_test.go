@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// who may ask the API server: whoever may do anything, and a user who may do what a test gives her.
+// The tokens of an administrator, and of a user with only the rights that a test grants.
 const (
 	adminToken = "admin"
 	janeToken  = "jane"
@@ -29,7 +29,7 @@ type controlPlane struct {
 	dir     string
 }
 
-// startControlPlane starts both; they end with the test.
+// startControlPlane starts both until the test ends.
 func startControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
 	apiserver, etcd := "../tools/bin/kube-apiserver", "/usr/bin/etcd"
@@ -52,7 +52,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 	run(t, apiserver, append(accounts, "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
 		"--endpoint-reconciler-type=none", "--advertise-address=192.0.2.1", "--service-cluster-ip-range=10.96.0.0/16",
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC",
-		// Pods are made here without a controller, and their ServiceAccounts without tokens.
+		// The test creates pods without a controller, and ServiceAccounts without tokens.
 		"--disable-admission-plugins=ServiceAccount",
 		"--kubelet-preferred-address-types=InternalIP")...)
 	harness.Eventually(t, func() error {
@@ -62,7 +62,6 @@ func startControlPlane(t *testing.T) *controlPlane {
 	return c
 }
 
-// run starts a program that ends with the test; its output is in the log if the test fails.
 func run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(program)+".log"))
@@ -80,7 +79,7 @@ func run(t *testing.T, program string, args ...string) {
 	})
 }
 
-// kubeconfig is that of whoever has a token.
+// kubeconfig writes a kubeconfig with a token.
 func (c *controlPlane) kubeconfig(t *testing.T, token string) string {
 	t.Helper()
 	file := filepath.Join(c.dir, token+".config")

@@ -26,24 +26,22 @@ import (
 )
 
 const (
-	// count is how many nodes there are, dead how many of them do not answer: every 25th, see isDead.
+	// count is the number of nodes, dead the number without an answer: every 25th, see isDead.
 	count, dead = 500, 20
-	// memory is how much an answer of all of them may take, in MiB of RSS. How long it takes, pkg/fleet/fanout tests in
-	// simulated time.
+	// memory bounds the RSS of an answer of all nodes, in MiB. pkg/fleet/fanout tests its duration in simulated
+	// time.
 	memory = 256
 )
 
 func isDead(i int) bool { return i%25 == 7 }
 
-// Five hundred nodes behind a real API server, of which twenty are dead: their kubelet's address takes a connection
-// and says nothing.
 func TestAFleetOfFiveHundred(t *testing.T) {
-	klog.SetLogger(klog.Logger{}) // connections that a client ends
+	klog.SetLogger(klog.Logger{}) // no log lines about connections that a client closes
 	c := startControlPlane(t)
 	nodes := &Nodes{}
 	kubelets := httptest.NewTLSServer(nodes)
 	t.Cleanup(kubelets.Close)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, nobody else does
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, no process answers
 	harness.Check(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	began := time.Now()
@@ -79,7 +77,6 @@ func TestAFleetOfFiveHundred(t *testing.T) {
 	t.Run("who may not is told what is missing", func(t *testing.T) { c.refusals(t, program) })
 }
 
-// refusals: a real API server's refusals, and what a developer's roles give.
 func (c *controlPlane) refusals(t *testing.T, program binary) {
 	jane := c.kubeconfig(t, janeToken)
 	program.run(t, jane, "ps").says(t, 1, "you (jane) may not list pods in namespace cniscope", "kubectl create rolebinding NAME -n cniscope --role cniscope-developer --user jane")
@@ -87,14 +84,12 @@ func (c *controlPlane) refusals(t *testing.T, program binary) {
 	program.run(t, jane, "ps").says(t, 1, "may not create serviceaccounts/token default in namespace shop", "--clusterrole edit --user jane")
 	c.role(t, "shop", "tokens", `{"apiGroups":[""],"resources":["serviceaccounts/token"],"verbs":["create"]}`)
 	program.run(t, jane, "ps", "--node", Node(0)).says(t, 1, "may not create pods/exec in namespace cniscope", "--role cniscope-developer")
-	// Since Kubernetes 1.35 a websocket takes the right to create as well as to get.
 	c.role(t, Namespace, "execs", `{"apiGroups":[""],"resources":["pods/exec"],"verbs":["create","get"]}`)
 	program.run(t, jane, "ps", "--node", Node(0)).says(t, 0, "shop/web-0")
 	program.run(t, jane, "ps", "-A", "--node", Node(0)).says(t, 1, "may not create serviceaccounts/token cniscope-operator in namespace cniscope")
 	program.run(t, jane, "ps", "-n", "bank", "--node", Node(0)).says(t, 1, "default in namespace bank")
 }
 
-// role gives jane a role of one rule.
 func (c *controlPlane) role(t *testing.T, namespace, name, rule string) {
 	t.Helper()
 	ctx := context.Background()
@@ -106,7 +101,7 @@ func (c *controlPlane) role(t *testing.T, namespace, name, rule string) {
 	harness.Check(t, err)
 }
 
-// populate makes namespaces, ServiceAccounts, nodes, and the pod of cniscope on each.
+// populate creates namespaces, ServiceAccounts, nodes, and the pod of cniscope on each node.
 func (c *controlPlane) populate(t *testing.T, alive, silent int) {
 	t.Helper()
 	ctx := context.Background()
@@ -137,7 +132,6 @@ func (c *controlPlane) populate(t *testing.T, alive, silent int) {
 	workers.Wait()
 }
 
-// node makes a node whose kubelet listens at a port of loopback, and the pod there.
 func (c *controlPlane) node(ctx context.Context, i, port int) error {
 	node := corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: Node(i)},
@@ -167,7 +161,6 @@ func object(name string) map[string]any {
 
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
-// program is the one that users have, built.
 type binary string
 
 func build(t *testing.T) binary {
@@ -183,7 +176,7 @@ type ran struct {
 	out, said string
 	code      int
 	took      time.Duration
-	memory    int64 // the most it had, in MiB
+	memory    int64
 }
 
 func (p binary) run(t *testing.T, kubeconfig string, args ...string) ran {
@@ -192,7 +185,7 @@ func (p binary) run(t *testing.T, kubeconfig string, args ...string) ran {
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	began := time.Now()
-	_ = cmd.Run() // its code says it
+	_ = cmd.Run()
 	r := ran{out: out.String(), said: said.String(), code: cmd.ProcessState.ExitCode(), took: time.Since(began)}
 	r.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
 	return r

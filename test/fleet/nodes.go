@@ -1,7 +1,6 @@
-// Package fleet simulates the nodes of a large cluster: one server takes every kubelet's place, and answers an
-// exec into a reader's container as cniscope-reader would, with made-up answers. What comes before it, the API
-// server and `kubectl cniscope`, is real in this folder's test; plugin/kubectl-cniscope's tests have an API server that
-// is made up, too.
+// Package fleet simulates the nodes of a large cluster. One server takes the place of every kubelet, and answers an
+// exec into a reader's container with made-up answers. The tests here use a real API server and `kubectl cniscope`;
+// the tests of plugin/kubectl-cniscope use a simulated API server.
 package fleet
 
 import (
@@ -28,42 +27,42 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 )
 
-// Namespace is cniscope's, Operator its operators' ServiceAccount.
+// The namespace of cniscope, and the ServiceAccount of its operators.
 const (
 	Namespace = "cniscope"
 	Operator  = "cniscope-operator"
 )
 
-// Nodes answer in the place of kubelets and readers.
+// Nodes answers in the place of kubelets and readers.
 type Nodes struct {
-	// Spans is what is remembered whole of every operation, an encoded TracesData.
+	// Spans is the encoded TracesData of every operation.
 	Spans []byte
-	// Hangs says which nodes take an exec and never answer.
+	// Hangs reports whether a node accepts an exec and never answers.
 	Hangs func(node string) bool
-	// Dies says which nodes end the connection.
+	// Dies reports whether a node closes the connection.
 	Dies func(node string) bool
-	// Evil is in every text that a node answers with: something that must not reach a terminal.
+	// Evil is in every text of an answer: bytes that must not reach a terminal.
 	Evil string
 
-	// NodeOf says on which node a pod is; nil: Pod(i) is on Node(i).
+	// NodeOf returns the node of a pod. Nil: Pod(i) is on Node(i).
 	NodeOf func(pod string) string
 
 	asked, now, most atomic.Int64
 }
 
-// Node is the name of a node, Pod that of the reader's pod there.
+// Node is the name of a node.
 func Node(i int) string { return fmt.Sprintf("node-%03d", i) }
 
 // Pod is the name of the pod of cniscope on a node.
 func Pod(i int) string { return fmt.Sprintf("cniscope-%03d", i) }
 
-// Asked is how many questions there were.
+// Asked returns the number of queries.
 func (n *Nodes) Asked() int { return int(n.asked.Load()) }
 
-// Most is how many questions were under way at once, at the highest.
+// Most returns the highest number of concurrent queries.
 func (n *Nodes) Most() int { return int(n.most.Load()) }
 
-// ServeHTTP is a kubelet's exec: /exec/NAMESPACE/POD/CONTAINER.
+// ServeHTTP serves a kubelet's exec: /exec/NAMESPACE/POD/CONTAINER.
 func (n *Nodes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(path) != 4 || path[0] != "exec" || path[3] != fleet.Container {
@@ -94,10 +93,8 @@ func (n *Nodes) nodeOf(pod string) string {
 	return strings.Replace(pod, "cniscope-", "node-", 1)
 }
 
-// program runs in a reader's container.
 type program struct{ *Nodes }
 
-// ExecInContainer is what a kubelet does.
 func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []string, in io.Reader, out, diagnostics io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	node := p.nodeOf(pod)
 	if p.Hangs != nil && p.Hangs(node) {
@@ -124,8 +121,8 @@ func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []
 	return err
 }
 
-// owner is the namespace that a token may see, empty for an operator's. Nobody checks the signature here: the real
-// reader asks the API server (test/kubernetes).
+// owner returns the namespace that a token may see, or "" for an operator's token. It does not check the signature:
+// the real reader does, through the API server (test/kubernetes).
 func owner(token string) (namespace string, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -153,8 +150,8 @@ func owner(token string) (namespace string, err error) {
 	return namespace, nil
 }
 
-// answer makes up what a node knows: every tenth waits for a lock, every fiftieth has a call that hangs, the first
-// four have a finding, and the fifth cannot make a check.
+// answer makes up a node's answer: every tenth operation waits for a lock, every fiftieth hangs, the first four nodes
+// have a finding, and the fifth cannot make a check.
 func (n *Nodes) answer(node string, question []string, only string) (answer []byte, code int) {
 	var number int
 	fmt.Sscanf(node, "node-%d", &number) //nolint:errcheck // 0 does
@@ -211,7 +208,6 @@ func (n *Nodes) calls(number int, within string) []control.Call {
 	return all
 }
 
-// operations are a hundred for each node.
 func (n *Nodes) operations(number int, within, pod string) []control.Line {
 	all := []control.Line{}
 	for i := range 100 {
@@ -253,11 +249,11 @@ func (n *Nodes) doctor(node string, number int) map[string]any {
 
 func marshal(v any) []byte {
 	var b bytes.Buffer
-	_ = json.NewEncoder(&b).Encode(v) // into memory
+	_ = json.NewEncoder(&b).Encode(v)
 	return b.Bytes()
 }
 
-// ReaderPod is cniscope's pod on a node, as the API server knows it.
+// ReaderPod is cniscope's pod on a node, as the API server returns it.
 func ReaderPod(i int) corev1.Pod {
 	started := metav1.NewTime(time.Date(2026, 11, 22, 11, 0, 0, 0, time.UTC))
 	return corev1.Pod{

@@ -6,8 +6,7 @@ import (
 	"github.com/cniscope/cniscope/test/port"
 )
 
-// Address returns a host:port of loopback that is the test's until it ends: nobody listens
-// there unless the test does, or a program that it tells to.
+// Address returns a host:port of loopback, reserved for the test and the programs that it starts until the test ends.
 func Address(t testing.TB) string {
 	t.Helper()
 	p, err := port.Reserve()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Address returns a host:port of loopback where nobody listens now.
+// Address returns a host:port of loopback that is free at the moment.
 func Address(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority of a test's own.
+// Authority is a certificate authority for a test.
 type Authority struct{ own tls.Certificate }
 
-// NewAuthority returns one that is good for a year.
+// NewAuthority returns an Authority that is valid for a year.
 func NewAuthority() (*Authority, error) {
 	a := &Authority{}
 	var err error
@@ -30,8 +30,8 @@ func NewAuthority() (*Authority, error) {
 	return a, err
 }
 
-// Issue returns a certificate for a server at 127.0.0.1, ::1 or name, or for a client that has that name. It
-// is good since two hours ago, for as long as it is told; if that is less than 0, it has expired.
+// Issue returns a certificate for a server at 127.0.0.1, ::1 or name, or for a client of that name. It is valid from
+// two hours ago until valid from now; with valid < 0 it has expired.
 func (a *Authority) Issue(name string, valid time.Duration) (tls.Certificate, error) {
 	return a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(valid), DNSNames: []string{name},
@@ -40,17 +40,16 @@ func (a *Authority) Issue(name string, valid time.Duration) (tls.Certificate, er
 	})
 }
 
-// Pool holds the authority's certificate, and no other.
+// Pool returns a pool with only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.own.Leaf)
 	return p
 }
 
-// PEM is the authority's certificate.
+// PEM returns the authority's certificate.
 func (a *Authority) PEM() []byte { return encoded("CERTIFICATE", a.own.Certificate[0]) }
 
-// sign makes a certificate with a new key; the first is the authority's own.
 func (a *Authority) sign(c *x509.Certificate) (tls.Certificate, error) {
 	key, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	serial, err2 := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64))
@@ -76,7 +75,7 @@ func PEM(pair tls.Certificate) (certificate, key []byte, err error) {
 	return encoded("CERTIFICATE", pair.Certificate[0]), encoded("PRIVATE KEY", der), err
 }
 
-// WritePEM writes name.crt and name.key into a folder. Each takes the place of one that is there.
+// WritePEM writes or replaces name.crt and name.key in a directory.
 func WritePEM(dir, name string, pair tls.Certificate) error {
 	certificate, key, err := PEM(pair)
 	if err != nil {
@@ -85,7 +84,7 @@ func WritePEM(dir, name string, pair tls.Certificate) error {
 	return errors.Join(Replace(filepath.Join(dir, name+".crt"), certificate), Replace(filepath.Join(dir, name+".key"), key))
 }
 
-// Replace writes a file that a reader finds as it was or as it is, and never in between.
+// Replace replaces a file atomically.
 func Replace(file string, data []byte) error {
 	next := file + ".next"
 	if err := os.WriteFile(next, data, 0o600); err != nil {

@@ -1,5 +1,5 @@
-// Package harness holds what the tests of all packages need: an error that ends a test, a wait
-// for what another process does in its own time, an address to listen on.
+// Package harness holds what tests of all packages need: fatal errors, waits for other processes, addresses to listen
+// on.
 package harness
 
 import (
@@ -12,16 +12,14 @@ import (
 	"time"
 )
 
-// patience is when Eventually gives up. Only what never happens takes that long: a machine
-// with more to do than it can takes a few seconds for what an idle one does in a few
-// milliseconds.
+// patience is the timeout of Eventually. It is long because a busy machine takes seconds for milliseconds of work.
 const patience = time.Minute
 
-// interval is how often Eventually asks.
+// interval is the pause between two checks of Eventually.
 const interval = 5 * time.Millisecond
 
-// Check ends the test if err is not nil. One with a method NotBuilt, for a real part that `make`
-// has not built, skips it.
+// Check ends the test if err is not nil. It skips the test if err has a method NotBuilt: a program is missing that
+// `make` builds.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	var missing interface{ NotBuilt() }
@@ -41,7 +39,7 @@ func Root(t testing.TB) {
 	}
 }
 
-// Slow skips the test with -short, as `make check` runs tests. `make test-slow` runs it.
+// Slow skips the test with -short, which `make check` sets. `make test-slow` runs it.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -49,8 +47,7 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Context returns one that ends a minute before the tests' own time is over (go test -timeout):
-// what hangs fails, and what it started is still swept.
+// Context returns a context that ends a minute before -timeout, so that a hung test fails and cleans up.
 func Context(t *testing.T) context.Context {
 	t.Helper()
 	deadline, is := t.Deadline()
@@ -78,7 +75,7 @@ func Eventually(t testing.TB, ok func() error) {
 	}
 }
 
-// Until waits until holds returns true, and fails by the name of what was waited for.
+// Until waits until holds returns true. After a minute the test fails with the text what.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	never := errors.New("never happened: " + what)
@@ -98,7 +95,7 @@ func Contains(text, what string) error {
 	return nil
 }
 
-// Says fails the test for each text that said does not contain, and shows what it is instead.
+// Says reports an error for each text that said does not contain.
 func Says(t testing.TB, said string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

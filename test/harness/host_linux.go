@@ -14,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostLock is the file that packages lock. It is not the file of the product's own lock.
+// hostLock differs from the product's own lock file.
 const hostLock = "/run/cniscope-host-tests.lock"
 
 // Host is Run for TestMain of a package that observes all processes of the machine, or runs pods on it. As root, such
-// packages run one at a time: the others wait for a file lock and name its holder on standard error. Without root
-// their tests skip, so Host takes no lock. Nor does a copy of the test program that a test starts, whatever environment
-// that has: only the go command passes -test.paniconexit0. A program that is more than its tests calls Host only to run
-// them.
+// packages run one at a time: the others wait for a file lock, and name its holder on standard error. Host takes no
+// lock without root, where the tests skip, or in a copy of the test program that a test starts: only the go command
+// passes -test.paniconexit0. A program with other modes than its tests calls Host only to run the tests.
 func Host(tests interface{ Run() int }) (code int) {
 	flag.Parse()
 	if os.Geteuid() != 0 || flag.Lookup("test.paniconexit0").Value.String() != "true" {
@@ -40,22 +39,20 @@ func Host(tests interface{ Run() int }) (code int) {
 	return tests.Run()
 }
 
-// The main goroutine keeps the main thread. A test that gives another thread its own namespaces must not give them to
-// the main thread: /proc/self/ns is that thread's.
+// The main goroutine keeps the main thread, so that no test gives the main thread its own namespaces: /proc/self/ns
+// shows the main thread's.
 func init() { runtime.LockOSThread() }
 
-// hostWait is how one package waits for the lock.
 type hostWait struct {
 	file, me string
-	// after is how long it waits before it names the holder.
+	// after is the wait before it names the holder.
 	after time.Duration
-	// most is -timeout; 0: forever. The timer of package testing starts after the wait, but the go command kills a
-	// test program a minute after -timeout, without a word of the lock.
+	// most is -timeout; 0: forever. The timer of package testing starts after the wait, but the go command kills
+	// a test program a minute after -timeout without naming the lock.
 	most time.Duration
 	log  io.Writer
 }
 
-// take returns the locked file; closing it releases the lock.
 func (w hostWait) take() (*os.File, error) {
 	f, err := os.OpenFile(w.file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -84,7 +81,6 @@ func (w hostWait) take() (*os.File, error) {
 	}
 }
 
-// holder is who wrote its name last.
 func (w hostWait) holder() string {
 	name, _ := os.ReadFile(w.file)
 	return strings.TrimSpace(string(name))

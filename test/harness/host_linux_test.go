@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A package that finds the host taken says by whom, and has it as soon as it is released.
 func TestOnePackageAtATimeHasTheHost(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	first, err := hostWait{file: file, me: "first.test", after: time.Hour, log: io.Discard}.take()
@@ -52,7 +51,7 @@ func TestNoTestRunsOnTheMainThread(t *testing.T) {
 	for range 100 {
 		thread := make(chan int)
 		go func() {
-			runtime.LockOSThread() // and ends with it
+			runtime.LockOSThread()
 			thread <- unix.Gettid()
 		}()
 		if <-thread == os.Getpid() {

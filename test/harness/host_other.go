@@ -2,5 +2,5 @@
 
 package harness
 
-// Host is Run: no test observes all processes of a machine that is not Linux.
+// Host is Run: only tests on Linux observe all processes of a machine.
 func Host(tests interface{ Run() int }) (code int) { return tests.Run() }

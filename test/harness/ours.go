@@ -6,8 +6,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Ours tells the plugins of one test from all others on the machine: they are those of its container, and what they
-// start. It is not safe for concurrent use.
+// Ours separates the processes of one test from others on the machine: the plugins of its container, and their
+// children. It is not safe for concurrent use.
 type Ours struct {
 	container string
 	processes map[event.Process]bool
@@ -21,7 +21,7 @@ func NewOurs(container string) *Ours {
 	return &Ours{container: container, processes: map[event.Process]bool{}}
 }
 
-// Has takes the next event of an observer, in order, and reports whether it is of a process of the test, or of none.
+// Has takes the next event, in order. It reports whether the event is of a process of the test, or of no process.
 func (o *Ours) Has(e event.Event) bool {
 	of := e.Body.Doer()
 	switch b := e.Body.(type) {
@@ -41,8 +41,8 @@ func (o *Ours) Has(e event.Event) bool {
 	return of == "" || o.processes[of]
 }
 
-// Mine reports whether a process is the test's own.
+// Mine reports whether a process belongs to the test.
 func (o *Ours) Mine(p event.Process) bool { return o.processes[p] }
 
-// Add makes a process that is no plugin's the test's own: an agent that its plugins call.
+// Add adds a process that is not a plugin, such as an agent.
 func (o *Ours) Add(p event.Process) { o.processes[p] = true }

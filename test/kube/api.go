@@ -1,4 +1,4 @@
-// Package kube is a client of a real kube-apiserver, for the tests that start one.
+// Package kube is a client of a real kube-apiserver, for tests.
 package kube
 
 import (
@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// API is a client of the apiserver: its REST interface, nothing around it.
+// API is a client of an API server's REST interface.
 type API struct {
 	url, token string
 	client     *http.Client
 }
 
-// New returns a client of the apiserver at host:port for whoever has the token.
+// New returns a client of the API server at host:port, with a token.
 func New(address, token string) *API {
 	return &API{
 		url: "https://" + address, token: token,
-		// The apiserver made its own certificate a moment ago, and listens on loopback.
 		client: &http.Client{
 			Timeout:   30 * time.Second,
 			Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // see above
@@ -31,7 +30,6 @@ func New(address, token string) *API {
 	}
 }
 
-// refusal is the apiserver's no.
 type refusal struct {
 	Code    int
 	Reason  string
@@ -40,25 +38,25 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.Code, r.Reason, r.Message) }
 
-// NotFound tells whether the apiserver knows no such object.
+// NotFound reports whether the API server has no such object.
 func NotFound(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.Code == http.StatusNotFound
 }
 
-// AlreadyExists tells whether the apiserver has such an object already.
+// AlreadyExists reports whether the API server already has such an object.
 func AlreadyExists(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.Code == http.StatusConflict
 }
 
-// Answer is what the apiserver says to a request that it grants.
+// Answer is the API server's answer to a granted request.
 type Answer struct {
 	Body     []byte
 	Warnings []string
 }
 
-// Do sends one request. The body is YAML or JSON: to the apiserver JSON is YAML.
+// Do sends a request. The body is YAML or JSON.
 func (a *API) Do(ctx context.Context, method, path string, body []byte) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -86,7 +84,7 @@ func (a *API) Do(ctx context.Context, method, path string, body []byte) (Answer,
 	return Answer{Body: text, Warnings: response.Header.Values("Warning")}, nil
 }
 
-// Get decodes one object.
+// Get decodes an object.
 func (a *API) Get(ctx context.Context, path string, into any) error {
 	got, err := a.Do(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -95,7 +93,7 @@ func (a *API) Get(ctx context.Context, path string, into any) error {
 	return json.Unmarshal(got.Body, into)
 }
 
-// Create makes one object from a Go value.
+// Create creates an object from a Go value.
 func (a *API) Create(ctx context.Context, path string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {

@@ -21,7 +21,7 @@ func Reaches(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// EtcdArgs are the arguments of an etcd of one member that keeps its data below dir.
+// EtcdArgs returns the arguments of an etcd of one member with its data below dir.
 func EtcdArgs(dir, client, peer string) []string {
 	return []string{
 		"--name=node", "--data-dir=" + filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
@@ -30,8 +30,8 @@ func EtcdArgs(dir, client, peer string) []string {
 	}
 }
 
-// AccountArgs are the arguments of an apiserver that signs the tokens of service accounts with a key that they make in
-// dir: service-accounts.pem.
+// AccountArgs returns the arguments of an API server that signs the tokens of service accounts. It writes the key to
+// dir/service-accounts.pem.
 func AccountArgs(dir string) ([]string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -47,7 +47,7 @@ func AccountArgs(dir string) ([]string, error) {
 	}, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// Config is a kubeconfig that leads to the apiserver at host:port with a token. The namespace may be empty.
+// Config returns a kubeconfig for the API server at host:port, with a token. The namespace may be empty.
 func Config(server, token, namespace string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"rig",
 "clusters":[{"name":"rig","cluster":{"server":"https://%s","insecure-skip-tls-verify":true}}],

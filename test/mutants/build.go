@@ -13,11 +13,10 @@ import (
 	"strings"
 )
 
-// All mutants within functions are compiled at once: a function begins with a copy of itself for each mutant
-// that it has, and the environment says which copy runs. go build -overlay reads the changed files in place of the
-// sources. A mutant outside a function has a build of its own.
+// All mutants within functions are compiled at once: a function begins with a copy of itself for each of its mutants,
+// and the environment selects a copy. go build -overlay reads the changed files in place of the sources. A mutant
+// outside a function has its own build.
 
-// chooser is added to each package that has mutants. Without a choice it notes which mutants are reached.
 const chooser = `package %s
 
 import (
@@ -45,7 +44,6 @@ func mutantAt(id int) bool {
 }
 `
 
-// compiling leaves in each pool its quota of mutants that compile, and writes the overlay with them.
 func (r *runner) compiling(pools []*pool) error {
 	id := 0
 	for _, p := range pools {
@@ -78,7 +76,6 @@ func (r *runner) compiling(pools []*pool) error {
 	return err
 }
 
-// check compiles a package with mutants, and marks those that do not compile.
 func (r *runner) check(folder string, drawn []*mutant) (broken bool, err error) {
 	builds := [][]*mutant{nil}
 	for _, m := range drawn {
@@ -110,7 +107,6 @@ func (r *runner) check(folder string, drawn []*mutant) (broken bool, err error) 
 	return broken, nil
 }
 
-// overlay writes the files of some mutants, and the file for -overlay that names them.
 func (r *runner) overlay(mutants []*mutant) (string, error) {
 	dir, err := os.MkdirTemp(r.dir, "overlay")
 	if err != nil {
@@ -132,7 +128,7 @@ func (r *runner) overlay(mutants []*mutant) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		slices.SortFunc(of, func(a, b *mutant) int { return b.body.from - a.body.from }) // from the end on
+		slices.SortFunc(of, func(a, b *mutant) int { return b.body.from - a.body.from })
 		for _, m := range of {
 			src = m.apply(src)
 		}
@@ -152,7 +148,7 @@ func (r *runner) overlay(mutants []*mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// apply returns a file with the mutant, to be chosen where it is within a function.
+// apply returns a file with the mutant, selectable if it is within a function.
 func (m *mutant) apply(src []byte) []byte {
 	if m.body.to == 0 {
 		return slices.Concat(src[:m.from], []byte(m.with), src[m.to:])
@@ -162,7 +158,6 @@ func (m *mutant) apply(src []byte) []byte {
 		[]byte(m.body.text[m.to-m.body.from:]), []byte("\n"+m.body.end+"\n}\n"), src[m.body.from:])
 }
 
-// list is the words that `go list` answers for a package.
 func list(format, folder string, more ...string) ([]string, error) {
 	out, err := exec.Command("go", append(append([]string{"list", "-f", format}, more...), "./"+folder)...).Output()
 	if err != nil {

@@ -1,11 +1,11 @@
-// Command mutants finds out what the tests do not notice: it changes the source in small ways, runs the
-// tests for each change, and prints the changes of which no test fails.
+// Command mutants finds code that no test checks. It changes the source in small ways, runs the tests for each
+// change, and prints the changes without a failing test.
 //
-//	mutants [-n 100] [-seed 20261125] [-enough 90] PACKAGE or FILE...
-//	mutants -at pkg/judge/behind.go:175
+// \tmutants [-n 100] [-seed 20261125] [-enough 90] PACKAGE or FILE...
+// \tmutants -at pkg/judge/behind.go:175
 //
-// Each package has an equal share of the mutants, drawn by the seed among all that there are; one that does not
-// compile is not counted. The tests are those of the package, then those of its users, up to the first that fails.
+// Each package has an equal share of the mutants, drawn by the seed. A mutant that does not compile does not count.
+// The tests of the package run first, then those of its users, up to the first failure.
 package main
 
 import (
@@ -36,14 +36,13 @@ func main() {
 	}
 }
 
-// pool is the mutants of a package, or of one of its files, in the order in which they are tried.
+// pool holds the mutants of a package or file, in the order of their runs.
 type pool struct {
 	name, folder string
 	mutants      []*mutant
 	quota        int
 }
 
-// run returns how many of 100 were killed.
 func run(n int, seed uint64, at string, names []string) (int, error) {
 	file, line, _ := strings.Cut(at, ":")
 	if at != "" {
@@ -71,7 +70,7 @@ func run(n int, seed uint64, at string, names []string) (int, error) {
 	if err := r.compiling(pools); err != nil {
 		return 0, err
 	}
-	var failed error // a package whose tests fail without a mutant does not keep the others from being tried
+	var failed error // a package whose tests fail without a mutant must not stop the others
 	tried, killed, table := 0, 0, ""
 	for _, p := range pools {
 		died := 0
@@ -95,7 +94,6 @@ func run(n int, seed uint64, at string, names []string) (int, error) {
 	return 100 * killed / max(1, tried), failed
 }
 
-// draw shuffles the mutants of a package or file. The order does not depend on the other packages.
 func draw(name string, seed uint64) (*pool, error) {
 	p := &pool{name: filepath.Clean(name), folder: filepath.Clean(name)}
 	files := []string{p.name}

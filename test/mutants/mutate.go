@@ -11,27 +11,24 @@ import (
 	"strings"
 )
 
-// mutant is one small change of a source file: the bytes from..to become with.
 type mutant struct {
 	id             int
 	file           string
 	line, from, to int
 	old, with      string
 	body           body
-	stillborn      bool // it does not compile
+	stillborn      bool // does not compile
 }
 
-// body is that of the function that a mutant is in; empty for one outside of functions.
 type body struct {
 	from, to  int
-	text, end string // end is what a copy ends with
+	text, end string // end is the last text of a copy
 }
 
 func (m *mutant) String() string {
 	return fmt.Sprintf("%s:%d  %s → %s", m.file, m.line, short(m.old), short(m.with))
 }
 
-// short is the beginning of a text, on one line.
 func short(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if s == "" {
@@ -43,14 +40,12 @@ func short(s string) string {
 	return s
 }
 
-// swaps are the operators that are mutated, and what they become.
 var swaps = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.EQL: "!=", token.NEQ: "==",
 	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*",
 	token.INC: "--", token.DEC: "++", token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+=",
 }
 
-// mutantsOf lists the mutants of a file, in the order of the source.
 func mutantsOf(file string) ([]*mutant, error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -102,7 +97,7 @@ func (v *visitor) swap(at token.Pos, op token.Token) {
 	}
 }
 
-// visit mutates one node. It does not go into types, log calls and capacities.
+// visit mutates a node. It skips types, log calls and capacities.
 func (v *visitor) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ArrayType, *ast.StructType, *ast.InterfaceType, *ast.FuncType, *ast.ImportSpec:
@@ -157,7 +152,7 @@ func (v *visitor) cases(n *ast.SwitchStmt) {
 	}
 }
 
-// literal makes a small number one larger, and halves any other.
+// literal adds one to a small number, and halves any other.
 func (v *visitor) literal(n *ast.BasicLit) {
 	switch n.Kind {
 	case token.INT:
@@ -171,7 +166,6 @@ func (v *visitor) literal(n *ast.BasicLit) {
 	}
 }
 
-// negate negates a condition, unless swapping its operator does that already.
 func (v *visitor) negate(cond ast.Expr) {
 	if b, is := cond.(*ast.BinaryExpr); is && (b.Op == token.EQL || b.Op == token.NEQ) {
 		return
@@ -179,7 +173,7 @@ func (v *visitor) negate(cond ast.Expr) {
 	v.add(cond.Pos(), cond.End(), "!("+v.text(cond)+")")
 }
 
-// drop leaves out each statement that is not a declaration, a log call or the end of a function with results.
+// drop removes each statement that is not a declaration, a log call or the end of a function with results.
 func (v *visitor) drop(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -204,7 +198,7 @@ func (v *visitor) drop(list []ast.Stmt) {
 	}
 }
 
-// early has a function return zero values at once.
+// early returns zero values at the start of a function.
 func (v *visitor) early(t *ast.FuncType, body *ast.BlockStmt) {
 	if body == nil || len(body.List) == 0 {
 		return
@@ -221,7 +215,7 @@ func (v *visitor) early(t *ast.FuncType, body *ast.BlockStmt) {
 	v.add(at, at, " return "+strings.Join(zeros, ", ")+";")
 }
 
-// called is the name of the function or method that is called.
+// called returns the name of the called function or method.
 func called(call *ast.CallExpr) string {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
@@ -232,7 +226,6 @@ func called(call *ast.CallExpr) string {
 	return ""
 }
 
-// logs reports whether a call writes to the log: a method of slog's, with a constant message.
 func logs(call *ast.CallExpr) bool {
 	if _, is := call.Fun.(*ast.SelectorExpr); !is || len(call.Args) == 0 {
 		return false

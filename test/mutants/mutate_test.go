@@ -51,7 +51,6 @@ func TestWhatIsMutated(t *testing.T) {
 	}
 }
 
-// A function begins with a copy of itself for each of its mutants.
 func TestAMutantIsChosen(t *testing.T) {
 	src := "package x\n\nfunc f(a int) int { return a + 1 }\n"
 	file := filepath.Join(t.TempDir(), "x.go")

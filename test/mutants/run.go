@@ -18,7 +18,7 @@ import (
 // suite is the tests of a package, or those that a pattern names.
 type suite struct{ folder, run string }
 
-// users are the packages whose tests hold what the mutated ones do; those that observe the host are not among them.
+// users are packages whose tests cover the mutated ones, without those that observe the host.
 var users = []suite{
 	{folder: "pkg/judge"},
 	{folder: "pkg/timeline"},
@@ -38,14 +38,12 @@ type runner struct {
 	bases    map[suite]*base
 }
 
-// base is tests that are compiled with all mutants, and what they do if none is chosen.
 type base struct {
 	binary  string
 	limit   usage
 	reached []string
 }
 
-// try returns which test fails of a mutant; empty if none does.
 func (r *runner) try(m *mutant, folder string) (by string, err error) {
 	own := suite{folder: folder}
 	suites := append([]suite{own}, slices.DeleteFunc(slices.Clone(users), func(s suite) bool { return s == own })...)
@@ -73,7 +71,6 @@ func (r *runner) try(m *mutant, folder string) (by string, err error) {
 	return "", nil
 }
 
-// base compiles tests with all mutants, and runs them without one.
 func (r *runner) base(s suite) (*base, error) {
 	if b := r.bases[s]; b != nil {
 		return b, nil
@@ -97,7 +94,6 @@ func (r *runner) base(s suite) (*base, error) {
 	return b, err
 }
 
-// build compiles tests.
 func (r *runner) build(s suite, overlay string) (binary string, err error) {
 	dir, err := os.MkdirTemp(r.dir, "build")
 	if err != nil {
@@ -112,8 +108,7 @@ func (r *runner) build(s suite, overlay string) (binary string, err error) {
 	return binary, err
 }
 
-// execute runs tests up to the first that fails. CPU time and memory (6 GiB) are limited, so that an endless loop
-// ends on a busy machine as on an idle one.
+// execute runs tests up to the first failure. It limits CPU time and memory (6 GiB), so that an endless loop ends.
 func (r *runner) execute(binary string, s suite, limit usage, environment string) (out []byte, took usage, err error) {
 	temporary, err := os.MkdirTemp(r.dir, "tests")
 	if err != nil {
@@ -133,14 +128,13 @@ func (r *runner) execute(binary string, s suite, limit usage, environment string
 	began := time.Now()
 	err = cmd.Run()
 	took = usage{time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what the tests left behind
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	out, unread := os.ReadFile(said.Name())
 	return out, took, errors.Join(err, unread)
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.{1,60})|^fatal error: (.{1,60})|^(SIG\w+)`)
 
-// why is the first thing that failed, by the output of tests.
 func why(out []byte) string {
 	if m := failure.FindSubmatch(out); m != nil {
 		return string(bytes.Join(m[1:], nil))

@@ -15,13 +15,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// collector is where the relay sends on to. It notes how late containerd's spans come.
+// collector receives the relay's spans, and notes how late containerd's spans arrive.
 type collector struct {
 	coltracepb.UnimplementedTraceServiceServer
 	addr string
 
 	mu   sync.Mutex
-	late []time.Duration // of each pod's request: from its end to its arrival
+	late []time.Duration
 }
 
 func collect(t *testing.T) *collector {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// promised is how long an answer may take: what a kubelet waits by default (1 s, timeoutSeconds of a probe).
+// promised bounds an answer: the default timeoutSeconds of a kubelet's probe is 1 s.
 const promised = time.Second
 
-// live asks /healthz as a kubelet does until ctx ends, in turn with a server that nobody attacks: what that takes
-// is this machine's doing, which may be busy with something else.
+// live queries /healthz as a kubelet does until ctx ends. It also queries a server without attackers, to measure the
+// load of the machine.
 func (n *node) live(ctx context.Context) {
 	control := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer control.Close()
@@ -37,7 +37,6 @@ func (n *node) live(ctx context.Context) {
 	}
 }
 
-// lived judges the answers, and that cniscope is still the process that it was.
 func (n *node) lived(pid int) {
 	n.Helper()
 	asked, machine, slow := len(n.probes), quantile(n.controls, 0.99), 0
@@ -48,7 +47,7 @@ func (n *node) lived(pid int) {
 	}
 	n.Logf("a server that nobody attacks: p50 %s p99 %s", quantile(n.controls, 0.5), machine)
 	n.Logf("/healthz: %d asked, %d failed, p50 %s p99 %s max %s", asked, n.failed, quantile(n.probes, 0.5), quantile(n.probes, 0.99), quantile(n.probes, 1))
-	if most := max(1, asked/100); slow > most || n.failed > most { // of fewer than 100, one is no rule
+	if most := max(1, asked/100); slow > most || n.failed > most { // one in fewer than 100 is allowed
 		n.Errorf("of %d questions whether it lives %d took longer than %s, %d failed; %d may", asked, slow, promised+machine, n.failed, most)
 	}
 	if err := syscall.Kill(pid, 0); err != nil || strings.Contains(n.scope.LogText(), "panic") {
@@ -57,7 +56,6 @@ func (n *node) lived(pid int) {
 	n.probes, n.controls, n.failed = nil, nil, 0
 }
 
-// ask gets url and returns how long that took. Any answer but 200 is an error.
 func ask(client *http.Client, url string) (time.Duration, error) {
 	began := time.Now()
 	answer, err := client.Get(url)

@@ -1,9 +1,8 @@
 //go:build linux
 
-// Package neighbours holds cniscope against processes that share its node and mean it harm:
-// they hold sockets of the relay and of the metrics' server for as long as they can, beside a
-// containerd that exports its spans through the relay. Its bounds are those of time, so it runs
-// on demand: make test-neighbours.
+// Package neighbours tests cniscope against hostile processes on its node. They hold sockets of the relay and the
+// metrics server, beside a containerd that exports through the relay. The tests assert durations, so they run on
+// demand: make test-neighbours.
 package neighbours
 
 import (
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// lasting is for how long they are there: NEIGHBOURS of make, 20 s to 10 min.
+// lasting returns the duration of an attack: NEIGHBOURS of make, 20 s to 10 min.
 func lasting(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("CNISCOPE_NEIGHBOURS")
@@ -42,7 +41,6 @@ func lasting(t *testing.T) time.Duration {
 	return d
 }
 
-// node is a containerd that exports its spans to the relay of a cniscope.
 type node struct {
 	*testing.T
 	ctx            context.Context
@@ -50,17 +48,16 @@ type node struct {
 	scope          *scope.Scope
 	collector      *collector
 	relay, metrics string
-	options        string // of [metrics]
+	options        string
 	pods           int
 
-	probes, controls []time.Duration // how long /healthz took, and a server that nobody attacks
+	probes, controls []time.Duration
 	failed           int
 }
 
 // older is the newest containerd that needs the relay.
 const older = "containerd-2.3"
 
-// newNode starts it with a containerd of rig.Tools; options are those of [metrics], else it listens at metrics.
 func newNode(t *testing.T, containerd, options string) *node {
 	t.Helper()
 	ctx := harness.Context(t)
@@ -79,22 +76,19 @@ func newNode(t *testing.T, containerd, options string) *node {
 	return n
 }
 
-// start starts cniscope.
 func (n *node) start() {
 	n.Helper()
 	n.scope = scope.Observe(n.ctx, n, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
 		"[metrics]\n%s[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.options, n.relay, n.collector.addr)})
 }
 
-// settle waits until containerd exports: it began before the relay listened, and gRPC tries
-// again later and later.
+// settle waits until containerd exports: it starts before the relay listens, and gRPC retries at growing intervals.
 func (n *node) settle() {
 	n.Helper()
 	n.pod()
 	harness.Until(n, "containerd exports", func() bool { return len(n.collector.times()) >= n.pods })
 }
 
-// pod runs one, takes it away again, and returns how long its start took.
 func (n *node) pod() time.Duration {
 	n.Helper()
 	n.pods++
@@ -107,7 +101,6 @@ func (n *node) pod() time.Duration {
 	return took
 }
 
-// quantile of times, which it sorts.
 func quantile(times []time.Duration, q float64) time.Duration {
 	if len(times) == 0 {
 		return 0

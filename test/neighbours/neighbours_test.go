@@ -18,32 +18,30 @@ import (
 )
 
 const (
-	// hostiles is how many connections others hold, of the relay and of the metrics' server
-	// each.
+	// hostiles is the number of connections that attackers hold, of the relay and of the metrics server each.
 	hostiles = 1000
-	// delay is how long containerd gathers spans before it exports them.
+	// delay is the interval of containerd's exports.
 	delay = 200 * time.Millisecond
-	// nriTimeout is how long containerd waits for a plugin, once, before it goes on without
-	// (plugin_request_timeout, 2 s).
+	// nriTimeout is containerd's timeout for a plugin, after which it drops the plugin (plugin_request_timeout, 2
+	// s).
 	nriTimeout = 2 * time.Second
 )
 
-// manners are how they hold a connection. What they send is a beginning.
 var manners = []func(c *net.TCPConn){
-	func(*net.TCPConn) {}, // silent
-	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") },      // idle
-	func(c *net.TCPConn) { _, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nContent-Length: 9") }, // slow
+	func(*net.TCPConn) {},
+	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") },
+	func(c *net.TCPConn) { _, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nContent-Length: 9") },
 	func(c *net.TCPConn) {
 		_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
-	}, // keeps its body
-	func(c *net.TCPConn) { _ = c.CloseWrite() }, // half open
+	},
+	func(c *net.TCPConn) { _ = c.CloseWrite() },
 	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 64<<10)) },
 	func(c *net.TCPConn) {
-		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // HTTP/2, and no more
+		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 	},
 }
 
-// besiege holds connections to addr until ctx ends: whoever is sent away comes again.
+// besiege holds connections to addr until ctx ends. It connects again after each disconnect.
 func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, gone *atomic.Int64) {
 	for i := range hostiles {
 		all.Go(func() {
@@ -54,12 +52,12 @@ func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, g
 					end := context.AfterFunc(ctx, func() { _ = c.Close() })
 					_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
 					manners[i%len(manners)](c.(*net.TCPConn))
-					_, _ = io.Copy(io.Discard, c) // until it is sent away
+					_, _ = io.Copy(io.Discard, c)
 					end()
 					_ = c.Close()
 					gone.Add(1)
 				}
-				select { // the attackers are not to take the CPU: that is another test
+				select { // the test is not about CPU
 				case <-time.After(500 * time.Millisecond):
 				case <-ctx.Done():
 				}
@@ -68,7 +66,6 @@ func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, g
 	}
 }
 
-// refused is what the relay says of whom it sent away.
 func (n *node) refused() (lines string) {
 	answer, err := http.Get("http://" + n.metrics + "/metrics")
 	harness.Check(n.T, err)
@@ -100,7 +97,7 @@ func TestHostileNeighbours(t *testing.T) {
 		n.pod()
 		time.Sleep(200 * time.Millisecond)
 	}
-	for give := time.Now().Add(time.Minute); len(n.collector.times()) < n.pods && time.Now().Before(give); { // how late they are is counted
+	for give := time.Now().Add(time.Minute); len(n.collector.times()) < n.pods && time.Now().Before(give); { // the loop counts late spans
 		time.Sleep(50 * time.Millisecond)
 	}
 	stop()
@@ -124,13 +121,12 @@ func TestHostileNeighbours(t *testing.T) {
 	n.lived(pid)
 }
 
-// A cniscope that is stopped costs the pods what NRI allows any plugin, once, also where it is
-// what containerd exports to.
+// A stopped cniscope costs pods NRI's timeout once, also if containerd exports to it.
 func TestAStoppedCniscopeHoldsNoPod(t *testing.T) {
 	lasting(t)
 	const pods = 15
 	n := newNode(t, older, "")
-	n.pod() // the first one loads what the others find
+	n.pod() // the first pod warms caches
 	var before, stopped []time.Duration
 	for range pods {
 		before = append(before, n.pod())

@@ -23,14 +23,13 @@ import (
 )
 
 const (
-	// mannerVariable names to a child of the test how it behaves towards the address that is its argument.
+	// mannerVariable selects the behavior of a child of the test. The child's argument is the address.
 	mannerVariable = "CNISCOPE_TEST_MANNER"
-	stranger       = 65534 // the user of the children
+	stranger       = 65534
 	sockets        = 4000
 	guessing       = 40
 )
 
-// besiegers are strangers by their manner. They end when they are killed.
 var besiegers = map[string]func(address string){
 	"pipelining": crowd(sockets, 1, func(c net.Conn) {
 		text := strings.Repeat("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 100)
@@ -67,7 +66,7 @@ func send(c net.Conn, text string) bool {
 	return err == nil
 }
 
-// crowd holds so many connections, from so many addresses of loopback; who is sent away comes again.
+// crowd holds connections from a number of loopback addresses. It connects again after each disconnect.
 func crowd(size, addresses int, hold func(c net.Conn)) func(address string) {
 	return func(address string) {
 		for i := range size {
@@ -78,7 +77,7 @@ func crowd(size, addresses int, hold func(c net.Conn)) func(address string) {
 						hold(c)
 						_ = c.Close()
 					}
-					time.Sleep(500 * time.Millisecond) // strangers are not to take the CPU: that is another test
+					time.Sleep(500 * time.Millisecond) // the test is not about CPU
 				}
 			}()
 		}
@@ -86,10 +85,10 @@ func crowd(size, addresses int, hold func(c net.Conn)) func(address string) {
 	}
 }
 
-// besieged starts strangers. They are another user, and nice.
+// besieged starts the attackers as another user, with a low priority.
 func besieged(t *testing.T, manner, address string) (leave func()) {
 	t.Helper()
-	strangers := exec.Command("/proc/self/exe", address) // its path may be closed to that user
+	strangers := exec.Command("/proc/self/exe", address) // the other user may not reach the path
 	strangers.Env = append(os.Environ(), mannerVariable+"="+manner)
 	strangers.Stderr = os.Stderr
 	strangers.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
@@ -103,7 +102,7 @@ func besieged(t *testing.T, manner, address string) (leave func()) {
 	return leave
 }
 
-// Whatever strangers do at the address where a kubelet asks, it has its answer.
+// A kubelet's probe succeeds during each attack on its address.
 func TestLivenessAmongStrangers(t *testing.T) {
 	lasts := lasting(t)
 	n := newNode(t, "", "")
@@ -121,10 +120,10 @@ func TestLivenessAmongStrangers(t *testing.T) {
 	}
 }
 
-// A scraper that has the password has its answer while strangers guess, also from a cniscope that has just started.
+// A scraper with the password succeeds while others guess passwords, also after a restart of cniscope.
 func TestAScraperAmongGuessers(t *testing.T) {
 	lasting(t)
-	hash, err := bcrypt.GenerateFromPassword([]byte("right"), 10) // the cost that docs/metrics.md has htpasswd take
+	hash, err := bcrypt.GenerateFromPassword([]byte("right"), 10) // the cost in docs/metrics.md
 	harness.Check(t, err)
 	path := filepath.Join(t.TempDir(), "web.yml")
 	harness.Check(t, os.WriteFile(path, fmt.Appendf(nil, "basic_auth_users:\n  near: %s\n  far: %s\n", hash, hash), 0o600))
@@ -137,13 +136,13 @@ func TestAScraperAmongGuessers(t *testing.T) {
 	n := newNode(t, "", fmt.Sprintf("listen = \":%s\"\nweb_config = %q\n", port, path))
 	besieged(t, "guessing", net.JoinHostPort("127.0.0.1", port))
 	for _, when := range []string{"before", "after"} {
-		time.Sleep(2 * time.Second) // all of them wait
+		time.Sleep(2 * time.Second)
 		for user, scraper := range map[string]struct {
 			address string
 			bound   time.Duration
 		}{
 			"far":  {"::1", 10 * time.Second},
-			"near": {"127.0.0.1", max(10*time.Second, 2*(guessing+1)*check)}, // each turn has a rest as long as its check
+			"near": {"127.0.0.1", max(10*time.Second, 2*(guessing+1)*check)}, // a rest follows each check, as long as the check
 		} {
 			client := http.Client{Timeout: scraper.bound, Transport: &http.Transport{DisableKeepAlives: true}}
 			took, err := ask(&client, fmt.Sprintf("http://%s:right@%s/metrics", user, net.JoinHostPort(scraper.address, port)))

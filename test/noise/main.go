@@ -1,9 +1,9 @@
 //go:build linux
 
-// Noise runs a command on a busy machine: beside busy loops, idle processes and runs of a foreign CNI plugin. It ends
-// with the command's exit code. All that it started ends with it, even if it is killed.
+// Noise runs a command on a busy machine, beside busy loops, idle processes and runs of a foreign CNI plugin. It
+// exits with the command's exit code. All its processes end with it, even if it is killed.
 //
-//	noise PLUGIN COMMAND [ARGUMENT]...
+// \tnoise PLUGIN COMMAND [ARGUMENT]...
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 const (
 	busyLoops = 4
 	idle      = 3000
-	every     = 300 * time.Millisecond // a foreign plugin runs
+	every     = 300 * time.Millisecond
 )
 
-// The kernel sends a child its parent-death signal when the thread that forked it exits, so one thread forks all.
+// One thread forks all children: the kernel sends the parent-death signal when the forking thread exits.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -39,7 +39,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the command's exit code.
 func run(plugin string, command []string) (code int, err error) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -92,7 +91,7 @@ func run(plugin string, command []string) (code int, err error) {
 	}
 }
 
-// idlers starts the idle processes: each reads a pipe until its other end is closed, be it by the end of this program.
+// idlers starts idle processes. Each reads a pipe until the other end closes.
 func idlers() (parent *exec.Cmd, end *os.File, err error) {
 	pipe, end, err := os.Pipe()
 	if err != nil {
@@ -111,8 +110,7 @@ func idlers() (parent *exec.Cmd, end *os.File, err error) {
 	return parent, end, err
 }
 
-// foreign runs the plugin as a container runtime does, without a configuration: it fails at once. An error means that
-// the plugin could not be started.
+// foreign runs the plugin without a configuration, so it fails at once. An error means that the plugin did not start.
 func foreign(plugin string) error {
 	c := exec.Command(plugin)
 	c.Env = append(os.Environ(), "CNI_COMMAND=ADD", "CNI_CONTAINERID=foreign", "CNI_IFNAME=eth0", "CNI_PATH=/opt/cni/bin")

@@ -10,16 +10,14 @@ import (
 )
 
 const (
-	apt = "apt-get install -y -qq --allow-downgrades "
-	deb = "/run/packages/v0.2.0/cniscope_0.2.0_amd64.deb"
-	// newer is the same, with a higher version.
+	apt     = "apt-get install -y -qq --allow-downgrades "
+	deb     = "/run/packages/v0.2.0/cniscope_0.2.0_amd64.deb"
 	newer   = "/run/packages/v0.2.1/cniscope_0.2.1_amd64.deb"
 	options = "/etc/cniscope/cniscope.toml"
 	shown   = "cniscope show --last 1h --pod shop/"
 )
 
-// By the lines of the README: installed, a pod's trace is there, an upgrade keeps what was edited and the
-// spool, and purged nothing is left.
+// The commands are those of the README.
 func TestInstalledUpgradedAndPurged(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
@@ -45,7 +43,7 @@ func TestInstalledUpgradedAndPurged(t *testing.T) {
 	m.says("cniscope config print "+options, "ratio = 0.99")
 	m.says(shown+"web-0", "bridge ADD")
 
-	m.run(apt + deb) // back again
+	m.run(apt + deb)
 	m.becomes("cniscope status", "cniscope v0.2.0, process "+m.active())
 	m.says("cat "+options, "ratio = 0.99")
 
@@ -68,7 +66,7 @@ func TestInstalledUpgradedAndPurged(t *testing.T) {
 	m.pod(ctx, "web-1")
 }
 
-// Nobody waits for containerd, neither the installation nor the removal.
+// Neither the installation nor the removal waits for containerd.
 func TestInstalledWithoutContainerd(t *testing.T) {
 	m := boot(t)
 	before := m.tree()
@@ -81,7 +79,7 @@ func TestInstalledWithoutContainerd(t *testing.T) {
 	m.same(before)
 }
 
-// Options that are wrong stop nobody: what runs goes on, and the upgrade says what is wrong and where.
+// With wrong options, the running service goes on, and the upgrade reports the error and its place.
 func TestUpgradedWithOptionsThatAreWrong(t *testing.T) {
 	m := boot(t)
 	m.run(apt + deb)
@@ -96,7 +94,7 @@ func TestUpgradedWithOptionsThatAreWrong(t *testing.T) {
 	m.becomes("cniscope status", "cniscope v0.2.1")
 }
 
-// Options that are there before the package are the operator's: dpkg does not stop to ask about them.
+// Options from before the installation are the operator's, so dpkg does not ask about them.
 func TestOptionsThatWereThereBefore(t *testing.T) {
 	m := boot(t)
 	m.write(options, "[sampling]\nratio = 0.25\n")
@@ -108,7 +106,7 @@ func TestOptionsThatWereThereBefore(t *testing.T) {
 	m.says("cniscope config print "+options+"; ls "+options+"*", "ratio = 0.25")
 	m.run("apt-get purge -y -qq cniscope")
 	want := strings.Builder{}
-	for l := range strings.Lines(before) { // they belong to the package since
+	for l := range strings.Lines(before) {
 		if !strings.Contains(l, "etc/cniscope") {
 			want.WriteString(l)
 		}
@@ -116,7 +114,7 @@ func TestOptionsThatWereThereBefore(t *testing.T) {
 	m.same(want.String())
 }
 
-// A spool elsewhere goes with the purge, and nothing else that is in that folder.
+// A purge removes a spool elsewhere, but no other file of its directory.
 func TestASpoolElsewhere(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
@@ -137,14 +135,14 @@ func TestASpoolElsewhere(t *testing.T) {
 	}
 }
 
-// Killed in the middle, dpkg goes on where it was.
+// dpkg resumes after a kill.
 func TestAnUpgradeThatIsInterrupted(t *testing.T) {
 	m := boot(t)
 	m.run(apt + deb)
 	m.run("sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
 	m.active()
 	for _, at := range []string{"unpack", "configure"} {
-		// The package is killed as soon as its script begins.
+		// The package is killed when its script begins.
 		script := map[string]string{"unpack": "preinst", "configure": "postinst"}[at]
 		m.run("cp -r /run/packages/v0.2.1 /tmp/again; cd /tmp/again; dpkg-deb -R cniscope_0.2.1_amd64.deb tree; sed -i '2i kill -9 $PPID; kill -9 $$' tree/DEBIAN/" + script + "; dpkg-deb -Znone -b tree broken.deb >/dev/null")
 		if out, err := m.try("dpkg -i /tmp/again/broken.deb"); err == nil {

@@ -22,13 +22,12 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// machine is a fresh Debian that was booted: its own tree, processes, network and systemd.
+// machine is a fresh, booted Debian with its own files, processes, network and systemd.
 type machine struct {
 	*testing.T
 	cmd *exec.Cmd
 }
 
-// boot starts a machine. Nothing of it is there any more when the test is over.
 func boot(t *testing.T) *machine {
 	t.Helper()
 	harness.Root(t)
@@ -57,7 +56,7 @@ func boot(t *testing.T) *machine {
 			out, _ := m.try("journalctl --no-pager -o cat -u cniscope -u containerd | tail -n 60")
 			t.Log(out)
 		}
-		_ = m.cmd.Process.Kill() // the first process of its namespace takes the others along
+		_ = m.cmd.Process.Kill() // the first process of a PID namespace takes the others along
 		_ = m.cmd.Wait()
 		_ = exec.Command("find", "/sys/fs/cgroup", "-mindepth", "2", "-depth", "-type", "d", "-path", "*/"+name+"*", "-exec", "rmdir", "{}", ";").Run()
 		_ = exec.Command("rmdir", filepath.Join("/sys/fs/cgroup", name)).Run()
@@ -86,7 +85,7 @@ func (m *machine) run(script string) string {
 	return out
 }
 
-// says runs a script, and looks for what it has to say.
+// says checks the output of a script for texts.
 func (m *machine) says(script string, want ...string) string {
 	m.Helper()
 	out := m.run(script)
@@ -103,7 +102,6 @@ func (m *machine) write(path, text string) {
 	m.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
 }
 
-// becomes waits until a script says something.
 func (m *machine) becomes(script, want string) {
 	m.Helper()
 	harness.Eventually(m, func() error {
@@ -112,7 +110,7 @@ func (m *machine) becomes(script, want string) {
 	})
 }
 
-// tree is every file of the machine, but for what dpkg, apt and rpm know and what is logged.
+// tree lists the files of the machine, without the databases of dpkg, apt and rpm, and logs.
 func (m *machine) tree() string {
 	m.Helper()
 	return m.run(`cd /; { find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/log \
@@ -121,7 +119,7 @@ func (m *machine) tree() string {
 		-o -path ./var/lib/rpm -o -path ./root/.rpmdb -o -path ./tmp \) -prune -o -type f -exec sha256sum {} +; ls -A /run/cniscope 2>/dev/null | sed 's/^/run /' || :; } | sort`)
 }
 
-// same compares the tree with that of before.
+// same compares the tree with an earlier one.
 func (m *machine) same(before string) {
 	m.Helper()
 	after := m.tree()
@@ -145,13 +143,11 @@ func (m *machine) same(before string) {
 	}
 }
 
-// cniscopes are the processes that run cniscope.
 func (m *machine) cniscopes() []string {
 	m.Helper()
 	return strings.Fields(m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in */cniscope|*/90-cniscope|*'/cniscope (deleted)') basename $p;; esac; done 2>/dev/null || :"))
 }
 
-// active is the process of the service.
 func (m *machine) active() string {
 	m.Helper()
 	m.becomes("systemctl is-active cniscope || :", "active")
@@ -162,7 +158,7 @@ const conflist = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "
  "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.99.0.0/24"}]], "dataDir": "/run/ipam"}}]}
 `
 
-// containerd configures a containerd of the rig, below a unit of its own; version is a folder of test/tools/bin.
+// containerd configures a containerd of the rig as a unit. version is a directory of test/tools/bin.
 func (m *machine) containerd(version string) {
 	m.Helper()
 	m.write("/etc/cni/net.d/10-pods.conflist", conflist)
@@ -192,13 +188,12 @@ KillMode=process
 [Install]
 WantedBy=multi-user.target
 `)
-	m.run("install -d -m 700 /var/lib/cni /var/lib/cni/results; systemctl daemon-reload; systemctl start containerd") // as its first pod makes them
+	m.run("install -d -m 700 /var/lib/cni /var/lib/cni/results; systemctl daemon-reload; systemctl start containerd") // as its first pod creates them
 	image := filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root/run/pause.tar")
 	harness.Check(m.T, rig.WritePauseImage(image))
 	m.run("/run/rig/ctr -n k8s.io images import /run/pause.tar")
 }
 
-// pod runs a pod's sandbox, and stops it again.
 func (m *machine) pod(ctx context.Context, name string) {
 	m.Helper()
 	socket := filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root/run/containerd/containerd.sock")

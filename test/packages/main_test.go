@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package packages installs the deb and rpm packages in a fresh Debian, upgrades them, takes them away,
-// and looks at what is there then. `make test-packages` makes what it needs.
+// Package packages installs, upgrades and removes the deb and rpm packages in a fresh Debian, and checks the files.
+// `make test-packages` prepares it.
 package packages
 
 import (
@@ -15,10 +15,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// cache is where `make test-packages` leaves Debian and the packages.
+// cache holds Debian and the packages.
 const cache = "../../.cache/packages"
 
-// file is a package of a version.
 func file(t *testing.T, version, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(cache, "dist", version, name))
@@ -29,8 +28,7 @@ func file(t *testing.T, version, name string) string {
 	return path
 }
 
-// Whatever machine builds it, the package for arm64 holds the same files as that for amd64, and a
-// program for arm64.
+// The packages for both architectures hold the same files, with programs for their architecture.
 func TestPackagesForBothArchitecturesHoldTheSame(t *testing.T) {
 	for _, kind := range [][]string{
 		{"cniscope_0.2.0_amd64.deb", "cniscope_0.2.0_arm64.deb", "dpkg-deb", "--fsys-tarfile"},
@@ -42,7 +40,7 @@ func TestPackagesForBothArchitecturesHoldTheSame(t *testing.T) {
 			dir := t.TempDir()
 			unpack := kind[2] + " " + kind[3] + " " + pkg
 			if kind[2] == "rpm2archive" {
-				unpack = "rpm2archive -n - <" + pkg // from a pipe it writes to one
+				unpack = "rpm2archive -n - <" + pkg // rpm2archive writes to a pipe if it reads one
 			}
 			out, err := exec.Command("sh", "-ec", unpack+" | tar -x -C "+dir+" && cd "+dir+" && find . -printf '%P %M %l\\n' | sort").CombinedOutput()
 			if err != nil {
@@ -72,11 +70,10 @@ func TestLintianHasNothingToSay(t *testing.T) {
 	}
 }
 
-// What rpmlint says of a package that is built without a spec file, on Debian, unsigned, and why each of
-// it stays.
+// rpmlint.toml lists the warnings that stay, with reasons.
 func TestRpmlintSaysNothingNew(t *testing.T) {
-	// The names of nfpm's files are absolute, and rpmlint has cpio unpack them by their names: without
-	// this they would go to the machine that it runs on.
+	// nfpm's file names are absolute, and rpmlint unpacks them with cpio: without the option they would overwrite
+	// files of this machine.
 	shim := t.TempDir()
 	harness.Check(t, os.WriteFile(filepath.Join(shim, "cpio"), []byte("#!/bin/sh\nexec /usr/bin/cpio --no-absolute-filenames \"$@\"\n"), 0o755))
 	cmd := exec.Command("rpmlint", "--config", "rpmlint.toml", file(t, "v0.2.0", "cniscope-0.2.0.x86_64.rpm"))

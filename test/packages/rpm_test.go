@@ -8,8 +8,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// There is no Fedora here, but its rpm is, with a database of its own in a Debian whose systemd is the
-// real one: files, scripts, configuration and order are rpm's; only what is required is not looked at.
 const (
 	rpm      = "rpm --force-debian --nodeps "
 	rpmFirst = "/run/packages/v0.2.0/cniscope-0.2.0.x86_64.rpm"
@@ -44,7 +42,7 @@ func TestInstalledUpgradedAndErasedByRpm(t *testing.T) {
 	if left := m.cniscopes(); len(left) > 0 {
 		t.Errorf("it was erased and still runs: %v", left)
 	}
-	m.says("cat "+options+".rpmsave", "ratio = 0.99") // as rpm does it
+	m.says("cat "+options+".rpmsave", "ratio = 0.99")
 	m.run("rm -r /etc/cniscope")
 	m.same(before)
 }

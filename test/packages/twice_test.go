@@ -9,18 +9,17 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// one fails unless exactly one cniscope has the node, and returns its process.
+// one checks that exactly one cniscope observes the node, and returns its process.
 func (m *machine) one(observes string) {
 	m.Helper()
 	m.becomes("cniscope status", "process "+observes+",")
 	m.says("cat /run/cniscope/node.lock", "pid "+observes+",")
 }
 
-// unpacked is the program of the package, as it lies in a tarball.
 const unpacked = "dpkg-deb -x " + deb + " /run/tarball; cp /run/tarball/usr/bin/cniscope /run/cniscope-tarball; rm -r /run/tarball"
 
-// What cniscope install has made a service is the package's from its installation on: one unit, one
-// program, one process, the options and what was added to containerd.
+// After cniscope install, the package takes over the service: one unit, one program, one process, the same options
+// and containerd configuration.
 func TestThePackageTakesOverTheService(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("containerd-1.7")
@@ -41,7 +40,7 @@ func TestThePackageTakesOverTheService(t *testing.T) {
 	m.becomes("cniscope status", "NRI: registered")
 	m.pod(ctx, "web-0")
 
-	// The package's scripts and cniscope install leave each other's alone.
+	// The package's scripts and cniscope install do not change each other's files.
 	m.says("cniscope install", "brings cniscope's program, options and unit", "as it is  /etc/containerd/conf.d/90-cniscope.toml")
 	m.says("cniscope install --as plugin 2>&1 || :", "a deb package has installed cniscope here as a service")
 	m.says("cniscope uninstall", "removed   /etc/containerd/conf.d/90-cniscope.toml")
@@ -54,7 +53,7 @@ func TestThePackageTakesOverTheService(t *testing.T) {
 	m.same(before)
 }
 
-// The plugin that containerd has started goes on until it ends; the service waits for that, and says so.
+// The plugin that containerd started runs until it exits. The service waits for it, and logs that.
 func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
@@ -78,8 +77,8 @@ func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m.same(before)
 }
 
-// A DaemonSet's pod has the node's /run/cniscope and processes. Whoever comes second waits or ends, and says
-// for whom; a purge leaves the other one's folders alone.
+// The pod of a DaemonSet shares the node's /run/cniscope and processes. The second instance waits or exits, and names
+// the first. A purge keeps the directories of the pod.
 func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	m := boot(t)
 	m.run(unpacked)
@@ -104,7 +103,7 @@ func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	service := m.active()
 	m.run("kill " + other)
 	m.one(service)
-	// The other way round: the pod is the second.
+	// The other way round: the pod is second.
 	m.says(pod+" 2>&1 || echo exit code $?", fmt.Sprintf("already observes this node (pid %s, a service of systemd, /usr/bin/cniscope", service), "exit code 75")
 	m.one(service)
 }

@@ -1,5 +1,4 @@
-// Package page looks at the page that `cniscope show --html` writes as a person does: in
-// a real browser, by keyboard, by screen reader's rules, and on paper.
+// Package page tests the page of `cniscope show --html` in a real browser: with a keyboard, with axe, and on paper.
 package page
 
 import (
@@ -23,16 +22,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// browser is a page in a browser, and what that did for it.
 type browser struct {
 	context.Context
 	t        *testing.T
 	mu       sync.Mutex
 	requests []string
-	said     []string // on the console
+	said     []string
 }
 
-// open shows a page in a browser of its own. Without Chromium the test is skipped.
+// open shows a page in a new browser, or skips the test without Chromium.
 func open(t *testing.T, html []byte) *browser {
 	t.Helper()
 	chromium := ""
@@ -47,7 +45,7 @@ func open(t *testing.T, html []byte) *browser {
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	harness.Check(t, os.WriteFile(file, html, 0o600))
-	// Chromium looks for updates and experiments on the internet, unless told not to.
+	// Chromium looks for updates and experiments on the internet by default.
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))...)
@@ -75,7 +73,6 @@ func (b *browser) listen(e any) {
 	}
 }
 
-// heard is what the page asked for, and what the browser said about it.
 func (b *browser) heard() (requests, said []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +84,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	result(b, chromedp.Steps(actions...))
 }
 
-// result does something that has one. What takes a minute never ends.
+// result runs an action with a result. The timeout is a minute.
 func result[T any](b *browser, action chromedp.Action[T]) T {
 	b.t.Helper()
 	var v T
@@ -102,19 +99,18 @@ func result[T any](b *browser, action chromedp.Action[T]) T {
 	return v
 }
 
-// ask evaluates an expression in the page. What the page may do itself does not matter.
 func ask[T any](b *browser, expression string) T {
 	b.t.Helper()
 	return result(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// text is what a person reads in the first such element, with blanks as one.
+// text returns the visible text of the first matching element, with single blanks.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	return strings.Join(strings.Fields(ask[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))), " ")
 }
 
-// screenshot keeps what is seen, where CNISCOPE_SCREENSHOTS names a folder.
+// screenshot saves a screenshot in the directory CNISCOPE_SCREENSHOTS, if set.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	if os.Getenv("CNISCOPE_SCREENSHOTS") != "" {
@@ -131,7 +127,6 @@ func keep(t *testing.T, name string, data []byte) {
 	}
 }
 
-// cniscope runs the program. It is built once.
 func cniscope(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)

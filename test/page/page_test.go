@@ -21,7 +21,6 @@ func recorded(t *testing.T) *browser {
 	return open(t, cniscope(t, "show", "--html", threePods))
 }
 
-// What a person reads in the first five seconds.
 func TestTheFirstLineIsTheVerdict(t *testing.T) {
 	b := recorded(t)
 	first, _, _ := strings.Cut(b.text("body"), " shop/broken-0 ")
@@ -50,7 +49,6 @@ func TestTheFirstLineIsTheVerdict(t *testing.T) {
 	b.screenshot("light")
 }
 
-// Where the time of all calls went, and what to do about it, is told before anything is listed.
 func TestTheBarComesBeforeTheList(t *testing.T) {
 	b := recorded(t)
 	if got, want := b.text("#spent"), "Where the time of all calls went 3.2s"; got != want {
@@ -72,7 +70,7 @@ func TestTheBarComesBeforeTheList(t *testing.T) {
 	}
 }
 
-// Only what needs looking at is on the page, unless one asks for all.
+// Ordinary calls need --all.
 func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
 	b := recorded(t)
 	if n := ask[int](b, "document.querySelectorAll('.call').length"); n != 2 {
@@ -83,7 +81,6 @@ func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
 	}
 }
 
-// Every call is on the page with --all; ordinary ones are folded.
 func TestEveryCallIsThere(t *testing.T) {
 	b := open(t, cniscope(t, "show", "--html", "--all", threePods))
 	if n := ask[int](b, "document.querySelectorAll('article.call').length"); n != 2 {
@@ -92,7 +89,7 @@ func TestEveryCallIsThere(t *testing.T) {
 	if n := ask[int](b, "document.querySelectorAll('details.call:not([open])').length"); n != 10 {
 		t.Errorf("%d others", n)
 	}
-	// Every span of the recording is a row, alone or among those alike.
+	// Every span of the recording is in a row, alone or in a group.
 	lines := cniscope(t, "show", "--all", "--all-commands", "--pod", "shop/slow-0", threePods)
 	want := strings.Count(string(lines), "│") / 2
 	rows := ask[int](b, `[...document.querySelectorAll('.call')].filter(c => c.innerHTML.includes('shop/slow-0'))
@@ -102,8 +99,7 @@ func TestEveryCallIsThere(t *testing.T) {
 	}
 }
 
-// Nobody who opens a ticket tells others so, and a page that was tampered with can do
-// nothing.
+// A page must not reveal to others that it was opened, and a tampered page must not run scripts.
 func TestThePageLoadsAndRunsNothing(t *testing.T) {
 	b := recorded(t)
 	b.screenshot("first")
@@ -117,7 +113,7 @@ func TestThePageLoadsAndRunsNothing(t *testing.T) {
 	if n := ask[int](b, "document.querySelectorAll('script, link, img, iframe, object, [style], [src]').length"); n != 0 {
 		t.Errorf("%d elements that load, run or are styled by themselves", n)
 	}
-	// The policy holds: a script that gets in does not run.
+	// The content security policy holds: an injected script does not run.
 	if ran := ask[bool](b, `(() => {
 		const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s);
 		const i = document.createElement('div'); i.innerHTML = '<img src=x onerror="window.ran = true">'; document.body.append(i);
@@ -125,13 +121,11 @@ func TestThePageLoadsAndRunsNothing(t *testing.T) {
 	})()`); ran {
 		t.Error("a foreign script ran")
 	}
-	// And the style is the one that it lets through.
 	if display := ask[string](b, "getComputedStyle(document.querySelector('.row > summary')).display"); display != "grid" {
 		t.Errorf("the page has no style: %s", display)
 	}
 }
 
-// By Tab to a row, by Enter into it, by Space out of it, by a link to a call.
 func TestByKeyboard(t *testing.T) {
 	b := recorded(t)
 	focused := func() string {
@@ -181,7 +175,7 @@ func TestByKeyboard(t *testing.T) {
 	}
 }
 
-// axe finds nothing to complain about, in light and dark, wide and narrow, folded and open.
+// In light and dark, wide and narrow, folded and open.
 func TestAccessibility(t *testing.T) {
 	axe, err := os.ReadFile(filepath.FromSlash("../tools/bin/axe/node_modules/axe-core/axe.min.js"))
 	if err != nil {
@@ -220,7 +214,7 @@ func prefers(scheme string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// A slow and a failed row differ from others also where there are no colours.
+// Slow and failed rows differ from others also without colors.
 func TestNoSignIsAColourAlone(t *testing.T) {
 	b := recorded(t)
 	for _, state := range []string{"slow", "failed"} {
@@ -236,7 +230,7 @@ func TestNoSignIsAColourAlone(t *testing.T) {
 	}
 }
 
-// On paper the bars are there, and it is a few pages.
+// On paper, the bars are visible.
 func TestOnPaper(t *testing.T) {
 	b := recorded(t)
 	pdf := result(b, chromedp.PrintToPDF())

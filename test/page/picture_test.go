@@ -17,11 +17,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// pictureMax is how many bytes the README's picture may have: it is loaded with the README, and
-// kept in the repository each time it changes.
+// pictureMax bounds the README's picture, in bytes: the repository keeps each version.
 const pictureMax = 200 << 10
 
-// The picture in the README is the page as it is: CNISCOPE_PICTURE=FILE keeps it (make docs-picture).
+// CNISCOPE_PICTURE=FILE saves the README's picture (make docs-picture).
 func TestPicture(t *testing.T) {
 	b := recorded(t)
 	b.do(prefers("light"), chromedp.EmulateViewport(1200, 1000))
@@ -38,7 +37,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// small makes a picture smaller by keeping its 256 most frequent colours: nearly all that a page of text has.
+// small reduces a picture to its 256 most frequent colors.
 func small(t *testing.T, data []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(data))

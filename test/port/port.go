@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package port reserves TCP ports for programs that are told where to listen.
+// Package port reserves TCP ports for programs that need a fixed address.
 package port
 
 import (
@@ -10,17 +10,15 @@ import (
 	"syscall"
 )
 
-// Port is a TCP port of 127.0.0.1 that the kernel chose. While it is reserved the kernel gives
-// it to nobody else, neither to a listener nor to a connection, and who connects to it is
-// refused unless somebody listens. Who knows its number can listen on it, as often as it likes:
-// a socket that is bound and does not listen is in the way of no socket with SO_REUSEADDR,
-// which is what Go's listeners are.
+// Port is a reserved TCP port of 127.0.0.1 that the kernel chose. The kernel gives it to no other listener or
+// connection, and refuses connections to it while no program listens. A program that knows the number can listen on
+// it repeatedly: a bound socket that does not listen does not conflict with SO_REUSEADDR, which Go's listeners set.
 type Port struct {
 	Addr string // host:port
 	fd   int
 }
 
-// Reserve reserves a port until it is closed.
+// Reserve reserves a port until Close.
 func Reserve() (*Port, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -50,5 +48,5 @@ func (p *Port) bind() error {
 	return nil
 }
 
-// Close gives the port back.
+// Close releases the port.
 func (p *Port) Close() { _ = syscall.Close(p.fd) }

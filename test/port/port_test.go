@@ -17,7 +17,7 @@ func TestAReservedPort(t *testing.T) {
 		_ = c.Close()
 		t.Error("somebody listens before anybody does")
 	}
-	for range 2 { // a program that is started again
+	for range 2 {
 		l, err := net.Listen("tcp", p.Addr)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestAReservedPort(t *testing.T) {
 		_ = c.Close()
 		_ = l.Close()
 	}
-	for range 40_000 { // more than a kernel has to give
+	for range 40_000 { // more ports than a kernel has
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package realtime holds the rule that no test asserts how long something lasted on the real clock: on a busy machine
-// everything lasts longer. Simulated time (testing/synctest) is free of it.
+// Package realtime enforces that no test asserts a duration on the real clock, because a busy machine is slower.
+// Simulated time (testing/synctest) is exempt.
 package realtime
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// subjects are the packages whose subject is time (test/files: in its long form). `make check` and `make test` run none.
+// subjects are packages about time (test/files: in its long form). `make check` and `make test` do not run them.
 var subjects = []string{"test/bench", "test/soak", "test/tenants", "test/neighbours", "test/files"}
 
-// observers are the folders whose tests observe real processes.
+// observers are directories whose tests observe real processes.
 var observers = []string{"pkg/probe", "test"}
 
-// simulated are the files there whose time is simulated by other means than testing/synctest.
+// simulated are files with simulated time without testing/synctest.
 var simulated = []string{"pkg/probe/schedule_linux_test.go"}
 
 func TestNoTestAssertsADuration(t *testing.T) {
@@ -53,7 +53,7 @@ func TestNoTestAssertsADuration(t *testing.T) {
 	}
 }
 
-// The rule finds assertions as they once stood in the tests, and leaves alone what asserts nothing.
+// The cases are assertions of earlier tests, and code without an assertion.
 func TestTheRuleFindsAssertions(t *testing.T) {
 	for name, c := range map[string]struct {
 		code  string

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// durations returns where the functions of a package compare a duration of the real clock. observes is for packages
-// that observe real processes: their events have times of the real clock, too, so no constant bounds them from above. A
-// lower bound holds however busy the machine is.
+// durations returns the places where the functions of a package compare a duration of the real clock. observes is set
+// for packages that observe real processes: the times of their events are of the real clock, so constants must not
+// bound them from above. A lower bound holds on a busy machine.
 func durations(files []*ast.File, observes bool) []token.Pos {
 	var found []token.Pos
-	shared := map[string]bool{} // fields and functions that hold or return durations
-	// What one function learns of fields and functions, the others need: until nothing is learned any more.
+	shared := map[string]bool{} // fields and functions with durations
+	// Functions share knowledge of fields and functions, so it repeats until nothing is new.
 	for known := -1; known < len(shared); {
 		known = len(shared)
 		found = found[:0]
@@ -29,16 +29,16 @@ func durations(files []*ast.File, observes bool) []token.Pos {
 	return found
 }
 
-// scope is what is known of one function.
+// scope holds the knowledge of a function.
 type scope struct {
 	name     string
 	observes bool
 	shared   map[string]bool
-	elapsed  map[string]bool // variables that hold durations
-	now      map[string]bool // variables that hold times of the real clock
+	elapsed  map[string]bool
+	now      map[string]bool
 }
 
-// inspect visits what does not run in a bubble of synctest.
+// inspect visits code outside bubbles of synctest.
 func inspect(n ast.Node, visit func(ast.Node) bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if call, is := n.(*ast.CallExpr); is && calls(call, "synctest", "Test") {
@@ -48,7 +48,6 @@ func inspect(n ast.Node, visit func(ast.Node) bool) {
 	})
 }
 
-// learn follows durations through assignments, until there is nothing more to learn.
 func (s *scope) learn(body *ast.BlockStmt) {
 	for known := -1; known < len(s.elapsed)+len(s.now)+len(s.shared); {
 		known = len(s.elapsed) + len(s.now) + len(s.shared)
@@ -88,7 +87,6 @@ func (s *scope) assign(left, right []ast.Expr) {
 	}
 }
 
-// compared returns the comparisons of durations but those that bound a loop.
 func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
 	var found []token.Pos
 	var bounds []ast.Node
@@ -103,7 +101,7 @@ func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
 		if !is || isZero(compare.Y) || !slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ, token.EQL, token.NEQ}, compare.Op) {
 			return true
 		}
-		bound := compare.X // of 2*time.Second < took
+		bound := compare.X // in 2*time.Second < took
 		if slices.Contains([]token.Token{token.GTR, token.GEQ}, compare.Op) {
 			bound = compare.Y
 		}
@@ -116,7 +114,7 @@ func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
 	return found
 }
 
-// passing are functions and methods whose result is a duration if an argument, or what they are called on, is one.
+// passing are functions and methods that return a duration if an argument or the receiver is a duration.
 var passing = []string{
 	"Round", "Truncate", "Abs", "Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", // time.Duration
 	"Duration", "float64", "int", "int64", "min", "max", "Min", "Max", "append",
@@ -149,7 +147,7 @@ func (s *scope) isElapsed(e ast.Expr) bool {
 	return false
 }
 
-// isConstant reports whether the expression is made of a unit of time.
+// isConstant reports whether the expression contains a unit of time.
 func isConstant(e ast.Expr) (is bool) {
 	inspect(e, func(n ast.Node) bool {
 		of, selects := n.(*ast.SelectorExpr)
@@ -159,7 +157,7 @@ func isConstant(e ast.Expr) (is bool) {
 	return is
 }
 
-// isNow reports whether the expression is a reading of the real clock.
+// isNow reports whether the expression reads the real clock.
 func (s *scope) isNow(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -186,7 +184,6 @@ func calls(call *ast.CallExpr, pkg, function string) bool {
 	return is && x.Name == pkg
 }
 
-// name returns the last name of a function, method or key, or nil.
 func name(e ast.Expr) *ast.Ident {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// examinePrograms: each is static, for its architecture, and knows what it was built from.
+// examinePrograms checks that each is static, for its architecture, and reports its commit.
 func examinePrograms(t *testing.T, s tree) {
 	head, err := s.command("git", "rev-parse", "HEAD").Output()
 	harness.Check(t, err)
@@ -38,7 +38,7 @@ func examinePrograms(t *testing.T, s tree) {
 		if arch != runtime.GOARCH {
 			continue
 		}
-		run := filepath.Join(t.TempDir(), "cniscope") // as downloaded, it is not executable
+		run := filepath.Join(t.TempDir(), "cniscope")
 		data, err := os.ReadFile(file)
 		harness.Check(t, err)
 		harness.Check(t, os.WriteFile(run, data, 0o755))
@@ -55,8 +55,7 @@ func examinePrograms(t *testing.T, s tree) {
 	}
 }
 
-// examineArchives: a tarball unpacks into one folder, which belongs to root, and holds all that a
-// node gets.
+// examineArchives checks that a tarball unpacks into one directory of root's with all files of a node.
 func examineArchives(t *testing.T, dir string) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		folder := "cniscope_" + number + "_linux_" + arch

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// What is no version is refused before anything is built, and how to write one is said.
 func TestWhatIsNoVersionIsRefused(t *testing.T) {
 	s := sources(t)
 	s.builder(t)
@@ -50,7 +49,7 @@ func TestWhatIsNoVersionIsRefused(t *testing.T) {
 	}
 }
 
-// What nobody else could build is refused: changed files, and a tag that is on another commit.
+// Changed files and a tag on another commit are refused: no one could reproduce the build.
 func TestWhatNobodyElseCouldBuildIsRefused(t *testing.T) {
 	s := sources(t)
 	s.builder(t)
@@ -102,8 +101,7 @@ func TestWhatNobodyElseCouldBuildIsRefused(t *testing.T) {
 	}
 }
 
-// A build that is interrupted leaves what was there before, and nothing half-written; while one
-// builds, another is refused.
+// An interrupted build keeps the earlier result, without partial files. Two builds at once are refused.
 func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
 	s := sources(t)
 	s.builder(t)
@@ -127,7 +125,7 @@ func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
 		_, _ = io.Copy(io.Discard, out)
 		err = cmd.Wait()
 		left := s.inDist(t)
-		if by == syscall.SIGKILL { // the next build takes it away: TestTwoBuildsGiveTheSameBytes
+		if by == syscall.SIGKILL { // the next build removes it: TestTwoBuildsGiveTheSameBytes
 			left = left[1:]
 		} else {
 			says(t, complaint.String(), "stopped; nothing was written to dist")

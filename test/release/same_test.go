@@ -12,10 +12,9 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// platforms are two of the six that kubectl's plugin is built for: compiling it takes minutes each.
+// platforms are two of the six of kubectl's plugin: each takes minutes to compile.
 const platforms = "linux/amd64,windows/amd64"
 
-// artifacts are what a release consists of.
 var artifacts = []string{
 	"checksums.txt",
 	"checksums.txt.minisig",
@@ -37,9 +36,8 @@ var artifacts = []string{
 	"release-notes.md",
 }
 
-// Two people build the same commit: one plainly, the other from a shallow clone in a folder with
-// another kind of name, with another umask, home, time zone, language and build cache, and with
-// variables that would change what Go builds. All bytes are the same.
+// Two builds of a commit are equal: a plain one, and one from a shallow clone with another path, umask, home, time
+// zone, language, build cache, and Go variables.
 func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	from := sources(t)
 	key := newKey(t)
@@ -87,15 +85,15 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	t.Run("SBOM", func(t *testing.T) { examineSBOM(t, one.path("dist", version)) })
 }
 
-// leaveBehind makes what a build leaves that was killed at once.
+// leaveBehind makes the files of a killed build.
 func leaveBehind(t *testing.T, s tree) {
 	t.Helper()
 	harness.Check(t, os.MkdirAll(s.path("dist", "."+version+".building", "out"), 0o755))
 	s.write(t, "dist/."+version+".building/out/checksums.txt", "half of it")
 }
 
-// anotherCache is a build cache under another path. What is in it is shared, for compiling
-// everything twice takes minutes; with CNISCOPE_RELEASE_CACHE=cold it is empty.
+// anotherCache returns a build cache under another path, with the same content: a second compilation takes minutes.
+// With CNISCOPE_RELEASE_CACHE=cold it is empty.
 func anotherCache(t *testing.T) string {
 	t.Helper()
 	cache := filepath.Join(t.TempDir(), "cache")
@@ -108,7 +106,6 @@ func anotherCache(t *testing.T) string {
 	return cache
 }
 
-// compare says which files differ, in bytes or mode.
 func compare(t *testing.T, one, two string) {
 	t.Helper()
 	found, err := os.ReadDir(two)

@@ -14,14 +14,12 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// validate asks CycloneDX's own program, which has the schemas in it.
 func validate(file string) (string, error) {
 	out, err := exec.Command("../tools/bin/sbom-utility", "validate", "-i", file).CombinedOutput()
 	return string(out), err
 }
 
-// examineSBOM: it keeps to the schema, names each module that the programs were linked from, with
-// its license, and the programs by their checksums.
+// examineSBOM checks the schema, that each linked module has its license, and the checksums of the programs.
 func examineSBOM(t *testing.T, dir string) {
 	file := filepath.Join(dir, "cniscope_"+number+"_sbom.cdx.json")
 	if out, err := validate(file); err != nil {

@@ -1,5 +1,4 @@
-// Package release builds a release as somebody else would, and verifies it with other people's
-// programs.
+// Package release builds a release in clones, and verifies it with independent programs.
 package release
 
 import (
@@ -12,16 +11,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// version is what the tests build; CHANGELOG.md has it.
 const version, number = "v0.2.0", "0.2.0"
 
-// tree is a clone of the sources in a folder of its own.
 type tree struct {
 	dir string
 	env []string
 }
 
-// sources makes a repository of the files as they are, also those that no commit has yet.
+// sources makes a repository of the files of the working tree, including uncommitted ones.
 func sources(t *testing.T) tree {
 	t.Helper()
 	top, err := filepath.Abs("../..")
@@ -39,7 +36,6 @@ func sources(t *testing.T) tree {
 	return s
 }
 
-// clone makes another tree of the same commit, below a folder of that name.
 func (s tree) clone(t *testing.T, name string, env ...string) tree {
 	t.Helper()
 	c := tree{dir: filepath.Join(t.TempDir(), name), env: append(s.env[:len(s.env):len(s.env)], env...)}
@@ -47,8 +43,8 @@ func (s tree) clone(t *testing.T, name string, env ...string) tree {
 	return c
 }
 
-// environment is what every build here has: nothing of whoever runs the tests, but where modules
-// are and come from, so that another HOME fetches none anew.
+// environment is that of every build: without the user's variables, except the module cache and proxy, so that
+// another HOME fetches no module again.
 func environment(t *testing.T) []string {
 	t.Helper()
 	env := []string{
@@ -89,7 +85,6 @@ func (s tree) commit(t *testing.T, message string) {
 	s.git(t, "commit", "-q", "-a", "-m", message)
 }
 
-// write changes a file of the tree.
 func (s tree) write(t *testing.T, name, text string) {
 	t.Helper()
 	harness.Check(t, os.WriteFile(s.path(name), []byte(text), 0o644))
@@ -100,7 +95,6 @@ func (s tree) make(args ...string) (printed string, err error) {
 	return s.run("make", append([]string{"--no-print-directory", "release"}, args...)...)
 }
 
-// release runs the builder as make does, once it is compiled.
 func (s tree) release(version string, args ...string) (printed string, err error) {
 	return s.run("bin/release", append([]string{"-version", version}, args...)...)
 }
@@ -110,7 +104,6 @@ func (s tree) run(name string, args ...string) (printed string, err error) {
 	return string(out), err
 }
 
-// builder compiles what builds a release.
 func (s tree) builder(t *testing.T) {
 	t.Helper()
 	cmd := s.command("go", "build", "-trimpath", "-buildvcs=false", "-o", s.path("bin", "release"), ".")
@@ -120,7 +113,6 @@ func (s tree) builder(t *testing.T) {
 	}
 }
 
-// inDist are the names in the tree's dist.
 func (s tree) inDist(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(s.path("dist"))

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// key is a throw-away key of Debian's minisign, with a password.
+// key is a temporary key of minisign, with a password.
 type key struct{ secret, public, password string }
 
 func newKey(t *testing.T) key {
@@ -33,8 +33,8 @@ func (k key) text(t *testing.T) string {
 	return string(text)
 }
 
-// verified asks other people's programs, as SECURITY.md tells users to: minisign whether the list
-// of checksums is signed by the key, sha256sum whether the files are those of the list.
+// verified verifies as SECURITY.md instructs users: minisign checks the signature of the checksums, sha256sum the
+// files.
 func verified(dir string, k key) (string, error) {
 	cmd := exec.Command("sh", "-c", `minisign -V -H -p "$1" -m checksums.txt && sha256sum --check --strict --quiet checksums.txt`, "sh", k.public)
 	cmd.Dir = dir
@@ -42,7 +42,7 @@ func verified(dir string, k key) (string, error) {
 	return string(out), err
 }
 
-// verify lets what was built pass, and nothing in which a byte has changed.
+// verify checks that the build passes, and that no file passes with a changed byte.
 func verify(t *testing.T, built string, k key) {
 	out, err := verified(built, k)
 	if err != nil {

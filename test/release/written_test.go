@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The workflows are ones that GitHub runs, their actions are pinned, and their steps are the commands that exist.
+// GitHub can run the workflows, their actions are pinned, and their commands exist.
 func TestTheWorkflowsAreValid(t *testing.T) {
 	for file, commands := range map[string][]string{
 		"release.yml": {"make release", "secrets.MINISIGN_KEY", "release-notes.md", "minisign -V", "cniscope_${number}_image.tar.gz", "cniscope-$number.tgz"},
@@ -31,7 +31,7 @@ func TestTheWorkflowsAreValid(t *testing.T) {
 	}
 }
 
-// What versions.md says was tested is what the tests run.
+// docs/versions.md lists the versions of the tests.
 func TestSupportedVersionsAreThoseOfTheTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/versions.md")
 	harness.Check(t, err)

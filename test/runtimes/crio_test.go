@@ -14,8 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// CRI-O runs CNI by the same library as containerd and speaks the same NRI: nothing of a trace
-// depends on which of the two it is.
+// CRI-O uses containerd's CNI library and the same NRI, so traces do not depend on the runtime.
 func TestCRIO(t *testing.T) {
 	n := start(t, rig.Options{CRIO: true, Plugins: map[string][]byte{
 		"refuser": rig.Script(`[ $CNI_COMMAND = ADD ] && fail 11 "no address left in pool blue"`),
@@ -26,7 +25,7 @@ func TestCRIO(t *testing.T) {
 	t.Run("an ADD fails", func(t *testing.T) { n.in(t).refused() })
 }
 
-// pod asserts what is known of the calls of a pod that comes and goes.
+// pod checks the calls of a pod that starts and stops.
 func (n *node) pod() {
 	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web", HostPorts: []rig.HostPort{{Host: 18099, Container: 80}}})
 	harness.Check(n, err)
@@ -53,7 +52,7 @@ func (n *node) pod() {
 	}
 }
 
-// tools asserts that what looks at a node speaks of CRI-O, by its own folders, and of no containerd.
+// tools checks that the commands name CRI-O and its directories, and not containerd.
 func (n *node) tools() {
 	about := func(name, said string, wants ...string) {
 		n.Helper()
@@ -87,7 +86,7 @@ func (n *node) tools() {
 	harness.Check(n, os.Rename(list+".away", list))
 	harness.Check(n, n.rig.SetNetworks(n.ctx, rig.Network{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}))
 
-	// What is installed goes by the files of a node; this tree has those of one with CRI-O.
+	// cniscope install looks for files of a node; this tree has those of CRI-O.
 	tree := n.TempDir()
 	harness.Check(n, os.MkdirAll(filepath.Join(tree, "etc", "crio", "crio.conf.d"), 0o755))
 	said, code := n.tool("install", "--dry-run", "--root", tree)
@@ -96,7 +95,7 @@ func (n *node) tools() {
 	}
 }
 
-// refused asserts that an ADD that fails says why, though NRI never hears of such a pod.
+// refused checks that a failed ADD has a reason, though NRI never reports such a pod.
 func (n *node) refused() {
 	harness.Check(n, n.rig.SetNetworks(n.ctx, rig.Network{Name: "blue", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("refuser")}}))
 	if _, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "none"}); err == nil {

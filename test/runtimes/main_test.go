@@ -1,7 +1,5 @@
 //go:build linux
 
-// Package runtimes runs cniscope beside container runtimes other than containerd, and where
-// containerd lives in another place than usual (docs/platforms.md).
 package runtimes
 
 import (
@@ -26,7 +24,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-var program string // the cniscope under test
+var program string
 
 func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
 
@@ -36,7 +34,7 @@ type node struct {
 	ctx   context.Context
 	rig   *rig.Rig
 	scope *scope.Scope
-	spans string // the file
+	spans string
 }
 
 func start(t *testing.T, o rig.Options, toml string) *node {
@@ -52,13 +50,11 @@ func start(t *testing.T, o rig.Options, toml string) *node {
 	return n
 }
 
-// in is the same node in a test below.
 func (n node) in(t *testing.T) *node {
 	n.T = t
 	return &n
 }
 
-// tool runs a subcommand of cniscope, and returns what it said and its exit code.
 func (n *node) tool(args ...string) (string, int) {
 	n.Helper()
 	cmd := exec.CommandContext(n.ctx, program, args...)
@@ -70,13 +66,12 @@ func (n *node) tool(args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// read returns the spans of the file.
 func (n *node) read() (all []*otlp.Span, err error) {
 	text, err := os.ReadFile(n.spans)
 	if err != nil {
 		return nil, err
 	}
-	whole := text[:bytes.LastIndexByte(text, '\n')+1] // the last line may not be there yet
+	whole := text[:bytes.LastIndexByte(text, '\n')+1] // the last line may be incomplete
 	lines := bufio.NewScanner(bytes.NewReader(whole))
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -86,7 +81,7 @@ func (n *node) read() (all []*otlp.Span, err error) {
 		}
 		for _, r := range request.ResourceSpans {
 			for _, s := range r.ScopeSpans {
-				for _, span := range s.Spans { // whose it is is on the resource
+				for _, span := range s.Spans { // the pod is a resource attribute
 					span.Attributes = slices.Concat(r.Resource.Attributes, span.Attributes)
 				}
 				all = append(all, s.Spans...)
@@ -96,13 +91,11 @@ func (n *node) read() (all []*otlp.Span, err error) {
 	return all, lines.Err()
 }
 
-// call waits for a call of a pod on eth0, and returns it and what is below it.
 func (n *node) call(pod, command string) (found *otlp.Span, below []*otlp.Span) {
 	n.Helper()
 	return n.callOf("k8s.pod.name", pod, command)
 }
 
-// callOf is call for what has an attribute of that value.
 func (n *node) callOf(key, is, command string) (found *otlp.Span, below []*otlp.Span) {
 	n.Helper()
 	harness.Eventually(n, func() error {
@@ -121,10 +114,9 @@ func (n *node) callOf(key, is, command string) (found *otlp.Span, below []*otlp.
 	return found, below
 }
 
-// under are the spans below one, of all.
 func under(top *otlp.Span, all []*otlp.Span) (below []*otlp.Span) {
 	in := map[string]bool{string(top.SpanId): true}
-	for _, s := range all { // parents come before children
+	for _, s := range all { // parents precede children
 		if in[string(s.ParentSpanId)] {
 			in[string(s.SpanId)] = true
 			below = append(below, s)
@@ -133,7 +125,6 @@ func under(top *otlp.Span, all []*otlp.Span) (below []*otlp.Span) {
 	return below
 }
 
-// namesOf are the names of the spans of a kind.
 func namesOf(spans []*otlp.Span, kind string) (names []string) {
 	for _, s := range spans {
 		if value(s, "cniscope.kind") == kind {
@@ -143,7 +134,6 @@ func namesOf(spans []*otlp.Span, kind string) (names []string) {
 	return names
 }
 
-// value is an attribute as text; empty if there is none.
 func value(s *otlp.Span, key string) string {
 	for _, a := range s.Attributes {
 		if a.Key != key {

@@ -21,18 +21,17 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// engineer is nerdctl, by its own folders in those of a rig.
+// engineer is nerdctl, with its own directories below those of a rig.
 type engineer struct {
 	*node
 	program string
-	net     rig.Net // its default network
+	net     rig.Net
 }
 
-// nerdctlNamespace is where its containers are: not where CRI has its own.
+// nerdctlNamespace differs from the namespace of CRI.
 const nerdctlNamespace = "cniscope"
 
-// nerdctl has runc run its networks' plugins, as an OCI hook: neither the runtime nor NRI has a
-// part in it.
+// nerdctl runs CNI plugins from runc's OCI hook, without the runtime or NRI.
 func TestNerdctl(t *testing.T) {
 	tools, err := rig.Tools("nerdctl")
 	harness.Check(t, err)
@@ -46,13 +45,11 @@ func TestNerdctl(t *testing.T) {
 	t.Run("doctor", func(t *testing.T) { e.in(t).doctor() })
 }
 
-// in is the same nerdctl in a test below.
 func (e engineer) in(t *testing.T) *engineer {
 	e.node = e.node.in(t)
 	return &e
 }
 
-// run runs nerdctl to its end, and returns what it wrote to standard output.
 func (e *engineer) run(args ...string) string {
 	e.Helper()
 	r := e.rig
@@ -60,7 +57,7 @@ func (e *engineer) run(args ...string) string {
 		"--address", r.Socket(), "--namespace", nerdctlNamespace, "--cgroup-manager", "cgroupfs",
 		"--cni-path", r.CNIBinDir(), "--cni-netconfpath", r.CNIConfDir(), "--data-root", filepath.Join(r.Dir(), "nerdctl"),
 	}, args...)...)
-	// What a hook runs inherits it.
+	// A hook's commands inherit the environment.
 	cmd.Env = []string{r.Env(), "PATH=" + os.Getenv("PATH"), "HOME=" + r.Dir(), "NERDCTL_TOML=" + filepath.Join(r.Dir(), "nerdctl.toml")}
 	var said, complaints strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &complaints
@@ -70,13 +67,13 @@ func (e *engineer) run(args ...string) string {
 	return strings.TrimSpace(said.String())
 }
 
-// ownNetwork writes nerdctl's default network as nerdctl does for the first container, but with
-// addresses, a bridge and files of the rig's: those that it would take may be taken.
+// ownNetwork writes nerdctl's default network, with addresses, a bridge and files of the rig: the defaults may be in
+// use.
 func (e *engineer) ownNetwork() {
 	e.Helper()
 	first := e.rig.Networks()[0]
 	at := first.Subnet.Addr().As4()
-	at[2] += 16 // the next one that a rig has
+	at[2] += 16 // the rig's next subnet
 	e.net = rig.Net{
 		Name: "bridge", Bridge: first.Bridge + "n", DataDir: first.DataDir,
 		Subnet: netip.PrefixFrom(netip.AddrFrom4(at), first.Subnet.Bits()),
@@ -91,20 +88,19 @@ func (e *engineer) ownNetwork() {
 	harness.Check(e, os.WriteFile(filepath.Join(e.rig.CNIConfDir(), "nerdctl-bridge.conflist"), text, 0o644))
 }
 
-// tidy removes what is left in folders of the host's, if nobody else uses them.
+// tidy removes empty directories of the host.
 func (e *engineer) tidy() {
 	for _, dir := range []string{"/run/containerd/runc/" + nerdctlNamespace, "/run/containerd/runc", "/var/lib/cni/results"} {
 		_ = unix.Rmdir(dir)
 	}
 }
 
-// create starts a container, and returns its id as plugins are told it.
 func (e *engineer) create(name string) string {
 	e.Helper()
 	return nerdctlNamespace + "-" + e.run("run", "--detach", "--pull", "never", "--name", name, "--publish", "127.0.0.1:18098:80", rig.PauseImage)
 }
 
-// container asserts what is known of the calls of a container that comes and goes.
+// container checks the calls of a container that starts and stops.
 func (e *engineer) container() {
 	id := e.create("web")
 	e.run("rm", "--force", "web")
@@ -134,13 +130,12 @@ func (e *engineer) container() {
 	}
 }
 
-// runs tells whether a process of the rig has that name.
 func (e *engineer) runs(name string) bool {
 	processes, _ := e.rig.Processes() // none, if they cannot be listed
 	return slices.ContainsFunc(processes, func(p rig.Process) bool { return p.Name == name })
 }
 
-// lock asserts that a container that waits for host-local's lock has a verdict that says so.
+// lock checks the verdict of a container that waits for host-local's lock.
 func (e *engineer) lock() {
 	f, err := os.OpenFile(filepath.Join(e.net.DataDir, e.net.Name, "lock"), os.O_RDWR, 0)
 	harness.Check(e, err)
@@ -168,8 +163,8 @@ func (e *engineer) lock() {
 	}
 }
 
-// doctor asserts that nerdctl's network is told from that of CRI, and that what a container of
-// nerdctl's has (an address, rules) is not taken for leftovers.
+// doctor checks that nerdctl's network is separate from CRI's, and that the address and rules of its container are
+// not leftovers.
 func (e *engineer) doctor() {
 	e.create("stays")
 	said, _ := e.tool("doctor", "--config", e.scope.Config())

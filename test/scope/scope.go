@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package scope runs the cniscope program beside a rig, for the end-to-end tests, the
-// demo and the benchmarks.
+// Package scope runs cniscope beside a rig, for end-to-end tests, the demo and benchmarks.
 package scope
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// Build compiles the program into dir, as a release is built: static.
+// Build compiles the program into dir, statically as for a release.
 func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	file := filepath.Join(dir, "cniscope")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", strings.Join(tags, ","), "-o", file,
@@ -38,8 +37,8 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	return file, nil
 }
 
-// Main runs the tests of a package beside a cniscope that it builds, while no other package observes the host, and
-// returns the exit code. Without root nothing is built: every test says that it is skipped.
+// Main builds cniscope and runs the tests of a package while no other package observes the host. It returns the exit
+// code. Without root it builds nothing, and every test skips.
 func Main(tests interface{ Run() int }, program *string) int {
 	if os.Geteuid() != 0 {
 		return tests.Run()
@@ -47,7 +46,7 @@ func Main(tests interface{ Run() int }, program *string) int {
 	dir, err := os.MkdirTemp("", "cniscope-test")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = os.Chmod(dir, 0o755) // an ordinary user may run it, too
+		err = os.Chmod(dir, 0o755) // for tests as an ordinary user
 	}
 	if err == nil {
 		*program, err = Build(context.Background(), dir)
@@ -59,22 +58,22 @@ func Main(tests interface{ Run() int }, program *string) int {
 	return harness.Host(tests)
 }
 
-// Options say how cniscope is run.
+// Options configure a run of cniscope.
 type Options struct {
 	// Program is the binary (see Build).
 	Program string
 	// Args are the subcommand and its arguments, without --config. Default: run.
 	Args []string
-	// Dir is where its files go. Default: a folder of its own below the rig's.
+	// Dir is the directory of its files. Default: a new one below the rig's.
 	Dir string
-	// TOML is added to the options that lead it to the rig. Sections that are there
-	// already ([nri], [runtime], [cni], [state]) cannot come twice: see Options.Set.
+	// TOML is added to the options for the rig. Sections of those ([nri], [runtime], [cni], [state]) must not
+	// repeat.
 	TOML string
-	// NRI is false where NRI is switched off in the options.
+	// NoNRI disables NRI in the options.
 	NoNRI bool
 	// Node is the node's name. Default: rig-node.
 	Node string
-	// State is its folder for what it keeps and where it is asked. Default: the one of the rig.
+	// State is the state directory, with the control socket. Default: the rig's.
 	State string
 	// Env is added to its environment.
 	Env []string
@@ -88,7 +87,7 @@ type Scope struct {
 	err  error
 	once sync.Once
 	toml string
-	// killed is set where a test killed it.
+	// killed is set if a test killed it.
 	killed atomic.Bool
 }
 
@@ -103,7 +102,7 @@ func Rig(ctx context.Context, t testing.TB, o rig.Options) *rig.Rig {
 	return r
 }
 
-// Jaeger is Rig for a Jaeger.
+// Jaeger starts a Jaeger that logs to a test and ends with it.
 func Jaeger(ctx context.Context, t testing.TB) *rig.Jaeger {
 	t.Helper()
 	harness.Root(t)
@@ -113,7 +112,7 @@ func Jaeger(ctx context.Context, t testing.TB) *rig.Jaeger {
 	return j
 }
 
-// Observe is Start for a test: cniscope ends with the test, and its log is shown if the test fails.
+// Observe is Start for a test: cniscope ends with the test, and a failed test prints its log.
 func Observe(ctx context.Context, t testing.TB, r *rig.Rig, o Options) *Scope {
 	t.Helper()
 	s, err := Start(ctx, r, o)
@@ -129,7 +128,7 @@ func Observe(ctx context.Context, t testing.TB, r *rig.Rig, o Options) *Scope {
 	return s
 }
 
-// Start runs cniscope on the rig and returns once it observes calls.
+// Start runs cniscope on the rig, and returns when it observes calls.
 func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	s := &Scope{Dir: o.Dir, done: make(chan struct{})}
 	if s.Dir == "" {
@@ -163,7 +162,7 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	s.cmd.Env = append(append(os.Environ(), r.Env()), o.Env...)
 	s.cmd.Stderr = log
 	s.cmd.Stdout = log
-	// It goes when whoever started it goes, also if that one is killed.
+	// It ends with its parent, even if the parent is killed.
 	if err := tied.Start(s.cmd); err != nil {
 		return nil, fmt.Errorf("starting cniscope: %w", err)
 	}
@@ -174,16 +173,15 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	return s, s.WaitLog(ctx, "observing CNI calls", 1)
 }
 
-// Leads are the options that lead a cniscope to a rig.
 func Leads(r *rig.Rig, node string, nri bool) string {
 	return fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = %q\n",
 		r.NRISocket(), nri, r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"), node)
 }
 
-// Config is its options file.
+// Config is the path of its configuration file.
 func (s *Scope) Config() string { return filepath.Join(s.Dir, "options", "cniscope.toml") }
 
-// SetOptions replaces what was added to its options.
+// SetOptions replaces the added options.
 func (s *Scope) SetOptions(toml string) error {
 	if err := os.MkdirAll(filepath.Dir(s.Config()), 0o755); err != nil {
 		return err
@@ -195,11 +193,11 @@ func (s *Scope) SetOptions(toml string) error {
 	return os.Rename(next, s.Config())
 }
 
-// SourceVariable has all tests run cniscope with that probe.source: the same tests hold for each of them.
-// The process connector tells only those who are in the initial PID namespace.
+// SourceVariable sets probe.source in all tests. The process connector works only in the initial PID namespace.
 const SourceVariable = "CNISCOPE_TEST_SOURCE"
 
-// SeesAnswers reports whether the tests' cniscope sees what plugins answer: the process connector sees how they ended.
+// SeesAnswers reports whether the tests' cniscope sees answers of plugins. The process connector sees only exit
+// codes.
 func SeesAnswers() bool { return os.Getenv(SourceVariable) != "connector" }
 
 func observedBy(toml string) string {
@@ -214,10 +212,10 @@ func observedBy(toml string) string {
 	return toml + line
 }
 
-// Log is the file of its log.
+// Log is the path of its log.
 func (s *Scope) Log() string { return filepath.Join(s.Dir, "log") }
 
-// Done is closed once it has ended.
+// Done is closed after its exit.
 func (s *Scope) Done() <-chan struct{} { return s.done }
 
 // PID is its process id.
@@ -225,7 +223,7 @@ func (s *Scope) PID() int { return s.cmd.Process.Pid }
 
 // LogText returns its log so far.
 func (s *Scope) LogText() string {
-	data, _ := os.ReadFile(s.Log()) // not written yet is empty
+	data, _ := os.ReadFile(s.Log()) // a missing file is an empty log
 	return string(data)
 }
 
@@ -245,7 +243,7 @@ func (s *Scope) WaitLog(ctx context.Context, text string, n int) error {
 	}
 }
 
-// Kill9 ends it as a crash would.
+// Kill9 kills it.
 func (s *Scope) Kill9() {
 	s.killed.Store(true)
 	s.kill()
@@ -256,7 +254,7 @@ func (s *Scope) kill() {
 	<-s.done
 }
 
-// Stop ends it as systemd does, and returns what it ended with.
+// Stop ends it by SIGTERM, and returns its exit error.
 func (s *Scope) Stop() error {
 	s.once.Do(func() { _ = s.cmd.Process.Signal(syscall.SIGTERM) })
 	select {
@@ -268,7 +266,7 @@ func (s *Scope) Stop() error {
 	}
 }
 
-// ReadSpans returns what [export.file] wrote into a file, with the file that was renamed before it: 100 MiB each.
+// ReadSpans returns the spans of [export.file], including the rotated file: 100 MiB each.
 func ReadSpans(file string) ([]byte, error) {
 	before, err := os.ReadFile(file + ".1")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

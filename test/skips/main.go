@@ -1,7 +1,7 @@
-// Skips runs tests by gotestsum and counts the skipped ones against the committed list, list.txt: a test that
-// skips and is not on it fails the run.
+// Skips runs tests by gotestsum, and compares the skipped tests with list.txt. A skipped test that is not on the list
+// fails the run.
 //
-//	skips GOTESTSUM [OPTION]... -- [TEST OPTION]... PACKAGE...
+// \tskips GOTESTSUM [OPTION]... -- [TEST OPTION]... PACKAGE...
 package main
 
 import (
@@ -21,7 +21,6 @@ import (
 //go:embed list.txt
 var list string
 
-// module is the prefix of the packages' names.
 const module = "github.com/cniscope/cniscope/"
 
 // firstPID is the kernel's first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
@@ -36,7 +35,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run executes the command and returns its exit code; with code 0 an error lists tests that skipped unlisted.
+// run returns the exit code of the command. With code 0, an error lists skipped tests that are not on the list.
 func run(command []string) (code int, err error) {
 	allowed, err := parse(list)
 	if err != nil {
@@ -81,7 +80,6 @@ func conditions(command []string) []string {
 	return holds
 }
 
-// entry is a line of the list.
 type entry struct {
 	condition, pkg string
 	test           *regexp.Regexp
@@ -115,13 +113,11 @@ func (all entries) allow(s skip, holds []string) bool {
 	})
 }
 
-// skip is a test that skipped.
 type skip struct {
 	Package, Test string
-	reason        string // what it printed
+	reason        string
 }
 
-// read returns the skipped tests of an output of go test -json.
 func read(from io.Reader) ([]skip, error) {
 	var skipped []skip
 	printed := map[skip]string{}

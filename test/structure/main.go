@@ -1,8 +1,8 @@
-// Command structure measures how the product's packages are built: which calls between the files of a package run
-// against its main direction, and what is larger than a reader can hold: files, functions, lists of parameters, lines,
-// packages. The main direction of a package is the order of its files in which the fewest calls run back.
+// Command structure measures the product's packages: calls between files against the main direction, and large files,
+// functions, parameter lists, lines and packages. The main direction of a package is the order of its files with the
+// fewest backward calls.
 //
-// It exits with 1 if a package has more of something than test/structure/ledger.txt allows; -update lowers the ledger.
+// It exits with 1 if a package exceeds test/structure/ledger.txt; -update lowers the ledger.
 package main
 
 import (
@@ -27,10 +27,10 @@ import (
 	"unicode/utf8"
 )
 
-// What a reader holds at once. A package that is a registry, one rule a file, has one file for each rule besides.
+// The limits. A registry with one file for each rule may have those files in addition.
 const (
 	maxBack       = 15 // percent of the calls between files
-	minCalls      = 20 // between the files of a package, for a percentage to mean something
+	minCalls      = 20 // below it, a percentage means nothing
 	maxFileLines  = 400
 	maxFiles      = 30
 	maxParameters = 6
@@ -39,13 +39,12 @@ const (
 	registryFiles = "rule_"
 )
 
-// pkg is what `go list` says of a package.
 type pkg struct {
 	Dir, ImportPath, Export string
 	GoFiles                 []string
 }
 
-// call is a call or another use of a function from one file of a package to another, by their names.
+// call is a use of a function of another file of the package, by file names.
 type call struct{ from, to string }
 
 func main() {
@@ -62,7 +61,7 @@ func main() {
 	}
 }
 
-// measure prints a line for each package and returns what is too large, and how much of it: "pkg/x functions" → 2.
+// measure prints a line for each package, and returns counts such as "pkg/x functions" → 2.
 func measure(arrows string) (map[string]int, error) {
 	packages, exports, err := list()
 	if err != nil {
@@ -104,7 +103,6 @@ func measure(arrows string) (map[string]int, error) {
 	return found, nil
 }
 
-// list returns the product's packages, and the file with the exported types of each package that they import.
 func list() (packages []pkg, exports map[string]string, err error) {
 	out, err := exec.Command("go", "list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles", "./pkg/...", "./plugin/...", "./configs/...").Output()
 	if err != nil {
@@ -133,7 +131,8 @@ func list() (packages []pkg, exports map[string]string, err error) {
 	return packages, exports, nil
 }
 
-// parse returns a package's files and adds what is too large in them to found. Generated files are not judged.
+// parse returns the files of a package, and adds the counts of too large parts to found. Generated files do not
+// count.
 func parse(fset *token.FileSet, p pkg, found map[string]int) (files []*ast.File, err error) {
 	own := 0
 	for _, name := range p.GoFiles {
@@ -161,7 +160,7 @@ func parse(fset *token.FileSet, p pkg, found map[string]int) (files []*ast.File,
 	return files, nil
 }
 
-// judge calls add for each thing of a file that is too large.
+// judge calls add for each too large part of a file.
 func judge(fset *token.FileSet, file *ast.File, text []byte, add func(what string)) {
 	if bytes.Count(text, []byte("\n")) > maxFileLines {
 		add("long files")
@@ -185,7 +184,6 @@ func judge(fset *token.FileSet, file *ast.File, text []byte, add func(what strin
 	}
 }
 
-// callsOf counts the uses of functions and methods of a package in other files of it than their own.
 func callsOf(fset *token.FileSet, checked *types.Package, info *types.Info) map[call]int {
 	calls := map[call]int{}
 	for use, object := range info.Uses {
@@ -241,7 +239,6 @@ func direct(calls map[call]int) map[string]int {
 	return places
 }
 
-// settle moves the file at i to where the fewest calls run back, and reports whether that is elsewhere.
 func settle(order []string, i int, calls map[call]int) bool {
 	name, at, gain, best := order[i], i, 0, 0
 	for _, step := range []int{-1, 1} {
@@ -259,7 +256,7 @@ func settle(order []string, i int, calls map[call]int) bool {
 
 const ledger = "test/structure/ledger.txt"
 
-// hold compares what was found with the ledger, whose counts may only fall.
+// hold compares the counts with the ledger, whose counts may only fall.
 func hold(found map[string]int, update bool) error {
 	data, err := os.ReadFile(ledger)
 	if err != nil {

@@ -21,22 +21,20 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// The plugin of these tests hands its work to an agent, as Calico's, Antrea's and the AWS
-// VPC's do, and has a connection to an API server meanwhile. Who is served at the moment it
-// tells the tenants, who could at best guess it.
+// The plugin of these tests uses an agent, as those of Calico, Antrea and the AWS VPC do, and connects to an API
+// server. It reports the current victim to the tenants, which could otherwise only guess it.
 
-// conf is the plugin's configuration, and where the agent listens.
+// conf is the plugin's configuration, with the addresses of the agent and the API server, and the directory that
+// tenants read.
 type conf struct {
 	Unix, Abstract, TCP string
-	API                 string // host:port
-	Known               string // the folder that tenants read
+	API                 string
+	Known               string
 	PrevResult          json.RawMessage
 }
 
-// request is what the plugin asks of the agent.
 type request struct{ Command, Container, NetNS, Pod string }
 
-// remote is the plugin.
 func remote() int {
 	var c conf
 	if err := json.NewDecoder(os.Stdin).Decode(&c); err != nil {
@@ -64,7 +62,7 @@ func arg(name string) string {
 	return ""
 }
 
-// ask has every kind of connection open while the agent works, and asks over one of them.
+// ask opens every kind of connection to the agent, and sends the request over one of them.
 func ask(c conf, r request) error {
 	var wires []net.Conn
 	pairs := [][2]string{}
@@ -107,14 +105,14 @@ func ask(c conf, r request) error {
 	return nil
 }
 
-// agentd is the agent. It says what it ran, and for which container.
+// agentd is the agent. It prints its commands and their containers.
 type agentd struct {
 	bin     string
 	mu      sync.Mutex
-	release chan struct{} // what is held goes on
+	release chan struct{}
 }
 
-// held begins the name of a pod that the agent has wait until it is told to go on.
+// held is the prefix of the name of a pod that the agent delays.
 const held = "held"
 
 func serveAgent(path, abstract, bin string) int {
@@ -164,7 +162,7 @@ func (a *agentd) do(r request) error {
 	}
 	port := r.Pod + "-568022"
 	for _, args := range [][]string{
-		{"iptables", "-t", "nat", "-C", "POSTROUTING"}, // for whom it does not say
+		{"iptables", "-t", "nat", "-C", "POSTROUTING"},
 		{"ovs-vsctl", "add-port", "br-int", port, "--", "set", "Interface", port, "external_ids:container=" + r.Container},
 		{"ovs-ofctl", "add-flow", "br-int", "eth0", r.Container[:12]},
 	} {
@@ -186,19 +184,18 @@ func (a *agentd) say(words ...string) {
 	fmt.Println(strings.Join(words, " "))
 }
 
-// agent is a running agentd, and what it said it did.
+// agent is a running agentd with its output.
 type agent struct {
 	cmd            *exec.Cmd
 	in             io.Writer
 	path, abstract string
 	tcp            string
-	held           chan string // containers
+	held           chan string
 
 	mu  sync.Mutex
-	ran map[int]map[string]bool // the containers it ran something for, by pid
+	ran map[int]map[string]bool // ran are the containers by pid of a command.
 }
 
-// startAgent starts one on the node.
 func startAgent(t *testing.T, env string) *agent {
 	t.Helper()
 	dir := t.TempDir()
@@ -250,22 +247,19 @@ func (a *agent) note(text, container string) {
 	pid, _ := strconv.Atoi(text)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ran[pid] == nil { // numbers are used again
+	if a.ran[pid] == nil { // pids are reused
 		a.ran[pid] = map[string]bool{}
 	}
 	a.ran[pid][container] = true
 }
 
-// pid is the agent's process.
 func (a *agent) pid() int { return a.cmd.Process.Pid }
 
-// goOn lets the pod go on that is held.
 func (a *agent) goOn() error {
 	_, err := fmt.Fprintln(a.in)
 	return err
 }
 
-// did tells whether it ran something for a container in a process of that number.
 func (a *agent) did(pid int, container string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

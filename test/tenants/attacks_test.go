@@ -12,14 +12,12 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// kind is a kind of pod.
 type kind struct {
 	rig.PodOptions
 	capabilities []string
 }
 
-// The pods that attacks are made from. With a capability a tenant is as privileged on the
-// node as istio-init is, a VPN's sidecar, or a debugger.
+// The attacking pods. With a capability, a tenant has the privileges of istio-init, a VPN's sidecar, or a debugger.
 var pods = map[string]kind{
 	"plain":           {},
 	"NET_ADMIN":       {capabilities: []string{"NET_ADMIN", "NET_RAW"}},
@@ -29,8 +27,8 @@ var pods = map[string]kind{
 	"host everything": {PodOptions: rig.PodOptions{HostNetwork: true, HostPID: true}, capabilities: []string{"NET_ADMIN", "SYS_PTRACE"}},
 }
 
-// One attack at a time, each while a pod is served that nothing else happens to. The victim
-// is all that the tenant could wish to know: container, names, addresses, ports.
+// Each attack happens during the setup of an otherwise undisturbed pod. The tenant knows container, names, addresses
+// and ports of the victim.
 func TestOneAttack(t *testing.T) {
 	attacks := []struct {
 		name, attack string
@@ -61,7 +59,7 @@ func TestOneAttack(t *testing.T) {
 		p, c := n.tenant(kind.PodOptions, kind.capabilities, nil, "wait")
 		all, tenants[name] = append(all, p), c
 	}
-	victims := map[string]string{} // the victim's sandbox, by the attack
+	victims := map[string]string{} // the victim's sandbox, by attack
 	for _, attack := range attacks {
 		for _, from := range attack.from {
 			name := attack.name + ", from " + from
@@ -91,16 +89,15 @@ func TestOneAttack(t *testing.T) {
 			}
 		})
 	}
-	report(t, by[""], 2) // while there was no attack
+	report(t, by[""], 2) // without an attack
 }
 
-// heldPod is a pod that the agent held, and when.
 type heldPod struct {
 	sandbox  string
 	from, to time.Time
 }
 
-// served runs a pod, makes an attack while its agent holds it, and lets it go on and leave.
+// served runs a pod, makes an attack while the agent delays it, and removes the pod.
 func (n *node) served(name string, attack func() error) pod {
 	n.Helper()
 	type come struct {
@@ -131,14 +128,13 @@ func (n *node) served(name string, attack func() error) pod {
 	return c.pod
 }
 
-// victim is whom a finding is about: the pod whose trace it is in, or who was held then.
 func (n *node) victim(f finding) (sandbox string) {
 	for _, v := range n.victims {
 		if v.sandbox == f.sandbox {
 			return v.sandbox
 		}
 	}
-	for _, v := range n.victims { // one after the other
+	for _, v := range n.victims { // sorted by time
 		if !f.at.Before(v.from) {
 			sandbox = v.sandbox
 		}

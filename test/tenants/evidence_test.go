@@ -21,14 +21,13 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// finding is one thing that must not be.
+// finding is a violation.
 type finding struct {
 	kind, what string
-	sandbox    string // whose trace it is in, if it is in one
+	sandbox    string
 	at         time.Time
 }
 
-// The kinds of findings.
 const (
 	serverFollowed = "servers followed that are theirs"
 	strangersEvent = "events of theirs"
@@ -43,13 +42,12 @@ const (
 
 var kinds = []string{serverFollowed, strangersEvent, strangersSpan, wrongPod, forged, theirWords, untraced, partial, misjudged}
 
-// mark is in everything that they choose freely, and the trace that they say is above.
+// mark is in every text that the tenants choose, and forgedTrace is the trace that they claim as a parent.
 const (
 	mark        = "mallory"
 	forgedTrace = "3a110c3a110c3a110c3a110c3a110c3a"
 )
 
-// summary counts findings by their kind.
 func summary(found []finding) string {
 	count := map[string]int{}
 	for _, f := range found {
@@ -62,7 +60,7 @@ func summary(found []finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// report fails a test that has findings, and tells some of each kind.
+// report fails a test with findings, and prints up to most of each kind.
 func report(t *testing.T, found []finding, most int) {
 	t.Helper()
 	said := map[string]int{}
@@ -76,12 +74,10 @@ func report(t *testing.T, found []finding, most int) {
 	}
 }
 
-// recorded looks at a recording: everything in it is done by containerd, by the agent, or by
-// what one of them started.
 func (n *node) recorded() (found []finding) {
 	n.Helper()
 	trusted, followed := map[event.Process]bool{}, map[event.Process]bool{}
-	n.eachEvent(func(_ time.Time, e event.Event) { // who the agent is, by its key
+	n.eachEvent(func(_ time.Time, e event.Event) { // identifies the agent by its key
 		switch b := e.Body.(type) {
 		case *event.Accept:
 			if int(b.Agent.PID) == n.agent.pid() {
@@ -118,7 +114,7 @@ func (n *node) recorded() (found []finding) {
 			}
 			return
 		case *event.Accept:
-			// Who only listens may be known by its key alone.
+			// A listener may be known by its key alone.
 			if int(b.Agent.PID) != n.api && !trusted[b.Agent.Process] && !followed[b.Agent.Process] {
 				followed[b.Agent.Process] = true
 				report(serverFollowed, "%s (%d) accepted", b.Agent.Name, b.Agent.PID)
@@ -150,7 +146,6 @@ func (n *node) recorded() (found []finding) {
 	return found
 }
 
-// eachEvent hands out the recording.
 func (n *node) eachEvent(take func(time.Time, event.Event)) {
 	n.Helper()
 	r, err := record.Open(n.recording)
@@ -167,7 +162,6 @@ func (n *node) eachEvent(take func(time.Time, event.Event)) {
 	}
 }
 
-// span is one span of the file.
 type span struct {
 	Name, TraceID, ParentSpanID string
 	StartTimeUnixNano           string
@@ -192,7 +186,6 @@ func (x *span) start() time.Time {
 	return time.Unix(0, ns)
 }
 
-// traces reads the spans, sandbox by sandbox.
 func (n *node) traces() map[string][]*span {
 	n.Helper()
 	written, err := scope.ReadSpans(n.spans)
@@ -213,7 +206,7 @@ func (n *node) traces() map[string][]*span {
 				for _, raw := range ss.Spans {
 					x := &span{raw: string(raw), attrs: map[string]string{}}
 					harness.Check(n.T, json.Unmarshal(raw, x))
-					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // whose it is is on the resource
+					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // the pod is a resource attribute
 						for _, value := range a.Value {
 							x.attrs[a.Key] = strings.Trim(string(value), `"`)
 						}
@@ -228,8 +221,8 @@ func (n *node) traces() map[string][]*span {
 	return all
 }
 
-// traced looks at the spans: each is of a pod that there is, and of what was done for it;
-// and of the ordinary each has its own, whole and judged right.
+// traced checks that each span is of a known pod and of its calls, and that each ordinary pod has a complete trace
+// with the right verdict.
 func (n *node) traced(pods []pod) (found []finding) {
 	n.Helper()
 	all := n.traces()
@@ -242,7 +235,7 @@ func (n *node) traced(pods []pod) (found []finding) {
 		pids := map[int]bool{n.rig.ContainerdPID(): true, n.agent.pid(): true}
 		for _, x := range spans {
 			if pid := x.number("process.pid"); pid > 0 && pids[x.number("process.parent_pid")] {
-				pids[pid] = true // parents come before children
+				pids[pid] = true // parents precede children
 			}
 		}
 		for _, x := range spans {
@@ -277,13 +270,11 @@ func (n *node) traced(pods []pod) (found []finding) {
 	return found
 }
 
-// The namespaces of pods. A pod that waits for a lock says whose pod had it: that is true.
 const (
 	ordinary = "shop"
 	theirs   = "theirs"
 )
 
-// whole looks at the spans of an ordinary pod.
 func whole(p pod, spans []*span) (found []finding) {
 	report := func(kind, format string, args ...any) {
 		f := finding{kind: kind, what: p.name + ": " + fmt.Sprintf(format, args...), sandbox: p.sandbox}
@@ -301,7 +292,7 @@ func whole(p pod, spans []*span) (found []finding) {
 			if x.attrs["cniscope.partial"] == "true" {
 				report(partial, "%s: %s", x.Name, x.attrs["cniscope.partial_reason"])
 			}
-			const failed = 2 // STATUS_CODE_ERROR
+			const failed = 2
 			switch cause := x.attrs["cniscope.cause"]; {
 			case x.Status.Code == failed:
 				report(misjudged, "%s failed: %s", x.Name, x.attrs["cniscope.verdict"])

@@ -1,8 +1,7 @@
 //go:build linux
 
-// Package tenants holds the proof that pods are no friends of one another: hostile ones on
-// the rig try to come into the traces of others, to have others lose theirs, and to be taken
-// for plugins and agents, while ordinary pods come and go.
+// Package tenants tests that pods cannot attack each other's traces: hostile pods on the rig try to add spans to
+// others' traces, to remove spans, and to pass for plugins and agents, while ordinary pods start and stop.
 package tenants
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-var program string // the cniscope under test
+var program string
 
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
@@ -33,31 +32,28 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// node is a rig, a plugin and its agent, an API server, and a cniscope that writes both its
-// spans and a recording.
+// node is a rig, a plugin and its agent, an API server, and a cniscope that writes its spans and a recording.
 type node struct {
 	*testing.T
 	ctx              context.Context
 	rig              *rig.Rig
 	scope            *scope.Scope
 	agent            *agent
-	known            string // what tenants are told of victims
+	known            string
 	spans, recording string
 	api              int // the process of the API server
 	apiPod           string
 	victims          []heldPod
-	serving          string // the sandbox that is held
-	// stop ends cniscope: everything is written then.
-	stop func() error
+	serving          string
+	stop             func() error
 }
 
-// The images of the rig.
 const (
 	hostileImage = "localhost/cniscope-hostile:rig"
 	apiImage     = "localhost/cniscope-apiserver:rig"
 )
 
-// newNode builds it; toml is added to cniscope's options.
+// newNode builds it. toml is added to cniscope's options.
 func newNode(t *testing.T, toml string) *node {
 	t.Helper()
 	harness.Root(t)
@@ -82,7 +78,6 @@ func newNode(t *testing.T, toml string) *node {
 	return n
 }
 
-// build compiles a program of the folder and makes an image of it.
 func (n *node) build(name, image string) {
 	n.Helper()
 	file := filepath.Join(n.TempDir(), name)
@@ -94,7 +89,7 @@ func (n *node) build(name, image string) {
 	harness.Check(n.T, n.rig.ImportProgram(n.ctx, file, image))
 }
 
-// startAPIServer starts one in a pod of its own: nobody is seen to answer there.
+// startAPIServer starts an API server in its own pod, where no process accepts.
 func (n *node) startAPIServer() {
 	n.Helper()
 	n.serveAPI(kind{PodOptions: rig.PodOptions{Namespace: "kube-system", Name: "apiserver"}},
@@ -103,7 +98,6 @@ func (n *node) startAPIServer() {
 
 const apiPort = ":6443"
 
-// serveAPI has the plugins from the next network on call a container as their API server.
 func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 	n.Helper()
 	sandbox, err := n.rig.RunPod(n.ctx, k.PodOptions)
@@ -120,7 +114,7 @@ func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 	return pod{k.Namespace, k.Name, sandbox}
 }
 
-// network has the pods from now on served by the agent.
+// network serves the following pods through the agent.
 func (n *node) network() {
 	n.Helper()
 	through, err := json.Marshal(conf{Unix: n.agent.path, Abstract: n.agent.abstract, TCP: n.agent.tcp, API: n.apiPod, Known: n.known})
@@ -132,7 +126,6 @@ func (n *node) network() {
 	harness.Check(n.T, n.rig.SetNetworks(n.ctx, rig.Network{Plugins: []rig.Plugin{rig.Bridge(), rig.Use(c)}}))
 }
 
-// observe starts cniscope, and a recording beside it.
 func (n *node) observe(toml string) {
 	n.Helper()
 	n.spans, n.recording = filepath.Join(n.rig.Dir(), "spans.jsonl"), filepath.Join(n.rig.Dir(), "tenants.rec.gz")
@@ -152,18 +145,15 @@ func (n *node) observe(toml string) {
 	harness.Check(n.T, n.scope.WaitLog(n.ctx, "CNI networks", 1))
 }
 
-// pod is a pod that came: its sandbox, and whether it is one of the ordinary.
 type pod struct {
 	namespace, name, sandbox string
 }
 
-// come runs a pod.
 func (n *node) come(namespace, name string) (pod, error) {
 	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: namespace, Name: name})
 	return pod{namespace, name, id}, err
 }
 
-// leave stops and removes it.
 func (n *node) leave(p pod) error {
 	if err := n.rig.StopPod(n.ctx, p.sandbox); err != nil {
 		return err

@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A tenant that a plugin does call is named, and no more: nothing that it does is in a trace,
-// whomever it mentions.
+// cniscope names a tenant that a plugin calls, but traces none of its work, even if it mentions pods.
 func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
 	for name, capabilities := range map[string][]string{"plain": nil, "NET_ADMIN in its own network": {"NET_ADMIN"}} {
 		t.Run(name, func(t *testing.T) {

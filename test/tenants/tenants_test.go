@@ -18,10 +18,10 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// size is how much is done. CNISCOPE_TENANTS=full is the long form.
+// size is the amount of work. CNISCOPE_TENANTS=full selects the long form.
 type size struct {
-	pods               int // ordinary ones, at least
-	connections, execs int // of each hostile pod
+	pods               int // ordinary pods, at least
+	connections, execs int
 	within             time.Duration
 }
 
@@ -32,7 +32,6 @@ func sizes() size {
 	return size{pods: 20, connections: 10_000, execs: 1_000, within: 10 * time.Second}
 }
 
-// tenants are the hostile pods, each with a name that means something elsewhere.
 var tenants = []kind{
 	{PodOptions: rig.PodOptions{Name: "nat"}},
 	{PodOptions: rig.PodOptions{Name: "add"}, capabilities: []string{"NET_ADMIN"}},
@@ -40,15 +39,14 @@ var tenants = []kind{
 	{PodOptions: rig.PodOptions{Name: "web", HostNetwork: true}},
 }
 
-// Hostile pods connect to themselves and run programs, with the names of others, while
-// ordinary pods come and go: nothing of theirs is in the others' traces, and no other misses
-// its own.
+// Hostile pods connect to themselves and run programs under others' names, while ordinary pods start and stop.
+// Ordinary traces contain nothing of theirs, and are complete.
 func TestTenants(t *testing.T) {
 	size := sizes()
 	n := newNode(t, "")
 	var pods []pod
 	var attackers []*rig.Container
-	first, err := n.come(ordinary, "web-0") // so that there is a victim
+	first, err := n.come(ordinary, "web-0") // the first victim
 	harness.Check(t, err)
 	pods = append(pods, first)
 	for _, tenant := range tenants {
@@ -86,23 +84,22 @@ func TestTenants(t *testing.T) {
 	t.Logf("%d ordinary pods came and went in %s beside %d hostile ones:\n%s", count, time.Since(begin).Round(time.Second), len(attackers), summary(found))
 }
 
-// asPlugin is an environment that says of a container's own program that it is a plugin, in
-// the host's network namespace where the pod sees that.
+// asPlugin is the environment of a plugin, for a container's own program. Its network namespace is the host's, if the
+// pod sees that.
 var asPlugin = []string{
 	"CNI_COMMAND=ADD", "CNI_CONTAINERID=mallory000000", "CNI_IFNAME=eth0", "CNI_NETNS=/proc/1/ns/net", "CNI_PATH=/:/opt/cni/bin",
 	"CNI_ARGS=K8S_POD_NAMESPACE=mallory;K8S_POD_NAME=mallory-env",
 }
 
-// tenant runs a hostile pod.
 func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...string) (pod, *rig.Container) {
 	n.Helper()
-	// What NRI is told of it: all of it is the tenant's to choose.
+	// The tenant chooses all NRI data about itself.
 	o.Annotations = map[string]string{"cniscope.dev/sample": "always"}
 	o.Labels = map[string]string{"app": mark}
 	o.Hostname = "web-0"
 	if o.HostNetwork {
 		o.Config = func(c *cri.PodSandboxConfig) { c.Hostname = "" }
-		env = append(slices.Clone(env), "MALLORY_HOST_NETWORK=yes") // see hostNetwork in hostile/main.go
+		env = append(slices.Clone(env), "MALLORY_HOST_NETWORK=yes")
 	}
 	id, err := n.rig.RunPod(n.ctx, o)
 	harness.Check(n.T, err)
@@ -114,8 +111,8 @@ func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...stri
 	return pod{o.Namespace, o.Name, id}, c
 }
 
-// churn has ordinary pods come and go, and some whose names are hostile, until they were so
-// many and the attack is over.
+// churn starts and stops ordinary pods, and pods with hostile names, until the count is reached and the attack is
+// over.
 func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 	n.Helper()
 	var mu sync.Mutex
@@ -125,16 +122,16 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 		defer mu.Unlock()
 		select {
 		case <-over:
-			if next > count*5/4 { // every fifth is none of the ordinary
+			if next > count*5/4 { // every fifth pod is not ordinary
 				return "", "", false
 			}
 		default:
 		}
 		next++
-		if next%5 == 0 { // named as the hostile ones are, while others are served
+		if next%5 == 0 { // hostile names, during calls of others
 			return theirs, []string{"nat", "add", "eth0", "web"}[next/5%4] + strings.Repeat("-", next/20%2) + strings.Repeat("x", next/20%2), true
 		}
-		return ordinary, fmt.Sprintf("web-%06d", next), true // as an interface of the pod web
+		return ordinary, fmt.Sprintf("web-%06d", next), true // like an interface of the pod web
 	}
 	enough := func() bool {
 		mu.Lock()
@@ -145,7 +142,7 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 	for range 3 {
 		running.Go(func() {
 			for namespace, name, more := take(); more; namespace, name, more = take() {
-				if enough() { // the rest come at leisure, and leave the CPUs to the attack
+				if enough() { // the rest start slowly, to leave the CPUs to the attack
 					select {
 					case <-over:
 					case <-time.After(time.Second):
@@ -170,7 +167,6 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 	return pods
 }
 
-// watch says how far the attackers are, and when they are over.
 func (n *node) watch(attackers []*rig.Container, over chan<- struct{}) {
 	defer close(over)
 	said := time.Now()
@@ -199,13 +195,11 @@ func (n *node) watch(attackers []*rig.Container, over chan<- struct{}) {
 	}
 }
 
-// tally is what the hostile program says of itself (see its Progress).
 type tally struct {
 	Connections, Execs, Failed, Exact int64
 	Over                              bool
 }
 
-// progress is what a tenant said last.
 func progress(c *rig.Container) (p tally) {
 	for line := range strings.Lines(c.Said()) {
 		if at := strings.IndexByte(line, '{'); at >= 0 {

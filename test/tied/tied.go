@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package tied starts processes that end when this one does.
+// Package tied starts processes that end with this process.
 package tied
 
 import (
@@ -10,10 +10,9 @@ import (
 	"syscall"
 )
 
-// Start starts a command that the kernel kills when this process ends, however it ends. The
-// kernel takes the end of the thread that started it for that of the process (PR_SET_PDEATHSIG,
-// prctl(2)), and a thread ends with a goroutine that does not unlock it, as one does that has
-// entered a namespace. So one thread, which never ends, starts them all.
+// Start starts a command that the kernel kills when this process ends. The kernel sends the signal when the thread
+// that forked ends (PR_SET_PDEATHSIG, prctl(2)), and a thread ends with a goroutine that does not unlock it. So one
+// thread, which never ends, starts all commands.
 func Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// TestMain is also a process that starts one, says that it runs, and is killed then.
+// TestMain is also the process that starts a child, reports it, and is killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("TIED") == "" {
 		os.Exit(m.Run())
 	}
-	cmd := exec.Command("cat") // until its input ends, which is ours
+	cmd := exec.Command("cat") // runs until its input ends
 	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
 	if err := Start(cmd); err != nil {
 		os.Exit(1)
@@ -32,7 +32,7 @@ func TestATiedProcessOutlivesAThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := make(chan struct{})
-	go func() { // on a thread that goes with it
+	go func() {
 		defer close(gone)
 		runtime.LockOSThread()
 		err = Start(cmd)
@@ -62,7 +62,7 @@ func TestATiedProcessEndsWithItsParent(t *testing.T) {
 	}
 	parent := exec.Command(self)
 	parent.Env = append(os.Environ(), "TIED=1")
-	in, err := parent.StdinPipe() // stays open: only the kernel ends its child
+	in, err := parent.StdinPipe() // stays open: only the kernel ends the child
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestATiedProcessEndsWithItsParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if lines.Scan() { // the output ends when the last that has it does
+	if lines.Scan() { // the output ends with its last writer
 		t.Errorf("it says %q", lines.Text())
 	}
 	_ = parent.Wait()

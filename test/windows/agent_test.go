@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// onlyAgent is a plugin that has an agent do everything.
+// onlyAgent is a plugin whose agent does all the work.
 const onlyAgent = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","agent":"\\\\.\\pipe\\antrea-test"}]}`
 
-// Nobody sees who is called over a named pipe. What the agent runs with the pod's adapter in its command line is the
-// pod's for certain, in the ADD and after it; what it runs with no such name, a candidate. Snapshots of a machine that
-// has no time for them miss some of it, and then the next pod has it; but nothing is ever told twice.
+// Callers on a named pipe are invisible. A command with the pod's adapter in its arguments is certainly the pod's,
+// during and after ADD; a command without is unconfirmed. Snapshots of a busy machine miss some, which the next pod
+// may show. No command is reported twice.
 func TestAnAgentOverANamedPipe(t *testing.T) {
 	n := newNode(t, onlyAgent)
 	endpoint, spans := n.backend()
 	n.agent("-after", "2s", "-blind")
 	n.containerd(endpoint)
-	// Of the runtime's sandboxes none lives under wine: what comes after an ADD is the driver's.
+	// No sandbox lives under wine, so the driver makes the commands after an ADD.
 	log := n.cniscope(endpoint, "[probe]\ncallers = ['C:/containerd/driver.exe']\n")
 	pods := []string{"db-6cqff", "db-9x2lk", "db-t4wzv"}
 	begin := n.drive(log, pods...)
@@ -38,7 +38,7 @@ func TestAnAgentOverANamedPipe(t *testing.T) {
 	t.Error("no pod has one of each")
 }
 
-// work is how often powershell.exe is told of for a pod.
+// work counts the spans of powershell.exe for a pod.
 type work struct{ certain, candidate, after int }
 
 func workFor(pod string, spans []span) (w work) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// behaves is a plugin that does something else for some pods.
+// behaves is a plugin with other behavior for some pods.
 const behaves = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","powershell":true,"pods":{
 	"fails":{"hang":"1s","fail":"no uplink"},"exits":{"hang":"1s","exit":-1073741819},"hangs":{"hang":"6s"}}}]}`
 

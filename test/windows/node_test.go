@@ -32,7 +32,6 @@ const (
 	agentPipe  = `\\.\pipe\antrea-test`
 )
 
-// programs is where what a node needs was built.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -46,7 +45,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built makes the programs, once.
 var built = sync.OnceValue(func() error {
 	for file, in := range map[string]string{"cniscope.exe": "../../plugin/cniscope", "standin.exe": "./standin"} {
 		c := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(programs, file), in)
@@ -63,17 +61,16 @@ var built = sync.OnceValue(func() error {
 	return nil
 })
 
-// node is a Windows of its own: a drive that is as new, processes that nobody else sees.
+// node is a new Windows drive with processes of its own.
 type node struct {
 	t *testing.T
-	// merged is where its Debian is mounted, in the mount namespace of pid, which ends it.
+	// merged is the mount point of its Debian, in the mount namespace of pid, which ends it.
 	merged string
 	pid    int
-	// logs is where the programs write.
-	logs string
+	logs   string
 }
 
-// newNode starts a node with these CNI plugins, on which nothing runs yet.
+// newNode starts a node with these CNI plugins and without processes.
 func newNode(t *testing.T, plugins string) *node {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -106,7 +103,7 @@ func newNode(t *testing.T, plugins string) *node {
 	return n
 }
 
-// mount lays a file system over the Debian with wine, and has a process hold the namespaces of the node.
+// mount lays a file system over the Debian with wine, and starts a process that holds the node's namespaces.
 func (n *node) mount() {
 	dir := n.t.TempDir()
 	base, err := filepath.Abs(wine)
@@ -131,7 +128,7 @@ exec sleep infinity`
 	c.Stderr = &failed
 	harness.Check(n.t, tied.Start(c))
 	n.pid = c.Process.Pid
-	n.t.Cleanup(func() { // everything in it ends with its first process
+	n.t.Cleanup(func() { // all its processes end with the first
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
@@ -143,7 +140,6 @@ exec sleep infinity`
 	})
 }
 
-// path is a file of the node's drive as this process sees it.
 func (n *node) path(file string) string {
 	return filepath.Join("/proc", strconv.Itoa(n.pid), "root", n.merged, drive, file)
 }
@@ -162,7 +158,6 @@ func (n *node) copy(from, to string) {
 	harness.Check(n.t, os.WriteFile(n.path(to), data, 0o755))
 }
 
-// command runs a program of the node, in an environment with env.
 func (n *node) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	line := []string{
 		"-t", strconv.Itoa(n.pid), "-m", "-p", "chroot", n.merged, "env", "-i", "HOME=/root", "PATH=/usr/bin:/bin:/usr/lib/wine",
@@ -171,14 +166,13 @@ func (n *node) command(ctx context.Context, env []string, args ...string) *exec.
 	return exec.CommandContext(ctx, "nsenter", append(append(append(line, env...), "wine"), args...)...)
 }
 
-// hang is what no program takes, however busy the machine is.
+// hang exceeds the duration of every program, even on a busy machine.
 const hang = 4 * time.Minute
 
-// run runs a program to its end, and returns what it wrote.
 func (n *node) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(n.t.Context(), hang)
 	defer cancel()
-	file, err := os.CreateTemp(n.logs, "run") // no pipe, which what wine starts beside would keep open
+	file, err := os.CreateTemp(n.logs, "run") // not a pipe: wine's background processes would keep it open
 	if err != nil {
 		return "", err
 	}
@@ -190,7 +184,6 @@ func (n *node) run(args ...string) (string, error) {
 	return string(out), errors.Join(failed, err)
 }
 
-// start starts a program that goes on, and returns the file that it writes to.
 func (n *node) start(name string, env []string, args ...string) (log string) {
 	n.t.Helper()
 	log = filepath.Join(n.logs, name+".log")
@@ -209,8 +202,8 @@ func (n *node) start(name string, env []string, args ...string) (log string) {
 	return log
 }
 
-// drive readies pods that are run with libcni, as by a container runtime whose sandboxes live for as long as the test
-// takes, and returns what has one begin. log is that of a cniscope which believes the driver: it knows it by then.
+// drive prepares pods that libcni runs, in place of a runtime whose sandboxes live as long as the test. It returns a
+// function that starts a pod. log is that of a cniscope that trusts the driver, and knows it by then.
 func (n *node) drive(log string, names ...string) (begin func(name string)) {
 	n.t.Helper()
 	n.start("driver", nil, append([]string{
@@ -222,7 +215,6 @@ func (n *node) drive(log string, names ...string) (begin func(name string)) {
 
 func tail(text []byte) []byte { return text[max(0, len(text)-6000):] }
 
-// writes waits until a log has a text.
 func (n *node) writes(log, what string) {
 	n.t.Helper()
 	harness.Eventually(n.t, func() error {
@@ -234,7 +226,6 @@ func (n *node) writes(log, what string) {
 	})
 }
 
-// containerd starts containerd.exe, which sends its spans to an endpoint.
 func (n *node) containerd(endpoint string) {
 	n.t.Helper()
 	n.write("containerd/config.toml", `version = 3
@@ -263,7 +254,6 @@ state = 'C:\containerd\state'
 	})
 }
 
-// options writes the options of cniscope.exe: those that it needs, and others.
 func (n *node) options(endpoint, others string) {
 	n.t.Helper()
 	n.write("cniscope/cniscope.toml", others+`
@@ -278,7 +268,6 @@ dir = 'C:\cniscope\state'
 `)
 }
 
-// cniscope starts cniscope.exe, and returns its log once it observes.
 func (n *node) cniscope(endpoint, options string) (log string) {
 	n.t.Helper()
 	n.options(endpoint, options)
@@ -288,7 +277,7 @@ func (n *node) cniscope(endpoint, options string) (log string) {
 	return log
 }
 
-// pods runs sandboxes side by side, and returns what became of each. Under wine none lives: what comes after CNI fails.
+// pods runs sandboxes concurrently, and returns their results. Under wine, every sandbox fails after CNI.
 func (n *node) pods(names ...string) string {
 	n.t.Helper()
 	out, err := n.run(append([]string{`C:\containerd\client.exe`, "-pipe", pipe, "run", "default"}, names...)...)
@@ -298,7 +287,6 @@ func (n *node) pods(names ...string) string {
 	return out
 }
 
-// backend takes spans until the test ends.
 func (n *node) backend() (endpoint string, all func() []span) {
 	s := &spans{}
 	return "http://" + otlptest.Backend(n.t, "127.0.0.1:0", s), s.list

@@ -15,17 +15,16 @@ import (
 
 var update = flag.Bool("update", false, "put the recording into examples/recordings")
 
-// callsAgent is a plugin that runs powershell.exe, and calls an agent which does so, too.
+// callsAgent is a plugin that runs powershell.exe, and calls an agent that runs it too.
 const callsAgent = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","powershell":true,"agent":"\\\\.\\pipe\\antrea-test"}]}`
 
-// agent starts the agent that plugins call.
 func (n *node) agent(args ...string) {
 	n.t.Helper()
 	line := append([]string{`C:\antrea\antrea-agent.exe`, "-pipe", agentPipe}, args...)
 	n.start("antrea-agent", []string{"STANDIN_POWERSHELL=2500ms"}, line...)
 }
 
-// The story that this project began with is written down on Windows, and drawn on another system.
+// A recording of powershell.exe in a pod's setup, made on Windows, is drawn on another system.
 func TestARecordingIsDrawnElsewhere(t *testing.T) {
 	n := newNode(t, callsAgent)
 	n.agent("-after", "1s", "-blind")
@@ -40,7 +39,7 @@ func TestARecordingIsDrawnElsewhere(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "windows-seed.rec")
 	var data []byte
-	harness.Eventually(t, func() (err error) { // what was recorded so far is in the file
+	harness.Eventually(t, func() (err error) { // the file holds the events so far
 		if data, err = os.ReadFile(n.path("windows-seed.rec")); err == nil {
 			err = os.WriteFile(file, data, 0o600)
 		}

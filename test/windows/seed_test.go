@@ -14,10 +14,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// runsPowershell is a plugin that asks powershell.exe for the pod's adapter.
 const runsPowershell = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","powershell":true}]}`
 
-// jaeger is where spans go until the test ends, and what is in it of a pod.
 func (n *node) jaeger() (endpoint string, all func() []span) {
 	n.t.Helper()
 	j, err := rig.StartJaeger(n.t.Context(), rig.JaegerOptions{})
@@ -37,7 +35,6 @@ func (n *node) jaeger() (endpoint string, all func() []span) {
 	}
 }
 
-// below are the spans of a pod with a name, once all above them are there.
 func below(t *testing.T, spans func() []span, pod, name string) (found, all []span) {
 	t.Helper()
 	harness.Eventually(t, func() error {
@@ -56,7 +53,6 @@ func below(t *testing.T, spans func() []span, pod, name string) (found, all []sp
 	return found, all
 }
 
-// names are those of a pod's spans.
 func names(all []span, pod string) (list []string) {
 	for _, s := range all {
 		if s.from["k8s.pod.name"] == pod {
@@ -66,7 +62,7 @@ func names(all []span, pod string) (list []string) {
 	return list
 }
 
-// has says where attributes are not as they should be; "" is any value.
+// has checks attributes. "" matches any value.
 func has(t *testing.T, attributes, want map[string]string) {
 	t.Helper()
 	for key, value := range want {
@@ -76,7 +72,6 @@ func has(t *testing.T, attributes, want map[string]string) {
 	}
 }
 
-// The story that this project began with: seconds in a pod's network setup, and behind them powershell.exe.
 func TestPowershellInAPodsSetup(t *testing.T) {
 	n := newNode(t, runsPowershell)
 	endpoint, spans := n.jaeger()
@@ -101,7 +96,7 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 	if up := above(calls[0], all); !slices.Contains(up, "runtime.v1.RuntimeService/RunPodSandbox") {
 		t.Errorf("the call is below %v", up)
 	}
-	// There is no shim under wine, so the sandbox fails after its ADD, and is taken down. Containerd begins a trace for that.
+	// Without a shim under wine, the sandbox fails after its ADD. Containerd begins a trace for the teardown.
 	dels, all := below(t, spans, "db-6cqff", "CNI DEL")
 	if up := above(dels[0], all); up[len(up)-1] != "cni.Remove" {
 		t.Errorf("the DEL is below %v", up)

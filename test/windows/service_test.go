@@ -19,7 +19,7 @@ const (
 	services = `HKLM\SYSTEM\CurrentControlSet\Services\`
 )
 
-// The commands of docs/windows.md make a service that works, and remove it: folders and registry are as before.
+// The commands of docs/windows.md install and remove a working service: directories and registry are as before.
 func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	n := newNode(t, onlyAgent)
 	n.agent() // wine ends its services when no other program runs
@@ -29,7 +29,7 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	if now := n.registry(); !strings.Contains(now, `"C:\Program Files\cniscope\cniscope.exe" run`) {
 		t.Errorf("the services are\n%s", now)
 	}
-	harness.Eventually(t, func() error { // wine has the first one that asks wait for ever
+	harness.Eventually(t, func() error { // wine blocks the first connection for ever
 		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", ownPipe, "-within", "5s", "greet"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -43,7 +43,7 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	}
 
 	n.batch("remove", documented(t, "Remove it"))
-	harness.Eventually(t, func() error { // no running program can be deleted
+	harness.Eventually(t, func() error { // a running program cannot be deleted
 		if _, err := n.run(`cmd`, "/c", `C:\cniscope\folders.bat`); err != nil {
 			return err
 		}
@@ -57,7 +57,6 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	}
 }
 
-// documented are the commands below a heading of docs/windows.md.
 func documented(t *testing.T, heading string) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/windows.md")
@@ -75,7 +74,7 @@ func documented(t *testing.T, heading string) (commands []string) {
 	return commands
 }
 
-// batch runs commands as cmd.exe does, up to the first that fails. Those that remove folders are left in folders.bat.
+// batch runs commands with cmd.exe up to the first failure. Commands that remove directories go to folders.bat.
 func (n *node) batch(name string, commands []string) {
 	n.t.Helper()
 	var now, later strings.Builder
@@ -91,7 +90,6 @@ func (n *node) batch(name string, commands []string) {
 	n.t.Log(n.ok("cmd", "/c", `C:\cniscope\`+name+".bat"))
 }
 
-// ok runs a program, and returns what it wrote.
 func (n *node) ok(args ...string) string {
 	n.t.Helper()
 	out, err := n.run(args...)
@@ -101,7 +99,6 @@ func (n *node) ok(args ...string) string {
 	return out
 }
 
-// folders lists what there is where programs and their data are.
 func (n *node) folders() (all []string) {
 	n.t.Helper()
 	for _, dir := range []string{"Program Files", "ProgramData"} {
@@ -113,11 +110,11 @@ func (n *node) folders() (all []string) {
 	return all
 }
 
-// registry is what it has of the service, and of cniscope's source of events.
+// registry returns the keys of the service and of cniscope's event source.
 func (n *node) registry() string {
 	var all strings.Builder
 	for _, key := range []string{"cniscope", `EventLog\Application\cniscope`} {
-		out, _ := n.run("reg", "query", services+key, "/s") // it fails where there is none
+		out, _ := n.run("reg", "query", services+key, "/s") // fails if the key does not exist
 		all.WriteString(out)
 	}
 	return all.String()

@@ -15,14 +15,11 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// span is one that came.
 type span struct {
 	*tracepb.Span
-	// from are the attributes of the resource, about the span's own.
 	from, about map[string]string
 }
 
-// spans are a backend's.
 type spans struct {
 	coltracepb.UnimplementedTraceServiceServer
 	mu  sync.Mutex
@@ -36,7 +33,6 @@ func (s *spans) Export(_ context.Context, r *coltracepb.ExportTraceServiceReques
 	return &coltracepb.ExportTraceServiceResponse{}, nil
 }
 
-// list is what came so far.
 func (s *spans) list() []span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +74,7 @@ func texts(attributes []*commonpb.KeyValue) map[string]string {
 	return all
 }
 
-// above is the parent's names, from the span up to the trace's root.
+// above returns the names of the parents, from the span up to the trace's root.
 func above(s span, all []span) (names []string) {
 	for len(s.ParentSpanId) > 0 {
 		i := slices.IndexFunc(all, func(p span) bool {

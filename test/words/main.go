@@ -1,12 +1,10 @@
-// Command words makes the list of words that pkg/redact lets through: common English, and the
-// technical one of Go's library and of the modules that the CNI world is built from. It prints
-// one a line.
+// Command words makes the list of words that pkg/redact does not redact: common English, and technical words of Go's
+// library and of modules around CNI. It prints one word a line.
 //
-//	words [-scowl FOLDER] [-more FILE] FOLDER...
+// \twords [-scowl FOLDER] [-more FILE] FOLDER...
 //
-// A word is taken if it is among the most common ones; if it is in a dictionary, and in the
-// sentences (comments and messages) of more than one source file; or in the messages of
-// several: "netns" is in no dictionary, nor is "CIDR".
+// A word is taken if it is among the most common ones; if it is in a dictionary, and in sentences (comments and
+// messages) of more than one source file; or in messages of several files: "netns" and "CIDR" are in no dictionary.
 package main
 
 import (
@@ -26,13 +24,13 @@ import (
 	"strings"
 )
 
-// How many files must have a word: one author's slip, or one's name, is none.
+// The minimum numbers of files with a word: a single author's slip or name does not count.
 const (
 	filesOfEnglish  = 2
 	filesOfMessages = 3
 )
 
-// sentence is a text that somebody is to read; piece is what may be a word in one.
+// sentence matches a text for people; piece matches a possible word in it.
 var (
 	sentence = regexp.MustCompile(`[A-Za-z]+ [A-Za-z]`)
 	piece    = regexp.MustCompile(`(?:^|[\s"'(\[:,/=])([A-Za-z][a-z]+|[A-Z]{3,8}s?)(?:[\s"')\].:,;/=]|$)`)
@@ -92,7 +90,6 @@ func list(common, english map[string]bool, more string, folders []string) error 
 	return nil
 }
 
-// own takes the words of a file as they are.
 func own(file string, words map[string]bool) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -108,7 +105,6 @@ func own(file string, words map[string]bool) error {
 	return nil
 }
 
-// count adds one for each word of a file. What cannot be parsed has none.
 func count(path string, everywhere, messages map[string]int) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -148,8 +144,8 @@ func words(text string, to map[string]bool) {
 	}
 }
 
-// read takes lists of SCOWL, of the sizes named: 10 and 20 are common words, 35 is a small
-// dictionary. Names and words with an apostrophe are left out.
+// read reads lists of SCOWL of the named sizes: 10 and 20 are common words, 35 is a small dictionary. It omits names
+// and words with an apostrophe.
 func read(folder string, sizes ...string) (map[string]bool, error) {
 	words := map[string]bool{}
 	for _, size := range sizes {

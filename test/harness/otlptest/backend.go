@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Backend serves OTLP over gRPC at addr, which may be "127.0.0.1:0", until the test ends, and
-// returns where.
+// Backend serves OTLP over gRPC at addr, such as "127.0.0.1:0", until the test ends. It returns its address.
 func Backend(t testing.TB, addr string, backend coltracepb.TraceServiceServer, options ...grpc.ServerOption) string {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -19,7 +18,7 @@ func Backend(t testing.TB, addr string, backend coltracepb.TraceServiceServer, o
 	return BackendAt(t, l, backend, options...)
 }
 
-// BackendAt is Backend for a listener that there is.
+// BackendAt is Backend for an open listener.
 func BackendAt(t testing.TB, l net.Listener, backend coltracepb.TraceServiceServer, options ...grpc.ServerOption) string {
 	t.Helper()
 	s := grpc.NewServer(options...)
@@ -27,7 +26,7 @@ func BackendAt(t testing.TB, l net.Listener, backend coltracepb.TraceServiceServ
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(l) // until Stop
+		_ = s.Serve(l)
 	}()
 	t.Cleanup(func() { s.Stop(); <-done })
 	return l.Addr().String()

@@ -25,11 +25,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector is an OTLP server that remembers what it got. Its fields may be read when nothing is sent.
+// Collector is an OTLP server that keeps the requests. Its fields may be read when no request is in progress.
 type Collector struct {
 	coltracepb.UnimplementedTraceServiceServer
 	Addr string
-	// Answer, if set, is asked with the names of the spans before they are taken.
+	// Answer, if set, decides the answer from the names of the spans, before Collector keeps them.
 	Answer func(names []string) (*coltracepb.ExportTracePartialSuccess, error)
 
 	mu          sync.Mutex
@@ -40,7 +40,7 @@ type Collector struct {
 	Compression string
 }
 
-// Collect serves OTLP over gRPC at addr, which may be "127.0.0.1:0", until the test ends.
+// Collect serves OTLP over gRPC at addr, such as "127.0.0.1:0", until the test ends.
 func Collect(t testing.TB, addr string, c *Collector, options ...grpc.ServerOption) *Collector {
 	t.Helper()
 	c.Addr = Backend(t, addr, c, append(options, grpc.StatsHandler(c))...)
@@ -63,7 +63,7 @@ func CollectHTTP(t testing.TB, c *Collector, secure *tls.Config) *Collector {
 	return c
 }
 
-// Got returns the names of all spans, in the order they arrived.
+// Got returns the names of all spans, in the order of arrival.
 func (c *Collector) Got() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Collector) Export(ctx context.Context, r *coltracepb.ExportTraceService
 	return &coltracepb.ExportTraceServiceResponse{PartialSuccess: partial}, nil
 }
 
-// ServeHTTP takes a request as the specification has it (OTLP/HTTP), and says no with the status that it names.
+// ServeHTTP implements OTLP/HTTP, including the status codes of refusals.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, packed := io.Reader(q.Body), q.Header.Get("Content-Encoding")
 	if packed == "gzip" {
@@ -136,7 +136,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// HandleRPC learns how a request was compressed, which a gRPC server reports nowhere else.
+// HandleRPC notes the compression of a request, which a gRPC server reports only here.
 func (c *Collector) HandleRPC(_ context.Context, s stats.RPCStats) {
 	if h, ok := s.(*stats.InHeader); ok {
 		c.mu.Lock()

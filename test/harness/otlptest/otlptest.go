@@ -1,4 +1,4 @@
-// Package otlptest has OTLP servers for tests, and encodes their spans.
+// Package otlptest holds OTLP servers for tests, and encodes spans.
 package otlptest
 
 import (

@@ -1,5 +1,5 @@
-// Package spelled writes secrets in every way that redaction knows, and finds them in texts. Encoders and search
-// are its own, since those of pkg/redact are what is tested.
+// Package spelled writes secrets in all spellings that redaction knows, and finds them in texts. It does not use
+// pkg/redact, which it tests.
 package spelled
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Ways returns the ways in which a text may repeat a secret, by name.
+// Ways returns the spellings of a secret, by name.
 func Ways() map[string]func(string) string { return ways }
 
 var ways = map[string]func(string) string{
@@ -63,8 +63,8 @@ var ways = map[string]func(string) string{
 	"query":            func(s string) string { return "https://10.0.0.1/v1?token=" + percent(s, false, "%02X") },
 }
 
-// Seen returns what a text shows of a secret that was spelled in a way: eight bytes in a row of the secret or of
-// its spelling, or as many numbers as hold eight bytes.
+// Seen returns a part of a secret that a text shows: eight consecutive bytes of the secret or its spelling, or
+// numbers that hold eight bytes.
 func Seen(text, way, secret string) (string, bool) {
 	if what, is := Leaked(text, secret); is {
 		return what, true
@@ -72,7 +72,7 @@ func Seen(text, way, secret string) (string, bool) {
 	spelling := strings.Trim(ways[way](secret), "\"\\")
 	width, numbers := widths[way]
 	switch {
-	case way == "userinfo", way == "userinfo, raw", way == "query": // the address around it is no secret
+	case way == "userinfo", way == "userinfo, raw", way == "query": // the address around the secret is not secret
 		return "", false
 	case !numbers:
 		return Leaked(text, spelling)
@@ -86,7 +86,6 @@ func Seen(text, way, secret string) (string, bool) {
 	return "", false
 }
 
-// separator is what stands between two numbers, and widths how many bytes each holds.
 const separator = " "
 
 var widths = map[string]int{
@@ -94,7 +93,7 @@ var widths = map[string]int{
 	"seconds": 2, "microseconds": 2, "fractions": 2, "instants": 4, "instants, little": 4, "link-local": 6,
 }
 
-// numbers writes so many bytes at a time as a number; what is left at the end is left out.
+// numbers writes each width bytes as a number, without the remainder.
 func numbers(s string, width int, little bool, write func(n uint32) string) string {
 	var all []string
 	for ; len(s) >= width; s = s[width:] {
@@ -149,7 +148,7 @@ func percent(s string, all bool, format string) string {
 	return b.String()
 }
 
-// Base64 encodes as RFC 4648 has it, bit by bit.
+// Base64 encodes by RFC 4648, bit by bit.
 func Base64(s, last string, pad bool) string {
 	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last
 	var b strings.Builder
@@ -169,8 +168,7 @@ func Base64(s, last string, pad bool) string {
 	return b.String()
 }
 
-// Leaked returns eight bytes in a row of any of the texts that are in the output, cases not
-// told apart.
+// Leaked returns eight consecutive bytes of a text that the output contains, regardless of case.
 func Leaked(output string, texts ...string) (string, bool) {
 	output = WithoutPlaceholders(output)
 	in := map[string]bool{}

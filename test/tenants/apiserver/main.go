@@ -1,8 +1,7 @@
 //go:build linux
 
-// Command apiserver listens at the address it is given and never accepts: what connects to
-// it is connected, and nobody of this node is seen to answer, as with a server on another
-// machine.
+// Command apiserver listens at an address and never accepts. Connections succeed, but no process of this node
+// answers, as with a server on another machine.
 package main
 
 import (

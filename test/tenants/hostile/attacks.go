@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attacks are what can be made one by one, and together as a flood.
+// attacks can run one by one, and together as a flood.
 var attacks map[string]func(*tenant) error
 
 func init() {
@@ -23,9 +23,9 @@ func init() {
 		"forge-del":    func(t *tenant) error { return t.forge("DEL", t.Container) },
 		"forge-own":    func(t *tenant) error { return t.forge("ADD", "mallory"+t.Container[7:]) },
 		"forge-parent": func(t *tenant) error { return t.forge("ADD", t.Container, "TRACEPARENT="+parent) },
-		// With the rights of its own user namespace, where it is root.
+		// As root of its own user namespace.
 		"forge-userns": func(t *tenant) error { return t.unshared("forge-add") },
-		// By a process that is called as the runtime is.
+		// From a process with the name of a runtime.
 		"runtime-name": func(t *tenant) error {
 			return errors.Join(t.as("/usr/bin/containerd", "forge-add"), t.as("/usr/bin/containerd-shim-runc-v2", "forge-add"), t.as("/usr/bin/crio", "forge-del"))
 		},
@@ -42,10 +42,10 @@ func init() {
 	}
 }
 
-// parent is a span that nobody has.
+// parent is a span that does not exist.
 const parent = "00-3a110c3a110c3a110c3a110c3a110c3a-3a110c3a110c3a11-01"
 
-// environ is what libcni gives to a plugin of the victim's call, but for what it is to do.
+// environ returns the environment of a plugin in the victim's call, with CNI_ARGS of another pod.
 func (t *tenant) environ(command, container string, more ...string) []string {
 	return append([]string{
 		"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=" + t.NetNS, "CNI_IFNAME=" + t.IfName,
@@ -54,8 +54,8 @@ func (t *tenant) environ(command, container string, more ...string) []string {
 	}, more...)
 }
 
-// forge runs plugins of the victim's call: in its own folder of plugins, and in one of the
-// node's name.
+// forge runs plugins of the victim's call, from its own plugin directory and from a directory with the path of the
+// node's.
 func (t *tenant) forge(command, container string, more ...string) error {
 	env := t.environ(command, container, more...)
 	return errors.Join(
@@ -65,8 +65,7 @@ func (t *tenant) forge(command, container string, more ...string) error {
 	)
 }
 
-// mention runs programs whose arguments, names and environments tell of the victim, as those
-// of its agent do.
+// mention runs programs whose arguments, names and environments name the victim, as those of its agent do.
 func (t *tenant) mention() error {
 	port := t.Pod + "-568022"
 	env := t.environ("ADD", t.Container)
@@ -79,7 +78,7 @@ func (t *tenant) mention() error {
 	)
 }
 
-// accepting is what follows where it may have been taken for an agent.
+// accepting runs programs after the connections that may have marked it as an agent.
 func (t *tenant) accepting(connections int, failed error) error {
 	if connections == 0 {
 		return fmt.Errorf("no connection came about: %w", failed)
@@ -87,7 +86,6 @@ func (t *tenant) accepting(connections int, failed error) error {
 	return t.mention()
 }
 
-// environment runs programs in the environment of a plugin that are none.
 func environment(t *tenant) error {
 	env := t.environ("ADD", t.Container)
 	var errs []error
@@ -99,13 +97,11 @@ func environment(t *tenant) error {
 	return errors.Join(errs...)
 }
 
-// as makes an attack as a program of another name.
 func (t *tenant) as(name, attack string) error {
 	return t.start(name, os.Environ(), []string{"then", attack}, nil)
 }
 
-// unshared makes an attack in namespaces of its own, in which it is root and may do
-// everything.
+// unshared makes an attack as root of its own namespaces.
 func (t *tenant) unshared(attack string) error {
 	root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	return t.start("/mallory/unshared", os.Environ(), []string{"then", attack}, &syscall.SysProcAttr{
@@ -113,8 +109,8 @@ func (t *tenant) unshared(attack string) error {
 	})
 }
 
-// orphan has an attack made by a process whose parent has gone: with the host's processes
-// to see, whoever takes it is the shim.
+// orphan makes an attack from a process whose parent has exited. With the host's PID namespace, its new parent is the
+// shim.
 func orphan(t *tenant) error {
 	return t.start("/mallory/parent", os.Environ(), []string{"then", "orphaned"}, nil)
 }
@@ -137,7 +133,7 @@ func orphaned(t *tenant) error {
 	return t.forge("ADD", t.Container)
 }
 
-// enter tries to get out, and says it is an error that it could.
+// enter tries to leave the container, and returns an error if it succeeds.
 func enter(t *tenant) error {
 	for _, name := range []string{"/proc/1/ns/mnt", "/proc/1/ns/net", t.NetNS} {
 		f, err := os.Open(name)
@@ -153,7 +149,6 @@ func enter(t *tenant) error {
 	return t.forge("ADD", t.Container)
 }
 
-// own tells whether a namespace is the one it is in: in its own PID namespace 1 is a tenant.
 func own(name string) bool {
 	there, err := os.Readlink(name)
 	here, _ := os.Readlink("/proc/self/ns/" + filepath.Base(name))

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// post is where a tenant listens, and accepts whatever comes: itself.
+// post listens, and accepts the tenant's own connections.
 type post struct {
 	mu        sync.Mutex
 	listeners map[string]net.Listener // nil where listening failed
@@ -37,7 +37,7 @@ func (p *post) close() {
 	}
 }
 
-// listen begins to listen at an address, unless that is done.
+// listen listens at an address once.
 func (p *post) listen(network, address string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,16 +65,15 @@ func (p *post) listen(network, address string) error {
 	return nil
 }
 
-// shared lets others have the same port, the node's agent perhaps.
+// shared sets SO_REUSEPORT, to share a port with the node's agent.
 func shared(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) // not for unix sockets
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) // fails for unix sockets
 	})
 }
 
-// answer lets a client know that it was accepted, and waits until it is gone: it is the
-// client who ends a connection.
+// answer confirms a connection to the client, and waits until the client closes it.
 func answer(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
@@ -82,7 +81,6 @@ func answer(c net.Conn) {
 	_, _ = c.Read(make([]byte, 1))
 }
 
-// serve answers at an address, and whenever it is called runs programs that name the victim.
 func (t *tenant) serve(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -109,7 +107,7 @@ func (t *tenant) serve(address string) error {
 	}
 }
 
-// reset ends a connection at once: nothing of it stays in TIME_WAIT.
+// reset closes a connection without TIME_WAIT.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -117,7 +115,6 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-// meet connects to itself, from one address to another.
 func (p *post) meet(client, server string) error {
 	if err := p.listen("tcp", server); err != nil {
 		return err
@@ -132,13 +129,13 @@ func (p *post) meet(client, server string) error {
 		return err
 	}
 	_ = c.SetReadDeadline(time.Now().Add(time.Second))
-	_, _ = c.Read(make([]byte, 1)) // until it was accepted
+	_, _ = c.Read(make([]byte, 1))
 	reset(c)
 	return nil
 }
 
-// pretend makes the connections of the victim anew: the same ports, and the same addresses
-// if it can have them; else others. It returns how many came about, and why others did not.
+// pretend makes the victim's connections again: the same ports, and the same addresses if possible. It returns the
+// number of connections, and the error of the others.
 func (t *tenant) pretend() (made int, failed error) {
 	for _, pair := range t.Connections {
 		for _, addresses := range variants(pair) {
@@ -152,7 +149,6 @@ func (t *tenant) pretend() (made int, failed error) {
 	return made, failed
 }
 
-// variants are the ways to have a connection of the same ports.
 func variants(pair [2]string) (all [][2]string) {
 	client, err1 := netip.ParseAddrPort(pair[0])
 	server, err2 := netip.ParseAddrPort(pair[1])
@@ -162,7 +158,7 @@ func variants(pair [2]string) (all [][2]string) {
 	if client.Addr().IsLoopback() {
 		_ = claim()
 	} else {
-		_ = claim(client.Addr().String(), server.Addr().String()) // most may not
+		_ = claim(client.Addr().String(), server.Addr().String()) // most tenants may not
 	}
 	for _, at := range []string{server.Addr().String(), "127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.3"} {
 		a := netip.MustParseAddr(at)
@@ -175,8 +171,8 @@ func variants(pair [2]string) (all [][2]string) {
 	return all
 }
 
-// sockets listens at the names of the node's unix sockets and connects to itself: paths in
-// its own mount namespace, abstract names in its own network namespace.
+// sockets listens at the names of the node's unix sockets, and connects to them: paths in its own mount namespace,
+// abstract names in its own network namespace.
 func (t *tenant) sockets(kind func(string) bool) (made int, failed error) {
 	for _, name := range t.Sockets {
 		if !kind(name) {

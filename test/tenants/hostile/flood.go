@@ -14,15 +14,13 @@ import (
 	"time"
 )
 
-// Progress is what a flood has done so far; it is said every second, and at the end.
+// Progress is the progress of a flood, printed every second and at the end.
 type Progress struct {
-	// Connections and Execs are those that came about, Failed those that did not; Exact are
-	// connections with the very ports of a victim's.
+	// Connections and Execs succeeded, Failed did not. Exact are connections with the same ports as a victim's.
 	Connections, Execs, Failed, Exact int64
 	Over                              bool
 }
 
-// flood makes so many connections and runs so many programs within a time, evenly.
 func (t *tenant) flood(args []string) error {
 	flags := flag.NewFlagSet("flood", flag.ContinueOnError)
 	connections := flags.Int64("connections", 1000, "")
@@ -39,7 +37,7 @@ func (t *tenant) flood(args []string) error {
 		text, _ := json.Marshal(Progress{p.connections.Load(), p.execs.Load(), p.failed.Load(), p.exact.Load(), over})
 		fmt.Println(string(text))
 	}
-	end := time.Now().Add(6**within + 5*time.Minute) // on a machine that is busy with others
+	end := time.Now().Add(6**within + 5*time.Minute) // for a busy machine
 	var running sync.WaitGroup
 	running.Go(func() {
 		var before string
@@ -82,8 +80,7 @@ func (t *tenant) flood(args []string) error {
 	}
 }
 
-// sweep makes one connection from a source port to a port that agents listen at: sooner or
-// later a plugin has that pair.
+// sweep connects from a source port to a port of an agent, so that a plugin eventually has the same pair.
 func (t *tenant) sweep(source uint16) int64 {
 	c, err := victim()
 	if err != nil || len(c.Connections) == 0 {
@@ -96,7 +93,6 @@ func (t *tenant) sweep(source uint16) int64 {
 	return 1
 }
 
-// program runs one program of one kind after the other.
 func (t *tenant) program(i int) int64 {
 	var err error
 	switch i % 8 {
@@ -123,8 +119,7 @@ func (t *tenant) program(i int) int64 {
 	return 1
 }
 
-// pace does something until it was done n times, evenly within a time, or as fast as it can
-// until the end.
+// pace calls do until the results add up to n or end has come, evenly spread over a duration; 0: without pauses.
 func pace(n int64, within time.Duration, end time.Time, done, failed *atomic.Int64, do func() int64) {
 	began := time.Now()
 	for done.Load() < n && time.Now().Before(end) {

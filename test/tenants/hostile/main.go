@@ -1,18 +1,16 @@
 //go:build linux
 
-// Command hostile is a tenant that wants into the traces of others, and others out of
-// theirs. It knows more than any tenant could: whoever is being served at this moment, by
-// all names, down to the ports of the connections (see Call).
+// Command hostile is a tenant that tries to put spans into traces of others, and to remove theirs. It knows more than
+// a real tenant: the current victim, with the ports of its connections (see Call).
 //
-//	hostile ATTACK     makes one attack of the list in attacks.go, once
-//	hostile wait       waits to be told, by CRI's exec
-//	hostile serve AT   answers whoever calls it, at an address
-//	hostile flood      makes all of them, as often as it is told
-//	ANYTHING ELSE      what it runs: a program of that name, which ends at once
+// \thostile ATTACK makes one attack of attacks.go, once
+// \thostile wait waits for commands by CRI's exec
+// \thostile serve AT answers connections at an address
+// \thostile flood makes all attacks, repeatedly
+// \tANYTHING ELSE a program of that name, which exits at once
 //
-// Whatever it is free to call as it likes it calls mallory: what of it is found anywhere
-// else is a leak. Its loops are bounded in number and time, and it calls nobody but itself
-// and the node's agent.
+// Every name that it may choose contains mallory, so mallory elsewhere is a leak. Its loops have bounds in number and
+// time, and it connects only to itself and the node's agent.
 package main
 
 import (
@@ -30,18 +28,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Call is what is known of a victim: a plugin writes it while it is served.
+// Call describes a victim. A plugin writes it during the call.
 type Call struct {
 	Container, NetNS, Namespace, Pod, IfName string
-	// Connections are those that the plugin has, each the client's and the server's address.
+	// Connections are the plugin's connections, each as client and server address.
 	Connections [][2]string
-	// Sockets are the unix sockets it is connected to.
+	// Sockets are its connected unix sockets.
 	Sockets []string
 	// Path is its CNI_PATH.
 	Path string
 }
 
-// known is where the victim is told.
+// known is the file with the victim.
 const known = "/known/call"
 
 func victim() (c Call, err error) {
@@ -52,10 +50,10 @@ func victim() (c Call, err error) {
 	return c, json.Unmarshal(text, &c)
 }
 
-// tenant is what an attack is made with.
+// tenant holds the state of an attack.
 type tenant struct {
 	Call
-	self string // its program
+	self string
 	post *post
 }
 
@@ -68,7 +66,7 @@ func main() {
 
 func run() error {
 	name := filepath.Base(os.Args[0])
-	if len(os.Args) > 2 && os.Args[1] == "then" { // a program of any name, which goes on
+	if len(os.Args) > 2 && os.Args[1] == "then" { // a program of any name that makes an attack
 		return attack(os.Args[2:])
 	}
 	if name != "hostile" {
@@ -109,7 +107,7 @@ func attack(args []string) error {
 	return made(t)
 }
 
-// alias makes the program known by another path, wherever that is.
+// alias makes the program available under another path.
 func (t *tenant) alias(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -120,12 +118,11 @@ func (t *tenant) alias(path string) error {
 	return nil
 }
 
-// start runs the program under another path, with arguments and an environment.
 func (t *tenant) start(path string, env, args []string, attr *syscall.SysProcAttr) error {
 	if err := t.alias(path); err != nil {
 		return err
 	}
-	in, out, err := os.Pipe() // libcni gives a plugin its configuration by a pipe
+	in, out, err := os.Pipe() // libcni passes the configuration by a pipe
 	if err != nil {
 		return err
 	}
@@ -145,11 +142,10 @@ func (t *tenant) start(path string, env, args []string, attr *syscall.SysProcAtt
 	return err
 }
 
-// hostNetwork is set in the environment of a tenant that has the host's network: there it
-// takes no address, which would be an attack on the machine, whoever may do that.
+// hostNetwork is set for a tenant in the host's network. The tenant takes no address there, which would attack the
+// machine.
 const hostNetwork = "MALLORY_HOST_NETWORK"
 
-// claim takes addresses for its own network namespace, if it may; lo is up then, too.
 func claim(addresses ...string) error {
 	if os.Getenv(hostNetwork) != "" {
 		return errors.New("the network is the host's")
@@ -180,7 +176,6 @@ func claim(addresses ...string) error {
 	return err
 }
 
-// until waits for something, a second at most.
 func until(is func() bool) bool {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if is() {

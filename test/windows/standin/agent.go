@@ -13,8 +13,8 @@ import (
 	winio "github.com/Microsoft/go-winio"
 )
 
-// agent answers plugins. During an ADD, and after it, it runs powershell.exe for the pod's adapter; and where it
-// is told to, powershell.exe for no pod that could be told, and an ADD's part behind its answer.
+// agent answers plugins. During and after an ADD it runs powershell.exe for the pod's adapter. By its flags it also
+// runs powershell.exe without a pod's name, and part of an ADD after its answer.
 func agent(args []string) error {
 	flags := flag.NewFlagSet("antrea-agent", flag.ContinueOnError)
 	pipe := flags.String("pipe", "", "the pipe to listen on")
@@ -27,7 +27,7 @@ func agent(args []string) error {
 	if err != nil {
 		return err
 	}
-	// Wine gives the listener's own first instance to whoever dials first.
+	// Wine gives the listener's first instance to the first client.
 	if c, err := winio.DialPipe(*pipe, nil); err == nil {
 		_ = c.Close()
 	}
@@ -53,12 +53,12 @@ func answer(c net.Conn, after time.Duration, blind bool) {
 			failed = err.Error()
 		}
 		if blind {
-			shell := exec.Command("powershell.exe", "-NoExit", "-Command", "-") // fed by its standard input
+			shell := exec.Command("powershell.exe", "-NoExit", "-Command", "-") // commands come from standard input
 			shell.Stdin = strings.NewReader("Get-NetAdapter\n")
 			_ = shell.Run()
 		}
 		if after > 0 {
-			defer func() { // the plugin hangs up when it has the answer
+			defer func() { // the plugin closes the connection after the answer
 				_, _ = c.Read(make([]byte, 1))
 				time.AfterFunc(after, func() { _ = getAdapter(name) })
 			}()

@@ -17,11 +17,11 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// client asks the container runtime, as crictl does:
+// client calls the CRI, as crictl does:
 //
-//	client -pipe PIPE greet               connects, and says nothing: wine has the first one that asks wait for ever
-//	client -pipe PIPE version
-//	client -pipe PIPE run NAMESPACE NAME...   runs pods side by side, and writes how each went
+// \tclient -pipe PIPE greet connects only: wine blocks the first connection for ever
+// \tclient -pipe PIPE version
+// \tclient -pipe PIPE run NAMESPACE NAME... runs pods concurrently, and prints a result for each
 func client(args []string) error {
 	flags := flag.NewFlagSet("client", flag.ContinueOnError)
 	pipe := flags.String("pipe", `\\.\pipe\containerd-containerd`, "the container runtime's pipe")
@@ -60,7 +60,6 @@ func client(args []string) error {
 	return errors.New("say greet, version, or run NAMESPACE NAME and more names")
 }
 
-// runPod runs a sandbox, and writes one line: its id, or why there is none.
 func runPod(ctx context.Context, runtime cri.RuntimeServiceClient, namespace, name string) {
 	r, err := runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Namespace: namespace, Uid: "uid-of-" + name},

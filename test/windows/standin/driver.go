@@ -16,10 +16,9 @@ import (
 	"github.com/containernetworking/cni/libcni"
 )
 
-// driver does what a container runtime does of CNI, where a sandbox of the real one cannot live: ADD and, a while
-// later, DEL.
+// driver runs ADD and, a while later, DEL, as a container runtime does whose sandboxes live.
 //
-//	driver -bin FOLDER -conf FILE [-when FILE] [-alive DURATION] NAMESPACE NAME...
+// \tdriver -bin FOLDER -conf FILE [-when FILE] [-alive DURATION] NAMESPACE NAME...
 func driver(args []string) error {
 	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
 	bin := flags.String("bin", "", "the folder of the plugins")
@@ -48,7 +47,6 @@ func driver(args []string) error {
 	return nil
 }
 
-// await waits until a pod is to begin.
 func await(when, name string) {
 	for when != "" {
 		if _, err := os.Stat(when + "-" + name); err == nil {

@@ -1,13 +1,13 @@
 //go:build windows
 
-// Standin is the programs of a Windows node that a test needs and wine does not have, in one: which of them
-// it is says the name of its file.
+// Standin contains the programs of a Windows node that a test needs and wine lacks. The name of its file selects the
+// program.
 //
-//	antrea.exe        a CNI plugin, which does what its configuration says
-//	antrea-agent.exe  an agent, which plugins call over a named pipe
-//	powershell.exe    a program of that name, which takes its time
-//	client.exe        a client of the container runtime's CRI
-//	driver.exe        a container runtime's part that runs CNI plugins, with libcni
+// \tantrea.exe a CNI plugin that follows its configuration
+// \tantrea-agent.exe an agent that plugins call over a named pipe
+// \tpowershell.exe a slow program of that name
+// \tclient.exe a client of the CRI
+// \tdriver.exe the CNI part of a container runtime, with libcni
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// slow is how long powershell.exe takes, as time.ParseDuration reads it.
+// slow is the duration of powershell.exe, as time.ParseDuration reads it.
 const slow = "STANDIN_POWERSHELL"
 
 func powershell([]string) error {

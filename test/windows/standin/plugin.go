@@ -21,30 +21,26 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// configuration is what the plugin does, and for which pods it does something else.
 type configuration struct {
 	types.PluginConf
 	behaviour
 	Pods map[string]behaviour `json:"pods"`
 }
 
-// behaviour is what it does for a pod.
 type behaviour struct {
-	// Powershell: ADD runs powershell.exe, as antrea's plugin did before it had an agent do so.
-	Powershell bool `json:"powershell"`
-	// Agent is the pipe of an agent that is called.
-	Agent string `json:"agent"`
-	// Hang is how long an ADD does nothing, Fail the error that it then has, Exit the exit code that it ends with
-	// without a word.
+	// Powershell: ADD runs powershell.exe, as antrea's plugin did before it had an agent.
+	Powershell bool   `json:"powershell"`
+	Agent      string `json:"agent"`
+	// Hang is a sleep in ADD, Fail the error after it, Exit an exit code without a message.
 	Hang string `json:"hang"`
 	Fail string `json:"fail"`
 	Exit int    `json:"exit"`
 }
 
-// seen is how long a plugin lives at least whose call a test waits for: snapshots of a busy machine have it, too.
+// seen is the minimum duration of a plugin whose call a test waits for, so that snapshots of a busy machine contain
+// it.
 const seen = time.Second
 
-// request is what the plugin asks of the agent.
 type request struct {
 	Command, Container, Pod, NetNS string
 }
@@ -110,14 +106,14 @@ func podOf(args string) string {
 	return ""
 }
 
-// adapter is what antrea calls a pod's: eight bytes of its name, and six digits of a hash of the container's id
-// (antrea pkg/agent/util/net.go, GenerateContainerInterfaceName).
+// adapter returns antrea's name for a pod's adapter: eight bytes of the pod's name, and six digits of a hash of the
+// container's id (antrea pkg/agent/util/net.go, GenerateContainerInterfaceName).
 func adapter(pod, container string) string {
 	hash := sha1.Sum([]byte(container))
 	return fmt.Sprintf("vEthernet (%s-%s)", pod[:min(len(pod), 8)], hex.EncodeToString(hash[:])[:6])
 }
 
-// getAdapter asks as antrea does (pkg/agent/util/powershell/powershell_windows.go).
+// getAdapter queries the adapter as antrea does (pkg/agent/util/powershell/powershell_windows.go).
 func getAdapter(name string) error {
 	script := fmt.Sprintf(`$ErrorActionPreference="Stop";try {Get-NetAdapter -InterfaceAlias "%s"} catch {Write-Host $_;os.Exit(1)}`, name)
 	return exec.Command("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-Command", script).Run()
