@@ -80,10 +80,10 @@ func TestPathsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// install.md names each of the chart's profiles.
-func TestInstallNamesTheProfiles(t *testing.T) {
-	text, _ := read(t, "install.md")
-	_, table, _ := strings.Cut(text, "| `profile` | for |\n|---|---|\n")
+// kubernetes.md names each of the chart's profiles.
+func TestKubernetesNamesTheProfiles(t *testing.T) {
+	text, _ := read(t, "kubernetes.md")
+	_, table, _ := strings.Cut(text, "| `profile` | socket of the runtime | CNI directory | also |\n|---|---|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var named []string
 	for line := range strings.Lines(table) {
@@ -99,6 +99,6 @@ func TestInstallNamesTheProfiles(t *testing.T) {
 		there = append(there, strings.TrimSuffix(filepath.Base(file), ".yaml"))
 	}
 	if !slices.Equal(named, there) {
-		t.Errorf("install.md names %q, there are %q", named, there)
+		t.Errorf("kubernetes.md names %q, there are %q", named, there)
 	}
 }
