@@ -256,6 +256,9 @@ func (as *Agents) Gone(now int64, process event.Process) {
 	as.forget(process)
 	for _, c := range slices.Clone(a.calls) { // served removes from a.calls
 		c.Work.Gone = now
+		if c.Exchange != nil { // it answers no more
+			c.hangUp(now)
+		}
 		c.served()
 	}
 	as.departed.add(process, a)

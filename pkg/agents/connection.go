@@ -155,6 +155,9 @@ func (c *connection) hangUp(now int64) {
 	}
 }
 
+// gone reports whether the agent exited while the connection was open.
+func (c *connection) gone() bool { return c.Work != nil && c.Work.Gone != 0 }
+
 // Disconnect is described at active.Connection.
 func (c *connection) Disconnect(now int64) {
 	if c.Exchange != nil { // its last report is all that is known

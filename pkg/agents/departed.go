@@ -42,13 +42,17 @@ func (d departed) succeed(c *connection) {
 	if !c.Answered {
 		return
 	}
+	back := c.fact.When.Start
+	if c.Exchange != nil { // of which only the end is certainly its own
+		back = c.fact.When.End
+	}
 	for _, one := range d {
 		for _, before := range one.recent {
 			w := before.Work
 			same := before.Network == c.Network && before.Address != "" && before.Address == c.Address || w.Own.Name != "" && w.Own.Name == c.Agent.Name
 			if w.Gone != 0 && w.Successor == nil && same && c.Agent.Process != one.process {
 				successor := *c.Agent
-				w.Successor, w.Back = &successor, c.fact.When.Start
+				w.Successor, w.Back = &successor, back
 			}
 		}
 	}

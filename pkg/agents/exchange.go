@@ -35,7 +35,7 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	key := stream{x.Process, x.Socket}
 	c := cs.pending[key]
 	switch {
-	case x.Error == unfollowed && c == nil:
+	case x.Error == unfollowed && c == nil, c == nil && x.Pending && x.Peer != nil && cs.agents.departed.of(x.Peer.Process) != nil:
 		return
 	case x.Error == unfollowed: // nobody knows more than what was told last
 		now = c.fact.When.End
@@ -60,6 +60,9 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 			return
 		}
 	}
+	if c.gone() { // the asker reads the end of the stream later
+		now = c.Work.Gone
+	}
 	c.fact.When.End = max(c.fact.When.End, now)
 	if (c.Exchange.Clipped || c.Exchange.Receipt) && c.Exchange.Asked == 0 && asked > c.fact.When.Start {
 		c.Exchange.Asked = asked
@@ -67,8 +70,12 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	if x.Peer != nil {
 		peer := *x.Peer
 		c.Agent, c.Answered = &peer, true
+		cs.agents.departed.succeed(c)
 	}
-	if x.Pending {
+	switch {
+	case x.Pending && c.gone():
+		return
+	case x.Pending:
 		cs.serve(c)
 		return
 	}

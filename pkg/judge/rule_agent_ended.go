@@ -15,7 +15,8 @@ const (
 	CauseOOM       Cause = "agent_oom"
 )
 
-// agentEnded: the agent ended while it was called, and the plugin went on trying.
+// agentEnded: the agent ended while it was called, and the plugin went on trying; or a process ended that an agent
+// waited for.
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection
 	for i := range e.waits {
@@ -23,20 +24,68 @@ func agentEnded(e *evidence) *finding {
 			gone = c
 		}
 	}
+	if s := e.endedPeer(); s != nil && (gone == nil || s.agent.Work.Gone > gone.Work.Gone) {
+		return e.withoutPeer(s)
+	}
 	if gone == nil {
 		return nil
 	}
 	time, _, plugin, _ := e.asked(func(c *model.Connection) bool { return c.Address == gone.Address })
-	return &finding{Verdict: ending(gone, plugin, gone.Work.Successor != nil && gone.Work.Back < e.call.End), time: time, kind: Agents, agent: gone}
+	says := "calling " + Peer(gone) + ", from plugin " + plugin
+	return &finding{Verdict: ending(gone, says, e.restarted(gone)), time: time, kind: Agents, agent: gone}
 }
 
 func ended(c *model.Connection) bool { return c.Work != nil && c.Work.Gone != 0 }
 
+// restarted reports whether another process answered in the place of one that ended before the end of the call.
+func (e *evidence) restarted(gone *model.Connection) bool {
+	return gone.Work.Successor != nil && gone.Work.Back < e.call.End
+}
+
+// endedPeer returns the span of the process that ended last of those that an agent waited for; nil if none did.
+func (e *evidence) endedPeer() (last *span) {
+	for i := range e.spans {
+		s := &e.spans[i]
+		if s.agent != nil && s.agent.Exchange != nil && ended(s.agent) && (last == nil || s.agent.Work.Gone > last.agent.Work.Gone) {
+			last = s
+		}
+	}
+	return last
+}
+
+// withoutPeer is what an agent's wait for a process took that ended, and what the agent did without an answer then,
+// until another process answered in its place.
+func (e *evidence) withoutPeer(s *span) *finding {
+	gone, until := s.agent, e.call.End
+	if e.restarted(gone) {
+		until = gone.Work.Back
+	}
+	took, _, _, _ := e.asked(func(c *model.Connection) bool { return c == gone })
+	for i := range e.spans {
+		if asker := &e.spans[i]; asker.agent != nil && asker.agent == s.served {
+			took += time.Duration(max(0, min(asker.own, min(asker.end, until)-gone.Work.Gone)))
+		}
+	}
+	for i := range e.waits {
+		w := &e.waits[i]
+		if isRefused(w) && e.spans[w.span].agent == s.served && w.start >= gone.Work.Gone && w.start < until {
+			took += time.Duration(w.own)
+		}
+	}
+	return &finding{
+		Verdict: ending(gone, "waiting for "+peerName(gone)+", "+s.via, e.restarted(gone)),
+		time:    took, kind: Agents, candidate: s.candidate, agent: gone, heldUp: e.call.End-until < int64(aftermath),
+	}
+}
+
 // ending says how an agent ended, and whether another process answered in its place after that.
-// restarted: the call went on with that one.
-func ending(gone *model.Connection, plugin string, restarted bool) Verdict {
+// restarted: the call went on with that process. waiting says who waited for the agent.
+func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
-	v, how := Verdict{Cause: CauseEnded}, "ended"
+	v, how, since := Verdict{Cause: CauseEnded}, "ended", "it was called"
+	if gone.Exchange != nil {
+		since = "that began"
+	}
 	const why = "kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code, the journal those of a service"
 	switch {
 	case w.Killed == "OOM":
@@ -48,8 +97,7 @@ func ending(gone *model.Connection, plugin string, restarted bool) Verdict {
 	default:
 		v.Remedy = fmt.Sprintf("start %s again and mend what ended it: %s", who, why)
 	}
-	v.Says = fmt.Sprintf("calling %s, from plugin %s; %s (pid %d) %s %s after it was called",
-		Peer(gone), plugin, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)))
+	v.Says = fmt.Sprintf("%s; %s (pid %d) %s %s after %s", waiting, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)), since)
 	if w.Successor != nil {
 		v.Says += fmt.Sprintf(", and was started again (pid %d), which answered %s later", w.Successor.PID, text.Round(time.Duration(w.Back-w.Gone)))
 	}
@@ -67,4 +115,14 @@ func endedLast(run *model.Image) (last *model.Connection) {
 		}
 	}
 	return last
+}
+
+// peerEndedLast is the finding for a process that ended soon before the run failed, while the agent that the run
+// called waited for it; nil if there is none.
+func (e *evidence) peerEndedLast(run *model.Image) *finding {
+	s := e.endedPeer()
+	if s == nil || s.plugin != run.Run.Plugin || e.restarted(s.agent) || run.End-s.agent.Work.Gone > int64(aftermath) {
+		return nil
+	}
+	return e.withoutPeer(s)
 }

@@ -58,3 +58,55 @@ func TestAgentEnded(t *testing.T) {
 		},
 	})
 }
+
+func TestAPeerOfTheAgentEnded(t *testing.T) {
+	fails := func(message string, change ...func(*model.Connection)) *model.Operation {
+		return add(with(seen(plugin("p", 0, 1000), wrote(message), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*model.Connection){served(nil, nil)}, change...)...)), exit(1)))
+	}
+	const ending = `waiting for dbd, asked by agentd, by plugin p; dbd \(pid 812\) ended 290ms after that began`
+	rulings(t, map[string]ruling{
+		"and no process answers in its place": {
+			op:    calling(did(waits("dbd", from(10, 300), endedAt(300)))),
+			cause: CauseEnded, says: `^980ms of 1s ` + ending + `$`, remedy: `^start dbd again and mend what ended it`,
+		},
+		"which the call fails of": {
+			op:    fails("no answer", did(waits("dbd", from(10, 300), endedAt(300)))),
+			cause: CauseEnded, says: `"no answer"; before that it was ` + ending + `$`, remedy: `^start dbd again`,
+		},
+		"behind another peer": {
+			op:    calling(did(waits("store", from(10, 980), did(waits("dbd", from(20, 310), endedAt(310)))))),
+			cause: CauseEnded, says: `^960ms of 1s waiting for dbd, asked by store, by agentd, by plugin p; dbd \(pid 812\) ended`,
+		},
+		"for want of memory": {
+			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), oom))),
+			cause: CauseOOM, says: `dbd \(pid 812\) was OOM-killed 290ms after that began$`, remedy: `^raise the memory limit of dbd`,
+		},
+		"and was started again": {
+			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 900)))),
+			cause: CauseRestarted, says: `^890ms of 1s ` + ending + `, and was started again \(pid 813\), which answered 600ms later$`, remedy: `^mend what ended dbd`,
+		},
+		"while the agent tried to connect again": {
+			op: calling(did(waits("dbd", from(10, 300), endedAt(300)), &model.Fact{When: from(310, 980), What: &model.Connection{
+				Network: "unix", Address: "/run/dbd", Tries: 9, Error: "ECONNREFUSED",
+			}, Attribution: &model.Attribution{Evidence: model.Candidate}})),
+			cause: CauseEnded, says: `^990ms of 1s ` + ending + `$`, remedy: `^start dbd again`,
+		},
+		"control: it was started again at once, and then the agent waited for another": {
+			op:    calling(did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
+			cause: CausePeer, says: `^670ms of 1s waiting for other`,
+		},
+		"control: the agent did not wait for it": {
+			op: calling(did(waits("dbd", from(10, 300), endedAt(300), clipped), waits("other", from(5, 980)))), cause: CausePeer, says: `waiting for other`,
+		},
+		"control: it was started again, and the call fails of something else": {
+			op:    fails("no addresses", did(waits("dbd", from(10, 300), endedAt(300), succeeded(813, 310)), waits("other", from(310, 980)))),
+			cause: CauseFailed, says: `waiting for other`,
+		},
+		"control: no process listens there, and the attempts may be for another call": {
+			op: calling(did(&model.Fact{When: from(10, 980), What: &model.Connection{
+				Network: "unix", Address: "/run/dbd", Tries: 9, Error: "ECONNREFUSED",
+			}, Attribution: &model.Attribution{Evidence: model.Candidate}})),
+			cause: CauseRefused, says: `calling /run/dbd in vain, 9 times: ECONNREFUSED, asked by agentd, by plugin p$`, remedy: `^$`,
+		},
+	})
+}

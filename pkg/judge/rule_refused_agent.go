@@ -15,7 +15,12 @@ func refusedAgent(e *evidence) *finding {
 	if n == 0 {
 		return nil
 	}
-	return &finding{Verdict: refusal(most.connection()), time: time, kind: Agents, candidate: most.candidate}
+	v := refusal(most.connection())
+	if most.part.Asked != "" {
+		v.Says += ", " + most.part.Asked
+		v.Remedy = unanswered(most.connection())
+	}
+	return &finding{Verdict: v, time: time, kind: Agents, candidate: most.candidate}
 }
 
 // isRefused reports whether it was an attempt to connect, which nobody answered.

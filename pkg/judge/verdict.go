@@ -130,9 +130,13 @@ func (e *evidence) failure() *Verdict {
 		return v
 	}
 	if c := endedLast(e.Failed); c != nil {
-		v := ending(c, e.Failed.Run.Plugin, false)
+		v := ending(c, "calling "+Peer(c)+", from plugin "+e.Failed.Run.Plugin, false)
 		v.Says = e.Failure + "; before that it was " + v.Says
 		return &v
+	}
+	if f := e.peerEndedLast(e.Failed); f != nil && !f.candidate {
+		f.Says = e.Failure + "; before that it was " + f.Says
+		return &f.Verdict
 	}
 	k := e.known()
 	if c := refusedLast(e.Failed); c != nil {

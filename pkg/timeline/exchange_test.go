@@ -243,6 +243,25 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate, stopped 20-50, idle 50-60\n",
 		},
+		"until the peer ends, although the asker goes on": {
+			func(s *story) {
+				s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "d").asks(10, 70, "a", "db", pending, with("d")).
+					asks(10, 80, "a", "db", with("d"), func(x *event.Exchange) { x.Error = "EOF" })
+			},
+			"2-100 /run/agent.sock agentd\n  10-50 /run/db dd EOF candidate\n",
+		},
+		"of one that stood still when it ended, too": {
+			func(s *story) {
+				s.asks(0, 20, "a", "db", pending, with("d")).exit(50, "d").asks(0, 70, "a", "db", pending, with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  2-50 /run/db dd clipped candidate\n",
+		},
+		"control: another process ends": {
+			func(s *story) {
+				s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "e").asks(10, 70, "a", "db", pending, with("d")).asks(10, 80, "a", "db", with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n",
+		},
 		"of two calls nobody knows for which": {
 			func(s *story) {
 				s.plugin(4, "b2", "ADD", "net", for2).calls(5, "b2", "s2").asks(10, 60, "a", "db", with("d")).exit(70, "b2")

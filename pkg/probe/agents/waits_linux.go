@@ -32,6 +32,7 @@ type wait struct {
 	inode    uint64     // of the peer's end
 	seen     int64      // when it was found last
 	supposed bool       // nobody saw what was asked: the peer stands still
+	ended    bool       // the peer has exited: the kernel side tells when its end is read
 }
 
 // end is who has the other end of a stream, and that end's inode.
@@ -113,13 +114,15 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 		}
 		a.waits[socket] = w
 	}
+	if w.seen = now; w.ended {
+		return
+	}
 	if w.Peer == nil {
 		a.resolve(now, w, s)
 	}
 	if last > start {
 		w.Last = last
 	}
-	w.seen = now
 	a.tell(now, w, depth)
 }
 
@@ -276,8 +279,14 @@ func (a *Agents) gone(x *event.Exit) {
 		a.tellKilled(x, p.key, p.name, p.memory)
 	}
 	for socket, w := range a.waits {
-		if w.Process == process {
+		switch {
+		case w.Process == process:
 			a.abandon(socket, "closed")
+		case w.Peer == nil || w.Peer.Process != process:
+		case w.supposed:
+			a.abandon(socket, "EOF")
+		default:
+			w.ended = true
 		}
 	}
 	delete(a.peers, process)

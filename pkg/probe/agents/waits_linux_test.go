@@ -160,6 +160,33 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A process that has ended is waited for no more: its other end is read, or the question was not seen.
+func TestWhoIsWaitedForEnds(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	a, k, agent := awaiting(t, "unix", 100*ms)
+	a.Tend(200 * ms)
+	self := startedAs(uint32(os.Getpid()))
+	still := event.Actor{Process: self, PID: uint32(os.Getpid()), Name: "still"}
+	other := event.Actor{Process: "9@9", PID: 9, Name: "other"}
+	a.waits["0@7"] = &wait{Exchange: event.Exchange{Process: agent.Process, Socket: "0@7", Peer: &still, Pending: true}, supposed: true}
+	a.waits["0@8"] = &wait{Exchange: event.Exchange{Process: agent.Process, Socket: "0@8", Peer: &other, Pending: true}, seen: 300 * ms}
+	told := len(k.exchanges)
+	a.Note(event.Event{Time: 300 * ms, Body: &event.Exit{Process: self}})
+	if got := k.exchanges[told:]; len(got) != 1 || got[0].Socket != "0@7" || got[0].Pending || got[0].Error != "EOF" {
+		t.Errorf("it ended, and told was %+v", got)
+	}
+	told = len(k.exchanges)
+	a.Tend(400 * ms)
+	for _, x := range k.exchanges[told:] {
+		if x.Peer != nil && x.Peer.Process == self {
+			t.Errorf("it is waited for though it ended: %+v", x)
+		}
+	}
+	if a.waits["0@8"] == nil {
+		t.Error("the wait for another one ended")
+	}
+}
+
 // Many may wait for one.
 func TestWhoIsWaitedForOftenIsSampledOnce(t *testing.T) {
 	a, k, _ := awaiting(t, "unix", int64(100*time.Millisecond))
