@@ -20,12 +20,16 @@ func divide(call *model.Call, c *Call) *evidence {
 	between := charge(e.spans, e.waits, call.Start, call.End)
 
 	var l ledger
+	var longest time.Duration
 	for i, rest := 0, e.waits; i < len(e.spans); i++ {
 		n := 0
 		for n < len(rest) && rest[n].span == i {
 			n++
 		}
-		e.starved += starvation(&e.spans[i], rest[:n])
+		waited := starvation(&e.spans[i], rest[:n])
+		if e.starved += waited; waited > longest {
+			longest, e.hungriest = waited, i
+		}
 		l.span(&e.spans[i], rest[:n])
 		rest = rest[n:]
 	}

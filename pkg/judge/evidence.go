@@ -20,6 +20,8 @@ type evidence struct {
 	waits     []wait
 	// starved is how long the innermost image waited for a CPU, at most.
 	starved time.Duration
+	// hungriest is the span that waited for one longest.
+	hungriest int
 
 	ran []*program // see programs
 }

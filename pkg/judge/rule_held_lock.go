@@ -26,9 +26,10 @@ func heldLock(e *evidence) *finding {
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"
 	case longest != nil && e.image(longest).Run != nil && e.image(longest).Run.Plugin == "host-local":
 		const own = "give host-local a smaller range or put its dataDir on tmpfs: it reads all files of a network under its lock"
-		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name == "host-local" {
+		switch h := longest.what.(*model.Wait).Holder; {
+		case h != nil && h.Name == "host-local":
 			f.Remedy = own
-		} else {
+		case h == nil || h.Name == "" || h.PID == 0:
 			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", most.Name, own)
 		}
 		f.Report = "containernetworking/plugins#561"

@@ -34,6 +34,11 @@ func TestHeldLock(t *testing.T) {
 			}, nil)))),
 			cause: CauseLock, says: `^2\.24s of 2\.3s waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; else give host-local a smaller range`, report: "containernetworking/plugins#561",
 		},
+		"another process has host-local's": {
+			op: add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800), waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790),
+				event.Actor{PID: 9, Name: "flock", Parent: "backup"})))),
+			cause: CauseLock, says: `held by flock of backup \(pid 9\)$`, remedy: `^kill flock \(pid 9\) if it hangs, else shorten what it does under the lock$`,
+		},
 		"another lock has no such remedy": {
 			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waiting for lock /run/p/lock$`, remedy: `^run fuser -v /run/p/lock, .* under the lock$`,
 		},
@@ -43,6 +48,27 @@ func TestHeldLock(t *testing.T) {
 		},
 		"control: a lock that is had at once": {
 			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/l", from(20, 21)), slept(from(30, 900)))), cause: CauseSleep,
+		},
+	})
+}
+
+// Of two causes, one after the other, the longer one has the remedy, whichever rule is more special.
+func TestTwoCausesInARow(t *testing.T) {
+	both := func(lock, peer int64) *model.Operation {
+		return calling(func(c *model.Connection) {
+			c.Work.Own.Children = []*model.Image{seen(plugin("host-local", 5, 8+lock), waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(6, 6+lock),
+				event.Actor{PID: 9, Name: "flock"}))}
+		}, did(waits("dbd", from(10+lock, 10+lock+peer), was(event.AgentStopped, "do_signal_stop", from(10+lock, 10+lock+peer)))))
+	}
+	rulings(t, map[string]ruling{
+		"the second one is longer": {
+			op: both(460, 500), cause: CausePeer, says: `^500ms of 1s waiting for dbd \(stopped\).*; 460ms waiting for lock /var/lib/cni/networks/pods/lock, held by flock \(pid 9\)$`, remedy: `^run kill -CONT 812`,
+		},
+		"by far": {
+			op: both(200, 770), cause: CausePeer, says: `^770ms of 1s waiting for dbd \(stopped\), asked by agentd, by plugin p$`, remedy: `^run kill -CONT 812`,
+		},
+		"the first one is longer": {
+			op: both(500, 460), cause: CauseLock, says: `^500ms of 1s waiting for lock .*; 460ms waiting for dbd \(stopped\)`, remedy: `^kill flock \(pid 9\)`,
 		},
 	})
 }

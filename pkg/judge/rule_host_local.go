@@ -1,9 +1,12 @@
 package judge
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // hostLocalScan: host-local opens a file for every taken address, the only long computation it has. Waits
-// for its lock and its disk are no evidence.
+// for its lock, its disk and a CPU are no evidence.
 func hostLocalScan(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseScan, Says: "in host-local itself, which reads a file for each address that is taken",
@@ -13,9 +16,26 @@ func hostLocalScan(e *evidence) *finding {
 	for i := range e.Parts {
 		p := &e.Parts[i]
 		reads := p.Kind == SystemCalls && p.In == "host-local" && slices.Contains([]string{"openat", "getdents64", "newfstatat", "statx"}, p.Name)
-		if reads || p.Kind == Plugins && p.Name == "host-local" {
+		switch {
+		case reads:
 			f.time += p.Time
+		case p.Kind == Plugins && p.Name == "host-local":
+			f.time += e.computed(p)
 		}
 	}
 	return f
+}
+
+// computed is how much of a plugin's part it was on a CPU: all, unless its images waited longer for a CPU.
+func (e *evidence) computed(p *Part) time.Duration {
+	var on, waited int64
+	for i := range e.spans {
+		if im := e.spans[i].image; im.Run != nil && im.Run.Plugin == p.Name {
+			on, waited = on+im.CPU, waited+im.RunDelay
+		}
+	}
+	if waited <= on {
+		return p.Time
+	}
+	return min(p.Time, time.Duration(on))
 }

@@ -1,5 +1,14 @@
 package judge
 
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+)
+
 // hungry is the share of a call that it has to wait for a CPU before that is the cause.
 const hungry = 0.4
 
@@ -7,11 +16,44 @@ const hungry = 0.4
 // took longest says nothing; but what others held up is not the CPU's fault.
 func starved(e *evidence) *finding {
 	held, _ := e.of(Locks, KernelLocks, DAD, Agents, Sleep)
-	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved {
+	if float64(e.starved) < hungry*float64(e.Took) || held-e.starvedAgents() > e.starved {
 		return nil
 	}
-	return &finding{Verdict: Verdict{
+	f := &finding{Verdict: Verdict{
 		Cause: CauseStarved, Says: "waiting for a CPU",
 		Remedy: CauseStarved.remedy(),
 	}, time: e.starved, overall: true}
+	if c := e.agentAbove(e.hungriest); c != nil {
+		f.Remedy = fmt.Sprintf("raise the CPU limit of %s, which its plugins share, if nr_throttled in its cgroup's cpu.stat grows; else start fewer pods at once, or move pods away", nameOf(c))
+	}
+	return f
+}
+
+// starvedAgents is how long agents were ready to run, as samples found them, and got no CPU.
+func (e *evidence) starvedAgents() (took time.Duration) {
+	for i := range e.spans {
+		s := &e.spans[i]
+		if s.agent == nil {
+			continue
+		}
+		ready := spent(s.agent.Work, model.Interval{Start: s.start, End: s.end}, event.AgentRunning)
+		if s.agent.Work.CPU < ready/2 {
+			took += time.Duration(min(s.own, ready-s.agent.Work.CPU))
+		}
+	}
+	return took
+}
+
+// agentAbove returns the connection to the innermost agent around a span; nil if there is none.
+func (e *evidence) agentAbove(i int) *model.Connection {
+	depth := e.spans[i].depth
+	for _, s := range slices.Backward(e.spans[:i]) {
+		if s.depth >= depth {
+			continue
+		}
+		if depth = s.depth; s.agent != nil {
+			return s.agent
+		}
+	}
+	return nil
 }

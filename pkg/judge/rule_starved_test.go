@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
 )
 
 func TestStarved(t *testing.T) {
@@ -19,6 +20,24 @@ func TestStarved(t *testing.T) {
 		"threads wait side by side, and that counts once": {
 			op:    add(with(seen(plugin("p", 0, 1000), waited(event.WaitMutex, "rtnl", from(0, 900))), delayed(5000))),
 			cause: CauseKernelLock,
+		},
+		"host-local below an agent that has a CPU limit": {
+			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 480), cpu(5)), delayed(900))}
+			}),
+			cause: CauseStarved, says: `^470ms of 1s waiting for a CPU$`, remedy: `^raise the CPU limit of agentd, which its plugins share`,
+		},
+		"control: host-local computes there": {
+			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 900), cpu(880)), delayed(10))}
+			}),
+			cause: CauseScan, remedy: `^shrink host-local's ranges`,
+		},
+		"control: the agent was idle for the rest": {
+			op: calling(was(event.AgentIdle, "", from(430, 990)), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 430), cpu(5)), delayed(900))}
+			}),
+			cause: CauseAgent,
 		},
 		"control: computing is no waiting": {
 			op: add(with(seen(plugin("p", 0, 1000)), cpu(1000))), cause: CausePlugin,

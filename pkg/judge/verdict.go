@@ -66,8 +66,8 @@ func (e *evidence) slow() *finding {
 	}
 	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
 	best := longest
-	for _, f := range found { // the most special one that explains nearly as much
-		if f.overall || float64(f.time) >= enough*float64(longest.time) {
+	for _, f := range found { // the most special one that explains nearly as much, of the same time
+		if f.overall || float64(f.time) >= enough*float64(longest.time) && !e.inARow(f, longest) {
 			best = f
 			break
 		}
@@ -102,13 +102,26 @@ func (e *evidence) slow() *finding {
 	return &v
 }
 
+// inARow reports whether two findings explain different times of the call, one after the other. Nothing is known of
+// the time that is unexplained, so another finding may explain it.
+func (e *evidence) inARow(a, b *finding) bool {
+	return a.kind != b.kind && a.time+b.time <= e.Took && b.kind != Unexplained && b.kind != Waiting
+}
+
 // next returns a second finding that is worth mentioning; nil if there is none.
 func (e *evidence) next(best *finding, found []*finding) (next *finding) {
-	if best.time > e.Took/2 || best.overall {
+	if best.overall {
 		return nil
 	}
+	least := time.Duration(worth * float64(e.Took))
+	if best.time > e.Took/2 {
+		least = time.Duration(enough * float64(best.time))
+	}
 	for _, f := range found {
-		if f.kind != best.kind && !f.overall && float64(f.time) >= worth*float64(e.Took) && (next == nil || f.time > next.time) {
+		if f.kind == best.kind || f.overall || f.time < least || best.time > e.Took/2 && !e.inARow(best, f) {
+			continue
+		}
+		if next == nil || f.time > next.time {
 			next = f
 		}
 	}
