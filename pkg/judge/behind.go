@@ -48,7 +48,7 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 			if had == hadSome && (f.When.End >= when.End || c.Exchange.Unended) && heldUp(c, all) {
 				add(step{Interval: all, filler: true}, c, nil)
 			} else if at, is := explains(w, c, f.When); is && (had == hadNone || !outlasts(c)) {
-				add(step{Interval: at, filler: c.Exchange.Unasked}, c, nil)
+				add(step{Interval: at, filler: c.Exchange.Unasked, held: heldUp(c, at)}, c, nil)
 			}
 		case is && c.Exchanged == 0, asks(f.Kind()):
 			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)

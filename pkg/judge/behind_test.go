@@ -125,6 +125,13 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(did(waits("dbd", from(10, 300)), waits("dbd", from(310, 600)), waits("other", from(610, 900)))),
 			cause: CausePeer, says: `^580ms of 1s waiting for dbd \(2 times\), asked by agentd, by plugin p$`,
 		},
+		"one that was stopped, and resumed when the agent had asked the next": {
+			op:    calling(did(waits("dbd", from(10, 800), stopped(10, 790)), waits("other", from(700, 980)))),
+			cause: CausePeer, says: `^690ms of 1s waiting for dbd \(stopped\), asked by agentd`, remedy: `kill -CONT 812`,
+		},
+		"control: one that was only slow": {
+			op: calling(did(waits("dbd", from(10, 800)), waits("other", from(700, 980)))), cause: CauseAgent,
+		},
 		"a subscription that goes on says nothing": {
 			op: calling(did(waits("watched", from(10, 1200)), waits("dbd", from(20, 970)))), cause: CausePeer, says: `waiting for dbd,`,
 		},

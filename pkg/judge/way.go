@@ -15,6 +15,9 @@ type step struct {
 	certain bool
 	// filler: it says little about the answer, and counts only where no other step is.
 	filler bool
+	// held: the process that was waited for was stopped or frozen for most of it. So nothing went on without that
+	// process, also if a later step began before it was resumed.
+	held bool
 }
 
 // way finds the steps that lie on the way to an answer, which ends when: going backwards from there the one
@@ -72,6 +75,9 @@ func back(steps []step, some []int, within model.Interval, counts []model.Interv
 	now := within.End
 	for _, i := range some {
 		s := steps[i]
+		if s.held && s.Start < now {
+			s.End = min(s.End, now)
+		}
 		if s.End > now {
 			continue
 		}
