@@ -26,7 +26,6 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// started runs a program by a command line before it.
 func started(t *testing.T, path string, in ...string) {
 	t.Helper()
 	line := slices.Concat(in, []string{path, "-c", "echo; read line"})

@@ -76,7 +76,6 @@ func (c *Call) request() *event.Request {
 	return &event.Request{Process: c.Process, Thread: c.Thread, Start: c.Start, NetNS: c.NetNS}
 }
 
-// message returns nil for framing messages.
 func (c *Call) message(m netlink.Message) *event.Request {
 	q := c.request()
 	q.Name = fmt.Sprintf("message %d", m.Header.Type)

@@ -21,7 +21,6 @@ func socket(family uint16) *Call {
 	}
 }
 
-// message has a fixed header, then attributes.
 func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill func(*netlink.AttributeEncoder)) []byte {
 	data, err := binary.Append(nil, binary.NativeEndian, head)
 	if err != nil {

@@ -154,7 +154,6 @@ func phases(events []event.Event) (out []string) {
 	return out
 }
 
-// start runs a plugin until the test ends.
 func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	t.Helper()
 	p, err := New(o)
@@ -172,7 +171,6 @@ func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	return p
 }
 
-// recorded reads the events that a plugin process recorded so far.
 func recorded(dir string) (events []event.Event) {
 	r, err := record.Open(filepath.Join(dir, "recording"))
 	if err != nil {

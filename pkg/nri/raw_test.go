@@ -49,7 +49,6 @@ func (r *raw) UpdateContainers(context.Context, *api.UpdateContainersRequest) (*
 	return &api.UpdateContainersResponse{}, nil
 }
 
-// complete finishes a plugin's registration.
 func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.ConfigureResponse, error) {
 	<-r.registered
 	ctx := context.Background()
@@ -61,7 +60,6 @@ func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.Configur
 	return response, err
 }
 
-// listen passes each connection to serve, until the test ends.
 func listen(t *testing.T, dir string, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(dir, "nri.sock"))

@@ -74,7 +74,6 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 	}
 }
 
-// goroutines counts those in a function.
 func goroutines(function string) (n int) {
 	buf := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

@@ -76,7 +76,6 @@ func otherIn(m netlink.Message) (inode uint32, known bool) {
 	return 0, false
 }
 
-// hungUp reports whether the other end was closed.
 func hungUp(c *net.UnixConn) (is bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

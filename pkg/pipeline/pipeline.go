@@ -58,7 +58,6 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.afters(take)
 }
 
-// afters follow the operations.
 func (p *Pipeline) afters(take func(Result)) {
 	for _, a := range p.timeline.Pods().Afters() {
 		j := p.Judge.After(a)

@@ -22,7 +22,6 @@ func newTape(data []byte) *tape {
 	return &tape{data, rand.New(rand.NewPCG(sum.Sum64(), 1))}
 }
 
-// pick draws a number below n, up to 256.
 func (t *tape) pick(n int) int {
 	if len(t.data) == 0 {
 		return t.rest.IntN(n)

@@ -130,7 +130,6 @@ func TestWhatAnAgentRunsWhileNobodyCallsItIsTold(t *testing.T) {
 	}
 }
 
-// startAgent runs an agent until the test ends.
 func startAgent(t *testing.T, address string, env ...string) *os.Process {
 	t.Helper()
 	return startAgentAs(t, address, nil, env...)
@@ -157,7 +156,6 @@ func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env .
 	return cmd.Process
 }
 
-// openFolder is writable for all.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

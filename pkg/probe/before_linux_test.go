@@ -73,7 +73,6 @@ func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Con
 	return connect
 }
 
-// openGate opens the gate by a call.
 func openGate(t *testing.T, o *observed) {
 	t.Helper()
 	harness.Check(t, acting(t, "sleep", "").Run())

@@ -86,7 +86,6 @@ func attempts(t *testing.T, p *Probe, runs []attempt) string {
 	return s.String()
 }
 
-// asProcSays compares an attempt with the result of /proc.
 func asProcSays(t *testing.T, p *Probe, file, program string, place int, r attempt) {
 	for _, err := os.Stat(file + ".runs"); err != nil; _, err = os.Stat(file + ".runs") {
 		if t.Context().Err() != nil {
@@ -115,7 +114,6 @@ func asProcSays(t *testing.T, p *Probe, file, program string, place int, r attem
 	}
 }
 
-// It returns the trusted callers, by place in runs.
 func believed(t *testing.T, o *observed, runs []attempt) {
 	t.Helper()
 	got := map[string]event.Caller{}
@@ -165,7 +163,6 @@ func (s *shell) run(t *testing.T, script string) {
 	harness.Check(t, s.Wait())
 }
 
-// serving returns anchors with pid.
 func serving(t *testing.T, pid int) *anchor.Set {
 	t.Helper()
 	s := anchor.New()

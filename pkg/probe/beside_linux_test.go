@@ -39,7 +39,6 @@ type view struct {
 	keys      map[event.Process]uint32
 }
 
-// open returns an error until all processes have exited.
 func (v *view) open() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -142,7 +141,6 @@ func observeBoth(t *testing.T, caller int) *both {
 	return b
 }
 
-// stop ends both after their last events.
 func (b *both) stop(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func() error { return b.byProbe.open() })
@@ -160,7 +158,6 @@ type compared struct {
 	execs, exits []int64
 }
 
-// compareViews fails for wrong events of the connector.
 func compareViews(t *testing.T, probe, connector *view) (c compared) {
 	t.Helper()
 	apart := func(a, b int64) int64 { return max(a-b, b-a) }
@@ -206,7 +203,6 @@ func compareViews(t *testing.T, probe, connector *view) (c compared) {
 	return c
 }
 
-// share is a percentile.
 func share(of []int64, percent int) time.Duration {
 	slices.Sort(of)
 	return time.Duration(of[len(of)*percent/100])

@@ -66,7 +66,6 @@ var subscribers = map[string]func(string) error{
 	},
 }
 
-// besides starts a peer, and an agent that connects to it.
 func besides(t *testing.T, peerAct, agentAct string) (peer, agent *os.Process, listen string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -126,7 +126,6 @@ const (
 	again = "AGAIN"
 )
 
-// startTalker runs one of them until the test ends.
 func startTalker(t *testing.T, act, argument string, env ...string) *os.Process {
 	t.Helper()
 	self, err := os.Executable()

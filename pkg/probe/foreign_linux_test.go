@@ -63,7 +63,6 @@ func BenchmarkForeignPrograms(b *testing.B) {
 	_ = c.Close()
 }
 
-// runPrograms runs 20 programs every 20 ms.
 func runPrograms(n int, file string) error {
 	const atOnce = 20
 	loop := exec.Command("/bin/sh", "-c", fmt.Sprintf("while read n; do while [ $n -gt 0 ]; do %s; n=$((n-1)); done; done", file))

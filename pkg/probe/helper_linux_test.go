@@ -89,7 +89,6 @@ func settle(name string, address netip.Prefix) error {
 	return fmt.Errorf("%s stays tentative", address)
 }
 
-// control7 configures interfaces by ioctl.
 func control7() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -21,7 +21,6 @@ type linger struct {
 // gapsKept covers hours of a CronJob, or half a minute of a busy node.
 const gapsKept = 16
 
-// note records the time between two calls.
 func (l *linger) note(gap time.Duration) {
 	if gap <= shortestLinger {
 		return

@@ -48,7 +48,6 @@ func (l *losses) new() []*event.Lost {
 	return lost
 }
 
-// forget drops entries of finished runs.
 func (l *losses) forget(live map[kernel.Key]bool) {
 	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
 		if !live[key.Root] && l.said[*key] == *n {

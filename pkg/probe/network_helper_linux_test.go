@@ -42,14 +42,12 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// in runs f in the namespace.
 func (n *network) in(f func()) {
 	done := make(chan struct{})
 	n.work <- func() { defer close(done); f() }
 	<-done
 }
 
-// ip runs lines of ip(8) in the namespace.
 func (n *network) ip(lines ...string) {
 	n.t.Helper()
 	n.in(func() {
@@ -61,7 +59,6 @@ func (n *network) ip(lines ...string) {
 	})
 }
 
-// join connects two namespaces, with an address each.
 func (n *network) join(to *network, own, other string) {
 	n.t.Helper()
 	n.ip("link set lo up", "link add far type veth peer name near netns "+to.path, "addr add "+own+" dev far", "link set far up")

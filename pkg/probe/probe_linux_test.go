@@ -67,7 +67,6 @@ func (o *observed) sink(e event.Event) {
 	}
 }
 
-// printed prints bodies, with the names of their processes.
 func printed[B event.Body](o *observed, bodies []B) string {
 	names := map[event.Process]string{}
 	for _, x := range o.execs() {
@@ -103,7 +102,6 @@ func (o *observed) exit(p event.Process) *event.Exit {
 	return nil
 }
 
-// observe runs f under a real probe, and returns the events.
 func observe(t *testing.T, f func(*observed)) *observed {
 	t.Helper()
 	return observeProbe(t, Options{}, func(_ *Probe, o *observed) { f(o) })
@@ -233,7 +231,6 @@ func TestADaemonThatInheritedTheEnvironmentIsNoPlugin(t *testing.T) {
 	}
 }
 
-// entryOf returns the kernel's entry of a process.
 func entryOf(p *Probe, pid int) (entry kernel.LifeProcess, ok bool) {
 	kernel.Each(p.kernel.Life.Processes, func(_ *uint32, e *kernel.LifeProcess) {
 		if e.Self.Pid == uint32(pid) {

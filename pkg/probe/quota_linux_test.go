@@ -19,7 +19,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// flood queries an interface so many times.
 func flood(times string) error {
 	n, err := strconv.Atoi(times)
 	if err != nil {
@@ -268,7 +267,6 @@ func TestAServerThatWasNotFollowedIsForgotten(t *testing.T) {
 	})
 }
 
-// nobodyIsCastOut waits until no refused process is left in the tables.
 func nobodyIsCastOut(t *testing.T, p *Probe) {
 	t.Helper()
 	harness.Until(t, "nothing is kept of what was not followed", func() bool {

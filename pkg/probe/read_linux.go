@@ -224,7 +224,6 @@ func (r *reader) duties(at watermark) {
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
 
-// sweep ends processes whose exit was missed.
 func (r *reader) sweep(at watermark) {
 	for _, exit := range r.table.reconcile(at) {
 		e := event.Event{Time: at.passed, Body: exit}
@@ -255,7 +254,6 @@ func (r *reader) look(call *event.Call) {
 	}
 }
 
-// closeIdleGate closes the gate after linger.
 func (r *reader) closeIdleGate() {
 	d := &r.probe.detail
 	if r.table.tracking() {

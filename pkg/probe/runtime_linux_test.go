@@ -61,7 +61,6 @@ func (r *callingRuntime) call(t *testing.T) {
 	}
 }
 
-// runtimeAct runs a directory's plugins when its standard input ends.
 func runtimeAct(argument string) error {
 	var calls, atOnce int
 	var dir, container string

@@ -76,7 +76,6 @@ type records struct {
 	n     int64
 }
 
-// late is the next record's delay.
 func (r *records) late() int64 { return r.n * 7919 % int64(skew) }
 
 func (r *records) next(now int64) (int64, bool) {

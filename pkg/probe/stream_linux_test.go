@@ -18,7 +18,6 @@ var writers = map[string]func(string) error{
 	"write":  func(answer string) error { return answers(answer, 1) },
 }
 
-// answers writes a file in one system call, from several places.
 func answers(file string, places int) error {
 	answer, err := os.ReadFile(file)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// kernel returns such as "10.0.20348".
 func kernel() string {
 	v := windows.RtlGetVersion()
 	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)

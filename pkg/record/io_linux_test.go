@@ -31,7 +31,6 @@ func written(w *Writer, events int) (flushed int, err error) {
 	return flushed, w.Close()
 }
 
-// readable counts the readable events.
 func readable(t *testing.T, path string) int {
 	t.Helper()
 	r, err := open(disktest.Sound(), path)

@@ -151,7 +151,6 @@ func (r *Reader) Next() (event.Event, error) {
 	return event.Event{}, r.err
 }
 
-// next returns no body for an unknown kind.
 func (r *Reader) next() (event.Event, error) {
 	if !r.lines.Scan() {
 		return event.Event{}, r.ending()

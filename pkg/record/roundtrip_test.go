@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// fill sets every field to a value other than zero.
 func fill(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	switch v.Kind() {

@@ -79,7 +79,6 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 	return w, nil
 }
 
-// begin requires that the file does not exist.
 func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, error) {
 	// O_CREATE|O_EXCL never follows the last component (open(2)), and no process can have the file open.
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

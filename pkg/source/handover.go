@@ -35,7 +35,6 @@ func newHandover() *handover {
 	return h
 }
 
-// put waits for room.
 func (h *handover) put(e event.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// found is in order of significance.
 func found() []foundState {
 	return []foundState{
 		{event.AgentStopped, attr.AgentStoppedMS},

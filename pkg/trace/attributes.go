@@ -165,7 +165,6 @@ func errorType(im *model.Image) string {
 	return text.ExitCode(im.Code)
 }
 
-// aboutActivity sums up activities, even short ones.
 func aboutActivity(im *model.Image) (kvs []attribute.KeyValue) {
 	changes, queries := im.Tallies[model.FactChange], im.Tallies[model.FactQuery]
 	tally := func(t model.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {

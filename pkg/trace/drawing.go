@@ -85,7 +85,6 @@ func (d *drawing) halt(f *model.Fact) {
 	d.fact(f, string(f.What.(*model.Halt).State), attr.KindWait)
 }
 
-// call draws long ones only.
 func (d *drawing) call(f *model.Fact) {
 	if time.Duration(f.When.End-f.When.Start) < model.Idly*d.op.MinSpan {
 		return

@@ -63,7 +63,6 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 	}}, change...)...)
 }
 
-// drawn prints spans, events, and selected attributes.
 func drawn(spans []*tracepb.Span, keys ...string) string {
 	var b strings.Builder
 	values := func(s *tracepb.Span) (out string) {

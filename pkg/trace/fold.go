@@ -65,7 +65,6 @@ type branch struct {
 	quick    bool // see look
 }
 
-// branches keeps the order.
 func branches(spans []*tracepb.Span) []*branch {
 	all, byID := make([]*branch, len(spans)), make(map[string]*branch, len(spans))
 	for i, s := range spans {
@@ -87,7 +86,6 @@ func branches(spans []*tracepb.Span) []*branch {
 	return all
 }
 
-// look finds foldable spans, from the leaves upward.
 func (b *branch) look() {
 	b.quick = !b.remarkable()
 	for _, child := range b.children {
@@ -101,7 +99,7 @@ func (b *branch) look() {
 	}
 }
 
-// remarkable: slow, failed, or incompletely observed
+// remarkable reports whether a span was slow, failed, or incompletely observed.
 func (b *branch) remarkable() bool {
 	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.value(attr.FoldedCountKey) != nil {
 		return true
@@ -132,7 +130,6 @@ func earlier(a, b *branch) int {
 	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), strings.Compare(string(a.SpanId), string(b.SpanId)))
 }
 
-// series folds equal commands below parent.
 func series(parent []byte, children []*branch) {
 	groups := map[string][]*branch{}
 	for _, c := range children {

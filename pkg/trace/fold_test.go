@@ -57,7 +57,6 @@ func (t *tree) folded() []*tracepb.Span {
 	return Fold(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: t.spans}}}).ScopeSpans[0].Spans
 }
 
-// outlined prints spans as "name×count", indented.
 func outlined(spans []*tracepb.Span) (all []string) {
 	depth := map[string]string{}
 	for _, s := range spans {
@@ -238,7 +237,6 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// wild reads a tree from four bytes per span.
 func wild(data []byte) *tree {
 	kinds := []string{
 		attr.KindCommand, attr.KindCommand, attr.KindCommand, attr.KindRun, attr.KindInterface,
@@ -280,7 +278,6 @@ func keepsWhatMatters(t *testing.T, given, folded []*tracepb.Span) {
 	}
 }
 
-// account sums up the commands, their durations and exits.
 func account(spans []*tracepb.Span) map[string]int64 {
 	sums := map[string]int64{}
 	for _, s := range spans {
@@ -311,7 +308,6 @@ func account(spans []*tracepb.Span) map[string]int64 {
 	return sums
 }
 
-// texts prints spans in a fixed order.
 func texts(spans []*tracepb.Span) (all []string) {
 	for _, s := range spans {
 		data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(s)

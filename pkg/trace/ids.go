@@ -51,7 +51,6 @@ func (g IDs) operation(op model.Key) oteltrace.SpanID {
 	return g.span(g.trace(op), "operation", op.Start)
 }
 
-// call is by its first process.
 func (g IDs) call(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
 	return g.span(trace, "call "+string(first), start)
 }

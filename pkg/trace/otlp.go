@@ -33,7 +33,6 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	}
 }
 
-// nonZero drops zero, false and empty values.
 func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	return slices.DeleteFunc(kvs, func(kv attribute.KeyValue) bool {
 		v := kv.Value

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// ordinary: fast, successful and completely observed
+// ordinary reports whether the call was fast, successful and completely observed.
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey, attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
@@ -38,7 +38,7 @@ func (b *branch) brief() {
 	}
 }
 
-// small: covered by the process's sums, and linked only to a lock's holder
+// small reports whether the process's sums cover the span, which links at most to a lock's holder.
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false

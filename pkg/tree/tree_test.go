@@ -42,7 +42,6 @@ func (s *story) runs(process, parent, program, stdin string, change ...func(*eve
 	return s.tell(e)
 }
 
-// child is a fork and an exec.
 func (s *story) child(process, parent, program, stdin string, change ...func(*event.Exec)) *story {
 	return s.fork(process, parent).runs(process, parent, program, stdin, change...)
 }
@@ -62,7 +61,6 @@ func calledBy(c event.Caller) func(*event.Exec) {
 	return func(e *event.Exec) { e.Root, e.Caller = true, c }
 }
 
-// draw prints runs and agents with their processes, and nested runs.
 func (s *story) draw() string {
 	var b strings.Builder
 	var run func(r *Run, indent string)

@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// tell returns the build of a path after it was read.
 func tell(t *testing.T, b *Known, path string) string {
 	t.Helper()
 	run := func() string {

@@ -34,7 +34,6 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// forked returns the start of this process, in monotonic ns.
 func forked(t *testing.T) int64 {
 	t.Helper()
 	stat, err := procfs.StatOf(os.Getpid())

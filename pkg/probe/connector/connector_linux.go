@@ -80,7 +80,6 @@ func hurry() {
 	}
 }
 
-// explain adds the remedy to an error.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -104,7 +103,6 @@ func (c *Connector) listen() error {
 	return nil
 }
 
-// prove causes a message and waits for it.
 func (c *Connector) prove() error {
 	if err := heartbeat(); err != nil {
 		return explain(err)

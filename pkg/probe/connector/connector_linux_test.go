@@ -48,7 +48,6 @@ func (o *observed) list() []event.Event {
 	return slices.Clone(o.events)
 }
 
-// observe starts a Connector, with the test as the container runtime.
 func observe(t *testing.T) *observed {
 	t.Helper()
 	anchors := anchor.New()
@@ -92,7 +91,6 @@ func plugin(t *testing.T, script string) *exec.Cmd {
 	return cmd
 }
 
-// tree prints the observed plugin in order after its end.
 func (o *observed) tree(t *testing.T) (lines []string) {
 	t.Helper()
 	harness.Eventually(t, func() error {

@@ -60,12 +60,10 @@ func (l *looker) refill() { l.budget = strangersMax }
 
 func (l *looker) anchor(pid uint32) bool { return slices.Contains(*l.anchored.Load(), pid) }
 
-// Runtime implements proctracker.Looker.
 func (l *looker) Runtime(pid uint32) bool {
 	return slices.Contains(*l.anchored.Load(), pid) && l.node.Runtime(pid)
 }
 
-// Caller implements proctracker.Looker.
 func (l *looker) Caller(pid uint32) event.Caller {
 	if l.asked == pid {
 		return l.caller
@@ -76,7 +74,6 @@ func (l *looker) Caller(pid uint32) event.Caller {
 // aliveWithin is the largest difference between a start in /proc and in a message; PIDs are not reused that soon.
 const aliveWithin = int64(1e9)
 
-// Alive implements proctracker.Looker.
 func (l *looker) Alive(pid uint32, began int64) bool {
 	s, err := procfs.StatOf(int(pid))
 	if err != nil {
@@ -88,7 +85,6 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	return !procfs.Ended(int(pid))
 }
 
-// Look implements proctracker.Looker.
 func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bool) {
 	defer func() {
 		if !ok && (!stranger || up == 0) {

@@ -77,7 +77,6 @@ func (r *reader) tie() {
 	}
 }
 
-// begin delivers the calls in progress.
 func (r *reader) begin() {
 	r.tie()
 	type running struct{ pid, parent, start int64 }
@@ -139,7 +138,6 @@ func (r *reader) weigh(now int64) error {
 	return nil
 }
 
-// hastens reports whether plugins run, or may soon.
 func (r *reader) hastens(now int64) bool { return r.tracker.Busy() || now-r.hot < int64(hotFor) }
 
 func (r *reader) calm() error {
@@ -147,7 +145,6 @@ func (r *reader) calm() error {
 	return r.alarm.onlyPrograms()
 }
 
-// drain processes all messages.
 func (r *reader) drain(wait time.Duration) error {
 	for ; ; wait = 0 {
 		began := clock.Monotonic()
@@ -261,7 +258,6 @@ func (r *reader) listenOn(now int64) error {
 
 func (r *reader) say(now int64, body event.Body) { r.sink(event.Event{Time: now, Body: body}) }
 
-// end delivers the remaining messages.
 func (r *reader) end() error {
 	err := r.drain(0)
 	r.tracker.Advance(clock.Monotonic()+int64(window), 0)
@@ -279,7 +275,6 @@ func (r *reader) count() {
 	}
 }
 
-// status splits a status of wait(2).
 func status(s uint32) (code uint32, signal string) {
 	if n := s & 0x7f; n != 0 {
 		if name := unix.SignalName(unix.Signal(n)); name != "" {

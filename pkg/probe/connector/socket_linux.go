@@ -108,7 +108,6 @@ func swapped(v uint32) uint32 {
 	return binary.BigEndian.Uint32(b[:])
 }
 
-// control subscribes or unsubscribes: mcastListen, mcastIgnore.
 func (s *socket) control(op uint32) error {
 	var m [sizeofHeaders + 4]byte
 	put, half := binary.NativeEndian.PutUint32, binary.NativeEndian.PutUint16

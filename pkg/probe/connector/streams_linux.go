@@ -91,7 +91,6 @@ func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	return true
 }
 
-// unnamed returns the sockets due for a query.
 func (s *streams) unnamed(now int64) (wanted []uint64) {
 	if now < s.rest {
 		return nil
@@ -138,7 +137,6 @@ func (s *streams) name(now int64, t follower) {
 
 func socketKey(inode uint64) string { return "socket:" + strconv.FormatUint(inode, 10) }
 
-// socketIn returns 0 for other targets.
 func socketIn(target string) (inode uint64) {
 	if number, is := strings.CutPrefix(target, "socket:["); is {
 		inode, _ = strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)

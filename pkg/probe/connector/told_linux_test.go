@@ -184,7 +184,6 @@ func TestAWaitIsNotToldTooLong(t *testing.T) {
 	}
 }
 
-// waitsForALock returns an error unless the process waits, or does not.
 func waitsForALock(pid int, want bool) error {
 	locks, err := procfs.Locks()
 	is := slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == pid })

@@ -33,7 +33,6 @@ type message struct {
 	data           [4]uint32
 }
 
-// parse returns false for other messages.
 func parse(b []byte) (m message, ok bool) {
 	word := binary.NativeEndian.Uint32
 	if len(b) < offsetData || word(b[16:]) != idxProc || word(b[20:]) != valProc {
@@ -114,7 +113,6 @@ func (g *gaps) overdue(before int64) (lost uint64) {
 	return lost
 }
 
-// forget restarts after a reported loss.
 func (g *gaps) forget() {
 	clear(g.next)
 	clear(g.missing)

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// harmless checks that events are printable, bounded, and can be recorded.
 func harmless(t *testing.T, events []event.Event) {
 	t.Helper()
 	for _, e := range events {

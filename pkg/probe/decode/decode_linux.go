@@ -232,7 +232,6 @@ var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_MUTEX:     (*Decoder).mutex,
 }
 
-// one returns up to one event.
 func one[T any, B interface {
 	*T
 	event.Body

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// setting returns nil outside of /proc/sys.
 func setting(r record) *event.Setting {
 	if r.Object > uint64(len(r.data)) {
 		return nil

@@ -115,7 +115,6 @@ func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	return event.Namespace{Label: strconv.FormatUint(uint64(inode), 10)}
 }
 
-// legacy decodes ioctl and setsockopt.
 func (d *Decoder) legacy(r record) []event.Body {
 	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_SETSOCKOPT {
 		return one(d.asked(r).Replace(r.Args[1], r.Ret, r.data))

@@ -39,7 +39,6 @@ func resident() *Decoder {
 	return d
 }
 
-// message has a fixed header, then attributes.
 func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill func(*netlink.AttributeEncoder)) []byte {
 	data, err := binary.Append(nil, binary.NativeEndian, head)
 	if err != nil {

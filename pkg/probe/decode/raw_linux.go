@@ -49,7 +49,6 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 	return ns
 }
 
-// status splits a status of wait(2).
 func status(s uint32) (code uint32, signal string) {
 	if n := s & 0x7f; n != 0 {
 		if name := unix.SignalName(unix.Signal(n)); name != "" {

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// answered returns the exported error of a plugin with this configuration.
 func answered(t *testing.T, configuration map[string]any, message string) string {
 	t.Helper()
 	encode := func(v any) []byte {

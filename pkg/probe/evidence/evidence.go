@@ -220,7 +220,6 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	return nil
 }
 
-// learn records a plugin's namespaces, interfaces and addresses.
 func (all Sandboxes) learn(id string, body event.Body) {
 	s := all[id]
 	if s == nil {

@@ -13,7 +13,6 @@ import (
 
 const idOne, idTwo = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "0000000000001111dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e00841"
 
-// hashOf is antrea's hash in an interface's name.
 func hashOf(id string) string {
 	sum := sha1.Sum([]byte(id))
 	return hex.EncodeToString(sum[:])[:6]

@@ -29,12 +29,10 @@ func (s *Side) leave(p *LifeProcess) {
 	})
 }
 
-// disconnect counts a removed connection.
 func (s *Side) disconnect(root Key) {
 	s.account(root, func(a *LifeAccount) { a.Conns = max(a.Conns-1, 0) })
 }
 
-// hangUp counts a removed stream.
 func (s *Side) hangUp(root Key) {
 	s.account(root, func(a *LifeAccount) { a.Streams = max(a.Streams-1, 0) })
 }

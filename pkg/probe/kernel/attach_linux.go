@@ -57,7 +57,6 @@ func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []*event.Degr
 	return missing
 }
 
-// lacking returns missing optional features.
 func lacking(types *btf.Spec) []*event.Degraded {
 	if netCookie(types) {
 		return nil

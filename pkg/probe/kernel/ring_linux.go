@@ -101,7 +101,6 @@ func (r *Ring) Next() ([]byte, bool) {
 	return nil, false
 }
 
-// copy handles the wrap-around.
 func (r *Ring) copy(at uintptr, length int) {
 	from := r.data[r.index(at):]
 	first := from[:min(length, len(from))]

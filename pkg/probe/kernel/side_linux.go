@@ -156,7 +156,6 @@ func (t *InsideTables) close() error {
 	return errors.Join(errs...)
 }
 
-// openSome loads the best available tracing.
 func (s *Side) openSome(o Options, types *btf.Spec) error {
 	way, why := choose(types)
 	if o.Way != "" {
@@ -230,7 +229,6 @@ func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	)
 }
 
-// shape is for both objects.
 func (o Options) shape(spec *ebpf.CollectionSpec) error {
 	spec.Maps["events"].MaxEntries = uint32(o.Ring)
 	for _, name := range []string{"processes", "calls", "accounts"} {

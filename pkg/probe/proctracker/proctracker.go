@@ -63,7 +63,7 @@ type Sight struct {
 // Looker reads a process at each notice, so it must be quick. There are no concurrent calls.
 type Looker interface {
 	// Look returns false if the process is gone; Parent, Began and Name may be set. up is the parent, 0 to read it.
-	// Of a stranger, which descends from no plugin, Env may be empty without a CNI call, and the rest.
+	// For a stranger, which descends from no plugin, it may read only the environment: Env is empty without a CNI call.
 	Look(pid, up uint32, stranger bool) (Sight, bool)
 	// Caller returns why the process is trusted; may be empty.
 	Caller(pid uint32) event.Caller

@@ -95,7 +95,6 @@ type told struct {
 	n  Notice
 }
 
-// notices are all notices, without delay.
 func (w *world) notices() (all []told) {
 	for _, l := range w.lives {
 		all = append(all, told{l.began, Notice{Kind: Began, Time: l.began, PID: l.pid, Parent: l.parent}})
@@ -108,7 +107,6 @@ func (w *world) notices() (all []told) {
 	return all
 }
 
-// populate creates plugins with commands, and strangers. PIDs are reused.
 func populate(r *rand.Rand) *world {
 	w := &world{}
 	pid := func() uint32 { return 100 + uint32(r.IntN(60)) }
@@ -159,7 +157,6 @@ func populate(r *rand.Rand) *world {
 	return w
 }
 
-// tell passes notices and ticks to a Tracker, and checks invariants.
 func (w *world) tell(t *testing.T, all []told, ticksLate int64) *Tracker {
 	t.Helper()
 	ticked := int64(-1)
@@ -192,7 +189,6 @@ func (w *world) tell(t *testing.T, all []told, ticksLate int64) *Tracker {
 	return tracker
 }
 
-// lifeOf returns the process of an event's key.
 func (w *world) lifeOf(key event.Process) *life {
 	for _, l := range w.lives {
 		if keyOf(l.pid, l.began) == key {
@@ -202,7 +198,6 @@ func (w *world) lifeOf(key event.Process) *life {
 	return nil
 }
 
-// check requires that all events happened.
 func (w *world) check(t *testing.T) (execs, unidentified int) {
 	t.Helper()
 	for _, e := range w.events {
@@ -241,7 +236,6 @@ func (w *world) check(t *testing.T) (execs, unidentified int) {
 	return execs, unidentified
 }
 
-// count returns the execs and exits in plugins' trees.
 func (w *world) count() (programs, exits int) {
 	for _, l := range w.lives {
 		if l.of != nil {

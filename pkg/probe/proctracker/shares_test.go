@@ -17,7 +17,6 @@ func (h hosts) Caller(pid uint32) event.Caller {
 	return ""
 }
 
-// plugins returns plugins that begin one after another, with children.
 func plugins(n, children int) *world {
 	w := &world{}
 	for i := range n {

@@ -128,7 +128,6 @@ func (p *Process) tell(o order) error {
 	return json.NewEncoder(p.orders).Encode(o)
 }
 
-// opened waits for the first message.
 func (p *Process) opened() error {
 	first := make(chan error, 1)
 	go func() {

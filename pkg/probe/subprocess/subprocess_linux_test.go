@@ -26,7 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Host(m))
 }
 
-// started observes in a process of this program.
 func started(t *testing.T) *Process {
 	t.Helper()
 	anchors := anchor.New()

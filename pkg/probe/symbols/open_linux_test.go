@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// asked skips the test if the kernel cannot be asked.
 func asked(t testing.TB) *kernel {
 	t.Helper()
 	k, err := openKernel()

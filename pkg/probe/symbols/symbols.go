@@ -124,7 +124,6 @@ func (t *Table) told(now int64, stack []uint64) (caller string) {
 	return caller
 }
 
-// caller skips functions that are part of waiting.
 func (t *Table) caller(stack []uint64) string {
 	for i, a := range stack {
 		if !t.ask(a) { // look up all callers at once
@@ -145,7 +144,6 @@ func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
 
-// ask reports whether the answer is known.
 func (t *Table) ask(address uint64) bool {
 	if _, known := t.known[address]; known || len(t.extents) == 0 { // all is hidden (kptr_restrict)
 		return true
@@ -215,7 +213,6 @@ func last[T any](of []T, address uint64, start func(T) uint64) int {
 	return i
 }
 
-// lookUp reads the whole file.
 func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	got.names = map[uint64]string{}
 	nearest := make([]struct {
