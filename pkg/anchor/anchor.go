@@ -29,10 +29,8 @@ func (a Anchor) String() string {
 // ErrStranger is the error for an address that is not served by a possible container runtime.
 var ErrStranger = errors.New("it is not taken for the container runtime's")
 
-// Set holds the anchors of a node. Make it with New; it is safe for concurrent use.
-//
-// An exited anchor stays until another process becomes known in the same way, so that a restarting runtime counts as
-// known. Its Start keeps other processes from passing for it.
+// Set holds the anchors of a node. Make it with New; it is safe for concurrent use. An exited anchor stays until
+// another process becomes known in the same way, so that a restarting runtime counts as known.
 type Set struct {
 	mu       sync.Mutex
 	known    map[string][]Anchor // by Anchor.How

@@ -56,9 +56,8 @@ type Wait struct {
 	End  int64    `json:"end,omitempty"`
 	Kind WaitKind `json:"kind"`
 	// Name is the system call ("flock", "nanosleep"), or the kernel lock ("rtnl").
-	Name string `json:"name"`
-	Path string `json:"path,omitempty"`
-	// Error is why the lock was not acquired: "EAGAIN".
+	Name     string `json:"name"`
+	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Released bool   `json:"released,omitempty"`
 	// Holder held the lock at Start; nil if unknown, or if none did.
@@ -78,8 +77,7 @@ type Actor struct {
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
 	// Name is the kernel's name of the program, up to 15 bytes (TASK_COMM_LEN).
-	Name string `json:"name,omitempty"`
-	// Parent is the name of its parent's program.
+	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	// State is AgentStopped or AgentFrozen if a file lock's holder was so for most of the wait. By is as in Agent.
 	State AgentState `json:"state,omitempty"`
@@ -95,8 +93,7 @@ type Answer struct {
 	Port     uint32  `json:"port,omitempty"`
 	Sequence uint32  `json:"sequence"`
 	Error    string  `json:"error"`
-	// Message is the kernel's explanation (extack).
-	Message string `json:"message,omitempty"`
+	Message  string  `json:"message,omitempty"`
 }
 
 // Link reports an interface's name, from the kernel's answer to a process.
@@ -156,7 +153,6 @@ type Mount struct {
 	// Source is a path, a device, or another source; empty for an unmount.
 	Source string `json:"source,omitempty"`
 	Target string `json:"target,omitempty"`
-	// FSType is empty for bind mounts and unmounts.
 	FSType string `json:"fstype,omitempty"`
 	// Flags are named as in mount(8) and umount(8): "bind", "ro", "detach", without those that only tune the file
 	// system.
@@ -253,8 +249,7 @@ type Agent struct {
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
 	// CPU is the CPU time without children, in ns, to 10 ms.
-	CPU int64 `json:"cpu,omitempty"`
-	// State is empty in old recordings.
+	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
 	// Channel is the kernel function in which a waiting or uninterruptible thread waits. Without State it is the
 	// first thread's.
@@ -276,8 +271,7 @@ type Configuration struct {
 	Type       string  `json:"type,omitempty"`
 	CNIVersion string  `json:"cni_version,omitempty"`
 	IPAM       string  `json:"ipam,omitempty"`
-	// Invalid is why it could not be read.
-	Invalid string `json:"invalid,omitempty"`
+	Invalid    string  `json:"invalid,omitempty"`
 }
 
 // Result is the result or error on a plugin's standard output.
@@ -290,7 +284,6 @@ type Result struct {
 	// Code and Message are an error's (CNI specification, section 5).
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Invalid is why it could not be read.
 	Invalid string `json:"invalid,omitempty"`
 }
 

@@ -79,8 +79,7 @@ func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "rel
 // Degraded reports, once, that a feature is unavailable on this node.
 type Degraded struct {
 	// Feature is such as "nri", "kernel probe", "CNI configuration".
-	Feature string `json:"feature"`
-	// Reason has the cause and the remedy.
+	Feature  string `json:"feature"`
 	Reason   string `json:"reason"`
 	Restored bool   `json:"restored,omitempty"`
 }

@@ -84,11 +84,10 @@ type Networks struct {
 
 // Network is one CNI network configuration.
 type Network struct {
-	Name       string `json:"name"`
-	CNIVersion string `json:"cni_version,omitempty"`
-	// File is a base name.
-	File    string   `json:"file,omitempty"`
-	Plugins []Plugin `json:"plugins"`
+	Name       string   `json:"name"`
+	CNIVersion string   `json:"cni_version,omitempty"`
+	File       string   `json:"file,omitempty"`
+	Plugins    []Plugin `json:"plugins"`
 	// Digest is a 16-bit fingerprint of the configuration without secrets, by a key that never leaves the node. Empty
 	// in old recordings.
 	Digest string `json:"digest,omitempty"`
@@ -96,7 +95,6 @@ type Network struct {
 
 // Plugin is one entry of a network's chain.
 type Plugin struct {
-	// Type is the name of the executable.
 	Type string `json:"type"`
 	// IPAM is the type of its IPAM plugin.
 	IPAM string `json:"ipam,omitempty"`

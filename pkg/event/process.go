@@ -35,9 +35,8 @@ type Exec struct {
 	// a script.
 	Name string `json:"name"`
 	// Args are the permitted arguments after the first.
-	Args []string `json:"args,omitempty"`
-	// Hidden is the number of others.
-	Hidden int `json:"hidden,omitempty"`
+	Args   []string `json:"args,omitempty"`
+	Hidden int      `json:"hidden,omitempty"`
 	// Stdin is equal for readers of the same pipe. It is NoStdin, or empty if unknown.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
@@ -110,8 +109,7 @@ type Call struct {
 	// NetNS is a path; empty at the second DEL of a sandbox.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
-	// Pod is from CNI_ARGS.
-	Pod Pod `json:"pod,omitzero"`
+	Pod    Pod    `json:"pod,omitzero"`
 	// Trace is TRACEPARENT and TRACESTATE (containerd >= 2.4).
 	Trace TraceContext `json:"trace,omitzero"`
 }

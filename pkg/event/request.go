@@ -21,8 +21,7 @@ type Request struct {
 	// Count is the number of such messages sent at once, if more than one. The fields below describe the first.
 	Count int `json:"count,omitempty"`
 	// Error is such as "EPERM". Netlink reports errors by Answer.
-	Error string `json:"error,omitempty"`
-	// NetNS is the socket's.
+	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
 	// Address is an interface's, with its prefix ("10.22.0.5/16"); a neighbor's; or the source that a routing rule

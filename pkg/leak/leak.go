@@ -1,8 +1,7 @@
 // Package leak finds network resources of gone sandboxes: attachments (an ADD without a DEL) and leases of
 // host-local. It is pure: pkg/doctor/gather makes the Look.
 //
-// A resource does not leak if it is young, or if its id is of a container, sandbox or process. Without the runtime's
-// list there is no Look.
+// Young resources do not count, nor those whose id is of any container, sandbox or process.
 package leak
 
 import (

@@ -1,7 +1,6 @@
 // Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: rtnetlink,
-// nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure, and builds everywhere.
-//
-// The bytes are untrusted and may be cut: undecodable parts are omitted without an error.
+// nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut:
+// undecodable parts are omitted.
 package netlink
 
 import (

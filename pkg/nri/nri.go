@@ -3,14 +3,11 @@
 //
 // It never blocks or fails a pod, and changes nothing. The runtime calls handlers one after another under locks of
 // the node: each millisecond delays every pod, an error fails the pod, and a timeout of two seconds disconnects the
-// plugin. So a handler copies bounded fields into a bounded queue, recovers panics and returns nil. Drops are counted
-// and reported as event.Lost.
+// plugin. So a handler copies bounded fields into a bounded queue, recovers panics and returns nil.
 //
 // An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin
-// inherits a socket, and exits with its runtime, because the next one starts its own. After a mere disconnect it uses
-// the external socket; containerd kills it at the next request if it disconnected it.
-//
-// Without NRI it reports event.Degraded once, and keeps trying.
+// inherits a socket, and exits with its runtime, because the next one starts its own. If it is only disconnected, it
+// uses the external socket, but a containerd that disconnected it kills it at the next request.
 package nri
 
 import (
@@ -109,8 +106,8 @@ func New(o Options) (*Plugin, error) {
 // the runtime allows seconds.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
-// Run delivers events to the sink from one goroutine until ctx ends, and at the end all received ones. It returns nil
-// or ErrRuntimeGone.
+// Run delivers events to the sink from one goroutine until ctx ends. It returns nil or ErrRuntimeGone, after all
+// received events.
 func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	pumpCtx, stopPump := context.WithCancel(context.WithoutCancel(ctx))
 	var pump sync.WaitGroup

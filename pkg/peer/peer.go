@@ -1,5 +1,4 @@
-// Package peer reports whether the other end of a local TCP connection belongs to certain processes. Linux names the
-// socket (inet_diag), which is looked up in the processes' descriptors; Windows names the owner. A uid proves
+// Package peer reports whether the other end of a local TCP connection belongs to certain processes. A uid proves
 // nothing, since ordinary pods run as root also.
 package peer
 

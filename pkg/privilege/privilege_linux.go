@@ -16,8 +16,8 @@ var kept = []cap.Value{
 	cap.BPF,             // read BPF maps
 }
 
-// Drop drops all capabilities of all threads, except the few that running needs, and CAP_NET_ADMIN if network is set.
-// It returns the remaining ones.
+// Drop drops the capabilities of all threads, except the needed ones, which it returns, and CAP_NET_ADMIN if network
+// is set.
 func Drop(network bool) (left string, err error) {
 	now := cap.GetProc()
 	next := cap.NewSet()

@@ -1,6 +1,5 @@
 // Package runtime is the source of the container runtime's name and version, by NRI's registrations and by polling.
-// It changes nothing, and no pod waits for it. With NRI it needs no access to containerd's socket. Without both it
-// reports once that the version is missing.
+// With NRI it needs no access to containerd's socket. Without both it reports once that the version is missing.
 package runtime
 
 import (

@@ -57,9 +57,8 @@ type Stats struct {
 // Now returns an event with the current time.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
-// Merge runs the sources until ctx ends or one fails, passes their events to take one at a time, and returns after
-// the last. A source that does not return within patience is named in the log and the error, and its later events are
-// dropped.
+// Merge runs the sources until ctx ends or one fails, and passes their events to take one at a time. The log and the
+// error name a source that does not return within patience; its later events are dropped.
 func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take event.Sink, sources ...Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

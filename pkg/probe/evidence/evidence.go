@@ -1,9 +1,8 @@
 // Package evidence attributes an agent's actions to sandboxes with a call in progress, by what they name: a
 // container's id, a network namespace, an interface, or an address.
 //
-// Only names chosen by the runtime, the plugin or the kernel are evidence. Names of pods and namespaces are not: pods
-// are called nat, add and eth0, and owners' annotations and policies are in agents' arguments. Neither are names of
-// two sandboxes.
+// Evidence is only a name that the runtime, the plugin or the kernel chose for a single sandbox. Names of pods and
+// namespaces are not: pods are called nat, add and eth0, and owners' texts are in agents' arguments.
 package evidence
 
 import (

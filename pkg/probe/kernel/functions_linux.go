@@ -33,8 +33,8 @@ var functionHooks = []functionHook{
 	{[]string{"do_accept"}, false, "on_accept", ""},
 	{[]string{"unix_release"}, false, "", "on_unix_close"},
 	{[]string{"inet_release"}, false, "", "on_inet_close"},
-	{[]string{"anon_pipe_read", "pipe_read"}, false, "on_read", ""},    // the former since Linux 6.16
-	{[]string{"anon_pipe_write", "pipe_write"}, false, "", "on_write"}, // likewise
+	{[]string{"anon_pipe_read", "pipe_read"}, false, "on_read", ""}, // the former since Linux 6.16
+	{[]string{"anon_pipe_write", "pipe_write"}, false, "", "on_write"},
 	{[]string{"proc_sys_write"}, false, "on_setting_end", "on_setting"},
 	{[]string{"nf_setsockopt"}, false, "on_sockopt_end", "on_sockopt"},
 	{[]string{"sock_ioctl"}, false, "on_ioctl_end", "on_ioctl"},

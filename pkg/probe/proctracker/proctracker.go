@@ -33,9 +33,8 @@ const (
 type Notice struct {
 	Kind Kind
 	// Time is in monotonic ns.
-	Time int64
-	PID  uint32
-	// Parent is for Began.
+	Time   int64
+	PID    uint32
 	Parent uint32
 	// Code, Signal and Used are for Ended, as in event.Exit.
 	Code   uint32
@@ -50,8 +49,7 @@ type Sight struct {
 	Parent uint32
 	Began  int64
 	// At is when reading began: everything is of the program that ran then.
-	At int64
-	// Name is often all that is left of an exited process.
+	At   int64
 	Name string
 	// Stdin and NetNS are as in event.Exec.
 	Stdin string
