@@ -1,8 +1,8 @@
 // Command mutants finds code that no test checks. It changes the source in small ways, runs the tests for each
 // change, and prints the changes without a failing test.
 //
-// \tmutants [-n 100] [-seed 20261125] [-enough 90] PACKAGE or FILE...
-// \tmutants -at pkg/judge/behind.go:175
+//	mutants [-n 100] [-seed 20261125] [-enough 90] PACKAGE or FILE...
+//	mutants -at pkg/judge/behind.go:175
 //
 // Each package has an equal share of the mutants, drawn by the seed. A mutant that does not compile does not count.
 // The tests of the package run first, then those of its users, up to the first failure.

@@ -3,7 +3,7 @@
 // Noise runs a command on a busy machine, beside busy loops, idle processes and runs of a foreign CNI plugin. It
 // exits with the command's exit code. All its processes end with it, even if it is killed.
 //
-// \tnoise PLUGIN COMMAND [ARGUMENT]...
+//	noise PLUGIN COMMAND [ARGUMENT]...
 package main
 
 import (

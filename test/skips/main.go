@@ -1,7 +1,7 @@
 // Skips runs tests by gotestsum, and compares the skipped tests with list.txt. A skipped test that is not on the list
 // fails the run.
 //
-// \tskips GOTESTSUM [OPTION]... -- [TEST OPTION]... PACKAGE...
+//	skips GOTESTSUM [OPTION]... -- [TEST OPTION]... PACKAGE...
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command words makes the list of words that pkg/redact does not redact: common English, and technical words of Go's
 // library and of modules around CNI. It prints one word a line.
 //
-// \twords [-scowl FOLDER] [-more FILE] FOLDER...
+//	words [-scowl FOLDER] [-more FILE] FOLDER...
 //
 // A word is taken if it is among the most common ones; if it is in a dictionary, and in sentences (comments and
 // messages) of more than one source file; or in messages of several files: "netns" and "CIDR" are in no dictionary.

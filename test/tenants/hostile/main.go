@@ -3,11 +3,11 @@
 // Command hostile is a tenant that tries to put spans into traces of others, and to remove theirs. It knows more than
 // a real tenant: the current victim, with the ports of its connections (see Call).
 //
-// \thostile ATTACK makes one attack of attacks.go, once
-// \thostile wait waits for commands by CRI's exec
-// \thostile serve AT answers connections at an address
-// \thostile flood makes all attacks, repeatedly
-// \tANYTHING ELSE a program of that name, which exits at once
+//	hostile ATTACK makes one attack of attacks.go, once
+//	hostile wait waits for commands by CRI's exec
+//	hostile serve AT answers connections at an address
+//	hostile flood makes all attacks, repeatedly
+//	ANYTHING ELSE a program of that name, which exits at once
 //
 // Every name that it may choose contains mallory, so mallory elsewhere is a leak. Its loops have bounds in number and
 // time, and it connects only to itself and the node's agent.

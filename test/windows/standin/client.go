@@ -19,9 +19,9 @@ import (
 
 // client calls the CRI, as crictl does:
 //
-// \tclient -pipe PIPE greet connects only: wine blocks the first connection for ever
-// \tclient -pipe PIPE version
-// \tclient -pipe PIPE run NAMESPACE NAME... runs pods concurrently, and prints a result for each
+//	client -pipe PIPE greet connects only: wine blocks the first connection for ever
+//	client -pipe PIPE version
+//	client -pipe PIPE run NAMESPACE NAME... runs pods concurrently, and prints a result for each
 func client(args []string) error {
 	flags := flag.NewFlagSet("client", flag.ContinueOnError)
 	pipe := flags.String("pipe", `\\.\pipe\containerd-containerd`, "the container runtime's pipe")

@@ -18,7 +18,7 @@ import (
 
 // driver runs ADD and, a while later, DEL, as a container runtime does whose sandboxes live.
 //
-// \tdriver -bin FOLDER -conf FILE [-when FILE] [-alive DURATION] NAMESPACE NAME...
+//	driver -bin FOLDER -conf FILE [-when FILE] [-alive DURATION] NAMESPACE NAME...
 func driver(args []string) error {
 	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
 	bin := flags.String("bin", "", "the folder of the plugins")

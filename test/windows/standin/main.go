@@ -3,11 +3,11 @@
 // Standin contains the programs of a Windows node that a test needs and wine lacks. The name of its file selects the
 // program.
 //
-// \tantrea.exe a CNI plugin that follows its configuration
-// \tantrea-agent.exe an agent that plugins call over a named pipe
-// \tpowershell.exe a slow program of that name
-// \tclient.exe a client of the CRI
-// \tdriver.exe the CNI part of a container runtime, with libcni
+//	antrea.exe a CNI plugin that follows its configuration
+//	antrea-agent.exe an agent that plugins call over a named pipe
+//	powershell.exe a slow program of that name
+//	client.exe a client of the CRI
+//	driver.exe the CNI part of a container runtime, with libcni
 package main
 
 import (
