@@ -19,6 +19,24 @@ func document(t *testing.T, path string) string {
 	return string(text)
 }
 
+// generated compares each part of a document that a pattern matches with what is to be there; make golden writes it.
+func generated(t *testing.T, path string, part *regexp.Regexp, want func(part []string) string) {
+	t.Helper()
+	text := document(t, path)
+	now := part.ReplaceAllStringFunc(text, func(was string) string { return want(part.FindStringSubmatch(was)) })
+	switch {
+	case !part.MatchString(text):
+		t.Errorf("%s has nothing that is generated", path)
+	case now == text:
+	case !*update:
+		t.Errorf("%s is not what the program gives: make golden\n%s", path, firstDifference(now, text))
+	default:
+		if err := os.WriteFile(filepath.Join("../..", path), []byte(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // guides are what users read: their commands must be those of this program, and their targets the Makefile's.
 func guides(t *testing.T) (all []string) {
 	t.Helper()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -52,30 +51,19 @@ func TestGoldenPicturesOfVerdicts(t *testing.T) {
 		}
 	}
 	calls := strings.Split(drawn.String(), "\n\n")
-	text := document(t, verdicts)
-	n := 0
-	now := picture.ReplaceAllStringFunc(text, func(old string) string {
-		n++
-		part := picture.FindStringSubmatch(old)
+	pictures := 0
+	generated(t, verdicts, picture, func(part []string) string {
+		pictures++
 		for _, call := range calls {
 			if strings.HasPrefix(call, part[2]) {
 				return part[1] + shortened(t, call) + part[4]
 			}
 		}
 		t.Errorf("no recording has %s", part[2])
-		return old
+		return part[0]
 	})
-	if n < 15 {
-		t.Errorf("%s has only %d pictures", verdicts, n)
-	}
-	if now == text {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s is not what the recordings give: make golden\n%s", verdicts, firstDifference(now, text))
-	}
-	if err := os.WriteFile("../../"+verdicts, []byte(now), 0o644); err != nil {
-		t.Fatal(err)
+	if pictures < 15 {
+		t.Errorf("%s has only %d pictures", verdicts, pictures)
 	}
 }
 
