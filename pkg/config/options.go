@@ -51,9 +51,8 @@ type Options struct {
 	// What every span says about its node.
 	Resource Resource `key:"resource"`
 	// Prometheus metrics (/metrics) and health for a kubelet (/healthz, /readyz). Every call is counted, also
-	// calls that sampling drops. Without an address nothing listens. Any client that reaches the
-	// address can read which plugins and commands the node runs and how they do, never which pods, unless
-	// web_config restricts access (docs/metrics.md).
+	// calls that sampling drops. Without an address nothing listens. Any client that reaches the address can read
+	// names and durations of plugins and commands, but no pods; web_config restricts access (docs/metrics.md).
 	Metrics Metrics `key:"metrics" chart:"-"`
 	// The container runtime's plugin interface, which names the pod of each sandbox. If it is off or
 	// out of reach, every CNI call is still traced.
@@ -178,9 +177,8 @@ type Export struct {
 	// dropped and counted.
 	Queue int `key:"queue" default:"512" range:"1..65536" unit:"operations"`
 	// OTLP: Jaeger, an OpenTelemetry Collector, or another backend that takes it. Options that the file does not set
-	// come from the variables OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL (grpc or http/protobuf), _INSECURE, _CERTIFICATE,
-	// _CLIENT_CERTIFICATE, _CLIENT_KEY, _HEADERS, _COMPRESSION and _TIMEOUT; OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and its
-	// like are stronger.
+	// come from variables OTEL_EXPORTER_OTLP_…: ENDPOINT, PROTOCOL (grpc or http/protobuf), INSECURE, CERTIFICATE,
+	// CLIENT_CERTIFICATE, CLIENT_KEY, HEADERS, COMPRESSION, TIMEOUT. Variables OTEL_EXPORTER_OTLP_TRACES_… override them.
 	OTLP OTLP `key:"otlp" reload:"live"`
 	// A file of OTLP JSON, one line for each operation, readable by its owner only.
 	File File `key:"file" reload:"live"`
