@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -119,4 +121,25 @@ func TestTheFirstPageShowsWhatIsDrawn(t *testing.T) {
 			t.Errorf("not drawn: %s", line)
 		}
 	}
+}
+
+// What commands of docs/tutorial.md print is below them; make golden writes it.
+func TestGoldenTutorial(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8")
+	t.Setenv("COLUMNS", "120")
+	part := regexp.MustCompile("(?s)(    bin/cniscope (show [^\n|]*)(\\| head -(\\d))?\n\n<!-- generated: its output -->\n```\n).*?(```\n<!-- end -->)")
+	generated(t, "docs/tutorial.md", part, func(part []string) string {
+		var drawn bytes.Buffer
+		cmd := rootCmd()
+		cmd.SetOut(&drawn)
+		cmd.SetArgs(strings.Fields(strings.ReplaceAll(part[2], "examples/", "../../examples/")))
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		lines := slices.Collect(strings.Lines(drawn.String()))
+		if most, err := strconv.Atoi(part[4]); err == nil {
+			lines = lines[:most]
+		}
+		return part[1] + strings.Join(lines, "") + part[5]
+	})
 }
