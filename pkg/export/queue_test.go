@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,10 +9,7 @@ import (
 	"testing"
 	"time"
 
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/otlp"
@@ -137,32 +133,6 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 	}
 }
 
-func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
-	var log logText
-	addr := harness.Address(t)
-	q := newOTLPQueue(t, addr, queue.Options{Items: 10, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	want := operations(10)
-	enqueue(t, q, want...)
-	harness.Until(t, "the endpoint is known to be bad", func() bool { return q.Stats().Retries >= 2 })
-	for range 7 {
-		if q.Enqueue(operation("too many")) {
-			t.Fatal("taken")
-		}
-	}
-	if s := q.Stats(); s.Dropped[queue.Full] != 7 || s.Waiting != 10 {
-		t.Errorf("%+v", s)
-	}
-	c := otlptest.Collect(t, addr, &otlptest.Collector{})
-	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
-	if got := sorted(c); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "works again") })
-	if !strings.Contains(log.String(), "dropped=7") {
-		t.Errorf("the log:\n%s", log.String())
-	}
-}
-
 func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 	q := newQueue(t, newGate(), queue.Options{Bytes: 100 << 20})
 	if q.Enqueue(operation(strings.Repeat("x", queue.MaxItem))) || q.Enqueue(operation("\xff")) {
@@ -170,110 +140,6 @@ func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 	}
 	if s := q.Stats(); s.Dropped[queue.TooLarge] != 1 || s.Dropped[queue.Invalid] != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
-	}
-}
-
-func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
-	g := newGate()
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
-		if slices.Contains(names, "operation 037") {
-			return nil, status.Error(codes.InvalidArgument, "bad\x1b[31m span")
-		}
-		return nil, nil
-	}})
-	q := newQueue(t, g, queue.Options{})
-	enqueue(t, q, "blocker")
-	<-g.arrived
-	all := operations(100)
-	enqueue(t, q, all...)
-	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
-	harness.Check(t, err)
-	q.SetSender(e)
-	g.answer <- nil
-	harness.Until(t, "all is settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 101 })
-	if got := sorted(c); !slices.Equal(got, slices.Delete(slices.Clone(all), 37, 38)) {
-		t.Errorf("%q", got)
-	}
-	s := q.Stats()
-	if s.Dropped[queue.Rejected] != 1 || s.Retries != 0 || !s.FailingSince.IsZero() {
-		t.Errorf("%+v", s)
-	}
-	if !strings.Contains(s.LastError, `bad\x1b[31m span`) {
-		t.Errorf("foreign text as it came: %q", s.LastError)
-	}
-}
-
-func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
-	q := newOTLPQueue(t, harness.Address(t), queue.Options{})
-	enqueue(t, q, operations(5)...)
-	harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
-	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
-	harness.Check(t, err)
-	q.SetSender(e)
-	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
-	if got := sorted(c); !slices.Equal(got, operations(5)) {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestClose(t *testing.T) {
-	t.Run("delivers what waits", func(t *testing.T) {
-		c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
-		q := newOTLPQueue(t, c.Addr, queue.Options{})
-		enqueue(t, q, operations(50)...)
-		if n, err := q.Close(soon(t)); n != 0 || err != nil || len(sorted(c)) != 50 {
-			t.Errorf("%d undelivered, %v, %d arrived", n, err, len(sorted(c)))
-		}
-		if q.Enqueue(operation("late")) || q.Stats().Dropped[queue.Closed] != 1 {
-			t.Errorf("%+v", q.Stats())
-		}
-		if n, err := q.Close(soon(t)); n != 0 || err != nil {
-			t.Errorf("a second time: %d, %v", n, err)
-		}
-	})
-	t.Run("says what a dead endpoint left behind", func(t *testing.T) {
-		q := newOTLPQueue(t, harness.Address(t), queue.Options{})
-		enqueue(t, q, operations(50)...)
-		harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
-		if n, err := q.Close(done()); n != 50 || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
-		if s := q.Stats(); s.Dropped[queue.Closed] != 50 || s.Waiting != 0 {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-// With concurrent use and a failing exporter, every lost operation is counted.
-func TestEveryOperationIsAccountedFor(t *testing.T) {
-	var turn int
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
-		turn++ // one worker, one request at a time
-		if turn%3 == 0 {
-			return nil, status.Error(codes.Unavailable, "now and then")
-		}
-		return nil, nil
-	}})
-	q := newOTLPQueue(t, c.Addr, queue.Options{Items: 50})
-	const each, all = 250, 4 * 250
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			for i := range each {
-				q.Enqueue(operation(fmt.Sprintf("%d/%d", g, i)))
-				_ = q.Stats()
-			}
-		})
-	}
-	wg.Wait()
-	undelivered, err := q.Close(soon(t))
-	s := q.Stats()
-	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent {
-		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
-	}
-	if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {
-		t.Error("some arrived twice")
 	}
 }
 

@@ -255,34 +255,42 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	}
 }
 
-func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
-	var turn int
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
-		turn++ // one worker, one request at a time
-		if turn%3 == 0 {
-			return nil, status.Error(codes.Unavailable, "now and then")
-		}
-		return nil, nil
-	}})
-	q := newOTLPQueue(t, c.Addr, queue.Options{Items: 50, Spool: newSpool(t, t.TempDir())})
-	const each, all = 250, 4 * 250
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			for i := range each {
-				q.Enqueue(operation(fmt.Sprintf("%d/%d", g, i)))
-				_ = q.Stats()
+// Many goroutines use a queue at once, with a spool and without, while its exporter fails now and then: nothing is lost
+// uncounted.
+func TestEveryOperationIsAccountedFor(t *testing.T) {
+	for name, o := range map[string]queue.Options{
+		"memory": {Items: 50}, "spool": {Items: 50, Spool: newSpool(t, t.TempDir())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var turn int
+			c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+				turn++ // one worker, one request at a time
+				if turn%3 == 0 {
+					return nil, status.Error(codes.Unavailable, "now and then")
+				}
+				return nil, nil
+			}})
+			q := newOTLPQueue(t, c.Addr, o)
+			const each, all = 250, 4 * 250
+			var wg sync.WaitGroup
+			for g := range 4 {
+				wg.Go(func() {
+					for i := range each {
+						q.Enqueue(operation(fmt.Sprintf("%d/%d", g, i)))
+						_ = q.Stats()
+					}
+				})
+			}
+			wg.Wait()
+			undelivered, err := q.Close(soon(t))
+			s := q.Stats()
+			if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent || o.Spool != nil && s.Sent != s.Spooled {
+				t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
+			}
+			if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {
+				t.Error("some arrived twice")
 			}
 		})
-	}
-	wg.Wait()
-	undelivered, err := q.Close(soon(t))
-	s := q.Stats()
-	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent || s.Sent != s.Spooled {
-		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
-	}
-	if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {
-		t.Error("some arrived twice")
 	}
 }
 

@@ -56,38 +56,6 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
-	hang := make(chan struct{})
-	release := sync.OnceFunc(func() { close(hang) })
-	c := otlptest.Collect(t, "127.0.0.1:0", refusing(func(string) error { <-hang; return nil }))
-	t.Cleanup(release)
-	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Timeout: time.Minute})
-	send(t, r, 0, 20)
-	if s := r.Counts(); s.Waiting != 20 {
-		t.Errorf("%+v", s)
-	}
-	release()
-	harness.Until(t, "all arrive", func() bool { return r.Counts().Sent == 20 })
-}
-
-func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
-	var unavailable sync.Once
-	c := otlptest.Collect(t, "127.0.0.1:0", refusing(func(name string) (err error) {
-		unavailable.Do(func() { err = status.Error(codes.Unavailable, "not yet") })
-		if err == nil && name == "[span 1]" {
-			err = status.Error(codes.InvalidArgument, "not \x1b[31mthat")
-		}
-		return err
-	}))
-	r := start(t, Options{}, to(c.Addr))
-	send(t, r, 0, 3)
-	harness.Until(t, "the others arrive", func() bool { return len(c.Got()) == 2 })
-	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
-	if s := r.Counts(); s.Retries != 1 || s.Sent != 2 || s.Dropped[queue.Rejected] != 1 {
-		t.Errorf("%+v", s)
-	}
-}
-
 // OTLP specification, "OTLP/gRPC Throttling".
 func TestAThrottledRequestIsSentAgain(t *testing.T) {
 	busy, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
