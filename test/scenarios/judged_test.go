@@ -31,6 +31,9 @@ type judged struct {
 	says   string
 	report string
 	hung   bool // it is also reported as hung
+	// span is the kind, an attribute, and the value (a regular expression) of a span below the call. Little of such a call
+	// is unexplained.
+	span [3]string
 }
 
 // slowly makes 300 ms slow.
@@ -135,7 +138,8 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "many_commands", says: `in \d+ runs of iptables, 300 by plugin dozens`, report: "containernetworking/plugins#510",
 	}, {
 		name: "xtables lock", control: []rig.Plugin{rig.Bridge()}, before: holds(xtablesLock),
-		cause: "file_lock", says: `of \S+ waiting for lock /run/xtables\.lock \(ip6?tables`, report: "aws/amazon-vpc-cni-k8s#2948",
+		cause: "file_lock", says: `of \S+ waiting for lock /run/xtables\.lock \(ip6?tables.*held by scenarios\.test`, report: "aws/amazon-vpc-cni-k8s#2948",
+		span: [3]string{"lock", "cniscope.lock.path", `^/run/xtables\.lock$`},
 	}, {
 		name: "iptables again every second", control: idle, chain: []rig.Plugin{unmasked, rig.Test("retrier")},
 		before: func(s *scene, _ rig.Net) func() {
@@ -145,10 +149,12 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
 		cause: "ipv6_dad", says: `waiting for IPv6 DAD, in plugin bridge( \(\d+ times\))?, for `, report: "containernetworking/plugins#680",
+		span: [3]string{"dad", "cniscope.address", `:`},
 	}, {
 		name: "host-local's lock", control: []rig.Plugin{rig.Bridge()},
 		before: holds(func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") }),
-		cause:  "file_lock", says: `waiting for lock .*/lock`, report: "containernetworking/plugins#561",
+		cause:  "file_lock", says: `waiting for lock .*/lock.*held by scenarios\.test`, report: "containernetworking/plugins#561",
+		span: [3]string{"lock", "cniscope.lock.path", `/lock$`},
 	}, {
 		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
 		cause: "host_local_scan", says: `in host-local itself`, report: "Azure/azure-container-networking#2817",
@@ -171,6 +177,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "nobody listens", control: idle, chain: with("caller"),
 		cause: "agent_refused", says: `calling /run/cniscope-scenario/nobody\.sock in vain, \d+ times: ENOENT`, report: "containerd/containerd#4666",
+		span: [3]string{"agent", "cniscope.errno", `^ENOENT$`},
 	}, {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`, hung: true,
 	}, {
@@ -182,6 +189,7 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
 		cause: "sleep", says: `asleep, in plugin sleeper; the CNI folder was written meanwhile, so for up to \S+ no other call of the node could begin`,
+		span: [3]string{"wait", "cni.plugin", `^sleeper$`},
 	}, {
 		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
 		cause: "cpu_starved", says: `^\S+ of \S+ waiting for a CPU`,
@@ -241,6 +249,12 @@ func (s *scene) judge(c judged) {
 	}
 	if call.attrs["cniscope.report"] != c.report {
 		t.Errorf("the report is %q, want %q", call.attrs["cniscope.report"], c.report)
+	}
+	if kind, attr, value := c.span[0], c.span[1], regexp.MustCompile(c.span[2]); kind != "" {
+		call.accounted(t)
+		if !slices.ContainsFunc(call.below(kind), func(x *span) bool { return value.MatchString(x.attrs[attr]) }) {
+			t.Errorf("no span of kind %s says %s =~ %s: %d spans", kind, attr, value, len(call.below(kind)))
+		}
 	}
 	marked := slices.ContainsFunc(call.all, func(x *span) bool {
 		return x.attrs["cniscope.kind"] == "hung" && x.attrs["k8s.pod.name"] == call.attrs["k8s.pod.name"]
