@@ -54,7 +54,5 @@ func TestEachDemandHasATestOrAReason(t *testing.T) {
 			t.Errorf("demands.md: neither a test nor a reason: %s", columns[0])
 		}
 	}
-	if rows != 12 {
-		t.Errorf("demands.md has %d reports", rows)
-	}
+	harness.Equal(t, rows, 12, "demands.md reports")
 }

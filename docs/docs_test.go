@@ -47,9 +47,7 @@ func TestAChangeTouchesTheFilesThatTheTableNames(t *testing.T) {
 			}
 		}
 	}
-	if rows != 8 {
-		t.Errorf("the table has %d rows", rows)
-	}
+	harness.Equal(t, rows, 8, "the table rows")
 }
 
 // Every package and every test folder has a place in contributing/architecture.md, and each path that a

@@ -71,9 +71,7 @@ func TestWhatItPrintsIsPlain(t *testing.T) {
 			if kind != "strings" || allowed[text] || strings.HasSuffix(at.Filename, "_test.go") {
 				return
 			}
-			if found := unplain.FindString(text); found != "" {
-				t.Errorf("%s: it prints %q: %s", at, found, text)
-			}
+			harness.Equal(t, unplain.FindString(text), "", at, "it prints", text)
 		})
 	}
 }
@@ -178,9 +176,7 @@ func TestSentencesAreCounted(t *testing.T) {
 		}
 	}
 	want := []string{"One code two three", "Four [a link] five: six.", "An item.", "Another item of two lines"}
-	if !slices.Equal(found, want) {
-		t.Errorf("%q, want %q", found, want)
-	}
+	harness.EqualSlices(t, found, want)
 	if n := len(forbidden.FindAllString("Nobody mended it, and perhaps whoever told so. Mendel is no match.", -1)); n != 4 {
 		t.Errorf("%d forbidden words, want 4", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLocksAreBounded(t *testing.T) {
@@ -21,9 +22,7 @@ func TestLocksAreBounded(t *testing.T) {
 	for j := range 100 {
 		l.Gone(event.Process(fmt.Sprint(j)), 200)
 	}
-	if len(l.held) != 0 {
-		t.Errorf("%v are held", l.held)
-	}
+	harness.Equal(t, len(l.held), 0, l.held, "are held")
 	if l.Prune(int64(2 * time.Minute)); len(l.paths) != 0 {
 		t.Errorf("%d locks that nobody has", len(l.paths))
 	}

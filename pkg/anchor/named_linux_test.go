@@ -67,9 +67,7 @@ func TestWhomTheOperatorNames(t *testing.T) {
 				s := New()
 				s.Name([]string{"/nowhere", filepath.Dir(path) + "/run*"}, rootless)
 				list := s.List()
-				if (len(list) == 1) != want {
-					t.Errorf("rootless %v: %v", rootless, list)
-				}
+				harness.Equal(t, (len(list) == 1), want, "rootless", rootless, list)
 				if want && (list[0].How != byOption || list[0].Rootless == test.want) {
 					t.Errorf("%+v", list[0])
 				}
@@ -92,9 +90,7 @@ func TestUsersTakeNoPlaceOfARuntimeThatMayDoAnything(t *testing.T) {
 	started(t, path)
 	s := New()
 	s.Name([]string{path}, true)
-	if n := len(s.List()); n != maxNamed {
-		t.Errorf("%d are known", n)
-	}
+	harness.Equal(t, len(s.List()), maxNamed, "are known")
 	if !slices.ContainsFunc(s.List(), func(a Anchor) bool { return !a.Rootless }) {
 		t.Error("the runtime that is root is not")
 	}

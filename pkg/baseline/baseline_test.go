@@ -150,9 +150,7 @@ func TestASpell(t *testing.T) {
 	for _, f := range s.found {
 		kinds = append(kinds, f.Kind)
 	}
-	if want := []Kind{Slower, AsUsual, Slower, Adopted}; !slices.Equal(kinds, want) {
-		t.Errorf("found %v, want %v", s.found, want)
-	}
+	harness.EqualSlices(t, kinds, []Kind{Slower, AsUsual, Slower, Adopted}, "found", s.found)
 }
 
 func TestFewCallsAreNoBaseline(t *testing.T) {
@@ -192,9 +190,7 @@ func TestAnotherEditionIsComparedOnce(t *testing.T) {
 			for _, f := range s.found {
 				said = append(said, f.String())
 			}
-			if got := strings.Join(said, "; "); got != test.want {
-				t.Errorf("found %q, want %q", got, test.want)
-			}
+			harness.Equal(t, strings.Join(said, "; "), test.want, "found")
 		})
 	}
 }
@@ -272,9 +268,7 @@ func TestWrittenAndRead(t *testing.T) {
 		}
 		one, _ := json.Marshal(s.Document())
 		other, _ := json.Marshal(again.Document())
-		if string(one) != string(other) {
-			t.Errorf("after %d calls, written again:\n%s\n%s", calls, one, other)
-		}
+		harness.Equal(t, string(one), string(other), "after", calls, "calls, written again", one, other)
 	}
 }
 
@@ -304,9 +298,7 @@ func TestHowItIsSaid(t *testing.T) {
 		500 * time.Millisecond:  "5.2× its usual 96ms (p99 of 2,310 calls)",
 		1300 * time.Millisecond: "14× its usual 96ms (p99 of 2,310 calls)",
 	} {
-		if got := l.Compare(took); got != want {
-			t.Errorf("%s: %s, want %s", took, got, want)
-		}
+		harness.Equal(t, l.Compare(took), want, took)
 	}
 	k := Key{Plugin: "bridge", Command: "ADD", Program: "iptables"}
 	for _, f := range []Finding{
@@ -323,9 +315,7 @@ func TestHowItIsSaid(t *testing.T) {
 			Ended:   "iptables of bridge ADD is no longer called slower than usual: it is learnt anew",
 			Changed: "since 00:00 (bridge changed) iptables of ADD takes 0.5×",
 		}[f.Kind]
-		if got := f.String(); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		harness.Equal(t, f.String(), want)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // tellClocks in the environment makes this program print its clocks.
@@ -64,9 +66,7 @@ func TestOffsetsOfATimeNamespace(t *testing.T) {
 		"boottime 7 0\nrealtime 8 0\nmonotonic\nmonotonic x 0\n":             {0, 7e9},
 		"": {},
 	} {
-		if got := parseOffsets([]byte(text)); got != want {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
-		}
+		harness.Equal(t, parseOffsets([]byte(text)), want, text)
 	}
 }
 

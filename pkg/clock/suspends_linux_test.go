@@ -1,6 +1,10 @@
 package clock
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
 
 func TestTimesOfProcAcrossSuspends(t *testing.T) {
 	const second = int64(1e9)
@@ -26,7 +30,5 @@ func TestTimesOfProcAcrossSuspends(t *testing.T) {
 	if len(s.all) > suspendsMax {
 		t.Errorf("%d are remembered", len(s.all))
 	}
-	if got := s.Monotonic(boot); got != mono {
-		t.Errorf("now is %d, want %d", got, mono)
-	}
+	harness.Equal(t, s.Monotonic(boot), mono)
 }

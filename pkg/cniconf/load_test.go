@@ -48,9 +48,7 @@ func TestLoad(t *testing.T) {
 	})
 	networks, problems := Load(dir, digests("key"))
 	for i := range networks {
-		if len(networks[i].Digest) != 4 {
-			t.Errorf("the digest of %s is %q", networks[i].Name, networks[i].Digest)
-		}
+		harness.Equal(t, len(networks[i].Digest), 4, "the digest of", networks[i].Name, networks[i].Digest)
 		networks[i].Digest = "" // libcni may rewrite the text; see TestDigest
 	}
 	want := []event.Network{

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -67,9 +66,7 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 			harness.Check(t, err)
 			want := Default()
 			tt.want(&want)
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got.TOML(), want.TOML())
-			}
+			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())
 		})
 	}
 }

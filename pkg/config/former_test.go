@@ -34,9 +34,7 @@ func TestFormerNames(t *testing.T) {
 		source := Source{Base: Default(), Path: file}
 		o, err := source.Load()
 		if want == "" {
-			if (err == nil) != strings.Contains(text, "[runtime]") {
-				t.Errorf("%s: %v", text, err)
-			}
+			harness.Equal(t, (err == nil), strings.Contains(text, "[runtime]"), text, err)
 			continue
 		}
 		if err != nil {
@@ -96,8 +94,6 @@ func TestTheFileOfTheReleaseBefore(t *testing.T) {
 		for _, w := range source.Warnings(t.Context(), o) {
 			keys = append(keys, w.Key)
 		}
-		if got := strings.Join(keys, " "); got != warned {
-			t.Errorf("%s: there is a warning for %q, want %q", path, got, warned)
-		}
+		harness.Equal(t, strings.Join(keys, " "), warned, path, "there is a warning for")
 	}
 }

@@ -127,13 +127,9 @@ func TestAChangedFileIsApplied(t *testing.T) {
 	s.start(Source{Base: Default(), Path: s.file})
 
 	s.write("slow.command = \"2s\"")
-	if got := s.next().Slow.Command; got != 2*time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, 2*time.Second)
 	s.says("slow.command: 1s -> 2s")
-	if s.live.Options().Slow.Command != 2*time.Second {
-		t.Error("Options returns the old ones")
-	}
+	harness.Equal(t, s.live.Options().Slow.Command, 2*time.Second, "Options returns the old ones")
 }
 
 func TestAFileRenamedOverTheOldIsApplied(t *testing.T) {
@@ -142,9 +138,7 @@ func TestAFileRenamedOverTheOldIsApplied(t *testing.T) {
 
 	for _, d := range []string{"2s", "3s"} { // the second time it is another inode
 		s.replace(`slow.command = "` + d + `"`)
-		if got := s.next().Slow.Command.String(); got != d {
-			t.Errorf("%v", got)
-		}
+		harness.Equal(t, s.next().Slow.Command.String(), d)
 	}
 }
 
@@ -165,9 +159,7 @@ func TestASwappedConfigMapIsApplied(t *testing.T) {
 	s.start(Source{Base: Default(), Path: s.file})
 
 	put("..2", "slow.command = \"2s\"")
-	if got := s.next().Slow.Command; got != 2*time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, 2*time.Second)
 }
 
 func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
@@ -179,13 +171,9 @@ func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
 	s.says("slow.comand")
 	s.live.Reload()
 	s.replace("slow.command = \"3s\"")
-	if got := s.next().Slow.Command; got != 3*time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, 3*time.Second)
 	s.says("can be used again")
-	if n := strings.Count(s.log.String(), "the old ones stay"); n != 1 {
-		t.Errorf("said %d times", n)
-	}
+	harness.Equal(t, strings.Count(s.log.String(), "the old ones stay"), 1, "times")
 }
 
 // A failed reload is retried even if the directory changes constantly.
@@ -211,9 +199,7 @@ func TestABusyFolderDoesNotPutOptionsOff(t *testing.T) {
 	defer busy.Wait()
 	defer close(done)
 	s.replace("slow.command = \"3s\"")
-	if got := s.next().Slow.Command; got != 3*time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, 3*time.Second)
 }
 
 func TestAFileThatWasThereMayNotVanish(t *testing.T) {
@@ -222,13 +208,9 @@ func TestAFileThatWasThereMayNotVanish(t *testing.T) {
 
 	harness.Check(t, os.Remove(s.file))
 	s.says("put it back; an empty file means the defaults")
-	if s.live.Options().Slow.Command != time.Second {
-		t.Error("back at the defaults")
-	}
+	harness.Equal(t, s.live.Options().Slow.Command, time.Second, "back at the defaults")
 	s.write("")
-	if got := s.next().Slow.Command; got != Default().Slow.Command {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, Default().Slow.Command)
 }
 
 func TestAFileMayAppear(t *testing.T) {
@@ -236,9 +218,7 @@ func TestAFileMayAppear(t *testing.T) {
 	harness.Check(t, os.Remove(s.file))
 	s.start(Source{Base: Default(), Path: s.file, Optional: true})
 	s.write("slow.command = \"1s\"")
-	if got := s.next().Slow.Command; got != time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, time.Second)
 }
 
 func TestWhatNeedsARestartIsSaidAndNotApplied(t *testing.T) {
@@ -252,9 +232,7 @@ func TestWhatNeedsARestartIsSaidAndNotApplied(t *testing.T) {
 	if got.Export.Queue != 512 || got.Log.Level != "debug" {
 		t.Errorf("queue %d, level %s", got.Export.Queue, got.Log.Level)
 	}
-	if n := strings.Count(s.log.String(), "export.queue"); n != 1 {
-		t.Errorf("said %d times", n)
-	}
+	harness.Equal(t, strings.Count(s.log.String(), "export.queue"), 1, "times")
 }
 
 func TestSIGHUPReadsAFileWhoseFolderIsNotWatched(t *testing.T) {
@@ -266,9 +244,7 @@ func TestSIGHUPReadsAFileWhoseFolderIsNotWatched(t *testing.T) {
 	s.start(Source{Base: Default(), Path: s.file})
 	harness.Check(t, os.WriteFile(elsewhere, []byte("slow.command = \"1s\""), 0o600))
 	s.live.Reload()
-	if got := s.next().Slow.Command; got != time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, time.Second)
 }
 
 func TestAFolderThatIsMissingIsSaid(t *testing.T) {
@@ -282,15 +258,11 @@ func TestTheTextOfNRIComesOnTop(t *testing.T) {
 	s.start(Source{Base: Default(), Path: s.file})
 
 	s.configure("slow.command = \"2s\"")
-	if got := s.next().Slow.Command; got != 2*time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, 2*time.Second)
 	s.configure("[slow]\ncommand = 2")
 	s.says("NRI configuration:2:1: slow.command: is a number")
 	s.configure("")
-	if got := s.next().Slow.Command; got != time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, time.Second)
 }
 
 // The runtime configures a pre-installed plugin before it starts.
@@ -311,9 +283,7 @@ func TestNoFileAtAll(t *testing.T) {
 	s := newScene(t, "")
 	s.start(Source{Base: Default()})
 	s.configure("slow.command = \"2s\"")
-	if got := s.next().Slow.Command; got != 2*time.Second {
-		t.Errorf("%v", got)
-	}
+	harness.Equal(t, s.next().Slow.Command, 2*time.Second)
 }
 
 func TestOpenRefusesWhatCannotBeRead(t *testing.T) {

@@ -166,9 +166,7 @@ resource.cluster = "prod east"
 		`resource.cluster: "" -> prod east (needs a restart)`,
 		`probe.agents: [] -> ["antrea*"] (needs a restart)`,
 	}
-	if got := o.Diff(Default()); !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	harness.DeepEqual(t, o.Diff(Default()), want)
 }
 
 func TestTOMLNamesTheDefaultsOfWhatDiffers(t *testing.T) {

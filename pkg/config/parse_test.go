@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,9 +47,7 @@ c.d.e = "2"
 			harness.Check(t, err)
 			want := Default()
 			tt.want(&want)
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got.TOML(), want.TOML())
-			}
+			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())
 		})
 	}
 }
@@ -118,9 +115,7 @@ ratio = 2.0
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want Problems", err)
 			}
-			if !reflect.DeepEqual(got, Default()) {
-				t.Error("options changed in spite of the error")
-			}
+			harness.DeepEqual(t, got, Default(), "options changed in spite of the error")
 			rest := err.Error()
 			for _, want := range tt.want {
 				_, after, ok := strings.Cut(rest, want)

@@ -112,9 +112,7 @@ func TestWrongQuestions(t *testing.T) {
 		harness.Check(t, err)
 		said, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("%s: %s: %s", question, answer.Status, said)
-		}
+		harness.Equal(t, answer.StatusCode, want, question, answer.Status, said)
 	}
 }
 
@@ -199,9 +197,7 @@ func TestTheNodeIsExaminedOnceForAll(t *testing.T) {
 	<-begun
 	close(goOn)
 	for range 5 {
-		if got := <-answers; got != "found<nil>" {
-			t.Error(got)
-		}
+		harness.Equal(t, <-answers, "found<nil>")
 	}
 	if len(begun) > 0 {
 		t.Error("it was examined more than once")

@@ -23,9 +23,7 @@ func firstClient(t *testing.T, dir string) {
 func TestAPipeIsNamedByItsFolder(t *testing.T) {
 	const want = `\\.\pipe\cniscope.c:programdata:cniscope:run`
 	for _, dir := range []string{`C:\ProgramData\cniscope\run`, `c:/programdata/cniscope\run\`} {
-		if got := Address(dir); got != want {
-			t.Errorf("%s: %s", dir, got)
-		}
+		harness.Equal(t, Address(dir), want, dir)
 	}
 	if Address(`C:\ProgramData\cniscope2`) == want {
 		t.Error("another folder has the same pipe")
@@ -48,9 +46,7 @@ func TestOnlyAdministratorsAndTheSystemMayOpenThePipe(t *testing.T) {
 	// Windows resolves GA of a pipe to FA, all access to a file; wine does not.
 	got := strings.NewReplacer("0x1f01ff", "FA", ";GA;", ";FA;").Replace(security.String())
 	harness.Says(t, got, "O:BA", "D:P", "(A;;FA;;;BA)", "(A;;FA;;;SY)")
-	if strings.Count(got, "(") != 2 {
-		t.Errorf("others may open it: %s", got)
-	}
+	harness.Equal(t, strings.Count(got, "("), 2, "others may open it")
 }
 
 // accept accepts connections silently until l is closed.

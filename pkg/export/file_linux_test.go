@@ -52,9 +52,7 @@ func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
 	for range 2 {
 		harness.Check(t, Send(t.Context(), e, spans))
 	}
-	if got := fmt.Sprintf("%q", names(t, path)); got != `["a\nb" "c" "a\nb" "c"]` {
-		t.Errorf("%s", got)
-	}
+	harness.Equal(t, fmt.Sprintf("%q", names(t, path)), `["a\nb" "c" "a\nb" "c"]`)
 
 	data, _ := os.ReadFile(path)
 	line, _, _ := strings.Cut(string(data), "\n")
@@ -72,9 +70,7 @@ func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
 		"traceId": "00000000000000000000000000000004", "spanId": "0000000000000004",
 		"startTimeUnixNano": "1700000000123456789",
 	} {
-		if span[key] != want {
-			t.Errorf("%s is %v, want %s", key, span[key], want)
-		}
+		harness.DeepEqual(t, span[key], want, key)
 	}
 }
 
@@ -130,9 +126,7 @@ func TestTheFileIsRotatedOnce(t *testing.T) {
 	for _, name := range []string{"b", "c", "d", "e"} {
 		harness.Check(t, Send(t.Context(), e, operation(name)))
 	}
-	if got := fmt.Sprint(names(t, path+".1"), names(t, path)); got != "[c d] [e]" {
-		t.Errorf("%s", got)
-	}
+	harness.Equal(t, fmt.Sprint(names(t, path+".1"), names(t, path)), "[c d] [e]")
 }
 
 func TestAFileThatIsRemovedIsMadeAnew(t *testing.T) {
@@ -140,9 +134,7 @@ func TestAFileThatIsRemovedIsMadeAnew(t *testing.T) {
 	e := NewFile(path, 1<<20)
 	for _, name := range []string{"a", "b"} {
 		harness.Check(t, Send(t.Context(), e, operation(name)))
-		if got := fmt.Sprint(names(t, path)); got != "["+name+"]" {
-			t.Errorf("%s", got)
-		}
+		harness.Equal(t, fmt.Sprint(names(t, path)), "["+name+"]")
 		harness.Check(t, os.Remove(path))
 	}
 }
@@ -175,9 +167,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 	// With free space the failed data is written once.
 	harness.Check(t, os.Truncate(path, 0))
 	harness.Check(t, Send(t.Context(), e, operation("at last")))
-	if got := fmt.Sprint(names(t, path)); got != "[at last]" {
-		t.Errorf("%s", got)
-	}
+	harness.Equal(t, fmt.Sprint(names(t, path)), "[at last]")
 }
 
 func TestSpansThatCannotBeEncodedAreRejected(t *testing.T) {

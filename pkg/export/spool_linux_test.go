@@ -75,9 +75,7 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 	q = newOTLPQueue(t, addr, queue.Options{Spool: restart(t, q, dir)})
 	enqueue(t, q, "one more")
 	harness.Until(t, "it arrived", func() bool { return q.Stats().Sent == 1 })
-	if got := len(sorted(c)); got != 201 {
-		t.Errorf("%d arrived", got)
-	}
+	harness.Equal(t, len(sorted(c)), 201, "arrived")
 }
 
 func TestARefusedOperationIsPassedOver(t *testing.T) {
@@ -120,9 +118,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	q.SetSender(nil)
 	enqueue(t, q, "later")
 	stored(t, q, 11)
-	if got := sorted(c); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	harness.EqualSlices(t, sorted(c), want)
 	if n, err := q.Close(soon(t)); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -299,9 +295,7 @@ func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
 	q := newQueue(t, g, queue.Options{Spool: newSpool(t, t.TempDir())})
 	harness.Check(t, q.Spool.Close())
 	enqueue(t, q, "a")
-	if got := <-g.arrived; !slices.Equal(got, []string{"a"}) {
-		t.Errorf("%q", got)
-	}
+	harness.EqualSlices(t, <-g.arrived, []string{"a"})
 	g.answer <- errors.New("not now")
 	<-g.arrived
 	g.answer <- nil

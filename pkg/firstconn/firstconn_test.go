@@ -1,9 +1,10 @@
 package firstconn
 
 import (
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -25,12 +26,8 @@ Udp: 4 0 0 9
 
 func TestWhatTheKernelCountedIsRead(t *testing.T) {
 	want := Tries{Opened: 7, Failed: 2, SYNs: 5, Unroutable: 3, Unreached: 1, Asked: 9, Answered: 4, Silent: []string{"10.22.0.9"}}
-	if got := Parse(snmp, netstat, arp); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
-	if got := Parse("", "x\ny: 1", "\n\n"); !reflect.DeepEqual(got, Tries{}) {
-		t.Errorf("of nothing: %+v", got)
-	}
+	harness.DeepEqual(t, Parse(snmp, netstat, arp), want)
+	harness.DeepEqual(t, Parse("", "x\ny: 1", "\n\n"), Tries{}, "of nothing")
 }
 
 func TestWhyAFirstConnectionWasLate(t *testing.T) {

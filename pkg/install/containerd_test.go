@@ -3,6 +3,8 @@ package install
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The drop-in contains the whole section for containerd 1, which uses one file's section, and only missing keys for
@@ -120,9 +122,7 @@ func TestARemovalNeedsNoContainerd(t *testing.T) {
 	n.install(both(version("1.7"), edit))
 	n.write("/etc/containerd/config.toml", "[plugins\n"+n.text("/etc/containerd/config.toml"))
 	n.uninstall(false)
-	if got := n.text("/etc/containerd/config.toml"); got != "[plugins\n"+config17 {
-		t.Errorf("what was added is still there:\n%s", got)
-	}
+	harness.Equal(t, n.text("/etc/containerd/config.toml"), "[plugins\n"+config17, "what was added is still there")
 }
 
 // Links of an image stay inside it.

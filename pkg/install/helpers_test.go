@@ -85,9 +85,7 @@ func (n *node) tree() string {
 
 func (n *node) same(want string) {
 	n.Helper()
-	if got := n.tree(); got != want {
-		n.Errorf("the tree has changed.\nnow:\n%s\nbefore:\n%s", got, want)
-	}
+	harness.Equal(n, n.tree(), want, "the tree has changed")
 }
 
 func (n *node) options(change func(*Options)) Options {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const dropInFile = "/etc/containerd/conf.d/90-cniscope.toml"
@@ -26,9 +28,7 @@ func TestAnImportIsAddedAndTakenOut(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			after, in := insertImport([]byte(test.before), dropInFile)
-			if string(after) != test.after {
-				t.Errorf("got:\n%s\nwant:\n%s", after, test.after)
-			}
+			harness.Equal(t, string(after), test.after, after)
 			if back, ok := in.remove(after); !ok || string(back) != test.before {
 				t.Errorf("taken out:\n%s", back)
 			}

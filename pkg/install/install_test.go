@@ -85,9 +85,7 @@ func TestInstalledTwiceAndTakenAway(t *testing.T) {
 			n := newNode(t, test.files)
 			before := n.tree()
 			p := n.plan(test.change)
-			if got := steps(p); got != test.steps {
-				t.Errorf("it does:\n%s\nwant:\n%s", got, test.steps)
-			}
+			harness.Equal(t, steps(p), test.steps)
 			n.same(before) // a plan changes nothing
 			n.apply(p)
 			installed := n.tree()
@@ -178,9 +176,7 @@ func TestFromServiceToPlugin(t *testing.T) {
 	want := `removed /etc/systemd/system/multi-user.target.wants/cniscope.service
 removed /etc/systemd/system/cniscope.service
 new /opt/nri/plugins/90-cniscope`
-	if got := steps(p); got != want {
-		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, steps(p), want)
 	n.uninstall(false)
 	n.same(before)
 }
@@ -197,9 +193,7 @@ func TestAnUpgradeNoLongerHasContainerdTrace(t *testing.T) {
 	old = strings.Replace(old, `"as": "service"`, `"as": "service", "containerd_tracing": "http://127.0.0.1:4317"`, 1)
 	n.write(manifestFile, strings.Replace(old, `"/etc/systemd/system"`, `"/etc/systemd/system", "/etc/systemd/system/containerd.service.d"`, 1))
 	p := n.install(version("2.4"))
-	if got := steps(p); got != "removed "+unit {
-		t.Errorf("it does:\n%s", got)
-	}
+	harness.Equal(t, steps(p), "removed "+unit)
 	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "docs/traces.md") {
 		t.Errorf("it says:\n%s", notes)
 	}
@@ -249,9 +243,7 @@ func TestADisabledServiceStaysDisabled(t *testing.T) {
 	n.install(version("2.4"))
 	n.remove(enabledLink)
 	for range 2 {
-		if got := steps(n.install(version("2.4"))); got != "kept "+enabledLink {
-			t.Errorf("it does:\n%s", got)
-		}
+		harness.Equal(t, steps(n.install(version("2.4"))), "kept "+enabledLink)
 	}
 	n.uninstall(false)
 	n.same(before)

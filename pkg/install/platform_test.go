@@ -3,6 +3,8 @@ package install
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A configuration that a platform writes is left alone, and the error has the lines that it needs.
@@ -55,9 +57,7 @@ func TestGeneratedConfigurationsThatLackNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			n := newNode(t, test.files)
 			before := n.tree()
-			if got := steps(n.install(test.change)); got != asService {
-				t.Errorf("it does:\n%s\nwant:\n%s", got, asService)
-			}
+			harness.Equal(t, steps(n.install(test.change)), asService)
 			n.uninstall(false)
 			n.same(before)
 		})

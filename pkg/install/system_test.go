@@ -3,6 +3,8 @@ package install
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestReleaseNames(t *testing.T) {
@@ -22,9 +24,7 @@ func TestReleaseNames(t *testing.T) {
 	} {
 		n := newNode(t, map[string]string{"/usr/lib/os-release": text})
 		n.link("../usr/lib/os-release", "/etc/os-release")
-		if got := strings.TrimSpace(strings.Join(newTree(n.root, nil).release(), " ")); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		harness.Equal(t, strings.TrimSpace(strings.Join(newTree(n.root, nil).release(), " ")), want, text)
 	}
 }
 
@@ -63,9 +63,7 @@ func TestFlatcar(t *testing.T) {
 		t.Errorf("the unit starts another program:\n%s", unit)
 	}
 	n.build("2")
-	if got := steps(n.install(nil)); got != "changed /opt/bin/cniscope" {
-		t.Errorf("an upgrade does:\n%s", got)
-	}
+	harness.Equal(t, steps(n.install(nil)), "changed /opt/bin/cniscope", "an upgrade does")
 	n.uninstall(false)
 	n.same(before)
 }

@@ -3,6 +3,8 @@ package install
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestVersionsThatAreTold(t *testing.T) {
@@ -14,9 +16,7 @@ func TestVersionsThatAreTold(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if got := strings.Join([]string{itoa(v.Major), btoa(v.hasNRI())}, " "); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		harness.Equal(t, strings.Join([]string{itoa(v.Major), btoa(v.hasNRI())}, " "), want, text)
 	}
 	for _, text := range []string{"", "x", "2 4", "latest", "2.x", "99999999999999999999"} {
 		if v, err := parseVersion(text, "test"); err == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -42,9 +43,7 @@ func TestWhatIsLeakedAndWhatIsNot(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := Look{Time: noon, Alive: map[string]bool{"here": true}, Cached: test.cached, Complete: !test.incomplete}
-			if got := ids(l.Attachments(test.seen, After)); got != test.want {
-				t.Errorf("leaked: %q, want %q", got, test.want)
-			}
+			harness.Equal(t, ids(l.Attachments(test.seen, After)), test.want, "leaked")
 		})
 	}
 }

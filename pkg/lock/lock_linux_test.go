@@ -155,9 +155,7 @@ func TestOnlyOneHasIt(t *testing.T) {
 					return
 				}
 				taken++
-				if n := holders.Add(1); n != 1 {
-					t.Errorf("%d have it", n)
-				}
+				harness.Equal(t, holders.Add(1), 1)
 				holders.Add(-1)
 				release()
 			}

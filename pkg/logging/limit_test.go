@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 type output struct {
@@ -112,15 +114,11 @@ func TestTextsWithoutEndShareOneBound(t *testing.T) {
 		if got := lines(); len(got) != texts+burst+1 || !strings.Contains(got[len(got)-1], "ours") {
 			t.Errorf("%d lines, the last: %s", len(got), got[len(got)-1])
 		}
-		if n := len(limit.state.buckets); n != texts {
-			t.Errorf("%d texts are remembered", n)
-		}
+		harness.Equal(t, len(limit.state.buckets), texts, "texts are remembered")
 		time.Sleep(time.Minute)
 		lines()
 		log.Warn("new")
-		if n := len(limit.state.buckets); n != 1 {
-			t.Errorf("%d texts are remembered for nothing", n)
-		}
+		harness.Equal(t, len(limit.state.buckets), 1, "texts are remembered for nothing")
 	})
 }
 

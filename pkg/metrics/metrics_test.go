@@ -127,9 +127,7 @@ func TestLowCardinality(t *testing.T) {
 	if got := series(last); !slices.Equal(got, first) {
 		t.Errorf("%d series after two pods, %d after 1000", len(first), len(got))
 	}
-	if found := regexp.MustCompile(`(ns|pod|uid|sandbox|net)-\d+|eth\d`).FindString(last); found != "" {
-		t.Errorf("%s is in a label", found)
-	}
+	harness.Equal(t, regexp.MustCompile(`(ns|pod|uid|sandbox|net)-\d+|eth\d`).FindString(last), "", "is in a label")
 }
 
 // Names are bounded to 200 and "other".

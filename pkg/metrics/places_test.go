@@ -92,9 +92,7 @@ func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
 				defer c.Close()
 				hold(c.(*net.TCPConn))
 			}
-			if body := get(t, s, "/healthz"); body != "ok\n" {
-				t.Errorf("/healthz: %q", body)
-			}
+			harness.Equal(t, get(t, s, "/healthz"), "ok\n", "/healthz")
 			if body := get(t, s, "/metrics"); !strings.Contains(body, "cniscope_build_info") {
 				t.Errorf("/metrics: %.100q", body)
 			}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // FuzzCall: for any bytes decoding ends, and the result is printable, bounded and of the vocabulary. The seeds come
@@ -37,9 +38,7 @@ func FuzzCall(f *testing.F) {
 			}
 			check(t, reflect.ValueOf(b))
 		}
-		if !slices.Equal(before, data) {
-			t.Error("the bytes were changed")
-		}
+		harness.EqualSlices(t, before, data, "the bytes were changed")
 	})
 }
 

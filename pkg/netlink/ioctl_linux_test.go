@@ -1,12 +1,12 @@
 package netlink
 
 import (
-	"reflect"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLegacyInterfaces(t *testing.T) {
@@ -53,9 +53,7 @@ func TestLegacyInterfaces(t *testing.T) {
 			if test.want != nil {
 				test.want.Process, test.want.Start, test.want.NetNS = "7@0", 100, event.Namespace{Key: "50", Label: "5"}
 			}
-			if !reflect.DeepEqual(test.got, test.want) {
-				t.Errorf("%+v\nwant %+v", test.got, test.want)
-			}
+			harness.DeepEqual(t, test.got, test.want)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func socket(family uint16) *Call {
@@ -189,9 +190,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatalf("%+v, want %+v", got, test.want)
 			}
 			test.want.Process, test.want.Port, test.want.Sequence = "7@0", 77, 3
-			if *got[0].(*event.Answer) != *test.want {
-				t.Errorf("%+v, want %+v", got[0], test.want)
-			}
+			harness.Equal(t, *got[0].(*event.Answer), *test.want, got[0], test.want)
 		})
 	}
 }

@@ -54,9 +54,7 @@ func TestRealPrograms(t *testing.T) {
 		for _, q := range c.Requests(m.data) {
 			got += summary(q) + "\n"
 		}
-		if got != m.want {
-			t.Errorf("%s: %s\nis read as\n%swant\n%s", m.command, hex.EncodeToString(m.data), got, m.want)
-		}
+		harness.Equal(t, got, m.want, m.command, hex.EncodeToString(m.data), "is read as")
 	}
 }
 

@@ -53,9 +53,7 @@ func TestLifecycleArrives(t *testing.T) {
 	if trace := got.all()[1].Body.(*event.Sandbox).Trace; trace != (event.TraceContext{Parent: traceparent, State: "a=b"}) {
 		t.Errorf("the request's trace context is %+v", trace)
 	}
-	if runtime != "containerd v2.4.2" {
-		t.Errorf("the runtime calls itself %q", runtime)
-	}
+	harness.Equal(t, runtime, "containerd v2.4.2", "the runtime calls itself")
 	s := p.Counts()
 	if !s.Connected || s.RuntimePID != os.Getpid() || s.Sessions != 1 || s.Received != 4 || s.Dropped != 0 || s.Handler.Count != 3 {
 		t.Errorf("counts are wrong: connected %v, pid %d, sessions %d, received %d, dropped %d, handled %d",
@@ -151,9 +149,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 	<-p.Attempted()
 	harness.Check(t, r.run(context.Background(), pod("new")))
 	harness.Until(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
-	if n := p.Counts().Panics; n != 2 {
-		t.Errorf("%d panics counted, want 2", n)
-	}
+	harness.Equal(t, p.Counts().Panics, 2, "panics counted")
 }
 
 func TestHandlerRecoversItsPanics(t *testing.T) {
@@ -167,7 +163,5 @@ func TestHandlerRecoversItsPanics(t *testing.T) {
 	if _, err := h.Synchronize(context.Background(), []*api.PodSandbox{pod("old")}, nil); err != nil {
 		t.Errorf("a panic fails the registration: %v", err)
 	}
-	if n := p.Counts().Panics; n != 2 {
-		t.Errorf("%d panics counted, want 2", n)
-	}
+	harness.Equal(t, p.Counts().Panics, 2, "panics counted")
 }

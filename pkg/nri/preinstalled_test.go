@@ -85,9 +85,7 @@ func TestCutOffPreinstalledComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	inherited.mux.Close()
-	if name := <-names; name != "42-cniscope" {
-		t.Errorf("came back as %s", name)
-	}
+	harness.Equal(t, <-names, "42-cniscope", "came back as")
 	harness.Until(t, "all recorded", func() bool {
 		all := phases(recorded(dir))
 		slices.Sort(all)

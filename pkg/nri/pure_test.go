@@ -126,19 +126,13 @@ func TestRemedy(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	const first, limit = time.Second, time.Minute
 	for failures, want := range map[int]time.Duration{0: first, 1: 2 * first, 5: 32 * first, 6: limit, 15: limit, 1 << 30: limit} {
-		if got := backoff(first, limit, failures, 1); got != want {
-			t.Errorf("after %d failures at most %v, want %v", failures, got, want)
-		}
-		if got := backoff(first, limit, failures, 0); got != want/2 {
-			t.Errorf("after %d failures at least %v, want %v", failures, got, want/2)
-		}
+		harness.Equal(t, backoff(first, limit, failures, 1), want, "after", failures, "failures at most")
+		harness.Equal(t, backoff(first, limit, failures, 0), want/2, "after", failures, "failures at least")
 	}
 }
 
 func TestTimes(t *testing.T) {
-	if q := (Times{}).Quantile(0.99); q != 0 {
-		t.Errorf("of nothing: %v", q)
-	}
+	harness.Equal(t, (Times{}).Quantile(0.99), 0, "of nothing")
 	for d := time.Duration(4); d < 8*time.Second; d += d/7 + 1 {
 		if bound := upperBound(bucketOf(d)); bound <= d || bound > d+d/4+1 {
 			t.Fatalf("%v is in a bucket up to %v", d, bound)

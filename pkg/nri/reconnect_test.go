@@ -67,9 +67,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 			})
 			cancel()
 			harness.Check(t, <-ended)
-			if n := goroutines("stub.(*stub).Start"); n != 0 {
-				t.Errorf("%d registrations still hang", n)
-			}
+			harness.Equal(t, goroutines("stub.(*stub).Start"), 0, "registrations still hang")
 		})
 	}
 }
@@ -90,9 +88,7 @@ func TestRuntimeIsKilled(t *testing.T) {
 	var got seen
 	p := start(t, Options{Socket: filepath.Join(dir, "nri.sock")}, got.sink)
 	<-p.Attempted()
-	if pid := p.Counts().RuntimePID; pid != first.cmd.Process.Pid {
-		t.Errorf("the runtime has pid %d, not %d", first.cmd.Process.Pid, pid)
-	}
+	harness.Equal(t, p.Counts().RuntimePID, first.cmd.Process.Pid, "the runtime has pid")
 	first.run("1")
 	first.kill()
 	harness.Until(t, "said that NRI is gone", func() bool { return slices.Contains(phases(got.all()), "degraded") })
@@ -108,9 +104,7 @@ func TestRuntimeIsKilled(t *testing.T) {
 	if !slices.Equal(all, want) {
 		t.Fatalf("got %v, want %v", all, want)
 	}
-	if n := p.Counts().Sessions; n != 2 {
-		t.Errorf("%d sessions, want 2", n)
-	}
+	harness.Equal(t, p.Counts().Sessions, 2, "sessions")
 }
 
 func TestNoNRI(t *testing.T) {

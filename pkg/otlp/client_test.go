@@ -129,9 +129,7 @@ func TestHeadersAndCompressionAreSent(t *testing.T) {
 					t.Errorf("%s: %s: %q", protocol, name, got)
 				}
 			}
-			if want := map[bool]string{true: "gzip", false: ""}[gzip]; c.Compression != want {
-				t.Errorf("%s: compression %q, want %q", protocol, c.Compression, want)
-			}
+			harness.Equal(t, c.Compression, map[bool]string{true: "gzip", false: ""}[gzip], protocol, "compression")
 		}
 	}
 }
@@ -204,9 +202,7 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 					got = rejected
 				case errors.As(err, &th):
 					got = later
-					if th.After != 7*time.Second {
-						t.Errorf("after %v", th.After)
-					}
+					harness.Equal(t, th.After, 7*time.Second, "after")
 				case errors.As(err, &p):
 					got = part
 					if p.Spans != uint64(tt.partial.GetRejectedSpans()) || p.Message != tt.partial.GetErrorMessage() {
@@ -215,12 +211,8 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 				case err != nil:
 					got = again
 				}
-				if got != tt.want {
-					t.Errorf("%v is %q, want %q", err, got, tt.want)
-				}
-				if c.Requests != 1 {
-					t.Errorf("asked %d times", c.Requests)
-				}
+				harness.Equal(t, got, tt.want, err)
+				harness.Equal(t, c.Requests, 1, "asked times")
 			})
 		}
 	}

@@ -57,9 +57,7 @@ func TestWhatFailedIsUnderstood(t *testing.T) {
 	} {
 		// Sizes have too many digits.
 		want := strings.NewReplacer("5242880", "‹number 7›", "4194304", "‹number 7›", "30000000", "‹number 8›").Replace(said)
-		if got := p.Text(said); got != want {
-			t.Errorf("%s\n%s", said, got)
-		}
+		harness.Equal(t, p.Text(said), want, said)
 	}
 }
 
@@ -91,11 +89,7 @@ func TestCodesHaveOneMeaning(t *testing.T) {
 		s := status.New(code, "no")
 		pause, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(5 * time.Second)})
 		harness.Check(t, err)
-		if got := meaning(s.Err()); got != want {
-			t.Errorf("%s: %s, want %s", code, got, want)
-		}
-		if got := meaning(pause.Err()); got != slowed {
-			t.Errorf("%s with a pause: %s, want %s", code, got, slowed)
-		}
+		harness.Equal(t, meaning(s.Err()), want, code)
+		harness.Equal(t, meaning(pause.Err()), slowed, code, "with a pause")
 	}
 }

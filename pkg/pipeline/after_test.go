@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
@@ -30,9 +31,7 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 		at(3*time.Second, &event.Exec{Process: "p", Parent: "agent", File: "C:/powershell", Name: "powershell", Mentions: []string{"c1"}})
 		at(5*time.Second, &event.Exit{Process: "p"})
 		if !kept {
-			if len(results) != 1 {
-				t.Errorf("%d results of an operation that is not kept", len(results))
-			}
+			harness.Equal(t, len(results), 1, "results of an operation that is not kept")
 			continue
 		}
 		if len(results) != 2 {
@@ -51,9 +50,7 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 			if s.Name == "CNI ADD" {
 				call = string(s.SpanId)
 			}
-			if string(s.TraceId) != string(work[0].TraceId) {
-				t.Errorf("%s is in another trace", s.Name)
-			}
+			harness.Equal(t, string(s.TraceId), string(work[0].TraceId), s.Name, "is in another trace")
 		}
 		if string(work[0].ParentSpanId) != call || work[0].EndTimeUnixNano-work[0].StartTimeUnixNano != uint64(4900*time.Millisecond) {
 			t.Errorf("%v", work[0])
@@ -63,9 +60,7 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 			said[kv.Key] = kv.Value
 		}
 		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain", "cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": after.Says} {
-			if got := said[key].GetStringValue(); got != want {
-				t.Errorf("%s is %q, not %q", key, got, want)
-			}
+			harness.Equal(t, said[key].GetStringValue(), want, key)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func small() *Pipeline {
@@ -50,9 +50,7 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, hung.Plugin, span.StartTimeUnixNano, span.EndTimeUnixNano))
 		}
 	}
-	if want := []string{"at 110: CNI ADD hung of bridge, 0 to 110"}; !slices.Equal(reported, want) {
-		t.Errorf("reported %q, want %q", reported, want)
-	}
+	harness.EqualSlices(t, reported, []string{"at 110: CNI ADD hung of bridge, 0 to 110"}, "reported")
 	if calls := p.InFlight(); len(calls) != 0 {
 		t.Errorf("at the end in progress: %+v", calls)
 	}
@@ -88,15 +86,11 @@ func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
 			}
 			if r.Judgement.Reduced {
 				reduced++
-				if n := len(r.Spans.ScopeSpans[0].Spans); n != 2 {
-					t.Errorf("reduced, %s has %d spans", r.Operation.ContainerID, n)
-				}
+				harness.Equal(t, len(r.Spans.ScopeSpans[0].Spans), 2, "reduced", r.Operation.ContainerID, "spans")
 			}
 		}
 	}
-	if reduced != 12-problemShare {
-		t.Errorf("%d of 12 are reduced, want all but %d", reduced, problemShare)
-	}
+	harness.Equal(t, reduced, 12-problemShare, "of 12 are reduced", problemShare)
 }
 
 func TestOrdinaryOperationsDoNotUseUpTheBudgetOfSlowOnes(t *testing.T) {

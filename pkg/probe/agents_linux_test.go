@@ -259,9 +259,7 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 		defer c.Close()
 		_, _ = c.Read(make([]byte, 1))
 	})
-	if n := len(o.execs()); n != 0 {
-		t.Errorf("%d execs", n)
-	}
+	harness.Equal(t, len(o.execs()), 0, "execs")
 }
 
 func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
@@ -326,9 +324,7 @@ func TestHowFarServersAreFollowed(t *testing.T) {
 					ran++
 				}
 			}
-			if ran != n {
-				t.Errorf("depth %d, %s: %d commands", depth, address, ran)
-			}
+			harness.Equal(t, ran, n, "depth", depth, address, "commands")
 		}
 	}
 }

@@ -318,7 +318,5 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 	if want := map[event.Caller]int{event.CallerHost: 4 * room / 2, event.CallerRuntime: 1}; !maps.Equal(callers, want) {
 		t.Errorf("believed %v, want %v", callers, want)
 	}
-	if o.stats.Lost["process table full"] != 0 {
-		t.Errorf("%d found the table full", o.stats.Lost["process table full"])
-	}
+	harness.Equal(t, o.stats.Lost["process table full"], 0, "found the table full")
 }

@@ -171,9 +171,7 @@ func compareViews(t *testing.T, probe, connector *view) (c compared) {
 			c.wrongKin++
 		case a.over && b.over:
 			c.exits = append(c.exits, apart(a.exit, b.exit))
-			if a.code != b.code {
-				t.Errorf("process %d exited with %d, and with %d", pid, a.code, b.code)
-			}
+			harness.Equal(t, a.code, b.code, "process", pid, "exited with")
 		}
 		if len(a.execs) == len(b.execs) {
 			for i := range a.execs {

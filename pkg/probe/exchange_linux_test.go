@@ -246,9 +246,7 @@ func TestWhoIsWaitedForIsFoundAndSampled(t *testing.T) {
 					} else if x.Error == "" {
 						over++
 					}
-					if behind != (x.Start == 0) {
-						t.Errorf("%+v", x)
-					}
+					harness.Equal(t, behind, (x.Start == 0), x)
 				}
 				if pending < 1 || over != 1 {
 					for _, x := range all[*event.Exchange](o) {

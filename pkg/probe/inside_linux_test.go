@@ -229,9 +229,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 		}
 		got := *results[0]
 		got.Process, got.Routes = "", nil
-		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-			t.Errorf("%s:\n%+v, want\n%+v", answer, got, want)
-		}
+		harness.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), answer)
 		for _, e := range o.events {
 			if strings.Contains(fmt.Sprintf("%+v", e.Body), "canary") {
 				t.Errorf("it left the decoder: %+v", e.Body)
@@ -286,9 +284,7 @@ func TestAPeerThatRefuses(t *testing.T) {
 		for _, c := range all[*event.Connect](run(t, acting(t, "dial", address))) {
 			refused += c.Error
 		}
-		if refused != want {
-			t.Errorf("%s: %q, want %q", address, refused, want)
-		}
+		harness.Equal(t, refused, want, address)
 	}
 }
 

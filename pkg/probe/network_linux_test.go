@@ -117,9 +117,7 @@ func changes(o *observed, protocol, links string) (lines []string) {
 
 func compare(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	harness.EqualSlices(t, got, want, "seen", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
 func TestWhatIsAskedOfInterfacesIsSeen(t *testing.T) {

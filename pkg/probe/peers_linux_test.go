@@ -193,9 +193,7 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				if n := len(all[*event.Accept](o)); n != map[bool]int{false: 1}[another] {
-					t.Errorf("accepted %d times", n)
-				}
+				harness.Equal(t, len(all[*event.Accept](o)), map[bool]int{false: 1}[another], "accepted times")
 			})
 		}
 	}
@@ -301,9 +299,7 @@ func TestWhyAConnectionCameToNothing(t *testing.T) {
 		}
 	}
 	for address, failed := range want {
-		if got[address] != failed {
-			t.Errorf("%s: %q, want %q", address, got[address], failed)
-		}
+		harness.Equal(t, got[address], failed, address)
 	}
 }
 

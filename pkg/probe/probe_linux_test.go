@@ -192,9 +192,7 @@ func TestAProcessTreeIsSeenWhole(t *testing.T) {
 		Pod:   event.Pod{Namespace: "shop", Name: "web-0", UID: "u-1"},
 		Trace: event.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	}
-	if *root.Call != want {
-		t.Errorf("call: %+v", *root.Call)
-	}
+	harness.Equal(t, *root.Call, want, "call")
 	if shell.Parent != root.Process || shell.Process != replaced.Process {
 		t.Errorf(`sh -c "exec sleep" is one child with two images: %+v, %+v`, shell, replaced)
 	}

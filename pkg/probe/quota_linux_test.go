@@ -99,9 +99,7 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 		}
 	}
 	slices.Sort(programs)
-	if want := []string{"other", "sh", "sleep", "sleep", "sleep"}; !slices.Equal(programs, want) {
-		t.Errorf("the other plugin ran %q", programs)
-	}
+	harness.EqualSlices(t, programs, []string{"other", "sh", "sleep", "sleep", "sleep"}, "the other plugin ran")
 	if x := o.exit(root("other")); x == nil || x.Code != 3 {
 		t.Errorf("the other plugin's end: %+v", x)
 	}
@@ -133,9 +131,7 @@ func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 		}
 	}
 	slices.Sort(programs)
-	if want := []string{"other", "sh", "sleep"}; !slices.Equal(programs, want) {
-		t.Errorf("the other plugin ran %q", programs)
-	}
+	harness.EqualSlices(t, programs, []string{"other", "sh", "sleep"}, "the other plugin ran")
 	for _, l := range all[*event.Lost](o) {
 		if l.Reason != "over quota" || l.Process != guilty {
 			t.Errorf("lost: %+v", l)
@@ -228,9 +224,7 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 			guilty = x.Process
 		}
 	}
-	if roots != 2 {
-		t.Errorf("%d roots: %s", roots, printed(o, execs))
-	}
+	harness.Equal(t, roots, 2, "roots", printed(o, execs))
 	if n := len(all[*event.Fork](o)); n > most {
 		t.Errorf("%d processes were followed", n)
 	}
@@ -294,9 +288,7 @@ func TestAccountsGoWithTheirRoots(t *testing.T) {
 		harness.Until(t, "it has an account", func() bool { return accountsOf(p, o) == 1 })
 		_, err := goes.Write([]byte("on\n"))
 		harness.Check(t, errors.Join(err, cmd.Wait()))
-		if after := accountsOf(p, o); after != 0 {
-			t.Errorf("%d accounts afterwards", after)
-		}
+		harness.Equal(t, accountsOf(p, o), 0, "accounts afterwards")
 	})
 }
 

@@ -177,7 +177,5 @@ func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
 		take: func(int64, []byte) { taken++ }, duties: func(watermark) {},
 	}
 	harness.Check(t, s.run(ctx))
-	if taken != 1 {
-		t.Errorf("of one record that was sent before its end it took %d", taken)
-	}
+	harness.Equal(t, taken, 1, "of one record that was sent before its end it took")
 }

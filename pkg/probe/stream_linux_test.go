@@ -53,9 +53,7 @@ func TestAnAnswerThatIsNotSeenWhole(t *testing.T) {
 			cmd.Stdout = &out
 			o := run(t, cmd)
 			results, cuts := all[*event.Result](o), all[*event.Cut](o)
-			if out.String() != answer {
-				t.Errorf("it wrote %d of %d bytes", out.Len(), len(answer))
-			}
+			harness.Equal(t, out.String(), answer, "it wrote", out.Len(), len(answer), "bytes")
 			if test.whole && (len(results) != 1 || len(results[0].IPs) != 1 || results[0].Invalid != "") {
 				t.Errorf("results: %s", printed(o, results))
 			}

@@ -54,9 +54,7 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 			for _, c := range all[*event.Configuration](o) {
 				told = append(told, c.Type)
 			}
-			if !slices.Equal(told, test.told) {
-				t.Errorf("told %q, want %q", told, test.told)
-			}
+			harness.EqualSlices(t, told, test.told, "told")
 			execs := o.execs()
 			root := slices.IndexFunc(execs, func(x *event.Exec) bool { return x.Root })
 			if root < 0 {

@@ -21,9 +21,7 @@ func TestLinesOfTheLockTable(t *testing.T) {
 5: FLOCK  ADVISORY  WRITE x 08:01:1234 0 EOF
 `
 	want := []Lock{{"POSIX", 101, "00:2f:7", false}, {"FLOCK", 708, "08:01:1234", false}, {"FLOCK", 709, "08:01:1234", true}, {"LEASE", 5, "08:01:1234", false}}
-	if got := parseLocks(table); !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
+	harness.EqualSlices(t, parseLocks(table), want)
 }
 
 func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
@@ -33,9 +31,7 @@ func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
 	harness.Check(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
 	fds := map[int]string{}
 	harness.Check(t, Descriptors(os.Getpid(), func(fd int, target string) bool { fds[fd] = target; return true }))
-	if got := fds[int(file.Fd())]; got != file.Name() {
-		t.Errorf("descriptor %d leads to %q, not %q", file.Fd(), got, file.Name())
-	}
+	harness.Equal(t, fds[int(file.Fd())], file.Name(), "descriptor", file.Fd(), "leads to")
 	calls := 0
 	if err := Descriptors(os.Getpid(), func(int, string) bool { calls++; return false }); err != nil || calls != 1 {
 		t.Errorf("%d calls after the first said to stop: %v", calls, err)

@@ -22,9 +22,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p.hung != 2 {
-		t.Errorf("%d threads hang", p.hung)
-	}
+	harness.Equal(t, p.hung, 2, "threads hang")
 	// An end that is open for both directions releases every reader.
 	both, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	harness.Check(t, err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 type sender func(ctx context.Context, items [][]byte) error
@@ -217,9 +219,7 @@ func TestOneBadItemTakesNoOtherWithIt(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			})
-			if !slices.Equal(got, []string{"a", "b", "c", "d"}) {
-				t.Errorf("%q", got)
-			}
+			harness.EqualSlices(t, got, []string{"a", "b", "c", "d"})
 			if n := strings.Count(log.String(), "please report it"); reason == Panicked && n != 1 {
 				t.Errorf("said %d times:\n%s", n, log.String())
 			}
@@ -277,9 +277,7 @@ func TestTheSenderBeforeEndsAfterItsLastRequest(t *testing.T) {
 		first.answer <- nil
 		<-first.down
 		add(t, q, "b")
-		if got := <-second.arrived; !slices.Equal(got, []string{"b"}) {
-			t.Errorf("%q", got)
-		}
+		harness.EqualSlices(t, <-second.arrived, []string{"b"})
 		second.answer <- nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // network is a runtime's answer, with a reason if the network is not ready.
@@ -56,9 +57,7 @@ func saidBy(t *testing.T, source Source, length time.Duration, answers func(seco
 
 func TestOnlyChangesAreTold(t *testing.T) {
 	got := said(t, time.Minute, func(int) (*cri.StatusResponse, error) { return network(""), nil })
-	if want := []string{"0 ready true "}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	harness.EqualSlices(t, got, []string{"0 ready true "})
 }
 
 func TestAReasonIsRedacted(t *testing.T) {
@@ -66,9 +65,7 @@ func TestAReasonIsRedacted(t *testing.T) {
 		return network("plugin status: login with Xq7CanaryTokenZ9t4421 at https://root:h4rd@10.1.2.3:2379/v3 refused"), nil
 	})
 	want := []string{"0 ready false NetworkPluginNotReady: plugin status: login with ‹base64 21› at https://‹text 9›@10.1.2.3:2379/v3 refused"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	harness.EqualSlices(t, got, want)
 }
 
 func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
@@ -79,9 +76,7 @@ func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
 		return network(""), nil
 	})
 	want := []string{"0 ready true ", "20 ready false NetworkPluginNotReady: cni plugin not initialized", "33 ready true "}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	harness.EqualSlices(t, got, want)
 }
 
 func TestTheClocksAreTiedBeforeAnOutage(t *testing.T) {
@@ -103,9 +98,7 @@ func TestTheClocksAreTiedBeforeAnOutage(t *testing.T) {
 			}
 			return network("no"), nil
 		})
-		if want := []string{"ready true", "clock", "ready false"}; !slices.Equal(told, want) {
-			t.Errorf("%q", told)
-		}
+		harness.EqualSlices(t, told, []string{"ready true", "clock", "ready false"})
 	})
 }
 
@@ -122,9 +115,7 @@ func TestARuntimeThatDoesNotAnswer(t *testing.T) {
 				return network(""), nil
 			})
 			want := []string{"0 ready true ", "30 restored false", "80 restored true"}
-			if !slices.Equal(got, want) {
-				t.Errorf("%q", got)
-			}
+			harness.EqualSlices(t, got, want)
 		})
 	}
 }
@@ -138,9 +129,7 @@ func TestAnAnswerThatNeverComes(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("it took %s", took)
-		}
+		harness.Equal(t, time.Since(began), time.Second, "it took")
 	})
 }
 

@@ -40,9 +40,7 @@ func readable(t *testing.T, path string) int {
 	defer r.Close()
 	events, _ := all(r)
 	for i, e := range events {
-		if e.Time != int64(i) {
-			t.Errorf("event %d is that of time %d", i, e.Time)
-		}
+		harness.Equal(t, e.Time, int64(i), "event", i, "is that of time")
 	}
 	return len(events)
 }

@@ -70,9 +70,7 @@ func TestBrokenLines(t *testing.T) {
 			r, err := NewReader(strings.NewReader(head + tick + test.lines))
 			harness.Check(t, err)
 			events, err := all(r)
-			if len(events) != 1 {
-				t.Errorf("%d events before the broken line, want 1", len(events))
-			}
+			harness.Equal(t, len(events), 1, "events before the broken line")
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) ||
 				!strings.HasPrefix(err.Error(), "recording:3: ") || !strings.Contains(err.Error(), "record again") {
 				t.Fatalf("error %v, want one of line 3 that wraps %q and says %q", err, test.want, test.says)

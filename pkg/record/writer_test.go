@@ -42,9 +42,7 @@ func TestCreateAndOpen(t *testing.T) {
 				t.Errorf("mode %v, want only the owner to read it", info.Mode())
 			}
 			raw, _ := os.ReadFile(path)
-			if gz := bytes.HasPrefix(raw, []byte("\x1f\x8b")); gz != strings.HasSuffix(name, ".gz") {
-				t.Errorf("compressed: %v", gz)
-			}
+			harness.Equal(t, bytes.HasPrefix(raw, []byte("\x1f\x8b")), strings.HasSuffix(name, ".gz"), "compressed")
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
@@ -67,9 +68,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	} {
 		var c Call
 		c.Configuration([]byte(configuration))
-		if out := c.Message(stays); out != stays {
-			t.Errorf("%s: %q", configuration, out)
-		}
+		harness.Equal(t, c.Message(stays), stays, configuration)
 	}
 }
 
@@ -88,9 +87,7 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 		"quick-brown-dog":                                 "‹text 15›",
 		"pod web-1 of shop in /opt/cni/bin from 10.1.2.3": "pod web-1 of shop in /opt/cni/bin from 10.1.2.3",
 	} {
-		if got := c.Message(message); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		harness.Equal(t, c.Message(message), want)
 	}
 	if path := "/run/cniscope-scenario/dhcp.sock"; c.Path(path) != path {
 		t.Errorf("where a shell is hides %s as %s", path, c.Path(path))
@@ -110,9 +107,7 @@ func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 	if kept > maxKept {
 		t.Errorf("%d bytes are kept", kept)
 	}
-	if got := c.Message("refused 4711: xkqzjv"); got != "refused ‹number 4›: ‹word 6›" {
-		t.Errorf("%q", got)
-	}
+	harness.Equal(t, c.Message("refused 4711: xkqzjv"), "refused ‹number 4›: ‹word 6›")
 }
 
 // A secret in parts of a path or command is redacted, too.

@@ -52,9 +52,7 @@ c: RemovePodSandbox`,
 a: RunPodSandbox`,
 	} {
 		t.Run(file, func(t *testing.T) {
-			if got := "\n" + draw(t, recorded(t, file)); got != want {
-				t.Errorf("got:%s\nwant:%s", got, want)
-			}
+			harness.Equal(t, "\n"+draw(t, recorded(t, file)), want)
 		})
 	}
 }
@@ -125,9 +123,7 @@ func TestWhichSandboxASpanIsOf(t *testing.T) {
 		"an id with a line feed":                            {span{name: "cri.sandbox.run", sandbox: one + "\n"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := sandboxOf(&test.span); got != test.want {
-				t.Errorf("%q", got)
-			}
+			harness.Equal(t, sandboxOf(&test.span), test.want)
 		})
 	}
 }

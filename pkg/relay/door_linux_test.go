@@ -97,18 +97,14 @@ func forged(t *testing.T) []byte {
 func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
 	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
 	r := start(t, Options{}, to(c.Addr))
-	if got := stranger(t, r.addr, 0, forged(t)); got != "not answered" {
-		t.Errorf("a stranger is %s", got)
-	}
+	harness.Equal(t, stranger(t, r.addr, 0, forged(t)), "not answered", "a stranger")
 	if s := r.Counts(); s.Refused[Stranger] == 0 || s.Received != 0 || s.Told != 0 {
 		t.Errorf("%+v", s)
 	}
 	if told := r.told(); told != nil {
 		t.Errorf("a stranger told of the spans %q", told)
 	}
-	if code := post(t, r.addr, forged(t)); code != http.StatusOK {
-		t.Errorf("the runtime is answered %d", code)
-	}
+	harness.Equal(t, post(t, r.addr, forged(t)), http.StatusOK, "the runtime is answered")
 	harness.Until(t, "its spans are told", func() bool { return len(r.told()) > 0 })
 }
 
@@ -137,9 +133,7 @@ func TestNobodyIsAnsweredWhileTheRuntimeIsUnknown(t *testing.T) {
 // Idle, slow, half-open and endless strangers hold no place.
 func TestStrangersHoldNoPlace(t *testing.T) {
 	r := start(t, Options{}, nil)
-	if got := stranger(t, r.addr, 500, nil); got != "not answered" {
-		t.Errorf("a stranger is %s", got)
-	}
+	harness.Equal(t, stranger(t, r.addr, 500, nil), "not answered", "a stranger")
 	if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 		t.Errorf("beside strangers the runtime is answered %d", code)
 	}
@@ -184,7 +178,5 @@ func TestALoopOverAnotherRelayEnds(t *testing.T) {
 	if s := second.Counts(); s.Received != 0 || first.Counts().Received != 1 {
 		t.Errorf("%+v", s)
 	}
-	if code := post(t, first.addr, nil, marker+": 1"); code != http.StatusLoopDetected {
-		t.Errorf("over HTTP it is answered %d", code)
-	}
+	harness.Equal(t, post(t, first.addr, nil, marker+": 1"), http.StatusLoopDetected, "over HTTP it is answered")
 }

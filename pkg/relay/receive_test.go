@@ -74,9 +74,7 @@ func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
 			harness.Until(t, "the span is told", func() bool { return len(r.told()) == want })
 		})
 	}
-	if got := c.Headers.Get("x-scope-orgid"); !slices.Equal(got, []string{"nodes"}) {
-		t.Errorf("the collector got the header %v", got)
-	}
+	harness.EqualSlices(t, c.Headers.Get("x-scope-orgid"), []string{"nodes"}, "the collector got the header")
 	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
 	if s := r.Counts(); s.Received != 4 || s.Sent != 4 || s.Spans != 8 || s.Told != 4 || s.Lost()+s.Malformed+s.Retries != 0 {
 		t.Errorf("%+v", s)
@@ -159,17 +157,13 @@ func TestHostileRequestsAreRefusedAndCounted(t *testing.T) {
 		"too long once it is unpacked": {bomb, "Content-Encoding: gzip", http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := post(t, r.addr, test.body, test.header); got != test.want {
-				t.Errorf("answered %d, want %d", got, test.want)
-			}
+			harness.Equal(t, post(t, r.addr, test.body, test.header), test.want, "answered")
 		})
 	}
 	if s := r.Counts(); s.Malformed != 7 || s.TooLarge != 2 || s.Received != 0 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
-	if code := post(t, r.addr, good); code != http.StatusOK {
-		t.Errorf("afterwards a good one is answered %d", code)
-	}
+	harness.Equal(t, post(t, r.addr, good), http.StatusOK, "afterwards a good one is answered")
 }
 
 // raw sends bytes unchanged.
@@ -197,9 +191,7 @@ func TestHostileCallsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := conn.Invoke(t.Context(), test.method, test.body, nil, grpc.ForceCodec(raw{}))
-			if status.Code(err) != test.want {
-				t.Errorf("%v, want %s", err, test.want)
-			}
+			harness.Equal(t, status.Code(err), test.want, err)
 		})
 	}
 }
@@ -211,9 +203,7 @@ func TestOnlyLoopbackIsListenedOn(t *testing.T) {
 		"localhost:4319": false, "127.0.0.1": false, "127.0.0.1:http": false,
 	} {
 		r, err := New(Options{Listen: address})
-		if (err == nil) != ok {
-			t.Errorf("%q: %v", address, err)
-		}
+		harness.Equal(t, (err == nil), ok, address, err)
 		if err == nil {
 			r.Close(t.Context())
 		}

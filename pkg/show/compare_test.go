@@ -45,15 +45,11 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 		"CNI ADD eth0": Slower, "run bridge": Slower, "command iptables": Slower,
 		"command sleep": Appeared, "agent call agent": Vanished,
 	} {
-		if got[what] != want {
-			t.Errorf("%s: %q, want %q", what, got[what], want)
-		}
+		harness.Equal(t, got[what], want, what)
 	}
 	for what, word := range words(Compare(after, before)) {
 		opposite := map[Word]Word{Slower: Faster, Faster: Slower, Appeared: Vanished, Vanished: Appeared, Same: Same}
-		if want := opposite[got[what]]; word != want {
-			t.Errorf("the other way round, %s: %q, want %q", what, word, want)
-		}
+		harness.Equal(t, word, opposite[got[what]], "the other way round", what)
 	}
 }
 
@@ -98,9 +94,7 @@ func TestCompareSaysWhenThereIsTooLittle(t *testing.T) {
 	}
 	// Equal values need no more calls.
 	got = words(Compare(collected(add(100), add(101), add(102)), collected(add(100), add(101), add(103))))
-	if got["CNI ADD eth0"] != Same {
-		t.Error(got)
-	}
+	harness.Equal(t, got["CNI ADD eth0"], Same)
 }
 
 // An apparent difference with three calls is never reported as equal.

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // span is a test's span; from and to are milliseconds after its operation's start.
@@ -122,7 +124,5 @@ func (s span) failing(message string) span {
 
 func equal(t *testing.T, got, want string) {
 	t.Helper()
-	if strings.TrimSpace(got) != strings.TrimSpace(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, strings.TrimSpace(got), strings.TrimSpace(want))
 }

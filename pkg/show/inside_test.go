@@ -55,9 +55,7 @@ func TestTheInsideOfAPlugin(t *testing.T) {
     configure interface       │                      ▏               │        0s  cni0  1 change
     call agent                │                       ███████▌       │      19ms  agentd /run/agent.sock
 `
-	if strings.TrimSpace(rows) != strings.TrimSpace(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
-	}
+	harness.Equal(t, strings.TrimSpace(rows), strings.TrimSpace(want), b.String())
 	if head, _, _ := strings.Cut(b.String(), "\n"); !strings.Contains(head, `FAILED: bridge exited 1: code 11: "no address"`) {
 		t.Errorf("headline: %s", head)
 	}

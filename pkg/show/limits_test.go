@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLimits(t *testing.T) {
@@ -35,9 +37,7 @@ func TestLimits(t *testing.T) {
 				t.Fatalf("%+v", checked)
 			}
 			for i, got := range checked.Crossed {
-				if got.String() != c.want[i] {
-					t.Errorf("got:  %s\nwant: %s", got, c.want[i])
-				}
+				harness.Equal(t, got.String(), c.want[i])
 			}
 		})
 	}

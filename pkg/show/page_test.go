@@ -68,16 +68,12 @@ func TestThePageBeginsWithTheVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, _ := parsed(t, c.calls...)
-			if got := read(find(doc, "h1", "")[0]); got != c.want {
-				t.Errorf("%q", got)
-			}
+			harness.Equal(t, read(find(doc, "h1", "")[0]), c.want)
 			who := ""
 			if p := find(doc, "p", "who"); len(p) > 0 {
 				who = read(p[0])
 			}
-			if who != c.who {
-				t.Errorf("%q", who)
-			}
+			harness.Equal(t, who, c.who)
 		})
 	}
 }
@@ -139,9 +135,7 @@ func TestForeignTextIsText(t *testing.T) {
 		if !strings.Contains(read(find(doc, "h1", "")[0]), strings.Join(strings.Fields(hostile), " ")) {
 			t.Errorf("%q is not to be read: %s", hostile, read(find(doc, "h1", "")[0]))
 		}
-		if n := strings.Count(source, "<style"); n != 1 {
-			t.Errorf("%q: %d styles", hostile, n)
-		}
+		harness.Equal(t, strings.Count(source, "<style"), 1, hostile, "styles")
 	}
 }
 
@@ -153,9 +147,7 @@ func TestAPageIsBounded(t *testing.T) {
 	}
 	calls = append(calls, add(1).failing("bridge exited 1"))
 	doc, source := parsed(t, calls...)
-	if len(find(doc, "article", "failed")) != 1 {
-		t.Error("the call that failed is not there")
-	}
+	harness.Equal(t, len(find(doc, "article", "failed")), 1, "the call that failed is not there")
 	warnings := find(doc, "p", "warning")
 	if len(warnings) != 1 || !strings.HasPrefix(read(warnings[0]), "2 more calls are left out") {
 		t.Errorf("%d warnings", len(warnings))

@@ -47,9 +47,7 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 					heads = append(heads, head)
 				}
 			}
-			if !slices.Equal(heads, c.want) {
-				t.Errorf("%q, want %q", heads, c.want)
-			}
+			harness.EqualSlices(t, heads, c.want)
 			if lines := strings.Split(strings.TrimSpace(got), "\n"); c.last != "" && lines[len(lines)-1] != c.last || c.last == "" && strings.Contains(got, "--all") {
 				t.Errorf("ends with %q, want %q", lines[len(lines)-1], c.last)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestEventsAreTakenTogether(t *testing.T) {
@@ -34,9 +35,7 @@ func TestEventsAreTakenTogether(t *testing.T) {
 					t.Errorf("%d events after %s", len(taken), took)
 				}
 				for i, e := range taken {
-					if e.Time != int64(i) {
-						t.Errorf("event %d is at %d", e.Time, i)
-					}
+					harness.Equal(t, e.Time, int64(i), "event is at", i)
 				}
 				h.put(event.Event{Body: &event.Exit{}})
 				if <-h.wake; time.Since(began) != test.after+within || len(h.take()) != 1 {
@@ -58,9 +57,7 @@ func TestNothingIsKeptOfWhatWasHandedOn(t *testing.T) {
 			handed++
 		}
 	})
-	if handed != 3 {
-		t.Errorf("%d events", handed)
-	}
+	harness.Equal(t, handed, 3, "events")
 	for _, e := range h.taken[:cap(h.taken)] {
 		if e.Body != nil {
 			t.Error("an event is kept")

@@ -43,9 +43,7 @@ func TestEverythingThatWasDeliveredIsTaken(t *testing.T) {
 	})
 	var taken int
 	harness.Check(t, Merge(ctx, quiet, time.Hour, func(event.Event) { taken++ }, many, last))
-	if taken != 3*waiting+1 {
-		t.Errorf("%d of %d events were taken", taken, 3*waiting+1)
-	}
+	harness.Equal(t, taken, 3*waiting+1, "events were taken")
 }
 
 func TestASourceThatFailsEndsTheOthers(t *testing.T) {
@@ -103,17 +101,13 @@ func TestASourceThatDoesNotEndIsNamedAndLeftBehind(t *testing.T) {
 		var taken []event.Event
 		err := Merge(ctx, slog.New(slog.NewTextHandler(&log, nil)), 5*time.Second,
 			func(e event.Event) { taken = append(taken, e) }, last, stuck)
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("it took %s", took)
-		}
+		harness.Equal(t, time.Since(began), 5*time.Second, "it took")
 		if err == nil || !strings.Contains(err.Error(), "stuck one") || !strings.Contains(log.String(), "stuck one") {
 			t.Errorf("%v, %s", err, log.String())
 		}
 		close(wake)
 		synctest.Wait()
-		if len(taken) != 2 {
-			t.Errorf("%d events", len(taken))
-		}
+		harness.Equal(t, len(taken), 2, "events")
 	})
 }
 

@@ -51,9 +51,7 @@ func TestALostCursorSendsAllAgainAndSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := mustOpen(t, large(dir))
-			if s.Found() != (Found{}) {
-				t.Errorf("new: %+v", s.Found())
-			}
+			harness.Equal(t, s.Found(), (Found{}), "new")
 			all := numbers(0, 10)
 			appendAll(t, s, noon, all...)
 			exportSome(t, s, 5)

@@ -39,9 +39,7 @@ func TestTheOldestGoWhenItIsFull(t *testing.T) {
 			if want := all - tt.exported - int(dropped.Full); len(got) != want || damaged > 0 {
 				t.Errorf("%d wait, want %d (%+v), %d damaged", len(got), want, dropped, damaged)
 			}
-			if tt.unsent != (dropped.Full > 0) {
-				t.Errorf("%+v", dropped)
-			}
+			harness.Equal(t, tt.unsent, (dropped.Full > 0), dropped)
 			if len(got) > 0 && got[len(got)-1] != kilobyte(all-1) {
 				t.Error("the newest is missing")
 			}
@@ -64,22 +62,14 @@ func TestTheOldGo(t *testing.T) {
 	appendAll(t, s, hour(0.9), "0.9h")
 	appendAll(t, s, hour(2), "2h") // in a second segment
 	exportSome(t, s, 1)
-	if n := len(segmentFiles(t, o.Dir)); n != 2 {
-		t.Errorf("%d segments", n)
-	}
-	if d := at(s, hour(16.5)).Trim(); d != (Dropped{}) {
-		t.Errorf("too early: %+v", d)
-	}
-	if d := at(s, hour(17)).Trim(); d != (Dropped{Old: 2}) {
-		t.Errorf("%+v", d)
-	}
+	harness.Equal(t, len(segmentFiles(t, o.Dir)), 2, "segments")
+	harness.Equal(t, at(s, hour(16.5)).Trim(), (Dropped{}), "too early")
+	harness.Equal(t, at(s, hour(17)).Trim(), (Dropped{Old: 2}))
 	got, _ := waiting(t, s)
 	same(t, "at 17h", got, []string{"2h"})
 
 	// Also without appends.
-	if d := at(s, hour(18.1)).Trim(); d != (Dropped{Old: 1}) {
-		t.Errorf("%+v", d)
-	}
+	harness.Equal(t, at(s, hour(18.1)).Trim(), (Dropped{Old: 1}))
 	if st := s.Stats(); st.Bytes != 0 || st.Waiting != 0 || st.Segments != 1 {
 		t.Errorf("%+v", st)
 	}
@@ -105,14 +95,10 @@ func TestAClockThatIsSetDropsNothing(t *testing.T) {
 		if d, err := s.Append(op); err != nil || d != (Dropped{}) {
 			t.Errorf("a step by %s: %+v, %v", step, d, err)
 		}
-		if d := at(s, noon.Add(23*time.Hour)).Trim(); d != (Dropped{}) {
-			t.Errorf("23 hours after a step by %s: %+v", step, d)
-		}
+		harness.Equal(t, at(s, noon.Add(23*time.Hour)).Trim(), (Dropped{}), "23 hours after a step by", step)
 		got, _ := waiting(t, s)
 		same(t, fmt.Sprint("after a step by ", step), got, []string{"before", "after"})
-		if d := at(s, noon.Add(26*time.Hour)).Trim(); d != (Dropped{Old: 2}) {
-			t.Errorf("26 hours after a step by %s: %+v", step, d)
-		}
+		harness.Equal(t, at(s, noon.Add(26*time.Hour)).Trim(), (Dropped{Old: 2}), "26 hours after a step by", step)
 	}
 }
 
@@ -217,15 +203,9 @@ func TestRemovedOperationsOnTheirWayCountWhenTheyAreReturned(t *testing.T) {
 		if err != nil || len(records) != 2 {
 			t.Fatalf("%v, %v", records, err)
 		}
-		if d := at(s, noon.Add(17*time.Hour)).Trim(); d != (Dropped{Old: 1}) {
-			t.Errorf("%s: %+v", name, d)
-		}
+		harness.Equal(t, at(s, noon.Add(17*time.Hour)).Trim(), (Dropped{Old: 1}), name)
 		want := map[string]Dropped{"returned": {Old: 2}}[name]
-		if d := settle(s, records); d != want {
-			t.Errorf("%s: %+v, want %+v", name, d, want)
-		}
-		if d := s.Return(); d != (Dropped{}) {
-			t.Errorf("%s twice: %+v", name, d)
-		}
+		harness.Equal(t, settle(s, records), want, name)
+		harness.Equal(t, s.Return(), (Dropped{}), name, "twice")
 	}
 }

@@ -19,9 +19,7 @@ func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
 	appendAll(t, s, noon, all...)
 	got, damaged := waiting(t, s)
 	same(t, "waiting", got, all)
-	if damaged != 0 {
-		t.Errorf("%d damaged", damaged)
-	}
+	harness.Equal(t, damaged, 0, "damaged")
 	same(t, "exported", exportSome(t, s, 10), all[:10])
 	got, _ = waiting(t, s)
 	same(t, "waiting after that", got, all[10:])
@@ -161,7 +159,5 @@ func TestWhatIsClosedFails(t *testing.T) {
 	if records, err := s.Peek(1, 1); len(records) > 0 || err == nil {
 		t.Errorf("peek: %d, %v", len(records), err)
 	}
-	if d := s.Trim(); d != (Dropped{}) {
-		t.Errorf("trim: %+v", d)
-	}
+	harness.Equal(t, s.Trim(), (Dropped{}), "trim")
 }

@@ -3,6 +3,8 @@ package terminal
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A locale that is named and is not UTF-8 gets ASCII; a service has none, and is read as UTF-8.
@@ -16,8 +18,6 @@ func TestTheLocale(t *testing.T) {
 			name, value, _ := strings.Cut(one, "=")
 			set[name] = value
 		}
-		if got := ASCII(func(name string) string { return set[name] }); got != want {
-			t.Errorf("%s: %v", env, got)
-		}
+		harness.Equal(t, ASCII(func(name string) string { return set[name] }), want, env)
 	}
 }

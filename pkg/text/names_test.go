@@ -3,6 +3,8 @@ package text
 import (
 	"fmt"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestNamesAreFew(t *testing.T) {
@@ -15,17 +17,11 @@ func TestNamesAreFew(t *testing.T) {
 		"a\x00b":     "other",
 		"bad\xffone": "other",
 	} {
-		if got := n.Limit(in, "other"); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		harness.Equal(t, n.Limit(in, "other"), want, in)
 	}
 	for i := range 10 * NamesMax {
 		n.Limit(fmt.Sprint("tool-", i), "other")
 	}
-	if got := n.Limit("late", "other"); got != "other" {
-		t.Errorf("one too many is called %q", got)
-	}
-	if got := n.Limit("iptables", "other"); got != "iptables" {
-		t.Errorf("one of the first is called %q", got)
-	}
+	harness.Equal(t, n.Limit("late", "other"), "other", "one too many is called")
+	harness.Equal(t, n.Limit("iptables", "other"), "iptables", "one of the first is called")
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestClean(t *testing.T) {
@@ -28,9 +30,7 @@ func TestClean(t *testing.T) {
 				want = "xxxx…"
 			}
 		}
-		if got := Clean(in, limit); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		harness.Equal(t, Clean(in, limit), want, in)
 	}
 }
 
@@ -56,16 +56,12 @@ func TestDurationsAreRoundedToWhatAPersonReads(t *testing.T) {
 		1234567 * time.Microsecond:  "1.23s",
 		61234567 * time.Microsecond: "1m1.2s",
 	} {
-		if got := Round(d).String(); got != want {
-			t.Errorf("%d ns: %s, want %s", d, got, want)
-		}
+		harness.Equal(t, Round(d).String(), want, d, "ns")
 	}
 }
 
 func TestExitCode(t *testing.T) {
 	for code, want := range map[uint32]string{0: "0", 127: "127", 0x3fffffff: "1073741823", 0x40010004: "0x40010004", 0xc0000005: "0xc0000005"} {
-		if got := ExitCode(code); got != want {
-			t.Errorf("%d: %s, want %s", code, got, want)
-		}
+		harness.Equal(t, ExitCode(code), want, code)
 	}
 }

@@ -126,9 +126,7 @@ func TestWhatASpanHangsUnder(t *testing.T) {
 				}
 				got = append(got, line)
 			}
-			if s := strings.Join(got, ", "); s != test.want {
-				t.Errorf("\n got %s\nwant %s", s, test.want)
-			}
+			harness.Equal(t, strings.Join(got, ", "), test.want)
 		})
 	}
 }
@@ -159,9 +157,7 @@ func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
 					got = append(got, s.Name)
 				}
 			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			harness.EqualSlices(t, got, test.want)
 		})
 	}
 }
@@ -213,9 +209,7 @@ func TestASlowCallIsMarked(t *testing.T) {
 		if slow := said(call, "cniscope.slow").GetBoolValue(); slow != (want > 0) || len(call.Events) != want {
 			t.Errorf("a call of %s is slow: %v; events: %v", took, slow, call.Events)
 		}
-		if root.StartTimeUnixNano != 1005 {
-			t.Errorf("the operation begins at %d", root.StartTimeUnixNano)
-		}
+		harness.Equal(t, root.StartTimeUnixNano, 1005, "the operation begins at")
 		for _, e := range call.Events {
 			if limit := attributeOf(e.Attributes, "cniscope.slow_threshold_ms").GetDoubleValue(); e.Name != "slow" || e.TimeUnixNano != call.EndTimeUnixNano || limit != 2000 {
 				t.Errorf("event %v of a call that ends at %d", e, call.EndTimeUnixNano)
@@ -354,12 +348,8 @@ func TestTheErrorTypeOfAFailure(t *testing.T) {
 			spans := build(op)
 			for span, want := range map[string]string{"CNI ADD": test.call, "bridge ADD": test.plugin} {
 				s := find(spans, span)
-				if got := said(s, "error.type").GetStringValue(); got != want {
-					t.Errorf("%s: error.type %q, want %q", span, got, want)
-				}
-				if failed := s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR; failed != (want != "") {
-					t.Errorf("%s: failed %t", span, failed)
-				}
+				harness.Equal(t, said(s, "error.type").GetStringValue(), want, span, "error.type")
+				harness.Equal(t, s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR, (want != ""), span, "failed")
 			}
 		})
 	}

@@ -113,9 +113,7 @@ func TestWhatHappensInsideOfAPlugin(t *testing.T) {
       iptables 20-30
         * netlink NFT_MSG_NEWRULE 22
 `
-	if got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, got, want)
 }
 
 func TestWhatIsSlowInsideIsMarked(t *testing.T) {
@@ -170,9 +168,7 @@ func TestWhatIsSaidOfTheInside(t *testing.T) {
 			t.Errorf("%s, %s: got %s, want %s", test.span, test.key, got, test.want)
 		}
 	}
-	if kind := find(spans, "call agent").Kind; kind != tracepb.Span_SPAN_KIND_CLIENT {
-		t.Errorf("call agent is of kind %s", kind)
-	}
+	harness.Equal(t, find(spans, "call agent").Kind, tracepb.Span_SPAN_KIND_CLIENT, "call agent is of kind")
 	if e := find(spans, "CNI ADD").Events; len(e) != 1 || e[0].Name != "first connection" {
 		t.Errorf("events of the call: %v", e)
 	}
@@ -188,9 +184,7 @@ func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 && s.Status.Message != "EBUSY: Device is in use" {
 			t.Errorf("plugin exits %d: status %v", code, s.Status)
 		}
-		if e := said(s, "cniscope.errno").GetStringValue(); e != "EBUSY" {
-			t.Errorf("cniscope.errno is %q", e)
-		}
+		harness.Equal(t, said(s, "cniscope.errno").GetStringValue(), "EBUSY", "cniscope.errno")
 		if e := said(s, "error.type").GetStringValue(); e != []string{"", "EBUSY"}[want] {
 			t.Errorf("plugin exits %d: error.type is %q", code, e)
 		}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // tree builds the spans of an operation.
@@ -89,9 +90,7 @@ func TestEventsOfAnOrdinaryCall(t *testing.T) {
 				got = append(got, e.Name)
 			}
 			slices.Sort(got)
-			if strings.Join(got, " ") != want {
-				t.Errorf("%s: events %q, want %q", s.Name, got, want)
-			}
+			harness.Equal(t, strings.Join(got, " "), want, s.Name, "events")
 		}
 	}
 }
@@ -171,9 +170,7 @@ func TestFolding(t *testing.T) {
 		}, []string{"CNI ADD", " portmap ADD", "  iptables", "  iptables"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outlined(c.tree().folded()); !slices.Equal(got, c.want) {
-				t.Errorf("got\n%q, want\n%q", got, c.want)
-			}
+			harness.EqualSlices(t, outlined(c.tree().folded()), c.want)
 		})
 	}
 }
@@ -192,9 +189,7 @@ func TestWhatASeriesSays(t *testing.T) {
 		semconv.ProcessExecutablePathKey: `string_value:"/sbin/iptables"`,
 		semconv.ProcessPIDKey:            "<nil>", semconv.ProcessExitCodeKey: "<nil>", semconv.ProcessCommandArgsKey: "<nil>",
 	} {
-		if got := string(bytes.ReplaceAll([]byte(valueOf(s, key).String()), []byte(" "), nil)); got != want {
-			t.Errorf("%s: got %s, want %s", key, got, want)
-		}
+		harness.Equal(t, string(bytes.ReplaceAll([]byte(valueOf(s, key).String()), []byte(" "), nil)), want, key)
 	}
 	if s.StartTimeUnixNano != 1e9+1e6 || s.EndTimeUnixNano != 1e9+65e6+4 || !bytes.Equal(s.SpanId, x.spans[2].SpanId) {
 		t.Errorf("it is %v", s)

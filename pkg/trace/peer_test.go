@@ -5,6 +5,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // served is a bridge ADD whose agent runs a confirmed and an unconfirmed command, and changes two interfaces.
@@ -63,9 +64,7 @@ func TestWhatAnAgentDid(t *testing.T) {
       iptables 20-30
         * netlink NFT_MSG_NEWRULE 22
 `
-	if got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, got, want)
 	seen := map[string]bool{}
 	for _, s := range spans {
 		if id := string(s.SpanId); seen[id] {
@@ -121,9 +120,7 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
       iptables 20-30
         * netlink NFT_MSG_NEWRULE 22
 `
-	if got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	harness.Equal(t, got, want)
 }
 
 func TestARefusalIsNobodysForCertain(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 type story struct {
@@ -264,9 +265,7 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &story{Tree: New(16)}
 			test.tell(s)
-			if got := s.draw(); got != test.want {
-				t.Errorf("got\n%swant\n%s", got, test.want)
-			}
+			harness.Equal(t, s.draw(), test.want)
 			if got := strings.Join(s.roles, " "); !strings.HasSuffix(got, test.roles) {
 				t.Errorf("steps are %s, want %s", got, test.roles)
 			}
@@ -306,9 +305,7 @@ func TestBound(t *testing.T) {
 	if s.Serve("g", 1) != nil {
 		t.Error("one agent too many is followed")
 	}
-	if got := strings.Join(s.roles, " "); got != "root forked refused refused forked refused" {
-		t.Error("steps are", got)
-	}
+	harness.Equal(t, strings.Join(s.roles, " "), "root forked refused refused forked refused", "steps")
 	if s.Dropped() != 4 || s.Len() != 4 {
 		t.Errorf("%d dropped, %d followed", s.Dropped(), s.Len())
 	}

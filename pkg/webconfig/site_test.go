@@ -177,9 +177,7 @@ func TestRenewal(t *testing.T) {
 	}
 	swap("1")
 	s.stale()
-	if serial() != before {
-		t.Error("the certificate did not come back")
-	}
+	harness.Equal(t, serial(), before, "the certificate did not come back")
 }
 
 // A change that would remove access control, or needs another listener, closes the server.

@@ -141,9 +141,7 @@ func TestEachProblemIsFollowedOnce(t *testing.T) {
 	h.Add(control.Line{Namespace: "shop", Pod: "ordinary", Command: "ADD", Result: control.Ordinary, Time: time.Now()})
 	h.Add(control.Line{Namespace: "shop", Pod: "late", Command: "ADD", Result: control.Failed, Time: time.Now()})
 	take(3)
-	if got := strings.Join(pods, " "); got != "shop/web bank/web shop/late" {
-		t.Errorf("it followed %s", got)
-	}
+	harness.Equal(t, strings.Join(pods, " "), "shop/web bank/web shop/late", "it followed")
 	cancel()
 	<-done
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/access"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func developer(context.Context, string) (access.Identity, error) {
@@ -36,9 +37,7 @@ func TestWithoutATokenNobodyIsAsked(t *testing.T) {
 			t.Errorf("%s: the API server is asked", name)
 			return access.Identity{}, nil
 		})
-		if code := exitCode(err); code != fleet.NoToken {
-			t.Errorf("%s: %d, %v", name, code, err)
-		}
+		harness.Equal(t, exitCode(err), fleet.NoToken, name, err)
 	}
 }
 
@@ -58,9 +57,7 @@ func TestAnAPIServerThatIsAwayIsNoRefusal(t *testing.T) {
 	_, err := asker(t.Context(), strings.NewReader("t\n"), func(context.Context, string) (access.Identity, error) {
 		return access.Identity{}, errors.New("connection refused")
 	})
-	if code := exitCode(err); code != fleet.Unchecked {
-		t.Errorf("%d, %v", code, err)
-	}
+	harness.Equal(t, exitCode(err), fleet.Unchecked, err)
 }
 
 func TestHowItIsCalled(t *testing.T) {

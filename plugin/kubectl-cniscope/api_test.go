@@ -179,9 +179,7 @@ func kubectl(t *testing.T, kubeconfig string, args ...string) ran {
 
 func (r ran) want(t *testing.T, code int, parts ...string) {
 	t.Helper()
-	if r.code != code {
-		t.Errorf("it ended with %d, want %d", r.code, code)
-	}
+	harness.Equal(t, r.code, code, "it ended with")
 	harness.Says(t, r.out+r.said, parts...)
 	if t.Failed() {
 		t.Fatalf("standard output:\n%s\nstandard error:\n%s", r.out, r.said)

@@ -26,9 +26,7 @@ func TestEnvironmentsHaveTheLengthThatIsSaid(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	values := []float64{5, 1, 4, 2, 3}
 	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.99: 5, 1: 5} {
-		if got := quantile(values, q); got != want {
-			t.Errorf("quantile %v is %v, want %v", q, got, want)
-		}
+		harness.Equal(t, quantile(values, q), want, "quantile", q)
 	}
 	if !slices.Equal(values, []float64{5, 1, 4, 2, 3}) || median[float64](nil) != 0 {
 		t.Errorf("changed to %v", values)

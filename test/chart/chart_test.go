@@ -84,9 +84,7 @@ func TestProfilesSayWhatIsDifferent(t *testing.T) {
 		o := options(t, all)
 		spec := one(t, all, "DaemonSet").In("spec", "template", "spec")
 		got := facts{o.Runtime.Socket, o.CNI.ConfDir, spec.Text("containers", 0, "securityContext", "seLinuxOptions", "type")}
-		if got != want[profile] {
-			t.Errorf("%s: %v, want %v", profile, got, want[profile])
-		}
+		harness.Equal(t, got, want[profile], profile)
 		mounted := map[string]string{}
 		for _, v := range spec.List("volumes") {
 			mounted[v.Text("name")] = v.Text("hostPath", "path")

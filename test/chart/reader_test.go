@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The container that runs as root has no access to the API server.
@@ -20,9 +22,7 @@ func TestTheReaderHasNoPrivilege(t *testing.T) {
 		for field, want := range map[string]any{
 			"runAsUser": 60947, "runAsGroup": 60947, "runAsNonRoot": true, "privileged": false, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
 		} {
-			if got := security.At(field); got != want {
-				t.Errorf("%s: %s of the reader is %v", profile, field, got)
-			}
+			harness.Equal(t, security.At(field), want, profile, field, "of the reader")
 		}
 		if all := fmt.Sprint(security.At("capabilities")); all != "map[drop:[ALL]]" {
 			t.Errorf("%s: the reader has the capabilities %s", profile, all)
@@ -33,13 +33,9 @@ func TestTheReaderHasNoPrivilege(t *testing.T) {
 		var mounts []string
 		for _, m := range reader.List("volumeMounts") {
 			mounts = append(mounts, m.Text("name"))
-			if m.At("readOnly") != true {
-				t.Errorf("%s: the reader may write to %s", profile, m.Text("name"))
-			}
+			harness.Equal(t, m.At("readOnly"), true, profile, "the reader may write to", m.Text("name"))
 		}
-		if !slices.Equal(mounts, []string{"read", "api"}) {
-			t.Errorf("%s: the reader mounts %v", profile, mounts)
-		}
+		harness.EqualSlices(t, mounts, []string{"read", "api"}, profile, "the reader mounts")
 		for _, v := range spec.List("volumes") {
 			if slices.Contains(mounts, v.Text("name")) && v.At("hostPath") != nil {
 				t.Errorf("%s: the reader sees the node's %v", profile, v.At("hostPath"))
@@ -50,9 +46,7 @@ func TestTheReaderHasNoPrivilege(t *testing.T) {
 				t.Errorf("%s: cniscope has a token", profile)
 			}
 		}
-		if spec.At("automountServiceAccountToken") != false {
-			t.Errorf("%s: every container has a token", profile)
-		}
+		harness.Equal(t, spec.At("automountServiceAccountToken"), false, profile, "every container has a token")
 	}
 }
 
@@ -74,9 +68,7 @@ func TestTheReadersRights(t *testing.T) {
 		"reader.enabled=false":       nil,
 		"reader.enabled=false,rbacProxy.enabled=true": {"cniscope"},
 	} {
-		if got := rights(set); !slices.Equal(got, want) {
-			t.Errorf("with %q the roles are %v, want %v", set, got, want)
-		}
+		harness.EqualSlices(t, rights(set), want, set, "the roles")
 	}
 	// Developers must not exec into pods of kube-system.
 	for namespace, want := range map[string]int{"kube-system": 1, "default": 1, "cniscope": 2, "shop": 2} {

@@ -102,9 +102,7 @@ func TestWhereMetricsAreServed(t *testing.T) {
 		"fd00::7":   {"[fd00::7]:9471", "fd00::7"},
 	} {
 		all := render(t, "--set", "metrics.address="+address)
-		if got := options(t, all).Metrics.Listen; got != want[0] {
-			t.Errorf("%q: it listens on %q, want %q", address, got, want[0])
-		}
+		harness.Equal(t, options(t, all).Metrics.Listen, want[0], address, "it listens on")
 		if got := container(t, all).Text("readinessProbe", "httpGet", "host"); got != want[1] {
 			t.Errorf("%q: kubelet asks %q, want %q", address, got, want[1])
 		}
@@ -120,9 +118,7 @@ func TestWhereMetricsAreServed(t *testing.T) {
 			t.Errorf("the options do not say %s:\n%s", line, text)
 		}
 	}
-	if port := container(t, all).At("livenessProbe", "httpGet", "port"); port != 9473 {
-		t.Errorf("kubelet asks port %v", port)
-	}
+	harness.Equal(t, container(t, all).At("livenessProbe", "httpGet", "port"), 9473, "kubelet asks port")
 }
 
 func TestWhereImagesComeFrom(t *testing.T) {
@@ -137,9 +133,7 @@ func TestWhereImagesComeFrom(t *testing.T) {
 		"image.registry=r.example/mirror,image.repository=tools/cniscope": "r.example/mirror/tools/cniscope" + tag,
 		"image.registry=[fd00::1]:5000":                                   "[fd00::1]:5000/cniscope/cniscope" + tag,
 	} {
-		if got := container(t, render(t, "--set", set)).Text("image"); got != want {
-			t.Errorf("%s: %s, want %s", set, got, want)
-		}
+		harness.Equal(t, container(t, render(t, "--set", set)).Text("image"), want, set)
 	}
 }
 
@@ -155,9 +149,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 		plain, err := json.Marshal(all)
 		harness.Check(t, err)
 		for _, address := range regexp.MustCompile(`[a-z]+://[^"\\ ]+`).FindAllString(string(plain), -1) {
-			if address != "http://127.0.0.1:9471/" {
-				t.Errorf("%s: the rendering names %s", profile, address)
-			}
+			harness.Equal(t, address, "http://127.0.0.1:9471/", profile, "the rendering names")
 		}
 		images := regexp.MustCompile(`"image":"([^"]*)"`).FindAllStringSubmatch(string(plain), -1)
 		if len(images) != 3 { // the reader uses cniscope's image
@@ -214,9 +206,7 @@ func TestWhichChangesRestart(t *testing.T) {
 	}
 	before := annotation("")
 	for _, set := range []string{"options.sampling.ratio=1", "options.slow.call=5s", "options.export.otlp.endpoint=http://c:4317", "options.relay.upstream=http://c:4317", "options.log.level=debug"} {
-		if annotation(set) != before {
-			t.Errorf("%s restarts the pods", set)
-		}
+		harness.Equal(t, annotation(set), before, set, "restarts the pods")
 	}
 	for _, set := range []string{
 		"options.slow.hung=30s", "options.probe.ring=16MiB", "options.log.format=json", "options.resource.cluster=a", "options.export.queue=9", "options.relay.listen=127.0.0.1:4319",

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // One proxy alone is healthy, and so is Cilium beside kube-proxy without replacement. Two proxies for the same
@@ -31,9 +32,7 @@ func TestProxies(t *testing.T) {
 	for _, mode := range []string{"iptables", "nftables"} {
 		n.startProxy(mode)
 		f := n.finds("service-proxies", "two service proxies", "kube-proxy-replacement=true", "kubectl -n kube-system delete daemonset kube-proxy")
-		if f.Level != doctor.Warning {
-			t.Errorf("it is a %s", f.Level)
-		}
+		harness.Equal(t, f.Level, doctor.Warning, "it is a")
 		n.stopProxy()
 	}
 	n.silent()

@@ -99,9 +99,7 @@ func (n *node) ordinary(c *call) {
 		n.Logf("%s: an ordinary call took %.0f ms", c.attrs["k8s.pod.name"], c.took())
 		return
 	}
-	if c.verdict() != "" {
-		n.Errorf("of an ordinary call it is said: %s", c)
-	}
+	harness.Equal(n, c.verdict(), "", "of an ordinary call it is said", c)
 }
 
 func readSpans(path string) (all []*span, err error) {

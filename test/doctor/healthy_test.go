@@ -68,9 +68,7 @@ func TestAnOrdinaryUserIsToldWhatCouldNotBeChecked(t *testing.T) {
 	if strings.Contains(string(out), "! clock") {
 		want = doctor.ExitFindings
 	}
-	if code != want {
-		t.Errorf("ended with %d, want %d", code, want)
-	}
+	harness.Equal(t, code, want, "ended with")
 	if t.Failed() {
 		t.Logf("%s", out)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -33,9 +34,7 @@ func TestAKubeletThatIsNotHealthyIsFound(t *testing.T) {
 		}
 		return s
 	}
-	if s := state(); s != doctor.NotApplicable {
-		t.Errorf("without a kubelet the check is %s", s)
-	}
+	harness.Equal(t, state(), doctor.NotApplicable, "without a kubelet the check")
 	n.start("kubelet", n.named("kubelet"), "600")
 	n.finds("kubelet", doctor.Problem, "connection refused", "journalctl -u kubelet")
 }

@@ -31,9 +31,7 @@ func TestWaitingForTheNetwork(t *testing.T) {
 		t.Errorf("on the way it said: %s", said.String())
 	}
 	cmd = n.command("--wait", "ready")
-	if code := exitCode(t, cmd.Run()); code != doctor.ExitHealthy {
-		t.Errorf("ready already: ended with %d", code)
-	}
+	harness.Equal(t, exitCode(t, cmd.Run()), doctor.ExitHealthy, "ready already: ended with")
 }
 
 func TestANetworkThatDoesNotCome(t *testing.T) {
@@ -44,9 +42,7 @@ func TestANetworkThatDoesNotCome(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	if code := exitCode(t, err); code != doctor.ExitFindings {
-		t.Errorf("ended with %d", code)
-	}
+	harness.Equal(t, exitCode(t, err), doctor.ExitFindings, "ended with")
 	n.rig.Kill9Containerd()
 	out, _ = n.command("--wait", "ready", "--timeout", "1s").CombinedOutput()
 	if !strings.Contains(string(out), "waiting: containerd does not answer") {

@@ -187,9 +187,7 @@ func TestItContactsNothingElse(t *testing.T) {
 			}
 			i.watch()
 			i.pods(options)
-			if went := i.went(); !slices.Equal(went, want) {
-				t.Errorf("it sent to %q, want %q", went, want)
-			}
+			harness.EqualSlices(t, i.went(), want, "it sent to")
 			if spans := got.Got(); (len(spans) > 0) != test.endpoint {
 				t.Errorf("%d spans arrived", len(spans))
 			}

@@ -60,9 +60,7 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 			}
 			return errors.New("its call has not arrived")
 		})
-		if why := call.text("cniscope.partial_reason"); why != "already running when cniscope started" {
-			t.Errorf("partial: %q", why)
-		}
+		harness.Equal(t, call.text("cniscope.partial_reason"), "already running when cniscope started", "partial")
 		standing := only(of(s.calls("ADD", 1), "standing"), "plugin", "gate ADD")
 		if len(standing) != 1 || !standing[0].attrs["cniscope.in_flight_at_start"].GetBoolValue() || standing[0].attrs["process.exit.code"] == nil {
 			t.Errorf("the plugin that waited: %v", standing)
@@ -170,9 +168,7 @@ func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 			unfinished++
 		}
 	}
-	if unfinished != 1 {
-		t.Errorf("the plugin that had not ended was not sent as unfinished: %v", all)
-	}
+	harness.Equal(t, unfinished, 1, "the plugin that had not ended was not sent as unfinished", all)
 	for _, x := range only(all, "call", "CNI ADD") {
 		if why := x.text("cniscope.partial_reason"); why != "still under way when cniscope ended" {
 			t.Errorf("%s is partial because %q", x.text("cni.ifname"), why)

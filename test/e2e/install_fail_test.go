@@ -55,9 +55,7 @@ func TestAnInstallationThatFails(t *testing.T) {
 					t.Errorf("it does not say %q:\n%s", s, out)
 				}
 			}
-			if now := n.files(); now != before {
-				t.Errorf("something was changed.\nnow:\n%s\nbefore:\n%s", now, before)
-			}
+			harness.Equal(t, n.files(), before, "something was changed")
 		})
 	}
 }

@@ -54,15 +54,11 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 				if out := n.cniscope("install"); strings.Contains(out, "new ") || strings.Contains(out, "has to be restarted") {
 					t.Errorf("a second time it says:\n%s", out)
 				}
-				if now := n.files(); now != installed {
-					t.Errorf("a second time changed something.\nnow:\n%s\nbefore:\n%s", now, installed)
-				}
+				harness.Equal(t, n.files(), installed, "a second time changed something")
 				if out := n.cniscope("uninstall --purge"); !strings.Contains(out, "containerd has to be restarted") {
 					t.Errorf("the removal says:\n%s", out)
 				}
-				if now := n.files(); now != before {
-					t.Errorf("the removal left something.\nnow:\n%s\nbefore:\n%s", now, before)
-				}
+				harness.Equal(t, n.files(), before, "the removal left something")
 				n.restart()
 				n.pod(rig.PodOptions{Namespace: "shop", Name: "web-1"})
 			})

@@ -41,9 +41,7 @@ func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
 
 	all := s.calls("ADD", 2*pods)
 	for _, x := range all {
-		if why := x.text("cniscope.partial_reason"); why != "" {
-			t.Errorf("%s of %s is partial: %s", x.Name, x.text("k8s.pod.name"), why)
-		}
+		harness.Equal(t, x.text("cniscope.partial_reason"), "", x.Name, x.text("k8s.pod.name"), "is partial")
 	}
 	for i := range pods {
 		if got, want := ranPlugins(of(all, fmt.Sprint("pod-", i))), "bridge host-local loopback portmap"; got != want {
@@ -134,13 +132,9 @@ func (s *stage) lossIsOver(first []*span) {
 			continue
 		}
 		for _, x := range last {
-			if why := x.text("cniscope.partial_reason"); why != "" {
-				s.Errorf("%s of the last pod is partial: %s", x.Name, why)
-			}
+			harness.Equal(s, x.text("cniscope.partial_reason"), "", x.Name, "of the last pod is partial")
 		}
-		if lacking := lacks(last, setup(first)); lacking != "" {
-			s.Errorf("the last pod lacks what the first has: %s", lacking)
-		}
+		harness.Equal(s, lacks(last, setup(first)), "", "the last pod lacks what the first")
 		return
 	}
 	s.Errorf("each of %d pods more was too much for the ring", most)

@@ -92,9 +92,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 		`cniscope_probe_attached`:                         1,
 		`cniscope_cni_calls_in_flight{cni_command="ADD"}`: 0,
 	} {
-		if counted[series] != want {
-			t.Errorf("%s is %v, want %v", series, counted[series], want)
-		}
+		harness.Equal(t, counted[series], want, series)
 	}
 	s.exemplarsLeadToTraces()
 	s.heldPodIsInFlight(pipe)

@@ -52,9 +52,7 @@ func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
 		for k := range podsInside {
 			want = append(want, fmt.Sprintf("%s-%d", []string{"left", "right"}[i], k))
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("saw %q, want %q", got, want)
-		}
+		harness.EqualSlices(t, got, want, "saw")
 	}
 }
 

@@ -56,9 +56,7 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	t.Logf("%d spans sent, %d written", len(sent), len(written))
 	info, err := os.Stat(file)
 	harness.Check(t, err)
-	if info.Mode() != 0o600 {
-		t.Errorf("the file's mode is %s", info.Mode())
-	}
+	harness.Equal(t, info.Mode(), 0o600, "the file's mode")
 	for _, q := range r.requests() {
 		if q.compression != "gzip" || q.headers != "Bearer x, nodes" || q.client != "cniscope-client" {
 			t.Errorf("a request: %+v", q)

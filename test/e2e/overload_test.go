@@ -173,9 +173,7 @@ func TestOverload(t *testing.T) {
 	if len(lost) != 1 || lost["over_quota"] == 0 {
 		t.Errorf("something else was lost than what was over quota")
 	}
-	if said != 2 {
-		t.Errorf("%d lines of the log speak of it, want its beginning and its end", said)
-	}
+	harness.Equal(t, said, 2, "lines of the log speak of it")
 }
 
 // podsUntil runs pods, two at a time, and returns their number.

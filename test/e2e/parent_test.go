@@ -60,9 +60,7 @@ func TestAnUnsampledParentIsLinkedWhereAFailureIsKept(t *testing.T) {
 	}
 	for _, ifname := range []string{"lo", "eth0"} {
 		call := one(t, all, "call", "CNI ADD", ifname)
-		if call.parent() != root.id() {
-			t.Errorf("CNI ADD %s is not under the root", ifname)
-		}
+		harness.Equal(t, call.parent(), root.id(), "CNI ADD", ifname, "is not under the root")
 		if len(call.Links) != 1 || fmt.Sprintf("%x", call.Links[0].TraceId) != trace {
 			t.Errorf("CNI ADD %s links to %v", ifname, call.Links)
 		}

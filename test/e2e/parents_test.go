@@ -120,9 +120,7 @@ broken DEL < cni.Remove`,
 			}
 			harness.Check(t, s.rig.StopPod(s.ctx, id))
 
-			if got := s.ancestries(4, test.want, "web", "broken"); got != test.want {
-				t.Errorf("got:%s\nwant:%s", got, test.want)
-			}
+			harness.Equal(t, s.ancestries(4, test.want, "web", "broken"), test.want)
 			harness.Check(t, s.scope.Stop())
 			if log := s.scope.LogText(); !test.direct && !strings.Contains(log, "undelivered=0 dropped=0") {
 				t.Error("not all of containerd's spans went on; see cniscope's log")

@@ -53,9 +53,7 @@ func nobodyBehind(s *stage) {
 	const want = `
 web ADD < cni.setup_pod_network < cri.sandbox.run < RunPodSandbox < asking
 web DEL < StopPodSandbox < asking`
-	if got := s.ancestries(2, want, "web"); got != want {
-		s.Errorf("got:%s\nwant:%s", got, want)
-	}
+	harness.Equal(s, s.ancestries(2, want, "web"), want)
 
 	s.scope.Kill9()
 	harness.Check(s, s.rig.RemovePod(s.ctx, id))

@@ -214,9 +214,7 @@ func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
 	const pods, message = 30, "the spool cannot be written, operations wait in memory only"
 	s.churn(pods, 0, func(string, time.Time) {})
 	harness.Check(t, one.WaitLog(s.ctx, message, 1))
-	if n := strings.Count(one.LogText(), "no space left on device"); n != 1 {
-		t.Errorf("it was said %d times", n)
-	}
+	harness.Equal(t, strings.Count(one.LogText(), "no space left on device"), 1, "times")
 	r := receive(t, addr, &backend{})
 	harness.Eventually(s, func() error {
 		arrived := map[string]bool{}

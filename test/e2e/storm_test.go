@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -41,9 +42,7 @@ func TestAStormOfPods(t *testing.T) {
 	for _, x := range only(all, "call", "CNI ADD") {
 		summaries[x.text("k8s.pod.name")] = true
 	}
-	if len(summaries) != pods {
-		t.Errorf("%d of %d pods have a summary", len(summaries), pods)
-	}
+	harness.Equal(t, len(summaries), pods, "pods have a summary")
 	// A whole operation has a plugin's span. Rates per second are tested with the limiter, since spans do not
 	// tell the time of the decision.
 	traces := map[string]bool{}

@@ -54,9 +54,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 	b.fails("install", "systemctl restart cniscope.service: failed", "journalctl -u cniscope.service", "undoing it failed, too")
 	b.same(installed)
 	b.run("rm /run/systemd/system/cniscope.service.d/broken.conf; systemctl daemon-reload; systemctl restart cniscope")
-	if now := b.active("containerd"); now != containerd {
-		t.Error("containerd was restarted")
-	}
+	harness.Equal(t, b.active("containerd"), containerd, "containerd was restarted")
 	b.active("cniscope")
 
 	b.does("install --as plugin", "removed   /etc/systemd/system/cniscope.service")
@@ -277,7 +275,5 @@ func (b *booted) files() string {
 
 func (b *booted) same(want string) {
 	b.Helper()
-	if got := b.files(); got != want {
-		b.Errorf("files have changed.\nnow:\n%s\nbefore:\n%s", got, want)
-	}
+	harness.Equal(b, b.files(), want, "files have changed")
 }

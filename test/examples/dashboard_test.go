@@ -210,9 +210,7 @@ func variables(t *testing.T, p *prometheus) {
 	for label, want := range map[string]string{"cluster": "rig", "instance": "rig-node"} {
 		var values []string
 		p.ask(&values, "label/"+label+"/values", "match[]", `cniscope_build_info{cluster=~".*"}`)
-		if !slices.Equal(values, []string{want}) {
-			t.Errorf("the variable %s offers %q", label, values)
-		}
+		harness.EqualSlices(t, values, []string{want}, "the variable", label, "offers")
 	}
 }
 

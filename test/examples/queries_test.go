@@ -104,9 +104,7 @@ func ask(t *testing.T, names map[string]string, find func(question) (traces []st
 				found = append(found, names[id])
 			}
 			slices.Sort(found)
-			if !slices.Equal(slices.Compact(found), want) {
-				t.Errorf("it finds %q, not %q", found, want)
-			}
+			harness.EqualSlices(t, slices.Compact(found), want, "it finds", found)
 		})
 	}
 	if asked < 9 {

@@ -62,9 +62,7 @@ func TestAFleetOfFiveHundred(t *testing.T) {
 			t.Logf("%s after %s, with %d MiB of memory (RSS); %d nodes asked at once", run.args[0], r.took.Round(10*time.Millisecond), r.memory, nodes.Most())
 			r.says(t, 3, append(run.says, fmt.Sprintf("%d of %d nodes did not answer: no answer within 5s", dead, count))...)
 			for i := range count {
-				if named := strings.Contains(r.said, Node(i)); named != isDead(i) {
-					t.Errorf("%s is named: %v", Node(i), named)
-				}
+				harness.Equal(t, strings.Contains(r.said, Node(i)), isDead(i), Node(i), "is named")
 			}
 			if r.memory > memory {
 				t.Errorf("it took %d MiB, want %d", r.memory, memory)

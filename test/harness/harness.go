@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,4 +105,50 @@ func Says(t testing.TB, said string, texts ...string) {
 			t.Error(err)
 		}
 	}
+}
+
+// Equal fails the test unless got is want, and shows both behind what is said about them.
+func Equal[T comparable](t testing.TB, got, want T, about ...any) {
+	t.Helper()
+	if got != want {
+		differ(t, got, want, about)
+	}
+}
+
+// EqualSlices is Equal for slices: none is as good as an empty one.
+func EqualSlices[S ~[]E, E comparable](t testing.TB, got, want S, about ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		differ(t, got, want, about)
+	}
+}
+
+// DeepEqual is Equal for what reflect.DeepEqual compares.
+func DeepEqual(t testing.TB, got, want any, about ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		differ(t, got, want, about)
+	}
+}
+
+func differ(t testing.TB, got, want any, about []any) {
+	t.Helper()
+	prefix := ""
+	if len(about) > 0 {
+		prefix = strings.TrimSpace(fmt.Sprintln(about...)) + ": "
+	}
+	if text, is := got.(string); is && strings.Contains(text, "\n") {
+		t.Errorf("%sgot:\n%s\nwant:\n%s", prefix, got, want)
+		return
+	}
+	t.Errorf("%sgot %s, want %s", prefix, shown(got), shown(want))
+}
+
+// shown quotes texts, alone or in a list, and writes anything else with the names of its fields.
+func shown(v any) string {
+	switch v.(type) {
+	case string, []string:
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprintf("%+v", v)
 }

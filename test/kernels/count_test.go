@@ -261,9 +261,7 @@ func bracket(more float64) string {
 
 func TestNobodyIsSaidToTakeLessBySystemCalls(t *testing.T) {
 	for more, want := range map[float64]string{-2162: "noise", -0.3: "+0", 0: "+0", 354.2: "+354"} {
-		if got := bracket(more); got != want {
-			t.Errorf("%v: %s", more, got)
-		}
+		harness.Equal(t, bracket(more), want, more)
 	}
 }
 

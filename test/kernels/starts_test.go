@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Repeatedly attaching and detaching a probe to busy functions, half of the time with SIGKILL, hangs no kernel. Time
@@ -34,9 +36,7 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 				t.Fatalf("%d of %d starts and %d of %d came to an end:\n%s", len(whole), begun, len(attached), times, console)
 			}
 			for _, e := range whole {
-				if (e.of == "functions") != k.functions() {
-					t.Errorf("it was attached by %s", e.of)
-				}
+				harness.Equal(t, (e.of == "functions"), k.functions(), "it was attached by", e.of)
 			}
 			for _, how := range []string{"closed", "killed"} {
 				t.Logf("%s, by %s, from the beginning: %s", r.release, whole[0].of, spread(whole, how))

@@ -7,6 +7,8 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The checks of a trace find mistakes in a root from 0 to 100 with one more span.
@@ -48,8 +50,6 @@ func TestWhatIsWrongWithATraceIsFound(t *testing.T) {
 			{SpanId: []byte{1}, StartTimeUnixNano: 10, EndTimeUnixNano: 20, Kind: tracepb.Span_SPAN_KIND_CLIENT},
 			{SpanId: []byte{2}, ParentSpanId: []byte{1}, StartTimeUnixNano: c.start, EndTimeUnixNano: 21, Kind: c.kind},
 		}}}}}).outside()
-		if len(got) != c.outside {
-			t.Errorf("%s: %v", name, got)
-		}
+		harness.Equal(t, len(got), c.outside, name)
 	}
 }

@@ -152,9 +152,7 @@ func (c *cluster) apart(scope *pod) {
 		}
 		return nil
 	})
-	if n := connections(c, c.pid(scope), port); n != 0 {
-		c.Errorf("cniscope has %d connections to the API server", n)
-	}
+	harness.Equal(c, connections(c, c.pid(scope), port), 0, "cniscope connections to the API server")
 	if c.tokenIn(c.pid(scope)) || !c.tokenIn(c.pidOf(c.containerCalled(scope, fleet.Container))) {
 		c.Error("cniscope has a token, or the reader has none")
 	}
@@ -189,9 +187,7 @@ func (c *cluster) developerAsks(scope *pod) {
 	a := c.answered(c.ask(developer, scope, token.out, "operations"))
 	seen := 0
 	for _, o := range a.Operations {
-		if o.Namespace != "shop" {
-			c.Errorf("a developer of shop sees %+v", o)
-		}
+		harness.Equal(c, o.Namespace, "shop", "a developer of shop sees", o)
 		if o.Pod == "web-0" && o.Result == "slow" && strings.Contains(o.Verdict, "sleep") {
 			seen++
 		}

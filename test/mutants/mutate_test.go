@@ -45,9 +45,7 @@ func TestWhatIsMutated(t *testing.T) {
 		wanted := strings.Split(want, "; ")
 		slices.Sort(got)
 		slices.Sort(wanted)
-		if !slices.Equal(got, wanted) {
-			t.Errorf("%s: %q, want %q", body, got, wanted)
-		}
+		harness.EqualSlices(t, got, wanted, body)
 	}
 }
 
@@ -62,7 +60,5 @@ func TestAMutantIsChosen(t *testing.T) {
 	m := all[slices.IndexFunc(all, func(m *mutant) bool { return m.with == "-" })]
 	m.id = 7
 	want := "package x\n\nfunc f(a int) int {if mutantAt(7) { /*line mutant7:1:1*/  return a - 1 \n\n}\n return a + 1 }\n"
-	if got := string(m.apply([]byte(src))); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	harness.Equal(t, string(m.apply([]byte(src))), want)
 }

@@ -148,9 +148,7 @@ func TestAnUpgradeThatIsInterrupted(t *testing.T) {
 		if out, err := m.try("dpkg -i /tmp/again/broken.deb"); err == nil {
 			t.Fatalf("it was not killed:\n%s", out)
 		}
-		if n := len(m.cniscopes()); n != 1 {
-			t.Errorf("%d cniscopes run while it is %s", n, at)
-		}
+		harness.Equal(t, len(m.cniscopes()), 1, "cniscopes run while it", at)
 		if at == "configure" {
 			m.run("sed -i '2d' /var/lib/dpkg/info/cniscope.postinst; dpkg --configure -a </dev/null")
 		} else {

@@ -49,9 +49,7 @@ func TestPackagesForBothArchitecturesHoldTheSame(t *testing.T) {
 			lists = append(lists, string(out))
 			program, err := elf.Open(filepath.Join(dir, "usr/bin/cniscope"))
 			harness.Check(t, err)
-			if program.Machine != machine {
-				t.Errorf("%s has a program for %v", kind[i], program.Machine)
-			}
+			harness.Equal(t, program.Machine, machine, kind[i], "has a program for")
 			if program.Section(".interp") != nil {
 				t.Errorf("the program of %s is not static", kind[i])
 			}

@@ -90,9 +90,7 @@ func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	m.active()
 	m.one(other)
 	restarts := "systemctl show -p NRestarts --value cniscope"
-	if n := m.run(restarts); n != "0\n" {
-		t.Errorf("systemd has started it %s times again", n)
-	}
+	harness.Equal(t, m.run(restarts), "0\n", "systemd has started it times again")
 	m.run(apt + newer)
 	m.active()
 	m.one(other)

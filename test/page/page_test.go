@@ -12,6 +12,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const threePods = "../../examples/recordings/three-pods.rec"
@@ -39,9 +41,7 @@ func TestTheFirstLineIsTheVerdict(t *testing.T) {
 		if selector == "article.slow .row.slow" {
 			got, want = got[:len("! policyctl 2.1s")], want[:len("! policyctl 2.1s")]
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", selector, got, want)
-		}
+		harness.Equal(t, got, want, selector)
 	}
 	if title := ask[string](b, "document.title"); !strings.HasPrefix(title, "shop/broken-0: policy exited 1") {
 		t.Errorf("title %q", title)
@@ -73,9 +73,7 @@ func TestTheBarComesBeforeTheList(t *testing.T) {
 // Ordinary calls need --all.
 func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
 	b := recorded(t)
-	if n := ask[int](b, "document.querySelectorAll('.call').length"); n != 2 {
-		t.Errorf("%d calls", n)
-	}
+	harness.Equal(t, ask[int](b, "document.querySelectorAll('.call').length"), 2, "calls")
 	if got, want := b.text(".unshown"), "10 more calls, in which nothing was slow and nothing failed, are not on this page: --all shows all."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -83,12 +81,8 @@ func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
 
 func TestEveryCallIsThere(t *testing.T) {
 	b := open(t, cniscope(t, "show", "--html", "--all", threePods))
-	if n := ask[int](b, "document.querySelectorAll('article.call').length"); n != 2 {
-		t.Errorf("%d calls that need looking at", n)
-	}
-	if n := ask[int](b, "document.querySelectorAll('details.call:not([open])').length"); n != 10 {
-		t.Errorf("%d others", n)
-	}
+	harness.Equal(t, ask[int](b, "document.querySelectorAll('article.call').length"), 2, "calls that need looking at")
+	harness.Equal(t, ask[int](b, "document.querySelectorAll('details.call:not([open])').length"), 10, "others")
 	// Every span of the recording is in a row, alone or in a group.
 	lines := cniscope(t, "show", "--all", "--all-commands", "--pod", "shop/slow-0", threePods)
 	want := strings.Count(string(lines), "│") / 2
@@ -158,9 +152,7 @@ func TestByKeyboard(t *testing.T) {
 		t.Error("Enter does not open a row")
 	}
 	tab("iptables")
-	if n := ask[int](b, "document.activeElement.closest('ol').children.length"); n != 11 {
-		t.Errorf("%d of 11 runs", n)
-	}
+	harness.Equal(t, ask[int](b, "document.activeElement.closest('ol').children.length"), 11, "of 11 runs")
 	b.do(chromedp.KeyEvent(" "))
 	if !open() {
 		t.Error("Space does not open a row")
@@ -219,9 +211,7 @@ func TestNoSignIsAColourAlone(t *testing.T) {
 	b := recorded(t)
 	for _, state := range []string{"slow", "failed"} {
 		rows := ask[[]string](b, fmt.Sprintf("[...document.querySelectorAll('.row.%s > summary')].map(r => r.innerText.replace(/\\s+/g, ' '))", state))
-		if len(rows) != 2 {
-			t.Errorf("%s: %q", state, rows)
-		}
+		harness.Equal(t, len(rows), 2, state, rows)
 		for _, row := range rows {
 			if !strings.Contains(row, state) || !strings.ContainsAny(row, "!✗") {
 				t.Errorf("%s: %q does not say so", state, row)

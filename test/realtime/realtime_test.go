@@ -70,6 +70,7 @@ func TestTheRuleFindsAssertions(t *testing.T) {
 		"by a function":       {`func f() time.Duration { a := time.Now(); g(); return time.Since(a) }; func h() { if took := f(); took > b { fail() } }`, 1},
 		"by two functions":    {`func f() time.Duration { return time.Since(a) }; func g() time.Duration { return f() }; func h() { if g() > b { fail() } }`, 1},
 		"of the wall":         {`func f() { b := time.Now().UnixNano(); if time.Now().UnixNano()-b > c { fail() } }`, 1},
+		"by the harness":      {`func f() { harness.Equal(t, time.Since(a), b) }`, 1},
 		"in a bubble":         {`func f() { synctest.Test(t, func(t *testing.T) { if time.Since(a) != b { fail() } }) }`, 0},
 		"beside a bubble":     {`func f() { synctest.Test(t, func(t *testing.T) {}); if time.Since(a) != b { fail() } }`, 1},
 		"as a bound":          {`func f() { for time.Since(a) < b { g() } }`, 0},

@@ -97,6 +97,9 @@ func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
 		if slices.Contains(bounds, n) {
 			return false
 		}
+		if call, is := n.(*ast.CallExpr); is && calls(call, "harness", "Equal") && slices.ContainsFunc(call.Args, s.isElapsed) {
+			found = append(found, call.Pos())
+		}
 		compare, is := n.(*ast.BinaryExpr)
 		if !is || isZero(compare.Y) || !slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ, token.EQL, token.NEQ}, compare.Op) {
 			return true

@@ -27,9 +27,7 @@ func examinePrograms(t *testing.T, s tree) {
 		f, err := elf.Open(file)
 		harness.Check(t, err)
 		defer f.Close()
-		if f.Machine != machine {
-			t.Errorf("%s is for %v", file, f.Machine)
-		}
+		harness.Equal(t, f.Machine, machine, file, "is for")
 		for _, p := range f.Progs {
 			if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
 				t.Errorf("%s is not static", file)

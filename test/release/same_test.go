@@ -123,15 +123,11 @@ func compare(t *testing.T, one, two string) {
 		}
 		info, err := os.Stat(filepath.Join(two, name))
 		harness.Check(t, err)
-		if info.Mode() != 0o644 {
-			t.Errorf("%s has mode %v under a tight umask", name, info.Mode())
-		}
+		harness.Equal(t, info.Mode(), 0o644, name, "has mode under a tight umask")
 	}
 	info, err := os.Stat(two)
 	harness.Check(t, err)
-	if info.Mode().Perm() != 0o755 {
-		t.Errorf("the folder has mode %v under a tight umask", info.Mode())
-	}
+	harness.Equal(t, info.Mode().Perm(), 0o755, "the folder has mode", info.Mode(), "under a tight umask")
 }
 
 func says(t *testing.T, text string, parts ...string) {

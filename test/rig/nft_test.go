@@ -2,7 +2,11 @@
 
 package rig
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
 
 const ruleset = `table ip nat { # handle 1
 	chain POSTROUTING { # handle 4
@@ -30,14 +34,10 @@ func TestNftablesRulesOfASubnetGoAndOthersStay(t *testing.T) {
 delete rule inet cni_plugins_masquerade masq_checks handle 10
 delete rule ip6 cni_hostport hostports handle 15
 `
-	if got != want {
-		t.Errorf("script:\n%swanted:\n%s", got, want)
-	}
+	harness.Equal(t, got, want, "script")
 }
 
 func TestPluginsTablesGoUnlessTheyWereThereBefore(t *testing.T) {
 	got := nftWithoutTables(parseNft(ruleset), []string{"inet cni_plugins_masquerade"})
-	if want := "delete table ip6 cni_hostport\n"; got != want {
-		t.Errorf("script: %s, wanted: %s", got, want)
-	}
+	harness.Equal(t, got, "delete table ip6 cni_hostport\n", "script")
 }

@@ -44,9 +44,7 @@ func TestWhoseRootLiesInTheRig(t *testing.T) {
 		"the host, which sees its mounts":   {"21 1 254:0 / / rw - ext4 /dev/vda rw\n" + strings.Replace(container, "/ / ", "/ "+dir+"/state/rootfs ", 1), false},
 		"a process that has ended meantime": {"", false},
 	} {
-		if got := rootedBelow([]byte(c.mountinfo), dir); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		harness.Equal(t, rootedBelow([]byte(c.mountinfo), dir), c.want, name)
 	}
 }
 
@@ -65,9 +63,7 @@ func TestAScriptHandsOnTheResultBefore(t *testing.T) {
 			cmd.Env = []string{"CNI_COMMAND=" + c.command, "CNI_IFNAME=" + c.ifname}
 			cmd.Stdin = strings.NewReader(c.stdin)
 			out, _ := cmd.Output()
-			if got := strings.TrimSpace(string(out)); got != c.want {
-				t.Errorf("it printed %s, not %s", got, c.want)
-			}
+			harness.Equal(t, strings.TrimSpace(string(out)), c.want, "it printed")
 		})
 	}
 }

@@ -171,9 +171,7 @@ func TestContainerdComesBackWithItsPods(t *testing.T) {
 	}
 	status, err := r.PodStatus(ctx, id)
 	harness.Check(t, err)
-	if status.Status.State.String() != "SANDBOX_READY" {
-		t.Errorf("the pod of before is %s", status.Status.State)
-	}
+	harness.Equal(t, status.Status.State.String(), "SANDBOX_READY", "the pod of before", status.Status.State)
 	harness.Check(t, r.StopPod(ctx, id))
 }
 
@@ -188,9 +186,7 @@ func TestScriptsInTheChain(t *testing.T) {
 	harness.Check(t, r.StopPod(ctx, id))
 	note, err := os.ReadFile(filepath.Join(r.Dir(), "note"))
 	harness.Check(t, err)
-	if string(note) != "ADD eth0\nDEL eth0\n" {
-		t.Errorf("the script noted %q", note)
-	}
+	harness.Equal(t, string(note), "ADD eth0\nDEL eth0\n", "the script noted", note)
 
 	harness.Check(t, r.AddPlugin("break", Script(`[ $CNI_COMMAND = DEL ] || fail 11 "try again"`)))
 	harness.Check(t, r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("break")}}))
@@ -219,9 +215,7 @@ func TestContainerdServesMetrics(t *testing.T) {
 	answer, err := http.Get(r.MetricsURL())
 	harness.Check(t, err)
 	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("%s answered %s", r.MetricsURL(), answer.Status)
-	}
+	harness.Equal(t, answer.StatusCode, http.StatusOK, r.MetricsURL(), "answered", answer.Status)
 }
 
 func TestADropInOfAnOlderVersionIsMerged(t *testing.T) {

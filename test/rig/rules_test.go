@@ -5,6 +5,8 @@ package rig
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // saved is the rules of bridge (ipMasq) and portmap for a pod of rig 0, beside another network's.
@@ -40,21 +42,15 @@ func TestRulesOfASubnetGoAndOthersStay(t *testing.T) {
 -X CNI-DN-0aaa
 COMMIT
 `
-	if got != want {
-		t.Errorf("script:\n%swanted:\n%s", got, want)
-	}
+	harness.Equal(t, got, want, "script")
 }
 
 func TestNothingToRemoveIsNoScript(t *testing.T) {
-	if got := withoutSubnets(parseTables(saved), subnets(1)); got != "" {
-		t.Errorf("script for a subnet without rules:\n%s", got)
-	}
+	harness.Equal(t, withoutSubnets(parseTables(saved), subnets(1)), "", "script for a subnet without rules")
 }
 
 func TestSharedChainsStayWhileAnotherNetworkHasAPod(t *testing.T) {
-	if got := withoutShared(parseTables(saved), nil); got != "" {
-		t.Errorf("script:\n%s", got)
-	}
+	harness.Equal(t, withoutShared(parseTables(saved), nil), "", "script")
 }
 
 func TestSharedChains(t *testing.T) {
@@ -89,9 +85,7 @@ COMMIT
 `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := withoutShared(parseTables(idle), c.before); got != c.want {
-				t.Errorf("script:\n%swanted:\n%s", got, c.want)
-			}
+			harness.Equal(t, withoutShared(parseTables(idle), c.before), c.want, "script")
 		})
 	}
 }
@@ -107,8 +101,6 @@ func TestAddressesOfASubnet(t *testing.T) {
 		"-A FORWARD -d 10.0.0.0/8 -j ACCEPT":                        false,
 		"-A FORWARD -m comment --comment \"10.192.x\" -j CNI-ADMIN": false,
 	} {
-		if got := within(rule, subnet); got != want {
-			t.Errorf("%s: %t", rule, got)
-		}
+		harness.Equal(t, within(rule, subnet), want, rule)
 	}
 }

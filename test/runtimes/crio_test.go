@@ -36,9 +36,7 @@ func (n *node) pod() {
 			"k8s.namespace.name": "shop", "k8s.pod.uid": "uid-shop-web", "sandbox.id": id,
 			"cni.name": n.rig.Networks()[0].Name, "cniscope.system_calls_seen": "true", "cniscope.partial": "",
 		} {
-			if is := value(call, key); is != want {
-				n.Errorf("%s: %s is %q, want %q", command, key, is, want)
-			}
+			harness.Equal(n, value(call, key), want, command, key)
 		}
 		for kind, wants := range map[string][]string{
 			"run": {"bridge " + command, "portmap " + command}, "delegate": {"host-local " + command}, "command": {"iptables"},

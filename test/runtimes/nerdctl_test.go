@@ -110,9 +110,7 @@ func (e *engineer) container() {
 			"cni.name": e.net.Name, "cniscope.system_calls_seen": "true", "cniscope.partial": "",
 			"k8s.pod.name": "",
 		} {
-			if is := value(call, key); is != want {
-				e.Errorf("%s: %s is %q, want %q", command, key, is, want)
-			}
+			harness.Equal(e, value(call, key), want, command, key)
 		}
 		if netns := value(call, "netns.path"); command == "ADD" && !regexp.MustCompile(`^/proc/\d+/ns/net$`).MatchString(netns) {
 			e.Errorf("its namespace is %q", netns)

@@ -105,9 +105,7 @@ func TestWhatElseAgentsDo(t *testing.T) {
 			t.Errorf("%d calls of the agent", len(asked))
 		}
 		held = slices.DeleteFunc(held, func(x *span) bool { return x.attrs["cniscope.outlived"] != "true" })
-		if len(held) != 1 {
-			t.Errorf("%d children that outlive the plugin", len(held))
-		}
+		harness.Equal(t, len(held), 1, "children that outlive the plugin")
 	})
 	t.Run("a plugin that it runs", func(t *testing.T) {
 		call := ask(t, "delegates")
@@ -124,9 +122,7 @@ func TestWhatElseAgentsDo(t *testing.T) {
 				calls++
 			}
 		}
-		if calls != 1 {
-			t.Errorf("%d calls of one", calls)
-		}
+		harness.Equal(t, calls, 1, "calls of one")
 	})
 	t.Run("its death in the middle of a call", func(t *testing.T) {
 		go func() {

@@ -73,9 +73,7 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 			t.Errorf("%q names its pod, and is not certain", did.line)
 		}
 	}
-	if mentioned != 2*pods {
-		t.Errorf("%d commands named their pod", mentioned)
-	}
+	harness.Equal(t, mentioned, 2*pods, "commands named their pod")
 	n := len(certain) + candidates
 	t.Logf("of %d commands drawn, %d are certain and %d candidates: %.0f %%; the agent ran %d", n, len(certain), candidates, 100*float64(candidates)/float64(n), len(agent.ran))
 }

@@ -85,9 +85,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	if part := call.attrs["cniscope.biggest_part"]; !strings.HasPrefix(part, "calling dhcp at "+socket+", from plugin dhcp") {
 		t.Errorf("it is said to be lost to %s", part)
 	}
-	if call.attrs["cniscope.slow_agents"] != "1" {
-		t.Errorf("slow agents: %q", call.attrs["cniscope.slow_agents"])
-	}
+	harness.Equal(t, call.attrs["cniscope.slow_agents"], "1", "slow agents")
 	asked := call.below("agent")
 	if len(asked) != 1 {
 		t.Fatalf("%d calls of an agent", len(asked))
@@ -97,9 +95,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 		"cniscope.agent": "dhcp", "cniscope.agent_pid": strconv.Itoa(daemon.Process.Pid), "cniscope.agent_listens": "",
 		"network.peer.address": socket, "cniscope.slow": "true", "cni.plugin": "dhcp", "sandbox.id": call.attrs["sandbox.id"],
 	} {
-		if got := a.attrs[key]; got != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
-		}
+		harness.Equal(t, a.attrs[key], want, key)
 	}
 	// It queries the interface in the pod's namespace.
 	if a.ms("cniscope.queries") == 0 {

@@ -247,9 +247,7 @@ func (s *scene) judge(c judged) {
 	if !regexp.MustCompile(c.says).MatchString(call.attrs["cniscope.verdict"]) {
 		t.Errorf("the verdict is %q, want %s", call.attrs["cniscope.verdict"], c.says)
 	}
-	if call.attrs["cniscope.report"] != c.report {
-		t.Errorf("the report is %q, want %q", call.attrs["cniscope.report"], c.report)
-	}
+	harness.Equal(t, call.attrs["cniscope.report"], c.report, "the report")
 	if kind, attr, value := c.span[0], c.span[1], regexp.MustCompile(c.span[2]); kind != "" {
 		call.accounted(t)
 		if !slices.ContainsFunc(call.below(kind), func(x *span) bool { return value.MatchString(x.attrs[attr]) }) {

@@ -41,9 +41,7 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 			first = texts(e.Attributes)["cniscope.networks"]
 		}
 	}
-	if first != "no network" {
-		t.Errorf("the folder held %q at first", first)
-	}
+	harness.Equal(t, first, "no network", "the folder held at first")
 	if !strings.Contains(outage.attrs["cniscope.verdict"], "no CNI configuration has been written into") || outage.attrs["cniscope.cause"] != "cni_configuration" || outage.attrs["cniscope.slow"] != "true" {
 		t.Errorf("it does not say what was missing: %v", outage.attrs)
 	}

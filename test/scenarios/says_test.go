@@ -67,9 +67,7 @@ func TestWhatAPluginAnswers(t *testing.T) {
 					t.Errorf("%s is %q, want %s", key, plugin.attrs[key], want)
 				}
 			}
-			if name := call.attrs["cni.name"]; name != "with-"+c.plugin {
-				t.Errorf("the network is called %q", name)
-			}
+			harness.Equal(t, call.attrs["cni.name"], "with-"+c.plugin, "the network is called")
 			if text, err := os.ReadFile(s.spans); err != nil || strings.Contains(string(text), "canary") {
 				t.Errorf("raw output left cniscope (%v)", err)
 			}
@@ -99,9 +97,7 @@ func TestSysctlsOfAPlugin(t *testing.T) {
 				found += x.attrs["cni.plugin"] + " wrote " + x.attrs["cniscope.sysctl.value"]
 			}
 		}
-		if want := map[bool]string{true: "tuning wrote 511"}[tuning]; found != want {
-			t.Errorf("%s: %q, want %q", name, found, want)
-		}
+		harness.Equal(t, found, map[bool]string{true: "tuning wrote 511"}[tuning], name)
 	}
 }
 

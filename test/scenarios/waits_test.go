@@ -33,9 +33,7 @@ func (c *call) accounted(t *testing.T) {
 	if u := c.ms("cniscope.time.unexplained_ms"); u > c.took()/10 {
 		t.Errorf("%.1f of %.1f ms are unexplained: %s", u, c.took(), c.attrs["cniscope.biggest_part"])
 	}
-	if c.attrs["cniscope.partial"] != "" {
-		t.Errorf("it is partial: %s", c.attrs["cniscope.partial_reason"])
-	}
+	harness.Equal(t, c.attrs["cniscope.partial"], "", "it is partial", c.attrs["cniscope.partial_reason"])
 }
 
 // hold locks a path until the returned function is called.

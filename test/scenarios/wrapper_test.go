@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -23,16 +24,12 @@ EOF
 	for _, x := range call.below("run", "delegate") {
 		runs = append(runs, x.Name)
 	}
-	if !slices.Equal(runs, []string{"wrapped ADD", "host-local ADD"}) {
-		t.Errorf("runs are %q", runs)
-	}
+	harness.EqualSlices(t, runs, []string{"wrapped ADD", "host-local ADD"}, "runs")
 	if !slices.ContainsFunc(call.below("command"), func(x *span) bool { return x.Name == "bridge" }) {
 		t.Error("bridge is no image of the run")
 	}
 	for key, want := range map[string]string{"cniscope.unfinished": "", "cniscope.hung": "", "cniscope.partial": "", "error.type": ""} {
-		if got := call.attrs[key]; got != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
-		}
+		harness.Equal(t, call.attrs[key], want, key)
 	}
 	if x := call.below("run", "delegate")[0]; x.attrs["cniscope.result.ips"] == "" {
 		t.Errorf("no address is known of what bridge answered: %v", x.attrs)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,8 +40,6 @@ func TestWhatIsNotListedIsFound(t *testing.T) {
 				unlisted = append(unlisted, strings.TrimSpace(s.Package+" "+s.Test+" "+s.reason))
 			}
 		}
-		if !slices.Equal(unlisted, want) {
-			t.Errorf("%s: %q, want %q", condition, unlisted, want)
-		}
+		harness.EqualSlices(t, unlisted, want, condition)
 	}
 }

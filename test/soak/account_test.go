@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
@@ -225,9 +226,7 @@ func TestARunIsTracedExcusedOrUnaccounted(t *testing.T) {
 		"after it":             {211, 212, ""},
 		"before the first one": {1, 2, "while there was no cniscope"},
 	} {
-		if got := excuse(run{Start: c.at * s, End: c.until * s}, c.until*s, truth{lives: lives}); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		harness.Equal(t, excuse(run{Start: c.at * s, End: c.until * s}, c.until*s, truth{lives: lives}), c.want, name)
 	}
 	r := run{Container: "c", Command: "ADD", Ifname: "eth0", Name: "bridge", Start: 50 * s, End: 51 * s}
 	of := truth{runs: []run{r}, lives: lives, wall: 1000 * s}

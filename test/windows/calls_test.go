@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // behaves is a plugin with other behavior for some pods.
@@ -22,9 +24,7 @@ func TestCallsThatFailOrHangOrAreMany(t *testing.T) {
 		n.pods("fails")
 		calls, _ := below(t, spans, "fails", "CNI ADD")
 		has(t, calls[0].about, map[string]string{"error.type": "1", "cniscope.failed_plugin": "antrea"})
-		if calls[0].Status.GetCode().String() != "STATUS_CODE_ERROR" {
-			t.Errorf("its status is %v", calls[0].Status)
-		}
+		harness.Equal(t, calls[0].Status.GetCode().String(), "STATUS_CODE_ERROR", "its status", calls[0].Status)
 	})
 	t.Run("an exit code, and no word", func(t *testing.T) {
 		n.pods("exits")
@@ -48,9 +48,7 @@ func TestCallsThatFailOrHangOrAreMany(t *testing.T) {
 			for _, span := range []string{"CNI ADD", "antrea ADD", "powershell"} {
 				found, _ := below(t, spans, name, span)
 				traces[hex.EncodeToString(found[0].TraceId)] = true
-				if len(found) != 1 {
-					t.Errorf("%d times %s of %s", len(found), span, name)
-				}
+				harness.Equal(t, len(found), 1, "times", span, name)
 			}
 		}
 		if len(traces) != len(names) {

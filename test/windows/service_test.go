@@ -52,9 +52,7 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 		}
 		return nil
 	})
-	if now := n.registry(); now != before {
-		t.Errorf("the services were\n%s\nand are\n%s", before, now)
-	}
+	harness.Equal(t, n.registry(), before, "the services were")
 }
 
 func documented(t *testing.T, heading string) (commands []string) {

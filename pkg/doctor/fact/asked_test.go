@@ -1,12 +1,12 @@
 package fact
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whom plugins ask, by what is known of them and by their configuration, which wins.
@@ -34,9 +34,7 @@ func TestWhomAPluginAsks(t *testing.T) {
 		for _, a := range AskedIn(test.plugin, test.ipam, []byte(test.conf)) {
 			got = append(got, a.Kind+" "+a.Address)
 		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s %s: %q, want %q", test.plugin, test.conf, got, test.want)
-		}
+		harness.EqualSlices(t, got, test.want, test.plugin, test.conf)
 	}
 }
 

@@ -78,9 +78,7 @@ func TestTheServerOfAKubeconfig(t *testing.T) {
 		"- server: https://api.example\n":          "api.example:443",
 		"{\"clusters\":[]}":                        "",
 	} {
-		if got := serverOfConfig(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		harness.Equal(t, serverOfConfig(text), want, text)
 	}
 }
 
@@ -93,9 +91,7 @@ func TestAProcessInAContainer(t *testing.T) {
 		"0::/system.slice/antrea.service\n":                                        "",
 		"0::/\n":                                                                   "",
 	} {
-		if got := inContainer(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		harness.Equal(t, inContainer(text), want, text)
 	}
 }
 
@@ -110,8 +106,6 @@ func TestTheUnitOfACgroup(t *testing.T) {
 		if found := service.FindStringSubmatch(text); found != nil {
 			got = found[1]
 		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		harness.Equal(t, got, want, text)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whoever never answers, also to being told that time is up, is left behind with an error,
@@ -82,7 +83,5 @@ func TestTextsOfTheRuntimeAndOfKubeletAreRedacted(t *testing.T) {
 			t.Errorf("%s: %q", what, text)
 		}
 	}
-	if status.Code(err) != codes.Unavailable {
-		t.Errorf("the code is lost: %v", err)
-	}
+	harness.Equal(t, status.Code(err), codes.Unavailable, "the code is lost", err)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -24,9 +23,7 @@ func TestLocks(t *testing.T) {
 		{Kind: "LEASE", PID: 5, File: file},
 	}, map[string]string{file: "/run/xtables.lock"})
 	want := map[string]lockState{"/run/xtables.lock": {holder: 708, waiters: map[int]bool{709: true, 710: true}}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
+	harness.DeepEqual(t, got, want)
 }
 
 func TestUnixSockets(t *testing.T) {
@@ -51,18 +48,14 @@ func TestLastLine(t *testing.T) {
 		"login failed, token=eyJhbGciOiJIUzI1NiJ9.e30.abc": "login failed, token=‹text 28›",
 		`dial tcp 10.96.0.1:443: i/o timeout`:              `dial tcp 10.96.0.1:443: i/o timeout`,
 	} {
-		if got := parseLastLine(end); got != want {
-			t.Errorf("%q: %q, want %q", end, got, want)
-		}
+		harness.Equal(t, parseLastLine(end), want, end)
 	}
 }
 
 func TestFlags(t *testing.T) {
 	got := flags([]string{"cilium-agent", "--kube-proxy-replacement", "strict", "--enable-node-port", "--bpf-lb-sock=false", "--other=true"}, fact.CiliumSettings()...)
 	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "strict", From: "command line"}, {Key: "enable-node-port", Value: "true", From: "command line"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
+	harness.DeepEqual(t, got, want)
 	if !got[0].Replaces() || !got[1].Replaces() || (fact.Setting{Value: "partial"}).Replaces() {
 		t.Error("what switches it on was not told right")
 	}
@@ -83,9 +76,7 @@ func TestSettingsOfAContainer(t *testing.T) {
 	must(os.Symlink("..data/kube-proxy-replacement", filepath.Join(dir, "kube-proxy-replacement")))
 	must(os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
 	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "true", From: "its ConfigMap, " + filepath.Join(dir, "kube-proxy-replacement")}}
-	if got := settingsIn(root, "/tmp/cilium/config-map"); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
+	harness.DeepEqual(t, settingsIn(root, "/tmp/cilium/config-map"), want)
 	got := mountedSettings([]mount{{host: filepath.Join(root, "tmp"), container: "/tmp"}, {host: root, container: "/tm"}})
 	if len(got) != 1 || !got[0].Replaces() {
 		t.Errorf("%+v", got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const operator = "cniscope:cniscope-operator"
@@ -38,9 +39,7 @@ func TestWhoAsks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Of(c.id, operator)
-			if got != c.want {
-				t.Errorf("it is %+v, want %+v", got, c.want)
-			}
+			harness.Equal(t, got, c.want)
 			checkRefusal(t, err, c.code, c.says)
 		})
 	}
@@ -104,9 +103,7 @@ func TestCallsOfOthersAreLeftOut(t *testing.T) {
 	if got := (Viewer{}).Calls(all); len(got) != 0 {
 		t.Errorf("nobody sees %+v", got)
 	}
-	if got := (Viewer{Operator: true}).Calls(all); !reflect.DeepEqual(got, all) {
-		t.Errorf("an operator sees %+v", got)
-	}
+	harness.DeepEqual(t, (Viewer{Operator: true}).Calls(all), all, "an operator sees")
 }
 
 // remembered has an operation of each kind; "vault" is another tenant's pod.
@@ -147,9 +144,7 @@ func TestWhatTellsOfOthersIsWithheld(t *testing.T) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(seen, []uint64{1, 2, 3, 6, 7}) {
-		t.Errorf("a developer of shop sees the operations %v", seen)
-	}
+	harness.DeepEqual(t, seen, []uint64{1, 2, 3, 6, 7}, "a developer of shop sees the operations")
 	withheld, own := got.Operations.Operations[1], got.Operations.Operations[2]
 	if withheld.Cause != "file_lock" || !strings.Contains(withheld.Verdict, "another pod") {
 		t.Errorf("of the foreign one there is %+v", withheld)
@@ -157,9 +152,7 @@ func TestWhatTellsOfOthersIsWithheld(t *testing.T) {
 	if got := got.Operations.Operations[4].Verdict; got != remembered().Operations[6].Own {
 		t.Errorf("what is for the pod's owner of a foreign verdict is %q", got)
 	}
-	if own != remembered().Operations[2] {
-		t.Errorf("the pod's own verdict is %+v", own)
-	}
+	harness.Equal(t, own, remembered().Operations[2], "the pod's own verdict")
 }
 
 func TestAnOperatorSeesAll(t *testing.T) {

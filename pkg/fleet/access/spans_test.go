@@ -61,9 +61,7 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 		seen := shop.Spans(append(decoded(t, waited), decoded(t, waited)...), []control.Line{{Namespace: "shop", Verdict: "of another operation"}, c.line})
 		got, err := otlpjson.Lines(seen)
 		harness.Check(t, err)
-		if len(seen) != 2 {
-			t.Errorf("%s: %d operations", name, len(seen))
-		}
+		harness.Equal(t, len(seen), 2, name, "operations")
 		for _, text := range append(c.gone, "SECRET", "4711", "ff02030405060708") {
 			if strings.Contains(string(got), text) {
 				t.Errorf("%s: %s is told:\n%s", name, text, got)

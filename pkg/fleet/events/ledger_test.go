@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func notice(pod int, cause string) Notice {
@@ -114,9 +116,7 @@ func TestWhatFailedComesFirst(t *testing.T) {
 	if w, _ := n.Next(n.now); w == nil || w.Pod != "web-999" {
 		t.Errorf("first comes %+v", w)
 	}
-	if n.LeftOut() != 1 {
-		t.Errorf("%d are left out", n.LeftOut())
-	}
+	harness.Equal(t, n.LeftOut(), 1, "are left out")
 }
 
 func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
@@ -140,9 +140,7 @@ func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 	n.pass(idle)
 	n.Offer(Notice{Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD", Cause: "plugin_error", Time: n.now}, n.now)
 	n.pass(time.Second)
-	if len(n.events) != 2 {
-		t.Errorf("much later it is not an Event of its own: %d", len(n.events))
-	}
+	harness.Equal(t, len(n.events), 2, "much later it is not an Event of its own")
 }
 
 // Pods that fail forever use up to half of the writes.
@@ -162,9 +160,7 @@ func TestSeriesLeaveRoomForWhatIsNew(t *testing.T) {
 		n.Offer(notice(1000+i, fmt.Sprint("new-", i)), n.now)
 	}
 	n.pass(time.Second)
-	if got := len(n.events) - before; got != PerMinute/share {
-		t.Errorf("%d new Events at once", got)
-	}
+	harness.Equal(t, len(n.events)-before, PerMinute/share, "new Events at once")
 	if n.most() > PerMinute {
 		t.Errorf("%d writes in a minute", n.most())
 	}
@@ -179,9 +175,7 @@ func TestNamesOfEventsAreDistinctAndFit(t *testing.T) {
 		n.Offer(long, n.now)
 	}
 	n.pass(time.Second)
-	if len(n.events) != 3 {
-		t.Errorf("%d names", len(n.events))
-	}
+	harness.Equal(t, len(n.events), 3, "names")
 	for name := range n.events {
 		if len(name) > 253 || strings.Contains(name, "-.") {
 			t.Errorf("an Event is called %s", name)
@@ -242,7 +236,5 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		t.Errorf("it is still there: %+v", w)
 	}
 	n.Forgot(3)
-	if n.LeftOut() != 3 {
-		t.Errorf("%d are left out", n.LeftOut())
-	}
+	harness.Equal(t, n.LeftOut(), 3, "are left out")
 }

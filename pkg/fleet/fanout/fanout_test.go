@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,9 +58,7 @@ func TestDeadNodesCostNoMore(t *testing.T) {
 		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("it took %s", took)
 		}
-		if most.Load() != 32 {
-			t.Errorf("%d were asked at once", most.Load())
-		}
+		harness.Equal(t, most.Load(), 32, "were asked at once")
 	})
 }
 

@@ -157,9 +157,7 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 			if _, followed := k.followed[server.Process]; followed != test.followed {
 				t.Errorf("followed: %v", followed)
 			}
-			if got := strings.Join(k.told, ", "); got != test.told {
-				t.Errorf("told %q, want %q", got, test.told)
-			}
+			harness.Equal(t, strings.Join(k.told, ", "), test.told, "told")
 			if !test.followed && test.accepted > 0 && len(a.open) != 0 {
 				t.Errorf("%d calls are left", len(a.open))
 			}
@@ -176,9 +174,7 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 		a := New(nil, depth, k, new(atomic.Uint64))
 		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Actor{PID: server.PID}}})
 		a.Tend(int64(time.Second))
-		if got := k.followed[server.Process] == 2; got != want {
-			t.Errorf("depth %d: %v", depth, k.followed)
-		}
+		harness.Equal(t, k.followed[server.Process] == 2, want, "depth", depth, k.followed)
 	}
 }
 
@@ -194,21 +190,15 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 		t.Fatalf("between calls: followed %v, known %d", k.followed, len(a.known))
 	}
 	a.Expect(int64(time.Hour))
-	if len(k.followed) != 1 {
-		t.Error("it is not followed when the next call begins")
-	}
+	harness.Equal(t, len(k.followed), 1, "it is not followed when the next call begins")
 	a.Note(event.Event{Time: 3, Body: &event.Exit{Process: server.Process}})
-	if len(a.known) != 0 {
-		t.Error("it ended, and is remembered")
-	}
+	harness.Equal(t, len(a.known), 0, "it ended, and is remembered")
 	// One whose end was not seen, since nobody followed it then.
 	gone := kernel.KeyOf(server.Process, server.PID)
 	gone.Start -= uint64(time.Hour)
 	a.learn(gone, "gone")
 	a.Expect(int64(2 * time.Hour))
-	if len(a.known) != 0 {
-		t.Error("what ended unseen is followed")
-	}
+	harness.Equal(t, len(a.known), 0, "what ended unseen is followed")
 }
 
 func TestAgentsAreFoundByName(t *testing.T) {
@@ -244,9 +234,7 @@ func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 		}
 		a := New([]string{"stranger7"}, 1, k, new(atomic.Uint64))
 		a.Find(int64(time.Hour))
-		if strangers != (len(a.known) == 0) {
-			t.Errorf("strangers: %v; %d are known", strangers, len(a.known))
-		}
+		harness.Equal(t, strangers, (len(a.known) == 0), "strangers", len(a.known), "are known")
 		k.followed[server.Process] = 1
 		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
 		a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: server}})

@@ -57,9 +57,7 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 		t.Helper()
 		var got *event.Agent
 		harness.Until(t, "it is "+string(want), func() bool { got = sample(key, "sleep"); return got.State == want })
-		if got.Channel != "" {
-			t.Errorf("%+v", got)
-		}
+		harness.Equal(t, got.Channel, "")
 	}
 	for _, freezer := range []struct{ in, file, freeze, thaw string }{
 		{"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
@@ -151,9 +149,7 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 			}
 			_ = cmd.Wait()
 			a.Note(event.Event{Time: 2, Body: &event.Exit{Process: process, Signal: "SIGKILL"}})
-			if killed := slices.Contains(k.told, "killed: OOM"); killed != hungry {
-				t.Errorf("hungry: %v, told: %q", hungry, k.told)
-			}
+			harness.Equal(t, slices.Contains(k.told, "killed: OOM"), hungry, "hungry told", k.told)
 		}
 		return
 	}

@@ -236,11 +236,7 @@ func TestWhoStoodStillSpeaksAgain(t *testing.T) {
 	a.waits["0@7"] = &wait{Exchange: event.Exchange{Process: agent.Process, Socket: "0@7", Peer: &still, Pending: true}, supposed: true}
 	a.ends["0@7"], a.ends["0@8"] = &end{actor: still}, &end{actor: still}
 	a.Note(event.Event{Time: 2, Body: &event.Exchange{Process: "1@1", Socket: "0@8"}})
-	if len(a.waits) != 1 {
-		t.Error("somebody else read")
-	}
+	harness.Equal(t, len(a.waits), 1, "somebody else read")
 	a.Note(event.Event{Time: 3, Body: &event.Exchange{Process: agent.Process, Socket: "0@8"}})
-	if len(a.waits) != 0 {
-		t.Errorf("%+v waits still", a.waits)
-	}
+	harness.Equal(t, len(a.waits), 0, a.waits, "waits still")
 }

@@ -44,9 +44,7 @@ func TestACopyIsTheSameBuildAndAnotherProgramIsNot(t *testing.T) {
 		t.Fatalf("its build is %q", first)
 	}
 	write(t, plugin, content, began.Add(time.Hour)) // such as an agent that copies it at each start
-	if again := tell(t, b, plugin); again != first {
-		t.Errorf("a copy of %s is %s", first, again)
-	}
+	harness.Equal(t, tell(t, b, plugin), first, "a copy of")
 	for i, at := range []int{0, len(content) / 2, len(content) - 1} {
 		other := bytes.Clone(content)
 		other[at]++
@@ -65,12 +63,8 @@ func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
 	dir := t.TempDir()
 	plugin := filepath.Join(dir, "bridge")
 	b := New()
-	if got := tell(t, b, plugin); got != "" {
-		t.Errorf("a file that is not there is %q", got)
-	}
-	if got := tell(t, b, dir); got != "" {
-		t.Errorf("a folder is %q", got)
-	}
+	harness.Equal(t, tell(t, b, plugin), "", "a file that is not there")
+	harness.Equal(t, tell(t, b, dir), "", "a folder")
 	write(t, plugin, nil, time.Unix(1e9, 0))
 	was := tell(t, b, plugin)
 	harness.Check(t, os.Remove(plugin))

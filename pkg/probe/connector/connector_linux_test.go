@@ -132,9 +132,7 @@ func TestAPluginsTree(t *testing.T) {
 	} {
 		o := observe(t)
 		_ = plugin(t, test.script).Run()
-		if got := o.tree(t); !slices.Equal(got, test.want) {
-			t.Errorf("%q: %v, want %v", test.script, got, test.want)
-		}
+		harness.EqualSlices(t, o.tree(t), test.want, test.script)
 	}
 }
 

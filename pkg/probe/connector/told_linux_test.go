@@ -81,9 +81,7 @@ func TestSocketsThatLeadNowhereAreGivenUp(t *testing.T) {
 		for now = tenth; now < 600*tenth; now += tenth {
 			s.look(now, o.running[:min(now/tenth, 5)], o)
 		}
-		if calls[0] != tenth {
-			t.Errorf("first asked after %s", time.Duration(calls[0]))
-		}
+		harness.Equal(t, calls[0], tenth, "first asked after", time.Duration(calls[0]))
 		for i, at := range calls[1:] {
 			if at-calls[i] < rest {
 				t.Errorf("asking took %s, and was done at %v", time.Duration(took), calls)
@@ -93,9 +91,7 @@ func TestSocketsThatLeadNowhereAreGivenUp(t *testing.T) {
 			t.Errorf("still asked after %s", time.Duration(last))
 		}
 		for inode, n := range asks {
-			if n != asksMax {
-				t.Errorf("asked %d times for %d", n, inode)
-			}
+			harness.Equal(t, n, asksMax, "asked times for", inode)
 		}
 		if len(asks) != len(s.open) || len(o.events) > 0 {
 			t.Errorf("asked for %d of %d, told %v", len(asks), len(s.open), o.events)

@@ -1,6 +1,10 @@
 package connector
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
 
 func TestNumbersThatAreMissing(t *testing.T) {
 	g := newGaps()
@@ -17,15 +21,9 @@ func TestNumbersThatAreMissing(t *testing.T) {
 		t.Error("what was overtaken is lost")
 	}
 	at(3, 0, 7)
-	if n := g.overdue(3); n != 0 {
-		t.Errorf("%d are lost too early", n)
-	}
-	if n := g.overdue(4); n != 2 {
-		t.Errorf("%d are lost, want 2", n)
-	}
-	if n := at(5, 1, 9+missingMax+1); n != missingMax+1 {
-		t.Errorf("%d are lost, want all at once", n)
-	}
+	harness.Equal(t, g.overdue(3), 0, "are lost too early")
+	harness.Equal(t, g.overdue(4), 2, "are lost")
+	harness.Equal(t, at(5, 1, 9+missingMax+1), missingMax+1, "are lost")
 }
 
 func FuzzParse(f *testing.F) {

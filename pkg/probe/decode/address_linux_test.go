@@ -3,13 +3,13 @@ package decode
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // In a story + is a request, and other entries are flags of a reported address. Stories are in a pod unless stated.
@@ -53,9 +53,7 @@ func TestDuplicateAddressDetection(t *testing.T) {
 					got = append(got, a.State)
 				}
 			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("told: %q, want %q", got, test.want)
-			}
+			harness.EqualSlices(t, got, test.want, "told")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // sent and received are records of process 7@0.
@@ -86,9 +87,7 @@ func TestAnInterfaceByItsIndexIsEvidence(t *testing.T) {
 		d.attribute("8@0", made)
 		d.Serve("7@0", 1)
 		for _, l := range d.answers(received(unix.NETLINK_ROUTE, announced)) {
-			if l.(*event.Link).Name != name {
-				t.Errorf("%+v", l)
-			}
+			harness.Equal(t, l.(*event.Link).Name, name, l)
 		}
 		for _, q := range d.requests(sent(unix.NETLINK_ROUTE, deleted)) {
 			d.attribute("7@0", q)
@@ -115,7 +114,5 @@ func TestANamespaceThatIsOpenIsKnownByItsKey(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	open("7@0", 5, 0, 4026532180)
-	if got := d.byFile("7@0", 5); got != (event.Namespace{}) {
-		t.Errorf("a descriptor of something else: %+v", got)
-	}
+	harness.Equal(t, d.byFile("7@0", 5), (event.Namespace{}), "a descriptor of something else")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const idOne, idTwo = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "0000000000001111dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e00841"
@@ -54,23 +55,17 @@ func TestWhatNamesASandbox(t *testing.T) {
 		"":                                       nil,
 	} {
 		slices.Sort(want)
-		if got := all.Mentions(nil, nil, text); !slices.Equal(got, want) {
-			t.Errorf("%q mentions %v, want %v", text, got, want)
-		}
+		harness.EqualSlices(t, all.Mentions(nil, nil, text), want, text, "mentions")
 	}
 	for address, want := range map[string][]string{"10.1.0.7/32": {idTwo}, "10.1.0.7": {idTwo}, "::ffff:10.1.0.7": {idTwo}, "10.1.0.70": nil, "fd00::7/128": {idTwo}, "default": nil, "": nil} {
-		if got := all.Mentions(nil, []string{address}); !slices.Equal(got, want) {
-			t.Errorf("a request for %q mentions %v, want %v", address, got, want)
-		}
+		harness.EqualSlices(t, all.Mentions(nil, []string{address}), want, "a request for", address, "mentions")
 	}
 	if got := all.Mentions([]event.Namespace{{Key: "7", Label: "4026532000"}}, nil); !slices.Equal(got, []string{idOne}) {
 		t.Errorf("its namespace mentions %v", got)
 	}
 	all.End(idOne, false, 10)
 	all.Forget(11)
-	if got := all.Mentions(nil, nil, idOne, idTwo); !slices.Equal(got, []string{idTwo}) {
-		t.Errorf("after its call: %v", got)
-	}
+	harness.EqualSlices(t, all.Mentions(nil, nil, idOne, idTwo), []string{idTwo}, "after its call")
 }
 
 func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
@@ -109,9 +104,7 @@ func TestAHashWithoutADigitIsEvidence(t *testing.T) {
 	}
 	all := Sandboxes{}
 	all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: "web-1"}}, false)
-	if got := all.Mentions(nil, nil, "web-1-"+hashOf(id)); !slices.Equal(got, []string{id}) {
-		t.Errorf("it mentions %v", got)
-	}
+	harness.EqualSlices(t, all.Mentions(nil, nil, "web-1-"+hashOf(id)), []string{id}, "it mentions")
 	if got := all.Mentions(nil, nil, "web-1-facade", "facade", "-"); len(got) != 0 {
 		t.Errorf("a word mentions %v", got)
 	}
@@ -126,9 +119,7 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
 	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
 	for name, want := range map[string][]string{chosen: nil, "veth1a2b3c": {idOne}, "veth4d5e6f": {idOne}} {
-		if got := all.Mentions(nil, nil, name); !slices.Equal(got, want) {
-			t.Errorf("%s mentions %v, want %v", name, got, want)
-		}
+		harness.EqualSlices(t, all.Mentions(nil, nil, name), want, name, "mentions")
 	}
 	for i := range maxNames { // beyond the bound
 		all.Begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
@@ -162,9 +153,7 @@ func TestANamespaceIsKnownByItsKey(t *testing.T) {
 	all.Opened("/host/run/netns/cni-786877ce", event.Namespace{Key: "8", Label: "4026532000"})
 	all.Opened("/run/netns/other", event.Namespace{Key: "10", Label: "4026532001"})
 	for key, want := range map[string][]string{"7": {idTwo}, "8": {idOne}, "10": nil, "4026532000": nil} {
-		if got := all.Mentions([]event.Namespace{{Key: key, Label: "4026532000"}}, nil); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", key, got, want)
-		}
+		harness.EqualSlices(t, all.Mentions([]event.Namespace{{Key: key, Label: "4026532000"}}, nil), want, key)
 	}
 }
 
@@ -183,9 +172,7 @@ func TestTheBeginningOfAPodsNameIsNoEvidence(t *testing.T) {
 		"web-6cf7": nil, "web-6cf7d5": nil, "vethweb-6cf7d5f": nil, "ab6cf7d5f9b8": nil,
 		"web-6cf7-1a2b3c": {idOne}, "web-6cf7-" + hashOf(idOne): {idOne}, "web-6cf7-" + hashOf(idTwo): {idTwo},
 	} {
-		if got := all.Mentions(nil, nil, name); !slices.Equal(got, want) {
-			t.Errorf("%s mentions %v, want %v", name, got, want)
-		}
+		harness.EqualSlices(t, all.Mentions(nil, nil, name), want, name, "mentions")
 	}
 	made(idTwo, "web-6cf7-1a2b3c")
 	if got := all.Mentions(nil, nil, "web-6cf7-1a2b3c"); len(got) != 0 {
@@ -236,8 +223,6 @@ func TestWhatNamesASandboxOnWindows(t *testing.T) {
 		"786877ce-net": nil,
 	} {
 		slices.Sort(want)
-		if got := all.Mentions(nil, nil, text); !slices.Equal(got, want) {
-			t.Errorf("%q mentions %v, want %v", text, got, want)
-		}
+		harness.EqualSlices(t, all.Mentions(nil, nil, text), want, text, "mentions")
 	}
 }

@@ -32,13 +32,9 @@ func counting(tb testing.TB) *Side {
 
 func TestCountersAreWhatTheProgramsCounted(t *testing.T) {
 	for i, got := range counting(t).Counters() {
-		if want := uint64(10*i + 1); got != want {
-			t.Errorf("counter %d is %d, want %d", i, got, want)
-		}
+		harness.Equal(t, got, uint64(10*i+1), "counter", i)
 	}
-	if none := new(Side).Counters(); none != [LifeCounterCOUNTERS]uint64{} {
-		t.Errorf("where nothing was opened: %d", none)
-	}
+	harness.Equal(t, new(Side).Counters(), [LifeCounterCOUNTERS]uint64{}, "where nothing was opened")
 }
 
 func BenchmarkCounters(b *testing.B) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/image"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -315,8 +316,6 @@ func TestWhatIsLostIsNotMadeUp(t *testing.T) {
 		if tracker.Busy() {
 			t.Errorf("seed %d: %+v", seed, tracker.Stats())
 		}
-		if tracker.Stats().Lost[LostNotices] != 3 {
-			t.Error("the loss is not counted")
-		}
+		harness.Equal(t, tracker.Stats().Lost[LostNotices], 3, "the loss is not counted")
 	}
 }

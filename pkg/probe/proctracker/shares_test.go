@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // hosts is a world without plugins of the runtime.
@@ -73,9 +74,7 @@ func TestOneRunHasAQuarterOfTheTable(t *testing.T) {
 			}
 		}
 	}
-	if roots != 2 {
-		t.Errorf("%d runs began, want 2: who is beyond a share begins none", roots)
-	}
+	harness.Equal(t, roots, 2, "runs began, want 2: who is beyond a share begins none")
 }
 
 func TestWhatTheRuntimeDidNotStartHasHalfOfTheTable(t *testing.T) {

@@ -30,9 +30,7 @@ func TestPipesThatCannotAllBeMadeAreClosed(t *testing.T) {
 		if err == nil {
 			t.Fatalf("with room for %d files there are three pipes", more)
 		}
-		if now := lowest(); now != first {
-			t.Errorf("with room for %d files some stay open: the next one is %d, and was %d", more, now, first)
-		}
+		harness.Equal(t, lowest(), first, "with room for", more, "files some stay open: the next one")
 	}
 }
 

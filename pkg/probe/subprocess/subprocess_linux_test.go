@@ -99,9 +99,7 @@ func TestWhoReadsNothingIsNotWaitedFor(t *testing.T) {
 	o, read := newOutbox(), &bytes.Buffer{}
 	part := bytes.Repeat([]byte{1}, outboxMax/4)
 	for i := range 6 {
-		if room := o.put(part); room != (i < 4) {
-			t.Errorf("part %d: %v", i, room)
-		}
+		harness.Equal(t, o.put(part), (i < 4), "part", i)
 	}
 	o.close()
 	if err := o.send(read); err != nil || read.Len() != outboxMax {

@@ -42,9 +42,7 @@ func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	slow := held{table, make(chan struct{}, 100), make(chan struct{})}
 	s.file = slow
 	stack := []uint64{0xffffffff81000150, 0xffffffffc0000010, 0xffffffff81000410}
-	if lock := s.Lock(1, stack); lock != "" {
-		t.Errorf("at first: %q", lock)
-	}
+	harness.Equal(t, s.Lock(1, stack), "", "at first")
 	s.Lock(2, stack) // begins to read
 	<-slow.asked
 	if lock := s.Lock(3, append(stack, 0xffffffff810002ff)); lock != "rtnl" {
@@ -53,9 +51,7 @@ func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	close(slow.free)
 	got := <-s.answer
 	s.answer <- got
-	if lock := s.Lock(4, stack); lock != "strange" {
-		t.Errorf("then: %q", lock)
-	}
+	harness.Equal(t, s.Lock(4, stack), "strange", "then")
 	s.wait()
 }
 
@@ -71,12 +67,8 @@ func TestATableThatCannotBeReadAnewIsNotForgotten(t *testing.T) {
 	s.Lock(2, nil) // begins to read
 	got := <-s.answer
 	s.answer <- got
-	if lock := s.Lock(3, []uint64{0xffffffff81000150, 0xffffffff81000200}); lock != "rtnl" {
-		t.Errorf("%q", lock)
-	}
-	if lock := s.Lock(3, []uint64{0xffffffff81000150, 0xffffffff81000450}); lock != "" {
-		t.Errorf("%q", lock)
-	}
+	harness.Equal(t, s.Lock(3, []uint64{0xffffffff81000150, 0xffffffff81000200}), "rtnl")
+	harness.Equal(t, s.Lock(3, []uint64{0xffffffff81000150, 0xffffffff81000450}), "")
 	s.wait()
 }
 
@@ -98,9 +90,7 @@ func TestSymbolsAreBounded(t *testing.T) {
 		s.Lock(int64(i), []uint64{i})
 	}
 	s.wait()
-	if len(s.asked) != maxAsked {
-		t.Errorf("%d are asked for", len(s.asked))
-	}
+	harness.Equal(t, len(s.asked), maxAsked, "are asked for")
 	for i := range int64(3 * maxSymbols / maxAsked) {
 		now := (i + 1) * int64(readRarely)
 		for j := range uint64(maxAsked) {
@@ -185,15 +175,11 @@ func TestATableThatNobodyAskedForIsReadSoonAgain(t *testing.T) {
 		read(now)
 		now += 2 * readRarely
 	}
-	if s.pause != int64(readRarely) {
-		t.Errorf("the pause is %s", time.Duration(s.pause))
-	}
+	harness.Equal(t, s.pause, int64(readRarely), "the pause", time.Duration(s.pause))
 	for range 2 {
 		now += readAnew
 		read(now)
-		if s.pause != int64(readEvery) {
-			t.Errorf("the pause is %s", time.Duration(s.pause))
-		}
+		harness.Equal(t, s.pause, int64(readEvery), "the pause", time.Duration(s.pause))
 	}
 }
 
@@ -217,9 +203,7 @@ func TestATableThatCouldNotBeReadIsReadAsSoon(t *testing.T) {
 		now := int64(i+4) * int64(readEvery)
 		s.Lock(now, []uint64{uint64(i) + 2})
 		s.Lock(now, nil)
-		if s.pause != int64(want) {
-			t.Errorf("the pause is %s, want %s", time.Duration(s.pause), want)
-		}
+		harness.Equal(t, s.pause, int64(want), "the pause", time.Duration(s.pause))
 		got := <-s.answer
 		s.answer <- got
 		s.Lock(now, nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWhoseRightsAreTheirOwn(t *testing.T) {
@@ -26,9 +27,7 @@ func TestWhoseRightsAreTheirOwn(t *testing.T) {
 		"a user with an ambient capability": {procfs.Status{UID: 1000, Effective: netAdmin, Ambient: netAdmin}, true},
 		"nothing to be read":                {procfs.Status{}, false},
 	} {
-		if got := Own(test.status) != 0; got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		harness.Equal(t, Own(test.status) != 0, test.want, name)
 	}
 }
 
@@ -59,9 +58,7 @@ func TestASetUserIDProgramIsNotBelieved(t *testing.T) {
 			if _, err := out.Read(make([]byte, 1)); err != nil {
 				t.Fatal(err)
 			}
-			if got := n.Caller(uint32(cmd.Process.Pid)); got != test.want {
-				t.Errorf("believed as %q, want %q", got, test.want)
-			}
+			harness.Equal(t, n.Caller(uint32(cmd.Process.Pid)), test.want, "believed as")
 		})
 	}
 }

@@ -3,13 +3,13 @@
 package etw
 
 import (
-	"reflect"
 	"runtime"
 	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // TestARecordAsWindowsHandsItOver calls the callback like ProcessTrace.
@@ -37,7 +37,5 @@ func TestARecordAsWindowsHandsItOver(t *testing.T) {
 		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), PID: 11, TID: 12, CPU: 3, Pointer: 4, Payload: payload},
 		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), PID: 11, TID: 12, CPU: 3, Pointer: 8},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	harness.DeepEqual(t, got, want)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const image = `\Device\HarddiskVolume3\opt\cni\bin\bridge.exe`
@@ -137,9 +138,7 @@ func TestTheNamesOfProviders(t *testing.T) {
 		"{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}": etw.KernelProcess, "{3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}": etw.SystemProcess,
 		"{0c885e0d-6eb6-476c-a048-2457eed3a5c1}": etw.Recorded()[1].GUID,
 	} {
-		if g.String() != want {
-			t.Errorf("%s, want %s", g, want)
-		}
+		harness.Equal(t, g.String(), want, g)
 	}
 	if etw.KernelProcess != (etw.GUID{0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42, 0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16}) {
 		t.Error("it is in another order in memory")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -54,9 +55,7 @@ func TestTwoWordsAreOneChange(t *testing.T) {
 	k := &taker{}
 	s := etw.NewSequencer(k, window)
 	s.Take(system(etw.Start, 10*ms+1000, 7, 4)) // the other session delivers later
-	if !slices.Equal(k.soon, []uint32{7}) {
-		t.Error("it was not told soon")
-	}
+	harness.EqualSlices(t, k.soon, []uint32{7}, "it was not told soon")
 	s.Take(kernel(etw.Start, 10*ms, 7, 4))
 	s.Take(kernel(etw.End, 12*ms, 7, 4))
 	s.Take(system(etw.End, 12*ms+3000, 7, 4))
@@ -70,16 +69,12 @@ func TestTwoWordsAreOneChange(t *testing.T) {
 		Notice:  proctracker.Notice{Kind: proctracker.Began, Time: 10 * ms, PID: 7, Parent: 4},
 		Created: 7e7, Image: `\Device\X\long-name-of-a-program.exe`, CommandLine: "run 7", User: "S-1-5-18", Creator: 4,
 	}
-	if k.taken[0] != want {
-		t.Errorf("%+v, want %+v", k.taken[0], want)
-	}
+	harness.Equal(t, k.taken[0], want)
 	want = etw.Change{
 		Notice:  proctracker.Notice{Kind: proctracker.Ended, Time: 12 * ms, PID: 7, Code: 3},
 		Created: 7e7, Image: "long-name-of-a", CommandLine: "run 7", User: "S-1-5-18", Cycles: 99,
 	}
-	if k.taken[1] != want {
-		t.Errorf("%+v, want %+v", k.taken[1], want)
-	}
+	harness.Equal(t, k.taken[1], want)
 	if st := s.Stats(); st.Events != 4 || st.Changes != 2 || st.Single != 0 || st.Late != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -155,13 +150,9 @@ func TestLossesAreHandedOn(t *testing.T) {
 
 func TestWhatATrackerTakes(t *testing.T) {
 	c := etw.Change{Notice: proctracker.Notice{Kind: proctracker.Began, Time: 5, PID: 7, Parent: 4}}
-	if got := c.Notices(); !slices.Equal(got, []proctracker.Notice{c.Notice, {Kind: proctracker.Runs, Time: 5, PID: 7}}) {
-		t.Errorf("%+v", got)
-	}
+	harness.EqualSlices(t, c.Notices(), []proctracker.Notice{c.Notice, {Kind: proctracker.Runs, Time: 5, PID: 7}})
 	c.Kind = proctracker.Ended
-	if got := c.Notices(); !slices.Equal(got, []proctracker.Notice{c.Notice}) {
-		t.Errorf("%+v", got)
-	}
+	harness.EqualSlices(t, c.Notices(), []proctracker.Notice{c.Notice})
 }
 
 // TestInWhateverOrderTheyCome expects the same changes for any order of delivery within the window.

@@ -3,12 +3,13 @@ package service
 import (
 	"context"
 	"log/slog"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/windows/svc"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 type managed struct {
@@ -61,9 +62,7 @@ func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 		if now := m.is(svc.StopPending); now.WaitHint < 10_000 {
 			t.Errorf("it may take %d ms to end, which needs more", now.WaitHint)
 		}
-		if code := <-m.over; code != 0 {
-			t.Errorf("it ended with %d", code)
-		}
+		harness.Equal(t, <-m.over, 0, "it ended with")
 	}
 }
 
@@ -71,9 +70,7 @@ func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 func TestAServiceThatCannotBeginEndsWithItsCode(t *testing.T) {
 	m := manage(t, func(context.Context, func()) int { return 75 })
 	m.is(svc.StartPending)
-	if code := <-m.over; code != 75 {
-		t.Errorf("it ended with %d", code)
-	}
+	harness.Equal(t, <-m.over, 75, "it ended with")
 }
 
 type eventLog []string
@@ -93,7 +90,5 @@ func TestALineOfTheLogIsAnEventOfItsLevel(t *testing.T) {
 	log.Info("a", "says", "level=ERROR")
 	log.Warn("b", slog.Int("n", 1))
 	log.Error("c", "n", 2)
-	if want := (eventLog{`I ERROR"`, "W 1", "E 2"}); !reflect.DeepEqual(to, want) {
-		t.Errorf("%q", to)
-	}
+	harness.DeepEqual(t, to, (eventLog{`I ERROR"`, "W 1", "E 2"}))
 }

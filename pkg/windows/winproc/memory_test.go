@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // made is a generated process memory.
@@ -125,9 +127,7 @@ var commandLines = map[string][]string{
 
 func TestACommandLineIsTakenApart(t *testing.T) {
 	for line, want := range commandLines {
-		if got := split(line); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
+		harness.EqualSlices(t, split(line), want, line)
 	}
 	// CommandLineToArgvW ends the quotes here; Go and C do not, and programs use those.
 	if got, want := split(`a "b""c" d`), []string{"a", `b"c`, "d"}; !slices.Equal(got, want) {
@@ -140,8 +140,6 @@ func TestPaths(t *testing.T) {
 		`C:\opt\cni\bin\antrea.exe`: "C:/opt/cni/bin/antrea", `\\?\C:\a.EXE`: "C:/a", `\??\C:\a.cmd`: "C:/a.cmd",
 		".exe": ".exe", `C:/opt\x`: "C:/opt/x", "": "",
 	} {
-		if got := program(path); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
-		}
+		harness.Equal(t, program(path), want, path)
 	}
 }

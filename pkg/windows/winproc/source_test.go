@@ -147,9 +147,7 @@ func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reade
 	r.tell(w.now)
 	r.close()
 	for _, l := range w.lives {
-		if l.opened != 0 {
-			t.Errorf("process %d is open %d times", l.PID, l.opened)
-		}
+		harness.Equal(t, l.opened, 0, "process", l.PID, "is open times")
 	}
 	return s.Stats()
 }
@@ -214,9 +212,7 @@ func TestWhoIsTooYoungIsReadLater(t *testing.T) {
 	plugin.young, command.young = 140*ms, 240*ms
 	stats := w.observe(t, every(10*ms))
 	w.expect(t, whole...)
-	if stats.Read != 2 {
-		t.Errorf("%+v", stats)
-	}
+	harness.Equal(t, stats.Read, 2, stats)
 	w, plugin, command = populate()
 	plugin.moving, command.moving = 140*ms, 240*ms
 	stats = w.observe(t, every(10*ms))
@@ -232,9 +228,7 @@ func TestWhoIsGoneIsUnidentified(t *testing.T) {
 	command.young, command.ends = 300*ms, 250*ms
 	stats := w.observe(t, every(10*ms))
 	w.expect(t, whole[0], "200 exec powershell of  root false true", "lost: "+proctracker.LostSight, "250 exit 0 unseen false", whole[3])
-	if stats.Unread[unreadGone] != 1 {
-		t.Errorf("%+v", stats)
-	}
+	harness.Equal(t, stats.Unread[unreadGone], 1, stats)
 	w, plugin, _ := populate()
 	plugin.young = 1 << 60
 	stats = w.observe(t, every(10*ms))
@@ -411,9 +405,7 @@ func TestAnAgentsWork(t *testing.T) {
 		"400 exit of 61", "600 exit of 60", "1500 exec powershell 64 names true", "1600 exit of 64",
 		"1605 exec powershell 64 names true", "1700 exit of 64",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	harness.EqualSlices(t, got, want, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	w.events = slices.DeleteFunc(w.events, func(e event.Event) bool { _, is := e.Body.(*event.Clock); return is })
 	if !slices.IsSortedFunc(w.events, func(a, b event.Event) int { return int(a.Time - b.Time) }) {
 		t.Error("what happened is not told in order")

@@ -1,11 +1,12 @@
 package winproc
 
 import (
-	"slices"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A process that Wine has not started is ignored.
@@ -20,7 +21,5 @@ func TestASnapshotHasWhoRuns(t *testing.T) {
 		}
 	}
 	want := []Entry{{PID: 10, Parent: 4, Created: 7}, {PID: 12, Parent: 4, Created: 8}}
-	if got := s.parse(); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	harness.EqualSlices(t, s.parse(), want)
 }

@@ -20,9 +20,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		t.Error("pkg/attr/attr.go is not what the registry gives: go generate ./pkg/attr")
 	}
 	page := read(t, "../../../../docs/spans.md")
-	if document(m, page) != page {
-		t.Error("docs/spans.md is not what the registry gives: go generate ./pkg/attr")
-	}
+	harness.Equal(t, document(m, page), page, "docs/spans.md is not what the registry gives: go generate ./pkg/attr")
 }
 
 func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {

@@ -234,9 +234,7 @@ func compare(t *testing.T, h etl.Header, p etw.Process, want *happening) {
 		if begin, cut := strings.CutSuffix(text, "..."); cut {
 			text, mine = begin, mine[:min(len(mine), len(begin))]
 		}
-		if strings.ReplaceAll(mine, ",", "") != text {
-			t.Errorf("%s is %q, Microsoft has %q in %s", name, mine, text, want.line)
-		}
+		harness.Equal(t, strings.ReplaceAll(mine, ",", ""), text, name, mine, "Microsoft in", want.line)
 	}
 }
 

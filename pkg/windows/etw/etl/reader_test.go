@@ -95,9 +95,7 @@ func TestEveryKindOfHeader(t *testing.T) {
 			t.Fatalf("%d records, want %d", len(got), len(want))
 		}
 		for i := range want {
-			if !reflect.DeepEqual(got[i], want[i]) {
-				t.Errorf("compressed %v:\n%+v, want\n%+v", compress, got[i], want[i])
-			}
+			harness.DeepEqual(t, got[i], want[i], "compressed", compress)
 		}
 		if h.EventsLost != 5 || h.BuffersLost != 6 || h.Pointer != 8 || h.CPUs != 2 || h.BuffersWritten != 3 || h.Session != "Test" || h.BufferSize != 65536 {
 			t.Errorf("%+v", h)
