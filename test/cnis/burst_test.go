@@ -36,7 +36,7 @@ func TestBursts(t *testing.T) {
 	eight := n.crowd("eight", 8)
 	for _, p := range eight {
 		harness.Check(t, p.err)
-		if c := n.call(p.name); c.took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
+		if c := n.call(p.name); c.Took() > 4000 { // the agent's rate limit: four at once, then one per two seconds
 			n.says(c, "agent_idle", `calling cilium-agent .* cilium-agent was idle for`, `^read what cilium-agent logged`)
 		}
 	}
@@ -55,7 +55,7 @@ func TestLimited(t *testing.T) {
 	slow := 0
 	for _, p := range n.crowd("limited", 3) {
 		harness.Check(t, p.err)
-		if c := n.call(p.name); c.took() > 2000 {
+		if c := n.call(p.name); c.Took() > 2000 {
 			slow++
 			n.says(c, "agent|agent_idle", `calling cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
 		}

@@ -31,12 +31,12 @@ func (n *node) json(name string, content any) string {
 func (n *node) ran(c *call, names ...string) {
 	n.Helper()
 	var all []string
-	for _, x := range c.below("run", "delegate") {
+	for _, x := range c.Below("run", "delegate") {
 		all = append(all, x.Name)
 	}
 	for _, name := range names {
 		if !slices.Contains(all, name) {
-			n.Errorf("%s: no run %s among %s", c.attrs["k8s.pod.name"], name, fmt.Sprint(all))
+			n.Errorf("%s: no run %s among %s", c.Attrs["k8s.pod.name"], name, fmt.Sprint(all))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/spans"
 )
 
 // An agent stops for two seconds during a call, is killed, never answers, or is dead; ordinary pods before and after.
@@ -81,10 +82,10 @@ func (n *node) asked(pod string) {
 // hung expects a report of the call in progress.
 func (n *node) hung(pod string) {
 	n.Helper()
-	all, err := readSpans(n.spans)
+	all, err := spans.Read(n.spans)
 	harness.Check(n.T, err)
 	for _, x := range all {
-		if x.attrs["cniscope.kind"] == "hung" && x.attrs["k8s.pod.name"] == pod {
+		if x.Attrs["cniscope.kind"] == "hung" && x.Attrs["k8s.pod.name"] == pod {
 			return
 		}
 	}

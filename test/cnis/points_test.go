@@ -163,9 +163,8 @@ var logTime = regexp.MustCompile(`^time=(\S+) `)
 // silence returns the longest gap in the agent's log of a pod during its call, after the line asked.
 func (n *node) silence(p pod, c *call, asked string) (longest time.Duration) {
 	n.Helper()
-	begin, _ := strconv.ParseInt(c.StartTimeUnixNano, 10, 64)
-	end, _ := strconv.ParseInt(c.EndTimeUnixNano, 10, 64)
-	at, from := []time.Time{time.Unix(0, begin), time.Unix(0, end)}, time.Unix(0, begin)
+	from := time.Unix(0, c.Start())
+	at := []time.Time{from, time.Unix(0, c.End())}
 	for line := range strings.Lines(n.logOf(ciliumAgent)) {
 		m := logTime.FindStringSubmatch(line)
 		if m == nil || !strings.Contains(line, "containerID="+p.sandbox[:10]) {

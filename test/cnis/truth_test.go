@@ -69,9 +69,9 @@ func (n *node) certainIsTrue(pods []pod) {
 	}
 	checked := 0
 	for _, p := range pods {
-		for _, x := range n.call(p.name).below("command", "request", "interface", "bpf") {
-			name := x.attrs["network.interface.name"]
-			if x.attrs["cniscope.attribution"] != "certain" || owner[name] == "" {
+		for _, x := range n.call(p.name).Below("command", "request", "interface", "bpf") {
+			name := x.Attrs["network.interface.name"]
+			if x.Attrs["cniscope.attribution"] != "certain" || owner[name] == "" {
 				continue
 			}
 			checked++

@@ -31,18 +31,18 @@ func (n *node) pod() {
 	harness.Check(n, err)
 	harness.Check(n, n.rig.StopPod(n.ctx, id))
 	for _, command := range []string{"ADD", "DEL"} {
-		call, below := n.call("web", command)
+		call := n.call("web", command)
 		for key, want := range map[string]string{
 			"k8s.namespace.name": "shop", "k8s.pod.uid": "uid-shop-web", "sandbox.id": id,
 			"cni.name": n.rig.Networks()[0].Name, "cniscope.system_calls_seen": "true", "cniscope.partial": "",
 		} {
-			harness.Equal(n, value(call, key), want, command, key)
+			harness.Equal(n, call.Attrs[key], want, command, key)
 		}
 		for kind, wants := range map[string][]string{
 			"run": {"bridge " + command, "portmap " + command}, "delegate": {"host-local " + command}, "command": {"iptables"},
 		} {
 			for _, want := range wants {
-				if names := namesOf(below, kind); !slices.Contains(names, want) {
+				if names := namesBelow(call, kind); !slices.Contains(names, want) {
 					n.Errorf("%s: no %s among the spans of kind %s: %v", command, want, kind, names)
 				}
 			}
@@ -99,8 +99,8 @@ func (n *node) refused() {
 	if _, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "none"}); err == nil {
 		n.Fatal("the pod came up")
 	}
-	call, _ := n.call("none", "ADD")
-	if said := call.Status.GetMessage(); !strings.Contains(said, "refuser exited 1") || !strings.Contains(said, "no address left in pool blue") {
+	call := n.call("none", "ADD")
+	if said := call.Status.Message; !strings.Contains(said, "refuser exited 1") || !strings.Contains(said, "no address left in pool blue") {
 		n.Errorf("the call says %q", said)
 	}
 }

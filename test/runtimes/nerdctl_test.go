@@ -105,14 +105,14 @@ func (e *engineer) container() {
 	id := e.create("web")
 	e.run("rm", "--force", "web")
 	for _, command := range []string{"ADD", "DEL"} {
-		call, below := e.callOf("sandbox.id", id, command)
+		call := e.callOf("sandbox.id", id, command)
 		for key, want := range map[string]string{
 			"cni.name": e.net.Name, "cniscope.system_calls_seen": "true", "cniscope.partial": "",
 			"k8s.pod.name": "",
 		} {
-			harness.Equal(e, value(call, key), want, command, key)
+			harness.Equal(e, call.Attrs[key], want, command, key)
 		}
-		if netns := value(call, "netns.path"); command == "ADD" && !regexp.MustCompile(`^/proc/\d+/ns/net$`).MatchString(netns) {
+		if netns := call.Attrs["netns.path"]; command == "ADD" && !regexp.MustCompile(`^/proc/\d+/ns/net$`).MatchString(netns) {
 			e.Errorf("its namespace is %q", netns)
 		}
 		for kind, wants := range map[string][]string{
@@ -120,7 +120,7 @@ func (e *engineer) container() {
 			"delegate": {"host-local " + command}, "command": {"iptables"},
 		} {
 			for _, want := range wants {
-				if names := namesOf(below, kind); !slices.Contains(names, want) {
+				if names := namesBelow(call, kind); !slices.Contains(names, want) {
 					e.Errorf("%s: no %s among the spans of kind %s: %v", command, want, kind, names)
 				}
 			}
@@ -155,8 +155,8 @@ func (e *engineer) lock() {
 	}()
 	id := e.create("waits")
 	e.run("rm", "--force", "waits")
-	call, _ := e.callOf("sandbox.id", id, "ADD")
-	if cause, says := value(call, "cniscope.cause"), value(call, "cniscope.verdict"); cause != "file_lock" || !regexp.MustCompile(`waiting for lock /.+/bridge/lock, held by `).MatchString(says) {
+	call := e.callOf("sandbox.id", id, "ADD")
+	if cause, says := call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"]; cause != "file_lock" || !regexp.MustCompile(`waiting for lock /.+/bridge/lock, held by `).MatchString(says) {
 		e.Errorf("the verdict is %s: %s", cause, says)
 	}
 }

@@ -102,21 +102,21 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 			s.network("through-"+network, through(address))
 			call := s.add(rig.PodOptions{}, false)
 			call.accounted(t)
-			t.Logf("%.0f ms, mostly %s for %s ms", call.took(), call.attrs["cniscope.biggest_part"], call.attrs["cniscope.biggest_part_ms"])
-			if part := call.attrs["cniscope.biggest_part"]; part != "command agentd > Get-NetAdapter > sleep" {
+			t.Logf("%.0f ms, mostly %s for %s ms", call.Took(), call.Attrs["cniscope.biggest_part"], call.Attrs["cniscope.biggest_part_ms"])
+			if part := call.Attrs["cniscope.biggest_part"]; part != "command agentd > Get-NetAdapter > sleep" {
 				t.Errorf("it is said to be lost to %s", part)
 			}
-			asked := call.below("agent")
-			if len(asked) != 1 || asked[0].attrs["cniscope.agent"] != "agentd" {
+			asked := call.Below("agent")
+			if len(asked) != 1 || asked[0].Attrs["cniscope.agent"] != "agentd" {
 				t.Fatalf("%d calls of the agent", len(asked))
 			}
 			steps, slow := "", 0
-			for _, x := range call.below("command") {
+			for _, x := range call.Below("command") {
 				if x.ParentSpanID != asked[0].SpanID {
 					continue
 				}
-				steps += x.Name + " " + x.attrs["cniscope.attribution"] + "\n"
-				if x.Name == "Get-NetAdapter" && x.attrs["cniscope.slow"] == "true" {
+				steps += x.Name + " " + x.Attrs["cniscope.attribution"] + "\n"
+				if x.Name == "Get-NetAdapter" && x.Attrs["cniscope.slow"] == "true" {
 					slow++
 				}
 			}
@@ -124,8 +124,8 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 				t.Errorf("%d slow ones of\n%s, want\n%s", slow, steps, want)
 			}
 			up := false
-			for _, x := range append(call.below("interface"), call.below("request")...) {
-				up = up || x.attrs["network.interface.name"] == "lo" || strings.Contains(x.Name, "RTM_NEWLINK")
+			for _, x := range append(call.Below("interface"), call.Below("request")...) {
+				up = up || x.Attrs["network.interface.name"] == "lo" || strings.Contains(x.Name, "RTM_NEWLINK")
 			}
 			if !up {
 				t.Error("that the agent set lo up is not in the trace")

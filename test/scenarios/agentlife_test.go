@@ -21,6 +21,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/spans"
 )
 
 // do performs further behavior as the network's configuration says.
@@ -85,40 +86,40 @@ func TestWhatElseAgentsDo(t *testing.T) {
 
 	t.Run("a helper that it forks", func(t *testing.T) {
 		call := ask(t, "forks")
-		asked := call.below("agent")
-		helper := named(call.below("command"), "helperd")
+		asked := call.Below("agent")
+		helper := named(call.Below("command"), "helperd")
 		if len(asked) != 1 || len(helper) != 1 {
 			t.Fatalf("%d calls of the agent, %d helpers", len(asked), len(helper))
 		}
-		if h := helper[0]; h.ParentSpanID != asked[0].SpanID || h.attrs["cniscope.attribution"] != "certain" {
-			t.Errorf("it is below %s: %v", h.ParentSpanID, h.attrs)
+		if h := helper[0]; h.ParentSpanID != asked[0].SpanID || h.Attrs["cniscope.attribution"] != "certain" {
+			t.Errorf("it is below %s: %v", h.ParentSpanID, h.Attrs)
 		}
-		goesOn := slices.DeleteFunc(named(call.below("command"), "sleep"), func(x *span) bool { return x.attrs["process.pid"] != helper[0].attrs["process.pid"] })
-		if len(goesOn) != 1 || goesOn[0].attrs["cniscope.outlived"] != "true" || goesOn[0].took() > call.took() {
+		goesOn := slices.DeleteFunc(named(call.Below("command"), "sleep"), func(x *span) bool { return x.Attrs["process.pid"] != helper[0].Attrs["process.pid"] })
+		if len(goesOn) != 1 || goesOn[0].Attrs["cniscope.outlived"] != "true" || goesOn[0].Took() > call.Took() {
 			t.Errorf("what it became: %d, %v", len(goesOn), goesOn)
 		}
 	})
 	t.Run("a connection that outlives the call", func(t *testing.T) {
 		call := ask(t, "holds")
-		asked, held := call.below("agent"), named(call.below("command"), "sleep")
-		if len(asked) != 1 || asked[0].took() > call.took() {
+		asked, held := call.Below("agent"), named(call.Below("command"), "sleep")
+		if len(asked) != 1 || asked[0].Took() > call.Took() {
 			t.Errorf("%d calls of the agent", len(asked))
 		}
-		held = slices.DeleteFunc(held, func(x *span) bool { return x.attrs["cniscope.outlived"] != "true" })
+		held = slices.DeleteFunc(held, func(x *span) bool { return x.Attrs["cniscope.outlived"] != "true" })
 		harness.Equal(t, len(held), 1, "children that outlive the plugin")
 	})
 	t.Run("a plugin that it runs", func(t *testing.T) {
 		call := ask(t, "delegates")
 		runs := map[string]int{}
-		for _, x := range call.below("run", "delegate") {
+		for _, x := range call.Below("run", "delegate") {
 			runs[x.Name]++
 		}
 		if len(runs) != 3 || runs["remote ADD"] != 1 || runs["bridge ADD"] != 1 || runs["host-local ADD"] != 1 {
 			t.Errorf("runs: %v", runs)
 		}
 		calls := 0
-		for _, x := range call.all {
-			if x.Name == "CNI ADD" && x.attrs["sandbox.id"] == call.attrs["sandbox.id"] && x.attrs["cni.ifname"] == "eth0" {
+		for _, x := range call.All {
+			if x.Name == "CNI ADD" && x.Attrs["sandbox.id"] == call.Attrs["sandbox.id"] && x.Attrs["cni.ifname"] == "eth0" {
 				calls++
 			}
 		}
@@ -130,16 +131,16 @@ func TestWhatElseAgentsDo(t *testing.T) {
 			s.startAgent(address, 10*time.Millisecond, 0)
 		}()
 		call := ask(t, "dies")
-		asked := call.below("agent")
+		asked := call.Below("agent")
 		if len(asked) < 2 {
 			t.Fatalf("%d calls of the agent", len(asked))
 		}
-		ended := slices.ContainsFunc(asked[0].Events, func(e spanEvent) bool { return e.Name == "the agent ended" })
-		if !ended || asked[0].attrs["cniscope.agent_pid"] == asked[len(asked)-1].attrs["cniscope.agent_pid"] {
-			t.Errorf("the first call's end: %v; both are of pid %s", asked[0].Events, asked[0].attrs["cniscope.agent_pid"])
+		ended := slices.ContainsFunc(asked[0].Events, func(e spans.Event) bool { return e.Name == "the agent ended" })
+		if !ended || asked[0].Attrs["cniscope.agent_pid"] == asked[len(asked)-1].Attrs["cniscope.agent_pid"] {
+			t.Errorf("the first call's end: %v; both are of pid %s", asked[0].Events, asked[0].Attrs["cniscope.agent_pid"])
 		}
 		before, after := 0, 0
-		for _, x := range call.below("command") {
+		for _, x := range call.Below("command") {
 			switch x.ParentSpanID {
 			case asked[0].SpanID:
 				before++

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/spans"
 	"github.com/cniscope/cniscope/test/standin"
 )
 
@@ -38,18 +39,18 @@ func truthOf(n *standin.Node) *truth {
 // their number.
 func (s *scene) certain(n *standin.Node, report bool) (statements int) {
 	s.Helper()
-	all, err := s.read()
+	all, err := spans.Read(s.spans)
 	harness.Check(s, err)
 	t, byID, kinds := truthOf(n), map[string]*span{}, map[string]int{}
 	for _, x := range all {
 		byID[x.TraceID+x.SpanID] = x
-		if x.attrs["cniscope.attribution"] != "certain" {
+		if x.Attrs["cniscope.attribution"] != "certain" {
 			continue
 		}
 		statements++
-		kinds[x.attrs["cniscope.kind"]]++
+		kinds[x.Attrs["cniscope.kind"]]++
 		if report && !t.confirms(x, byID) {
-			s.Errorf("%s (%s) is said to be certain for %s, which nothing confirms: %v", x.Name, x.attrs["cniscope.kind"], x.attrs["sandbox.id"], x.attrs)
+			s.Errorf("%s (%s) is said to be certain for %s, which nothing confirms: %v", x.Name, x.Attrs["cniscope.kind"], x.Attrs["sandbox.id"], x.Attrs)
 		}
 	}
 	if report {
@@ -60,26 +61,26 @@ func (s *scene) certain(n *standin.Node, report bool) (statements int) {
 
 // confirms reports whether the journal agrees: a process by its PID, anything else by container and time.
 func (t *truth) confirms(x *span, byID map[string]*span) bool {
-	container := x.attrs["sandbox.id"]
+	container := x.Attrs["sandbox.id"]
 	start, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
 	end, _ := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
 	during := func(e standin.Entry) bool { return e.Start-slack <= start && end <= e.End+slack }
-	switch x.attrs["cniscope.kind"] {
+	switch x.Attrs["cniscope.kind"] {
 	case "command", "run", "delegate":
 		for at := x; at != nil; at = byID[at.TraceID+at.ParentSpanID] { // a command's child is not in the journal
-			if did := t.byPID[at.attrs["process.pid"]]; len(did) > 0 {
+			if did := t.byPID[at.Attrs["process.pid"]]; len(did) > 0 {
 				return slices.ContainsFunc(did, func(e standin.Entry) bool { return e.Container == container && during(e) })
 			}
 		}
 		return false
 	case "request", "interface":
-		name := x.attrs["network.interface.name"]
+		name := x.Attrs["network.interface.name"]
 		if slices.Contains([]string{"", "eth0", "lo"}, name) || name == standin.PortOf(container) {
 			return slices.ContainsFunc(t.of[container], func(e standin.Entry) bool { return e.What == "call" && during(e) })
 		}
 		return false
 	case "agent":
-		peer := cmp.Or(x.attrs["cniscope.agent"], x.attrs["cniscope.peer"])
+		peer := cmp.Or(x.Attrs["cniscope.agent"], x.Attrs["cniscope.peer"])
 		return slices.ContainsFunc(t.of[container], func(e standin.Entry) bool {
 			return e.What == "exchange" && (peer == "" || e.Name == peer || e.Name == standin.Database && peer == standin.Switch) && during(e)
 		})

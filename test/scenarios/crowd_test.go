@@ -41,22 +41,22 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 
 	drawn := map[string]int{}
 	certain, candidates := map[string]bool{}, 0
-	for _, x := range last.all {
-		evidence := x.attrs["cniscope.attribution"]
-		if evidence == "" || x.attrs["cniscope.kind"] != "command" { // its own kernel requests are not in its log
+	for _, x := range last.All {
+		evidence := x.Attrs["cniscope.attribution"]
+		if evidence == "" || x.Attrs["cniscope.kind"] != "command" { // its own kernel requests are not in its log
 			continue
 		}
-		drawn[x.attrs["process.pid"]]++
+		drawn[x.Attrs["process.pid"]]++
 		if evidence == "candidate" {
 			candidates++
 			continue
 		}
-		pid, _ := strconv.Atoi(x.attrs["process.pid"])
+		pid, _ := strconv.Atoi(x.Attrs["process.pid"])
 		did, known := agent.ran[pid]
-		if !known || did.container != x.attrs["sandbox.id"] {
-			t.Errorf("%s (pid %d) is said to be certain for %s; the agent ran %q for %q", x.Name, pid, x.attrs["sandbox.id"], did.line, did.container)
+		if !known || did.container != x.Attrs["sandbox.id"] {
+			t.Errorf("%s (pid %d) is said to be certain for %s; the agent ran %q for %q", x.Name, pid, x.Attrs["sandbox.id"], did.line, did.container)
 		}
-		certain[x.attrs["process.pid"]] = true
+		certain[x.Attrs["process.pid"]] = true
 	}
 	for pid, n := range drawn {
 		if n > 1 {

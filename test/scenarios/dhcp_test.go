@@ -81,33 +81,33 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 
 	call := s.add(rig.PodOptions{}, false)
 	call.accounted(t)
-	t.Logf("%.0f ms, mostly %s", call.took(), call.attrs["cniscope.biggest_part"])
-	if part := call.attrs["cniscope.biggest_part"]; !strings.HasPrefix(part, "calling dhcp at "+socket+", from plugin dhcp") {
+	t.Logf("%.0f ms, mostly %s", call.Took(), call.Attrs["cniscope.biggest_part"])
+	if part := call.Attrs["cniscope.biggest_part"]; !strings.HasPrefix(part, "calling dhcp at "+socket+", from plugin dhcp") {
 		t.Errorf("it is said to be lost to %s", part)
 	}
-	harness.Equal(t, call.attrs["cniscope.slow_agents"], "1", "slow agents")
-	asked := call.below("agent")
+	harness.Equal(t, call.Attrs["cniscope.slow_agents"], "1", "slow agents")
+	asked := call.Below("agent")
 	if len(asked) != 1 {
 		t.Fatalf("%d calls of an agent", len(asked))
 	}
 	a := asked[0]
 	for key, want := range map[string]string{
 		"cniscope.agent": "dhcp", "cniscope.agent_pid": strconv.Itoa(daemon.Process.Pid), "cniscope.agent_listens": "",
-		"network.peer.address": socket, "cniscope.slow": "true", "cni.plugin": "dhcp", "sandbox.id": call.attrs["sandbox.id"],
+		"network.peer.address": socket, "cniscope.slow": "true", "cni.plugin": "dhcp", "sandbox.id": call.Attrs["sandbox.id"],
 	} {
-		harness.Equal(t, a.attrs[key], want, key)
+		harness.Equal(t, a.Attrs[key], want, key)
 	}
 	// It queries the interface in the pod's namespace.
-	if a.ms("cniscope.queries") == 0 {
+	if a.Ms("cniscope.queries") == 0 {
 		t.Error("nothing is said of what the daemon asked of the kernel")
 	}
-	if a.took() < float64(time.Second.Milliseconds()) {
-		t.Errorf("it took %.0f ms, and the server waits for a second", a.took())
+	if a.Took() < float64(time.Second.Milliseconds()) {
+		t.Errorf("it took %.0f ms, and the server waits for a second", a.Took())
 	}
-	if runs := call.below("run", "delegate"); len(runs) != 2 {
+	if runs := call.Below("run", "delegate"); len(runs) != 2 {
 		t.Errorf("%d runs: bridge and dhcp are meant", len(runs))
 	}
-	for _, x := range call.below("command") {
+	for _, x := range call.Below("command") {
 		t.Errorf("a command that nobody ran: %s", x.Name)
 	}
 }

@@ -61,9 +61,9 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 		c.Close()
 		harness.Eventually(s, func() error {
 			call := s.call(pod)
-			after := call.ms("cniscope.first_connection_ms")
-			for _, x := range call.below("first_connection") {
-				after = x.ms("cniscope.first_connection_ms")
+			after := call.Ms("cniscope.first_connection_ms")
+			for _, x := range call.Below("first_connection") {
+				after = x.Ms("cniscope.first_connection_ms")
 			}
 			if after <= 0 || after > 60_000 {
 				return fmt.Errorf("%s: the first connection came %f ms after", pod, after)
@@ -72,8 +72,8 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 			return nil
 		})
 	}
-	silent = s.call(silent.attrs["k8s.pod.name"])
-	if n := len(silent.below("first_connection")); n > 0 || silent.attrs["cniscope.first_connection_ms"] != "" {
+	silent = s.call(silent.Attrs["k8s.pod.name"])
+	if n := len(silent.Below("first_connection")); n > 0 || silent.Attrs["cniscope.first_connection_ms"] != "" {
 		t.Error("a pod that was silent had a connection")
 	}
 }

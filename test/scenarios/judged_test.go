@@ -229,38 +229,38 @@ func (s *scene) judge(c judged) {
 	s.prefix = name
 	s.network(name+"-control", c.control...)
 	control := s.add(rig.PodOptions{}, false)
-	t.Logf("control: %.0f ms, %s %s", control.took(), control.attrs["cniscope.cause"], control.attrs["cniscope.verdict"])
+	t.Logf("control: %.0f ms, %s %s", control.Took(), control.Attrs["cniscope.cause"], control.Attrs["cniscope.verdict"])
 	// A fast control may wait for a CPU.
-	if of := control.attrs["cniscope.cause"]; cause.MatchString(of) && of != "cpu_starved" {
+	if of := control.Attrs["cniscope.cause"]; cause.MatchString(of) && of != "cpu_starved" {
 		t.Errorf("the control has the cause, too: %s", of)
 	}
-	if control.took() < 300 && control.attrs["cniscope.verdict"] != "" {
-		t.Errorf("of an ordinary call it is said: %s", control.attrs["cniscope.verdict"])
+	if control.Took() < 300 && control.Attrs["cniscope.verdict"] != "" {
+		t.Errorf("of an ordinary call it is said: %s", control.Attrs["cniscope.verdict"])
 	}
 
 	n := s.network(name, c.chain...)
 	call := s.suffers(c, n)
-	t.Logf("%.0f ms, %s: %s (%s)", call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
-	if !cause.MatchString(call.attrs["cniscope.cause"]) {
-		t.Errorf("the cause is %s, want %s", call.attrs["cniscope.cause"], c.cause)
+	t.Logf("%.0f ms, %s: %s (%s)", call.Took(), call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
+	if !cause.MatchString(call.Attrs["cniscope.cause"]) {
+		t.Errorf("the cause is %s, want %s", call.Attrs["cniscope.cause"], c.cause)
 	}
-	if !regexp.MustCompile(c.says).MatchString(call.attrs["cniscope.verdict"]) {
-		t.Errorf("the verdict is %q, want %s", call.attrs["cniscope.verdict"], c.says)
+	if !regexp.MustCompile(c.says).MatchString(call.Attrs["cniscope.verdict"]) {
+		t.Errorf("the verdict is %q, want %s", call.Attrs["cniscope.verdict"], c.says)
 	}
-	harness.Equal(t, call.attrs["cniscope.report"], c.report, "the report")
+	harness.Equal(t, call.Attrs["cniscope.report"], c.report, "the report")
 	if kind, attr, value := c.span[0], c.span[1], regexp.MustCompile(c.span[2]); kind != "" {
 		call.accounted(t)
-		if !slices.ContainsFunc(call.below(kind), func(x *span) bool { return value.MatchString(x.attrs[attr]) }) {
-			t.Errorf("no span of kind %s says %s =~ %s: %d spans", kind, attr, value, len(call.below(kind)))
+		if !slices.ContainsFunc(call.Below(kind), func(x *span) bool { return value.MatchString(x.Attrs[attr]) }) {
+			t.Errorf("no span of kind %s says %s =~ %s: %d spans", kind, attr, value, len(call.Below(kind)))
 		}
 	}
-	marked := slices.ContainsFunc(call.all, func(x *span) bool {
-		return x.attrs["cniscope.kind"] == "hung" && x.attrs["k8s.pod.name"] == call.attrs["k8s.pod.name"]
+	marked := slices.ContainsFunc(call.All, func(x *span) bool {
+		return x.Attrs["cniscope.kind"] == "hung" && x.Attrs["k8s.pod.name"] == call.Attrs["k8s.pod.name"]
 	})
-	if c.hung && (!marked || call.attrs["cniscope.hung"] != "true") {
+	if c.hung && (!marked || call.Attrs["cniscope.hung"] != "true") {
 		s.Error("it hung, and that was not said while it did")
 	}
-	if sum := call.times(); fmt.Sprintf("%.3f", sum) != fmt.Sprintf("%.3f", call.took()) {
-		t.Errorf("the parts sum up to %f ms of %f", sum, call.took())
+	if sum := call.times(); fmt.Sprintf("%.3f", sum) != fmt.Sprintf("%.3f", call.Took()) {
+		t.Errorf("the parts sum up to %f ms of %f", sum, call.Took())
 	}
 }

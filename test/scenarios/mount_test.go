@@ -52,27 +52,27 @@ func TestAMountThatBlocks(t *testing.T) {
 
 	s.network("mount-control", rig.Bridge(), rig.Test("quickbinder"))
 	control := s.add(rig.PodOptions{}, false)
-	if strings.Contains(control.attrs["cniscope.verdict"], "mount of") {
-		t.Errorf("the control has it, too: %s", control.attrs["cniscope.verdict"])
+	if strings.Contains(control.Attrs["cniscope.verdict"], "mount of") {
+		t.Errorf("the control has it, too: %s", control.Attrs["cniscope.verdict"])
 	}
-	if failed := control.below("mount"); len(failed) == 0 || failed[0].attrs["cniscope.errno"] != "ENOENT" ||
-		failed[0].attrs["cniscope.mount.source"] != fuseDir+"-control/nothing" {
+	if failed := control.Below("mount"); len(failed) == 0 || failed[0].Attrs["cniscope.errno"] != "ENOENT" ||
+		failed[0].Attrs["cniscope.mount.source"] != fuseDir+"-control/nothing" {
 		t.Errorf("a mount that failed at once: %+v", failed)
 	}
 
 	s.network("mount", rig.Bridge(), rig.Test("binder"))
 	call := s.add(rig.PodOptions{}, false)
-	t.Logf("%.0f ms: %s (%s)", call.took(), call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+	t.Logf("%.0f ms: %s (%s)", call.Took(), call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
 	says := regexp.MustCompile(`^2\S*s of \S+ in mount of ` + bound + ` \(bind, from ` + fuseDir + `/data\)( \(\d times\))?, by binder`)
-	if call.attrs["cniscope.cause"] != "mount" || !says.MatchString(call.attrs["cniscope.verdict"]) {
-		t.Errorf("%s: %q, want %s", call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], says)
+	if call.Attrs["cniscope.cause"] != "mount" || !says.MatchString(call.Attrs["cniscope.verdict"]) {
+		t.Errorf("%s: %q, want %s", call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], says)
 	}
-	for _, x := range call.below("mount") {
-		if x.attrs["cniscope.mount.target"] == bound && x.attrs["cniscope.mount.source"] == fuseDir+"/data" && x.took() >= 2000 {
+	for _, x := range call.Below("mount") {
+		if x.Attrs["cniscope.mount.target"] == bound && x.Attrs["cniscope.mount.source"] == fuseDir+"/data" && x.Took() >= 2000 {
 			return
 		}
 	}
-	t.Errorf("no span of a mount of two seconds: %+v", call.below("mount"))
+	t.Errorf("no span of a mount of two seconds: %+v", call.Below("mount"))
 }
 
 // serveSlowly mounts a FUSE file system in which a lookup of "data" lasts after (include/uapi/linux/fuse.h).

@@ -101,7 +101,7 @@ func TestBehindTheAnswer(t *testing.T) {
 	s.network(going.name, asks(n, going))
 	s.prefix = going.name
 	answered := s.add(rig.PodOptions{}, false)
-	if v := answered.attrs["cniscope.verdict"]; v != "" && answered.took() < 300 {
+	if v := answered.Attrs["cniscope.verdict"]; v != "" && answered.Took() < 300 {
 		t.Errorf("of a call that was answered at once it is said: %s", v)
 	}
 	s.pods++
@@ -147,11 +147,11 @@ func TestACrowdBehindTheAgent(t *testing.T) {
 	for i := range pods {
 		call := s.call(fmt.Sprint("crowd-", i))
 		call.accounted(t)
-		t.Logf("%s: %s (%s)", call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
-		if v := call.attrs["cniscope.verdict"]; !says.MatchString(v) {
+		t.Logf("%s: %s (%s)", call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
+		if v := call.Attrs["cniscope.verdict"]; !says.MatchString(v) {
 			t.Errorf("the verdict is %q, want %s", v, says)
 		}
-		if part := call.attrs["cniscope.biggest_part"]; !strings.Contains(part, "vs-agent") {
+		if part := call.Attrs["cniscope.biggest_part"]; !strings.Contains(part, "vs-agent") {
 			t.Errorf("it is charged to %s", part)
 		}
 	}

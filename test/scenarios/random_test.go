@@ -109,14 +109,14 @@ func TestRandomPointsBehindTheAgent(t *testing.T) {
 		s.prefix = fmt.Sprint("point-", i)
 		s.network(s.prefix, asks(n, c))
 		call := s.add(rig.PodOptions{}, false)
-		truth := c.heldUp(t, n, call.attrs["sandbox.id"])
-		what, ms := call.attrs["cniscope.biggest_part"], call.charged()
+		truth := c.heldUp(t, n, call.Attrs["sandbox.id"])
+		what, ms := call.Attrs["cniscope.biggest_part"], call.charged()
 		ok := ms >= 0.95*truth && regexp.MustCompile(c.says).MatchString(what)
 		if ok {
 			right++
 		}
 		t.Logf("%v %s %s of %q: %.0f of %.0f ms: %s\n%s (%s)", ok, c.inject.Point, c.inject.Kind, c.inject.Of, ms, truth, what,
-			call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+			call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
 	}
 	t.Logf("%d of %d are charged to the place", right, points)
 	if wrong := points - right; wrong > max(1, points/manyPoints) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/spans"
 )
 
 // A node without a network reports the duration, and new files in the CNI directory.
@@ -23,7 +24,7 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 	harness.Check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "at-last", Plugins: []rig.Plugin{rig.Bridge()}}))
 	var outage *span
 	harness.Eventually(s, func() error {
-		all, err := s.read()
+		all, err := spans.Read(s.spans)
 		for _, x := range all {
 			if x.Name == "node network not ready" {
 				outage = x
@@ -32,21 +33,21 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 		}
 		return errors.Join(err, fmt.Errorf("no such span among %d", len(all)))
 	})
-	if !strings.Contains(outage.attrs["cniscope.reason"], "cni plugin not initialized") || !strings.Contains(outage.attrs["cniscope.networks"], "at-last: bridge") {
-		t.Errorf("%v", outage.attrs)
+	if !strings.Contains(outage.Attrs["cniscope.reason"], "cni plugin not initialized") || !strings.Contains(outage.Attrs["cniscope.networks"], "at-last: bridge") {
+		t.Errorf("%v", outage.Attrs)
 	}
 	first := ""
 	for _, e := range outage.Events {
 		if e.Name == "CNI folder" && first == "" {
-			first = texts(e.Attributes)["cniscope.networks"]
+			first = spans.Texts(e.Attributes)["cniscope.networks"]
 		}
 	}
 	harness.Equal(t, first, "no network", "the folder held at first")
-	if !strings.Contains(outage.attrs["cniscope.verdict"], "no CNI configuration has been written into") || outage.attrs["cniscope.cause"] != "cni_configuration" || outage.attrs["cniscope.slow"] != "true" {
-		t.Errorf("it does not say what was missing: %v", outage.attrs)
+	if !strings.Contains(outage.Attrs["cniscope.verdict"], "no CNI configuration has been written into") || outage.Attrs["cniscope.cause"] != "cni_configuration" || outage.Attrs["cniscope.slow"] != "true" {
+		t.Errorf("it does not say what was missing: %v", outage.Attrs)
 	}
-	if outage.took() <= 0 {
-		t.Errorf("it took %f ms", outage.took())
+	if outage.Took() <= 0 {
+		t.Errorf("it took %f ms", outage.Took())
 	}
 	harness.Eventually(s, func() error {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})

@@ -14,12 +14,13 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/spans"
 )
 
 func (c *call) plugin(t *testing.T, name string) *span {
 	t.Helper()
-	for _, x := range c.below("run", "delegate") {
-		if x.attrs["cni.plugin"] == name {
+	for _, x := range c.Below("run", "delegate") {
+		if x.Attrs["cni.plugin"] == name {
 			return x
 		}
 	}
@@ -38,16 +39,16 @@ func TestWhatAPluginAnswers(t *testing.T) {
 		plugin string
 		fails  bool
 		status string
-		attrs  map[string]string
+		Attrs  map[string]string
 	}{{
 		plugin: "refuser", fails: true, status: `^refuser exited 1.*no address left in pool blue`,
-		attrs: map[string]string{"cni.error.code": `^11$`, "cni.error.message": `^no address left in pool blue$`, "cniscope.configured.type": `^refuser$`},
+		Attrs: map[string]string{"cni.error.code": `^11$`, "cni.error.message": `^no address left in pool blue$`, "cniscope.configured.type": `^refuser$`},
 	}, {
 		plugin: "babbler", fails: true, status: `babbler`,
-		attrs: map[string]string{"cniscope.result_invalid": `^no valid JSON at byte 2 of 22$`, "cni.error.code": `^$`},
+		Attrs: map[string]string{"cniscope.result_invalid": `^no valid JSON at byte 2 of 22$`, "cni.error.code": `^$`},
 	}, {
 		plugin: "shell", status: `^$`,
-		attrs: map[string]string{
+		Attrs: map[string]string{
 			"cniscope.configured.type": `^shell$`, "cni.version": `^1\.0\.0$`, "cniscope.result_invalid": `^$`, "cni.error.code": `^$`,
 			"cniscope.result.ips": `\d+\.\d+\.\d+\.\d+/`, "cniscope.result.interfaces": `eth0`,
 		},
@@ -62,12 +63,12 @@ func TestWhatAPluginAnswers(t *testing.T) {
 				t.Errorf("the call's status is %q, want %s", call.Status.Message, c.status)
 			}
 			plugin := call.plugin(t, c.plugin)
-			for key, want := range c.attrs {
-				if !regexp.MustCompile(want).MatchString(plugin.attrs[key]) {
-					t.Errorf("%s is %q, want %s", key, plugin.attrs[key], want)
+			for key, want := range c.Attrs {
+				if !regexp.MustCompile(want).MatchString(plugin.Attrs[key]) {
+					t.Errorf("%s is %q, want %s", key, plugin.Attrs[key], want)
 				}
 			}
-			harness.Equal(t, call.attrs["cni.name"], "with-"+c.plugin, "the network is called")
+			harness.Equal(t, call.Attrs["cni.name"], "with-"+c.plugin, "the network is called")
 			if text, err := os.ReadFile(s.spans); err != nil || strings.Contains(string(text), "canary") {
 				t.Errorf("raw output left cniscope (%v)", err)
 			}
@@ -87,14 +88,14 @@ func TestSysctlsOfAPlugin(t *testing.T) {
 		call := s.add(rig.PodOptions{}, false)
 		call.accounted(t)
 		found := ""
-		for _, x := range append(call.below("run", "delegate"), call.below("sysctl")...) {
+		for _, x := range append(call.Below("run", "delegate"), call.Below("sysctl")...) {
 			for _, e := range x.Events {
-				if a := texts(e.Attributes); a["cniscope.sysctl.key"] == "net/core/somaxconn" {
-					found += x.attrs["cni.plugin"] + " wrote " + a["cniscope.sysctl.value"]
+				if a := spans.Texts(e.Attributes); a["cniscope.sysctl.key"] == "net/core/somaxconn" {
+					found += x.Attrs["cni.plugin"] + " wrote " + a["cniscope.sysctl.value"]
 				}
 			}
-			if x.attrs["cniscope.sysctl.key"] == "net/core/somaxconn" {
-				found += x.attrs["cni.plugin"] + " wrote " + x.attrs["cniscope.sysctl.value"]
+			if x.Attrs["cniscope.sysctl.key"] == "net/core/somaxconn" {
+				found += x.Attrs["cni.plugin"] + " wrote " + x.Attrs["cniscope.sysctl.value"]
 			}
 		}
 		harness.Equal(t, found, map[bool]string{true: "tuning wrote 511"}[tuning], name)
@@ -134,8 +135,8 @@ func TestAPluginThatReadsAtOnce(t *testing.T) {
 	for range 20 {
 		call := s.add(rig.PodOptions{}, false)
 		x := call.plugin(t, "eager")
-		if x.attrs["cniscope.configured.type"] != "eager" || x.attrs["cniscope.result.ips"] == "" {
-			t.Errorf("%s: of its configuration %q, of its result %q", call.attrs["k8s.pod.name"], x.attrs["cniscope.configured.type"], x.attrs["cniscope.result.ips"])
+		if x.Attrs["cniscope.configured.type"] != "eager" || x.Attrs["cniscope.result.ips"] == "" {
+			t.Errorf("%s: of its configuration %q, of its result %q", call.Attrs["k8s.pod.name"], x.Attrs["cniscope.configured.type"], x.Attrs["cniscope.result.ips"])
 		}
 	}
 }
@@ -164,12 +165,12 @@ func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 		call.accounted(t)
 		for _, x := range call.rtnl() {
 			waits++
-			most = max(most, x.took())
-			if x.attrs["cniscope.lock.holder_name"] != "" {
+			most = max(most, x.Took())
+			if x.Attrs["cniscope.lock.holder_name"] != "" {
 				held++
 			}
 		}
-		if n := call.attrs["cniscope.concurrent_calls"]; n == "0" || n == "" {
+		if n := call.Attrs["cniscope.concurrent_calls"]; n == "0" || n == "" {
 			t.Errorf("burst-%d was alone", i)
 		}
 	}
@@ -182,8 +183,8 @@ func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 
 // rtnl returns the call's waits for the kernel's network lock.
 func (c *call) rtnl() (found []*span) {
-	for _, x := range c.below("lock") {
-		if x.attrs["cniscope.lock.name"] == "rtnl" {
+	for _, x := range c.Below("lock") {
+		if x.Attrs["cniscope.lock.name"] == "rtnl" {
 			found = append(found, x)
 		}
 	}

@@ -5,21 +5,19 @@
 package scenarios
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/spans"
 	"github.com/cniscope/cniscope/test/standin"
 )
 
@@ -119,133 +117,13 @@ func (s *scene) add(o rig.PodOptions, fails bool) *call {
 	return s.call(o.Name)
 }
 
-func (s *scene) call(pod string) (found *call) {
+type span = spans.Span
+
+// call is a call's span, and all there are.
+type call struct{ spans.Call }
+
+// call waits for the ADD on eth0 of a pod.
+func (s *scene) call(pod string) *call {
 	s.Helper()
-	harness.Eventually(s, func() error {
-		all, err := s.read()
-		if err != nil {
-			return err
-		}
-		for _, x := range all {
-			if x.Name == "CNI ADD" && x.attrs["k8s.pod.name"] == pod && x.attrs["cni.ifname"] == "eth0" {
-				found = &call{span: x, all: all}
-				return nil
-			}
-		}
-		return fmt.Errorf("no CNI ADD of %s among %d spans", pod, len(all))
-	})
-	return found
-}
-
-// span is one span of the file, with attributes as text.
-type span struct {
-	Name, SpanID, ParentSpanID string
-	StartTimeUnixNano          string
-	EndTimeUnixNano            string
-	Status                     struct{ Message string }
-	TraceID                    string
-	Attributes                 []attribute
-	Events                     []spanEvent
-	Links                      []struct {
-		TraceID, SpanID string
-		Attributes      []attribute
-	}
-
-	attrs map[string]string
-}
-
-type spanEvent struct {
-	Name       string
-	Attributes []attribute
-}
-
-type attribute struct {
-	Key   string
-	Value map[string]json.RawMessage
-}
-
-func (a attribute) text() string {
-	for kind, raw := range a.Value {
-		var text string
-		if kind == "stringValue" && json.Unmarshal(raw, &text) == nil {
-			return text
-		}
-		return strings.Trim(string(raw), `"`)
-	}
-	return ""
-}
-
-func texts(attributes []attribute) map[string]string {
-	m := map[string]string{}
-	for _, a := range attributes {
-		m[a.Key] = a.text()
-	}
-	return m
-}
-
-// ms is an attribute in milliseconds.
-func (x *span) ms(key string) float64 {
-	f, _ := strconv.ParseFloat(x.attrs[key], 64)
-	return f
-}
-
-// start and end are in nanoseconds since 1970.
-func (x *span) start() int64 { return nanoseconds(x.StartTimeUnixNano) }
-func (x *span) end() int64   { return nanoseconds(x.EndTimeUnixNano) }
-
-func nanoseconds(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
-}
-
-func (x *span) took() float64 { return float64(x.end()-x.start()) / 1e6 }
-
-func (s *scene) read() (all []*span, err error) {
-	file, err := os.Open(s.spans)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return all, nil
-		}
-		var request struct {
-			ResourceSpans []struct {
-				Resource   struct{ Attributes []attribute }
-				ScopeSpans []struct{ Spans []*span }
-			}
-		}
-		if err := json.Unmarshal(line, &request); err != nil {
-			return nil, err
-		}
-		for _, rs := range request.ResourceSpans {
-			for _, ss := range rs.ScopeSpans {
-				for _, x := range ss.Spans {
-					x.attrs = texts(slices.Concat(rs.Resource.Attributes, x.Attributes)) // the pod is on the resource
-					all = append(all, x)
-				}
-			}
-		}
-	}
-}
-
-type call struct {
-	*span
-	all []*span
-}
-
-func (c *call) below(kinds ...string) (found []*span) {
-	in := map[string]bool{c.SpanID: true}
-	for _, x := range c.all { // parents precede children
-		if in[x.ParentSpanID] {
-			in[x.SpanID] = true
-			if slices.Contains(kinds, x.attrs["cniscope.kind"]) {
-				found = append(found, x)
-			}
-		}
-	}
-	return found
+	return &call{spans.Wait(s, s.spans, "ADD", "k8s.pod.name", pod)}
 }

@@ -78,7 +78,7 @@ func (s *scene) suffersBehind(n *standin.Node, c behind) {
 		defer c.before(s, net)()
 	}
 	call := s.add(rig.PodOptions{}, c.fails)
-	c.judges(t, call, c.heldUp(t, n, call.attrs["sandbox.id"]))
+	c.judges(t, call, c.heldUp(t, n, call.Attrs["sandbox.id"]))
 }
 
 func (s *scene) ordinary(n *standin.Node, c behind) {
@@ -86,32 +86,32 @@ func (s *scene) ordinary(n *standin.Node, c behind) {
 	s.prefix = c.name + "-control"
 	s.network(c.name+"-control", asks(n, c))
 	control := s.add(rig.PodOptions{}, false)
-	if v := control.attrs["cniscope.verdict"]; v != "" && control.took() < 300 {
+	if v := control.Attrs["cniscope.verdict"]; v != "" && control.Took() < 300 {
 		s.Errorf("of an ordinary call it is said: %s", v)
 	}
-	s.Logf("control: %.0f ms, mostly %s", control.took(), control.attrs["cniscope.biggest_part"])
+	s.Logf("control: %.0f ms, mostly %s", control.Took(), control.Attrs["cniscope.biggest_part"])
 }
 
 // judges checks the verdict of a call with a known delay in ms.
 func (c *behind) judges(t *testing.T, call *call, truth float64) {
 	t.Helper()
-	t.Logf("%.0f ms of %.0f, %s: %s (%s)\nmostly %s for %s ms", truth, call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"],
-		call.attrs["cniscope.remedy"], call.attrs["cniscope.biggest_part"], call.attrs["cniscope.biggest_part_ms"])
-	for _, key := range slices.Sorted(maps.Keys(call.attrs)) {
-		if strings.HasPrefix(key, "cniscope.time.") && call.ms(key) > truth/50 {
-			t.Logf("%s: %s", key, call.attrs[key])
+	t.Logf("%.0f ms of %.0f, %s: %s (%s)\nmostly %s for %s ms", truth, call.Took(), call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"],
+		call.Attrs["cniscope.remedy"], call.Attrs["cniscope.biggest_part"], call.Attrs["cniscope.biggest_part_ms"])
+	for _, key := range slices.Sorted(maps.Keys(call.Attrs)) {
+		if strings.HasPrefix(key, "cniscope.time.") && call.Ms(key) > truth/50 {
+			t.Logf("%s: %s", key, call.Attrs[key])
 		}
 	}
 	for key, want := range map[string]string{"cniscope.cause": "^(" + c.cause + ")$", "cniscope.verdict": c.says} {
-		if !regexp.MustCompile(want).MatchString(call.attrs[key]) {
-			t.Errorf("%s is %q, want %s", key, call.attrs[key], want)
+		if !regexp.MustCompile(want).MatchString(call.Attrs[key]) {
+			t.Errorf("%s is %q, want %s", key, call.Attrs[key], want)
 		}
 	}
-	if r := call.attrs["cniscope.remedy"]; (c.remedy == "") != (r == "") || !regexp.MustCompile(c.remedy).MatchString(r) {
+	if r := call.Attrs["cniscope.remedy"]; (c.remedy == "") != (r == "") || !regexp.MustCompile(c.remedy).MatchString(r) {
 		t.Errorf("the remedy is %q, want %q", r, c.remedy)
 	}
-	if sum := call.times(); math.Abs(sum-call.took()) > 1e-5 {
-		t.Errorf("the parts sum up to %f ms of %f", sum, call.took())
+	if sum := call.times(); math.Abs(sum-call.Took()) > 1e-5 {
+		t.Errorf("the parts sum up to %f ms of %f", sum, call.Took())
 	}
 	if charged := call.charged(); !c.fails && !c.inject.Ends() && charged < 0.95*truth {
 		t.Errorf("%.0f ms are charged, of %.0f", charged, truth)
@@ -121,9 +121,9 @@ func (c *behind) judges(t *testing.T, call *call, truth float64) {
 // charged returns the largest part in ms; for a sleeping plugin including its run time, because Go's timers wake
 // threads.
 func (c *call) charged() float64 {
-	ms := c.ms("cniscope.biggest_part_ms")
-	if strings.HasPrefix(c.attrs["cniscope.biggest_part"], "asleep, in plugin") {
-		ms += c.ms("cniscope.time.plugins_ms")
+	ms := c.Ms("cniscope.biggest_part_ms")
+	if strings.HasPrefix(c.Attrs["cniscope.biggest_part"], "asleep, in plugin") {
+		ms += c.Ms("cniscope.time.plugins_ms")
 	}
 	return ms
 }

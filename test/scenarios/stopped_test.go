@@ -159,17 +159,17 @@ func (s *scene) standsStill(n *standin.Node, kind string, does func(*scene, stri
 	if does == nil {
 		harness.Until(s, "the injection is over", func() bool { stood = injected(n); return stood != before })
 	}
-	s.Logf("%.0f ms, %s: %s (%s)", call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+	s.Logf("%.0f ms, %s: %s (%s)", call.Took(), call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
 	for key, want := range map[string]string{"cniscope.verdict": says, "cniscope.remedy": remedy} {
-		if !regexp.MustCompile(want).MatchString(call.attrs[key]) {
-			s.Errorf("%s is %q, want %s", key, call.attrs[key], want)
+		if !regexp.MustCompile(want).MatchString(call.Attrs[key]) {
+			s.Errorf("%s is %q, want %s", key, call.Attrs[key], want)
 		}
 	}
 	clock := time.Now().UnixNano() - standin.Now()
-	for _, x := range call.below("wait") {
-		from, to := max(x.start(), stood.from+clock), min(x.end(), stood.to+clock)
+	for _, x := range call.Below("wait") {
+		from, to := max(x.Start(), stood.from+clock), min(x.End(), stood.to+clock)
 		if x.Name == "system call" && to-from > int64(lost)/2 {
-			s.Errorf("it waits in system call %s for %s of the time it stood still", x.attrs["cniscope.system_call"], time.Duration(to-from))
+			s.Errorf("it waits in system call %s for %s of the time it stood still", x.Attrs["cniscope.system_call"], time.Duration(to-from))
 		}
 	}
 }

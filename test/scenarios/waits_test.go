@@ -16,9 +16,9 @@ import (
 
 // times sums the attributes that divide a call's time.
 func (c *call) times() (sum float64) {
-	for key := range c.attrs {
+	for key := range c.Attrs {
 		if strings.HasPrefix(key, "cniscope.time.") {
-			sum += c.ms(key)
+			sum += c.Ms(key)
 		}
 	}
 	return sum
@@ -27,13 +27,13 @@ func (c *call) times() (sum float64) {
 // accounted checks that a call's parts sum up to it with little unexplained.
 func (c *call) accounted(t *testing.T) {
 	t.Helper()
-	if sum := c.times(); math.Abs(sum-c.took()) > 1e-5 {
-		t.Errorf("the parts sum up to %f ms of %f", sum, c.took())
+	if sum := c.times(); math.Abs(sum-c.Took()) > 1e-5 {
+		t.Errorf("the parts sum up to %f ms of %f", sum, c.Took())
 	}
-	if u := c.ms("cniscope.time.unexplained_ms"); u > c.took()/10 {
-		t.Errorf("%.1f of %.1f ms are unexplained: %s", u, c.took(), c.attrs["cniscope.biggest_part"])
+	if u := c.Ms("cniscope.time.unexplained_ms"); u > c.Took()/10 {
+		t.Errorf("%.1f of %.1f ms are unexplained: %s", u, c.Took(), c.Attrs["cniscope.biggest_part"])
 	}
-	harness.Equal(t, c.attrs["cniscope.partial"], "", "it is partial", c.attrs["cniscope.partial_reason"])
+	harness.Equal(t, c.Attrs["cniscope.partial"], "", "it is partial", c.Attrs["cniscope.partial_reason"])
 }
 
 // hold locks a path until the returned function is called.

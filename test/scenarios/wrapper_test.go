@@ -21,17 +21,17 @@ EOF
 	s.network("wrapped", rig.Bridge(rig.Conf{"type": "wrapped"}))
 	call := s.add(rig.PodOptions{}, false)
 	var runs []string
-	for _, x := range call.below("run", "delegate") {
+	for _, x := range call.Below("run", "delegate") {
 		runs = append(runs, x.Name)
 	}
 	harness.EqualSlices(t, runs, []string{"wrapped ADD", "host-local ADD"}, "runs")
-	if !slices.ContainsFunc(call.below("command"), func(x *span) bool { return x.Name == "bridge" }) {
+	if !slices.ContainsFunc(call.Below("command"), func(x *span) bool { return x.Name == "bridge" }) {
 		t.Error("bridge is no image of the run")
 	}
 	for key, want := range map[string]string{"cniscope.unfinished": "", "cniscope.hung": "", "cniscope.partial": "", "error.type": ""} {
-		harness.Equal(t, call.attrs[key], want, key)
+		harness.Equal(t, call.Attrs[key], want, key)
 	}
-	if x := call.below("run", "delegate")[0]; x.attrs["cniscope.result.ips"] == "" {
-		t.Errorf("no address is known of what bridge answered: %v", x.attrs)
+	if x := call.Below("run", "delegate")[0]; x.Attrs["cniscope.result.ips"] == "" {
+		t.Errorf("no address is known of what bridge answered: %v", x.Attrs)
 	}
 }
