@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +14,10 @@ import (
 	"testing"
 	"time"
 
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
-
-type attribute = *commonpb.KeyValue
 
 func needRig(t *testing.T) context.Context {
 	t.Helper()
@@ -50,15 +46,6 @@ func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 	t.Cleanup(func() { harness.Check(t, r.Close()) })
 	t.Logf("Start took %s", time.Since(begin).Round(time.Millisecond))
 	return r
-}
-
-func startJaeger(ctx context.Context, t *testing.T) *Jaeger {
-	t.Helper()
-	needProgram(t, "jaeger")
-	j, err := StartJaeger(ctx, JaegerOptions{})
-	harness.Check(t, err)
-	t.Cleanup(func() { harness.Check(t, j.Close()) })
-	return j
 }
 
 func sharedParts(t *testing.T) []string {
@@ -138,21 +125,4 @@ func spansOf(resources []*tracepb.ResourceSpans) []*tracepb.Span {
 		}
 	}
 	return spans
-}
-
-func count(spans []*tracepb.Span, name string) int {
-	n := 0
-	for _, s := range spans {
-		if s.Name == name {
-			n++
-		}
-	}
-	return n
-}
-
-func addr(t *testing.T, text string) netip.Addr {
-	t.Helper()
-	a, err := netip.ParseAddr(text)
-	harness.Check(t, err)
-	return a
 }
