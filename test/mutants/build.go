@@ -20,7 +20,6 @@ import (
 const chooser = `package %s
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"sync"

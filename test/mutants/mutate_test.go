@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,4 +64,20 @@ func TestAMutantIsChosen(t *testing.T) {
 	m.id = 7
 	want := "package x\n\nfunc f(a int) int {if mutantAt(7) { /*line mutant7:1:1*/  return a - 1 \n\n}\n return a + 1 }\n"
 	harness.Equal(t, string(m.apply([]byte(src))), want)
+}
+
+// The file that each package gets uses what it imports: no mutant compiles beside one that does not.
+func TestTheChooserUsesItsImports(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "chooser.go", fmt.Sprintf(chooser, "p"), 0)
+	harness.Check(t, err)
+	used := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, is := n.(*ast.SelectorExpr); is {
+			used[fmt.Sprintf("%q", s.X)] = true
+		}
+		return true
+	})
+	for _, i := range file.Imports {
+		harness.Equal(t, used[i.Path.Value], true, i.Path.Value)
+	}
 }
