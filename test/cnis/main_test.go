@@ -79,7 +79,7 @@ const groups = "cniscope-cnis-"
 // makeGroup creates a test's cgroup and removes those of dead owners.
 func makeGroup(t *testing.T) cgroup {
 	t.Helper()
-	top := unified(t)
+	top := harness.Unified(t)
 	old, err := filepath.Glob(filepath.Join(top, groups+"*"))
 	harness.Check(t, err)
 	for _, dir := range old {
@@ -114,18 +114,4 @@ func (c cgroup) remove(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// unified returns the mount point of the unified hierarchy.
-func unified(t *testing.T) string {
-	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	harness.Check(t, err)
-	for line := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(line); f[2] == "cgroup2" {
-			return f[1]
-		}
-	}
-	t.Skip("no unified cgroup hierarchy is mounted here")
-	return ""
 }

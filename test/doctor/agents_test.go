@@ -34,7 +34,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a.run("kill", "-CONT", pid) // as the remedy says
 	a.silent("cni-agent")
 
-	group := filepath.Join(unified(t), "cniscope-asker")
+	group := filepath.Join(harness.Unified(t), "cniscope-asker")
 	harness.Check(t, os.Mkdir(group, 0o755))
 	t.Cleanup(func() { harness.Check(t, os.Remove(group)) })
 	write(t, filepath.Join(group, "cgroup.procs"), pid)

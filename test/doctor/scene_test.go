@@ -3,13 +3,11 @@
 package doctor
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -35,7 +33,7 @@ func newScene(t *testing.T, n *node) *scene {
 	mine := *n
 	mine.T = t
 	name := fmt.Sprintf("cniscope-doctor-%d", os.Getpid())
-	s := &scene{node: &mine, netns: "/run/netns/" + name, cgroup: filepath.Join(unified(t), name)}
+	s := &scene{node: &mine, netns: "/run/netns/" + name, cgroup: filepath.Join(harness.Unified(t), name)}
 	s.run("ip", "netns", "add", name)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
 	s.inside("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0-peer")
@@ -51,20 +49,6 @@ func newScene(t *testing.T, n *node) *scene {
 	enter := fmt.Sprintf("echo $$ > %s/cgroup.procs && exec \"$@\"", s.cgroup)
 	mine.around = []string{"nsenter", "--net=" + s.netns, "sh", "-c", enter, "sh"}
 	return s
-}
-
-func unified(t *testing.T) string {
-	t.Helper()
-	mounts, err := os.Open("/proc/self/mounts")
-	harness.Check(t, err)
-	defer mounts.Close()
-	for lines := bufio.NewScanner(mounts); lines.Scan(); {
-		if f := strings.Fields(lines.Text()); f[2] == "cgroup2" {
-			return f[1]
-		}
-	}
-	t.Skip("no unified cgroup hierarchy is mounted here")
-	return ""
 }
 
 func (s *scene) inside(command ...string) {

@@ -3,12 +3,10 @@
 package scenarios
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,15 +22,7 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 	address := "unix " + filepath.Join(t.TempDir(), "antrea.sock")
 	agent := s.startAgent(address, 100*time.Millisecond, 10*time.Millisecond)
 	s.network("through-agent", through(address))
-	var all sync.WaitGroup
-	errs := make([]error, pods)
-	for i := range pods {
-		all.Go(func() {
-			_, errs[i] = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("crowd-", i)})
-		})
-	}
-	all.Wait()
-	harness.Check(t, errors.Join(errs...))
+	s.crowd("crowd", pods)
 	var last *call
 	for i := range pods {
 		last = s.call(fmt.Sprint("crowd-", i))

@@ -3,12 +3,10 @@
 package scenarios
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,15 +129,7 @@ func TestACrowdBehindTheAgent(t *testing.T) {
 	end, err := n.Begin(standin.Injection{Kind: "stop", Of: "switch"}, "")
 	harness.Check(t, err)
 	time.AfterFunc(lost+time.Second, end)
-	var all sync.WaitGroup
-	errs := make([]error, pods)
-	for i := range pods {
-		all.Go(func() {
-			_, errs[i] = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("crowd-", i)})
-		})
-	}
-	all.Wait()
-	harness.Check(t, errors.Join(errs...))
+	s.crowd("crowd", pods)
 	says := regexp.MustCompile(`vs-switchd \(stopped\).*, for this or \d other calls`)
 	if !global() {
 		says = regexp.MustCompile(`vs-db.*, for this or \d other calls`)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -150,15 +149,7 @@ func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 	if n := len(alone.rtnl()); n > 2 {
 		t.Errorf("a pod alone waited for rtnl %d times", n)
 	}
-	var all sync.WaitGroup
-	for i := range 30 {
-		all.Go(func() {
-			if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("burst-%d", i)}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+	s.crowd("burst", 30)
 	waits, held, most := 0, 0, 0.0
 	for i := range 30 {
 		call := s.call(fmt.Sprintf("burst-%d", i))

@@ -7,11 +7,13 @@ package scenarios
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -126,4 +128,18 @@ type call struct{ spans.Call }
 func (s *scene) call(pod string) *call {
 	s.Helper()
 	return &call{spans.Wait(s, s.spans, "ADD", "k8s.pod.name", pod)}
+}
+
+// crowd runs pods at once: prefix-0, prefix-1, and so on.
+func (s *scene) crowd(prefix string, pods int) {
+	s.Helper()
+	var all sync.WaitGroup
+	errs := make([]error, pods)
+	for i := range pods {
+		all.Go(func() {
+			_, errs[i] = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", prefix, i)})
+		})
+	}
+	all.Wait()
+	harness.Check(s, errors.Join(errs...))
 }

@@ -1,7 +1,6 @@
 package gather
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,7 @@ func TestAZombieKeepsNoSandboxAlive(t *testing.T) {
 		t.Skip("making a cgroup takes root")
 	}
 	id := strings.Repeat("ab12", 16)
-	dir := filepath.Join(unified(t), "cri-containerd-"+id+".scope")
+	dir := filepath.Join(harness.Unified(t), "cri-containerd-"+id+".scope")
 	harness.Check(t, os.Mkdir(dir, 0o755))
 	defer func() { _ = os.Remove(dir) }()
 	group, err := os.Open(dir)
@@ -43,19 +42,4 @@ func TestAZombieKeepsNoSandboxAlive(t *testing.T) {
 	if lives() {
 		t.Errorf("a zombie keeps it alive: %s", groupsOf(cmd.Process.Pid))
 	}
-}
-
-// unified is where the hierarchy of cgroup v2 is mounted.
-func unified(t *testing.T) string {
-	t.Helper()
-	mounts, err := os.Open("/proc/self/mounts")
-	harness.Check(t, err)
-	defer mounts.Close()
-	for lines := bufio.NewScanner(mounts); lines.Scan(); {
-		if f := strings.Fields(lines.Text()); f[2] == "cgroup2" {
-			return f[1]
-		}
-	}
-	t.Skip("no cgroup v2 is mounted")
-	return ""
 }
