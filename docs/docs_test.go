@@ -100,3 +100,22 @@ func TestKubernetesNamesTheProfiles(t *testing.T) {
 		t.Errorf("kubernetes.md names %q, there are %q", named, there)
 	}
 }
+
+// Documents name files of the newest release in CHANGELOG.md.
+func TestDocumentsNameTheNewestRelease(t *testing.T) {
+	changes, _ := read(t, "../CHANGELOG.md")
+	newest := regexp.MustCompile(`(?m)^## \[(\d[^]]*)\]`).FindStringSubmatch(changes)[1]
+	named := regexp.MustCompile(`(?:cniscope[-_]|VERSION=v|targetRevision: v?|--branch v)(\d+\.\d+\.\d+)`)
+	found := 0
+	for _, document := range documents(t) {
+		text, _ := read(t, document)
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if found++; m[1] != newest {
+				t.Errorf("%s names %s, and the newest release is %s", document, m[0], newest)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d names found", found)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,31 @@ func TestTheChartIsOfTheRelease(t *testing.T) {
 	for _, name := range []string{"cniscope/values.yaml", "cniscope/values.schema.json", "cniscope/templates/daemonset.yaml", "cniscope/profiles/gke.yaml", "cniscope/files/alerts.yaml"} {
 		if files[name] == "" {
 			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// The manifest of a source tree names the image cniscope:devel, the one of a release names its own image.
+func TestTheManifestNamesTheImageOfTheRelease(t *testing.T) {
+	r := &release{Version: "v1.2.3", Number: "1.2.3", Root: "../..", Out: t.TempDir()}
+	if err := staticManifest(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(r.Out, "cniscope_1.2.3_kubernetes.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{`image: "ghcr.io/cniscope/cniscope:v1.2.3"`, `/version: "1.2.3"`, `/chart: "cniscope-1.2.3"`} {
+		if !strings.Contains(string(text), name) {
+			t.Errorf("the manifest does not contain %s", name)
+		}
+	}
+	if found := regexp.MustCompile(`.*devel\b.*`).Find(text); found != nil {
+		t.Errorf("the manifest names the development version: %s", found)
+	}
+	for _, other := range []string{"", strings.ReplaceAll(string(text), "1.2.3", "0.2.0")} {
+		if _, err := r.manifestOf([]byte(other)); err == nil {
+			t.Error("a manifest of another version is accepted")
 		}
 	}
 }

@@ -76,6 +76,7 @@ func steps() []step {
 		{name: "krew manifest", build: krew},
 		{name: "container image", build: containerImage},
 		{name: "Helm chart", build: chart},
+		{name: "static manifest", build: staticManifest},
 		{name: "SBOM", build: sbom},
 		{name: "release notes", build: notes},
 		{name: "checksums", build: checksums},

@@ -122,7 +122,7 @@ func TestWhereMetricsAreServed(t *testing.T) {
 }
 
 func TestWhereImagesComeFrom(t *testing.T) {
-	tag := ":v" + released(t)
+	tag := strings.TrimPrefix(built(t), "ghcr.io/cniscope/cniscope")
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for set, want := range map[string]string{
 		"":                                     "ghcr.io/cniscope/cniscope" + tag,

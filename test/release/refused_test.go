@@ -76,9 +76,9 @@ func TestWhatNobodyElseCouldBuildIsRefused(t *testing.T) {
 		t.Error("a version of another commit is built")
 	}
 	says(t, out, "the tag "+version+" is commit ", "check that out")
-	s.write(t, "CHANGELOG.md", "# Changelog\n\n## [0.3.0]\n\n- New.\n\n## [0.2.1] - 2026-12-01\n\n## [0.2.0] - 2026-11-22\n\nFirst.\n")
+	s.write(t, "CHANGELOG.md", "# Changelog\n\n## [0.4.0]\n\n- New.\n\n## [0.2.1] - 2026-12-01\n\n## [0.3.0] - 2026-11-22\n\nFirst.\n")
 	s.commit(t, "a changelog")
-	for version, what := range map[string]string{"v0.3.0": "with its day", "v0.2.1": "says nothing of 0.2.1"} {
+	for version, what := range map[string]string{"v0.4.0": "with its day", "v0.2.1": "says nothing of 0.2.1"} {
 		if out, err = s.release(version); err == nil {
 			t.Errorf("%s is built", version)
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-const version, number = "v0.2.0", "0.2.0"
+// version is what the tests build; CHANGELOG.md has it.
+const version, number = "v0.3.0", "0.3.0"
 
 type tree struct {
 	dir string

@@ -38,7 +38,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{- define "cniscope.image" -}}
-{{- $at := .tag | default (printf "v%s" .appVersion) | printf ":%s" }}
+{{- $version := ternary "devel" (printf "v%s" .appVersion) (eq .appVersion "devel") }}
+{{- $at := .tag | default $version | printf ":%s" }}
 {{- if .digest }}{{ $at = printf "@%s" .digest }}{{ end }}
 {{- printf "%s/%s%s" (trimSuffix "/" .registry) .repository $at }}
 {{- end }}
