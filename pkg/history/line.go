@@ -16,11 +16,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Take stores a finished or hung operation. now is the pipeline's time.
-func (h *History) Take(r pipeline.Result, now int64) {
+// Take stores a finished or hung operation.
+func (h *History) Take(r pipeline.Result) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
-		h.Add(hung(r, now))
+		h.Add(hung(r))
 		if r.Spans != nil {
 			h.Keep([]string{traceID(r.ID)}, r.Spans)
 		}
@@ -113,17 +113,17 @@ func traceID(id oteltrace.TraceID) string {
 	return hex.EncodeToString(id[:])
 }
 
-func hung(f *pipeline.Hung, now int64) control.Line {
+func hung(f *pipeline.Hung) control.Line {
 	says := fmt.Sprintf("under way for %s, runs %s (pid %d) for %s",
-		text.Round(time.Duration(now-f.Start)), f.Name, f.PID, text.Round(time.Duration(now-f.Since)))
+		text.Round(time.Duration(f.At-f.Start)), f.Name, f.PID, text.Round(time.Duration(f.At-f.Since)))
 	if f.Asks != "" {
-		says += fmt.Sprintf(", which asks %s at %s for %s", cmp.Or(f.Agent, "somebody"), f.Asks, text.Round(time.Duration(now-f.Asked)))
+		says += fmt.Sprintf(", which asks %s at %s for %s", cmp.Or(f.Agent, "somebody"), f.Asks, text.Round(time.Duration(f.At-f.Asked)))
 	}
 	return control.Line{
-		Time:      time.Unix(0, f.Wall+now-f.Mono),
+		Time:      time.Unix(0, f.Wall+f.At-f.Mono),
 		Namespace: f.Pod.Namespace, Pod: f.Pod.Name, PodUID: f.Pod.UID, Sandbox: f.ContainerID,
 		Command: f.Command, IfName: f.IfName, Plugin: f.Plugin,
-		Duration: time.Duration(now - f.Start), Result: control.Hung, Verdict: says, Certain: true,
+		Duration: time.Duration(f.At - f.Start), Result: control.Hung, Verdict: says, Certain: true,
 		TraceID: traceID(f.ID),
 	}
 }

@@ -44,7 +44,7 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 			j.Calls[call] = &test.calls[i]
 		}
 		h := New("node-a", began)
-		h.Take(&pipeline.Judged{Operation: op, Judgement: j}, 0)
+		h.Take(&pipeline.Judged{Operation: op, Judgement: j})
 		got := all(t, h, control.Query{}).Operations
 		if len(got) != 1 || got[0].IfName != test.ifname || got[0].Result != test.result || got[0].Pod != "web-0" || got[0].Network != "net-"+test.ifname {
 			t.Errorf("%s: %+v", name, got)
@@ -55,11 +55,11 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 // A call without a sandbox, such as STATUS, is not stored. A hung call has one line, and its end another.
 func TestWhatIsTaken(t *testing.T) {
 	h := New("node-a", began)
-	h.Take(&pipeline.Judged{Operation: &model.Operation{Calls: []*model.Call{callOf("", "bridge")}}, Judgement: &judge.Judgement{}}, 0)
-	h.Take(&pipeline.Hung{Flight: model.Flight{
+	h.Take(&pipeline.Judged{Operation: &model.Operation{Calls: []*model.Call{callOf("", "bridge")}}, Judgement: &judge.Judgement{}})
+	h.Take(&pipeline.Hung{At: 20e9, Flight: model.Flight{
 		ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Name: "iptables", PID: 7, Since: 5e9, Start: 0,
 		Asks: "/run/a.sock", Agent: "agentd", Asked: 10e9,
-	}, Trace: trace.Trace{ID: oteltrace.TraceID{1}}}, 20e9)
+	}, Trace: trace.Trace{ID: oteltrace.TraceID{1}}})
 	got := all(t, h, control.Query{}).Operations
 	if len(got) != 1 || got[0].Result != control.Hung || got[0].Duration != 20*time.Second ||
 		got[0].Verdict != "under way for 20s, runs iptables (pid 7) for 15s, which asks agentd at /run/a.sock for 10s" {
@@ -115,7 +115,7 @@ func TestWhatIsPerhapsAnothersIsNotItsOwn(t *testing.T) {
 		h := New("node-a", began)
 		h.Take(&pipeline.Judged{Operation: op, Judgement: &judge.Judgement{Calls: map[*model.Call]*judge.Call{call: {
 			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5, Candidate: lost}},
-		}}}}, 0)
+		}}}})
 		line := all(t, h, control.Query{}).Operations[0]
 		if !line.Foreign || !strings.Contains(line.Verdict, "/var/lib/bank/lock") || strings.Contains(line.Own, "bank") != named {
 			t.Errorf("%+v", line)

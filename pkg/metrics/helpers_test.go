@@ -50,6 +50,7 @@ func busy() Snapshot {
 		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
 		Readings: slices.Concat(
 			meter.ByReason("log_lines_lost_total", "Log lines that were not written: too many of one text, or a reader that does not keep up.", map[string]uint64{"limit": 3, "reader": 0}, nil),
+			meter.ByReason("consumer_lost_total", "Events and results that a part of cniscope did not get: its queue was full, or it panicked.", map[string]uint64{"queue_full": 2, "panic": 0}, nil, "consumer", "history"),
 			export.Readings(queue.Stats{
 				Name: "otlp", Waiting: 7, WaitingBytes: 7000, Sent: 40, Retries: 5, RefusedSpans: 2, Dropped: map[queue.Reason]uint64{queue.Full: 4}, FailingSince: now.Add(-time.Minute),
 				Spool: &spool.Stats{Bytes: 9000, Waiting: 5000}, Spooled: 46, Unspooled: 1,

@@ -48,8 +48,8 @@ type Options struct {
 	Log  *slog.Logger // Log gets failed scrapes.
 }
 
-// Metrics has its own registry. Result and Event must be called by one goroutine at a time; scrapes may be
-// concurrent.
+// Metrics has its own registry. Result and Event must be called by one goroutine at a time; scrapes and gaps
+// may be concurrent.
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
@@ -207,6 +207,15 @@ func (m *Metrics) image(im *model.Image, j *judge.Judgement, seen prometheus.Lab
 	if _, slow := j.Slow[im]; slow {
 		m.slow.WithLabelValues(name).Inc()
 	}
+}
+
+// Wants reports whether Event counts events of a type.
+func (m *Metrics) Wants(body event.Body) bool {
+	switch body.(type) {
+	case *event.Lost, *event.Readiness, *event.Tick, *event.Degraded:
+		return true
+	}
+	return false
 }
 
 // Event counts what sources report about themselves.

@@ -44,7 +44,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 		p.builder.From(*b)
 	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
-			take(&Hung{f, p.builder.Hung(f, p.now)})
+			take(&Hung{f, p.now, p.builder.Hung(f, p.now)})
 		}
 	case *event.Readiness:
 		for _, o := range p.timeline.Pods().Outages() {

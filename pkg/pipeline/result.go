@@ -25,6 +25,8 @@ type Judged struct {
 // Hung is a call in progress longer than slow.hung.
 type Hung struct {
 	model.Flight
+	// At is when it was reported, in monotonic ns.
+	At int64
 	trace.Trace
 }
 

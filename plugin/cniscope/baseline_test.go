@@ -112,7 +112,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	expect := func(when string, want *baseline.Document, size int) {
 		t.Helper()
 		var s settings
-		n.others.leave(n.join(&s))
+		n.consumers.leave(n.join(&stream{}, &s))
 		n.leaveLearnt(t.Context())
 		if !reflect.DeepEqual(s.Baseline, want) || n.pipeline.Usual.Len() != size || s.Judge.Baseline != (want != nil) {
 			t.Errorf("%s %d are known, and recorded are %+v", when, n.pipeline.Usual.Len(), s.Baseline)

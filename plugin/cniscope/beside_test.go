@@ -131,49 +131,56 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 
 // What waits for somebody who records is still written when the running cniscope ends.
 func TestARecordingHasWhatWaitedForIt(t *testing.T) {
-	b := newBroadcast()
-	if b.is() {
-		t.Error("somebody records")
-	}
-	r := b.join()
-	for range 100 {
-		b.send(event.Event{Body: &event.Degraded{Feature: "waited"}})
-	}
-	over, end := context.WithCancel(t.Context())
-	end()
+	n, over, end := recording(t)
 	var out httpBody
-	if err := b.record(over, r, record.Header{}, &out, func() {}); err != nil {
+	if err := n.record(over, settingsOf(config.Default(), "boot"), &out, func() {}, func() {
+		for range 100 {
+			n.take(event.Event{Body: &event.Degraded{Feature: "waited"}})
+		}
+		if !n.waits() {
+			t.Error("no ticks for a recording")
+		}
+		end()
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "waited"); n != 100 || !b.is() {
-		t.Errorf("%d of 100 events; somebody records: %v", n, b.is())
+	if n := strings.Count(out.String(), "waited"); n != 100 {
+		t.Errorf("%d of 100 events", n)
 	}
-	if b.leave(r); b.is() {
-		t.Error("who left still records")
+	if n.waits() {
+		t.Error("ticks for a recording that ended")
 	}
 }
 
 // A recording ends though events go on coming, as fast as it is written.
 func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
-	b := newBroadcast()
-	r := b.join()
-	const most = 4 * readerQueue // so that the test ends in any case
+	n, over, end := recording(t)
+	const most = 4 * streamRoom // so that the test ends in any case
 	sent := 0
+	var joined *consumed
 	more := func() {
-		for ; len(r.events) < readerQueue && sent < most; sent++ {
-			b.send(event.Event{Body: &event.Degraded{Feature: "waited"}})
+		for ; sent < most && len(joined.queue) < streamRoom; sent++ {
+			n.take(event.Event{Body: &event.Degraded{Feature: "waited"}})
 		}
 	}
-	more()
-	over, end := context.WithCancel(t.Context())
-	end()
 	out := busyBody{more: more}
-	if err := b.record(over, r, record.Header{}, &out, func() {}); err != nil {
+	if err := n.record(over, settingsOf(config.Default(), "boot"), &out, func() {}, func() { joined = n.consumers.all[0]; more(); end() }); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "waited"); n < readerQueue || n >= 2*readerQueue {
-		t.Errorf("%d events were written, and %d waited", n, readerQueue)
+	if n := strings.Count(out.String(), "waited"); n < streamRoom || n >= 2*streamRoom {
+		t.Errorf("%d events were written, and %d waited", n, streamRoom)
 	}
+}
+
+// recording is a node without consumers, and the context of one who records.
+func recording(t *testing.T) (n *node, over context.Context, end func()) {
+	t.Helper()
+	n, err := newNode(config.Default(), slog.New(slog.DiscardHandler), &slog.LevelVar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, end = context.WithCancel(t.Context())
+	return n, over, end
 }
 
 // busyBody is an answer during whose writing more happens.

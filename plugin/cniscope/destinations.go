@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -14,8 +15,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/otlp"
+	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
+	"github.com/cniscope/cniscope/pkg/trace"
 )
 
 // destinations are where finished operations go: to a backend, to a file, to both, or,
@@ -24,6 +27,7 @@ type destinations struct {
 	log   *slog.Logger
 	spool *spool.Spool // nil: what waits, waits in memory
 	all   []*destination
+	fold  atomic.Bool // trace.fold_commands
 }
 
 // destination is one of them: a queue, and how what it sends with is made of the options.
@@ -163,7 +167,15 @@ func (d *destinations) readings() (all []meter.Reading) {
 	return all
 }
 
-func (d *destinations) send(spans *tracepb.ResourceSpans) {
+// take sends the spans of a result, if it has some.
+func (d *destinations) take(r pipeline.Result) {
+	spans := r.Drawn().Spans
+	if spans == nil {
+		return
+	}
+	if d.fold.Load() {
+		spans = trace.Fold(spans)
+	}
 	for _, to := range d.all {
 		to.Enqueue([]*tracepb.ResourceSpans{spans})
 	}

@@ -9,46 +9,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// latecomers looks why a pod's first connection was late. The zero value looks for nobody.
+// latecomers is the consumer that logs pods whose first connection was late, and why.
 type latecomers struct {
+	log   *slog.Logger
+	node  string
 	after time.Duration // what counts as late; 0: nothing does
-	looks chan struct{} // one for each look under way
 }
 
-// looksMax is how many pods are looked at at once; of more it is only said that they were late. A look reads the
-// cgroup of every process of the node once.
-const looksMax = 2
-
-func newLatecomers(after time.Duration) latecomers {
-	return latecomers{after: after, looks: make(chan struct{}, looksMax)}
-}
-
-// take reports a connection that came late. It does not keep its caller waiting: what the kernel counted is read
-// beside it.
-func (l latecomers) take(log *slog.Logger, node string, c *pipeline.Connected) {
+// take reports a connection that came late.
+func (l latecomers) take(r pipeline.Result) {
+	c, is := r.(*pipeline.Connected)
+	if !is {
+		return
+	}
 	after := time.Duration(c.At - c.End)
 	if l.after == 0 || after < l.after {
 		return
 	}
-	say := func(more ...any) {
-		log.Warn("a pod's first connection came late", append([]any{
-			"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", node, "after", text.Round(after),
-			"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(c.ID[:]),
-		}, more...)...)
+	fields := []any{
+		"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", l.node, "after", text.Round(after),
+		"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(c.ID[:]),
 	}
-	select {
-	case l.looks <- struct{}{}:
-	default:
-		say()
-		return
+	if cause, says := triesOf(c.ContainerID).Why(); cause != "" {
+		fields = append(fields, "verdict", says, "cause", cause)
 	}
-	id := c.ContainerID
-	go func() {
-		defer func() { <-l.looks }()
-		if cause, says := triesOf(id).Why(); cause != "" {
-			say("verdict", says, "cause", cause)
-			return
-		}
-		say()
-	}()
+	l.log.Warn("a pod's first connection came late", fields...)
 }

@@ -29,11 +29,20 @@ type leaks struct {
 	book leak.Book
 }
 
-// event forgets what was seen where a DEL may have been missed: nobody is accused of what was not seen.
-func (m *leaks) event(e event.Event) {
+// Wants what tells that a DEL may have been missed.
+func (m *leaks) Wants(body event.Body) bool {
+	switch body.(type) {
+	case *event.Lost, *event.Degraded:
+		return true
+	}
+	return false
+}
+
+// Event forgets what was seen where a DEL may have been missed: nobody is accused of what was not seen.
+func (m *leaks) Event(e event.Event) {
 	doubt := false
 	switch b := e.Body.(type) {
-	case *event.Lost:
+	case *event.Lost: // also of this consumer
 		doubt = b.OfProcesses()
 	case *event.Degraded:
 		doubt = b.Feature == "kernel probe"
@@ -45,8 +54,12 @@ func (m *leaks) event(e event.Event) {
 	}
 }
 
-// take learns from an operation that is over which sandbox has which network now.
-func (m *leaks) take(r *pipeline.Judged) {
+// Result learns from an operation that is over which sandbox has which network now.
+func (m *leaks) Result(result pipeline.Result) {
+	r, is := result.(*pipeline.Judged)
+	if !is {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	op := r.Operation

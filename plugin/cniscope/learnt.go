@@ -129,10 +129,14 @@ func (n *node) keepLearnt(ctx context.Context) {
 }
 
 // reportUsual writes a line for each thing that an operation was the last to show of what is usual.
-func reportUsual(log *slog.Logger, node string, r *pipeline.Judged) {
+func (n *node) reportUsual(result pipeline.Result) {
+	r, is := result.(*pipeline.Judged)
+	if !is {
+		return
+	}
 	for _, f := range r.Judgement.Findings {
 		fields := []any{
-			"node", node, "plugin", f.Plugin, "network", f.Network, "call", f.Command,
+			"node", n.name, "plugin", f.Plugin, "network", f.Network, "call", f.Command,
 			"since", time.Unix(0, f.Since).UTC().Format(time.RFC3339), "verdict", f.String(),
 			"median", text.Round(f.Is.Median), "before", text.Round(f.Was.Median),
 		}
@@ -141,15 +145,15 @@ func reportUsual(log *slog.Logger, node string, r *pipeline.Judged) {
 		}
 		switch f.Kind {
 		case baseline.Slower:
-			log.Warn("slower than usual", fields...)
+			n.log.Warn("slower than usual", fields...)
 		case baseline.Changed:
-			log.Warn("a plugin or its configuration changed", fields...)
+			n.log.Warn("a plugin or its configuration changed", fields...)
 		case baseline.AsUsual:
-			log.Info("as fast as usual again", fields...)
+			n.log.Info("as fast as usual again", fields...)
 		case baseline.Ended:
-			log.Info("slower than usual no longer", fields...)
+			n.log.Info("slower than usual no longer", fields...)
 		case baseline.Adopted:
-			log.Info("slower for so long that it is usual now", fields...)
+			n.log.Info("slower for so long that it is usual now", fields...)
 		}
 	}
 }

@@ -24,9 +24,11 @@ func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.consume(config.Default())
 	for i := range 300 {
 		n.take(event.Event{Body: &event.Degraded{Feature: fmt.Sprint("feature ", i), Reason: strings.Repeat("because ", 100)}})
 	}
+	n.flush(t.Context())
 	n.close(t.Context(), false)
 	_ = r.Close() // somebody has ended the reader
 	out.close(nil)
@@ -41,10 +43,14 @@ func TestALineThatOthersCauseIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 {
+	for i := range 10_000 {
+		if i%(queueMin/2) == 0 {
+			settle(t, n)
+		}
 		n.take(event.Event{Body: &event.Lost{Source: "nri", Reason: "queue full", Count: 1}})
 		n.take(event.Event{Body: (*event.Degraded)(nil)}) // a panic
 	}
+	settle(t, n)
 	n.log.Warn("something else")
 	if lost := out.lost()["limit"]; lost < 19_900 {
 		t.Errorf("%d lines were left out, it says", lost)

@@ -10,27 +10,21 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/pipeline"
 )
 
-const (
-	// lagging is how far a tick is behind before that is overload: five ticks.
-	lagging = 250 * time.Millisecond
-	// calmFor is how long there must be no sign of it before it is over: a loss is reported within a tick.
-	calmFor = time.Second
-)
+// lagging is how far a tick is behind before that is overload: five ticks.
+const lagging = 250 * time.Millisecond
 
-// overload reports whether the node's CNI calls have more to tell than is read, or let in:
-// ticks lag, or the probe loses events. One goroutine takes events, others ask.
+// overload is the consumer that logs when the node's CNI calls have more to tell than is read, or let in: ticks lag, or
+// the probe loses events.
 type overload struct {
-	since atomic.Int64 // when it began, in monotonic ns; 0 while there is none
-	now   atomic.Int64
-	lag   atomic.Int64
-
-	last, most int64             // its latest sign; the longest lag
-	lost       map[string]uint64 // since it began, by reason
+	episode
+	log  *slog.Logger
+	lag  atomic.Int64
+	most int64             // the longest lag since it began
+	lost map[string]uint64 // since it began, by reason
 }
-
-func (o *overload) is() bool { return o.since.Load() != 0 }
 
 // report says so in a few words; nothing while there is none.
 func (o *overload) report() string {
@@ -42,42 +36,46 @@ func (o *overload) report() string {
 		time.Duration(o.now.Load()-since).Round(time.Second), time.Duration(o.lag.Load()).Round(time.Millisecond))
 }
 
-// take looks for signs of it in an event, and logs its beginning and its end.
-func (o *overload) take(e event.Event, log *slog.Logger) {
-	now := e.Time
-	sign := false
-	switch b := e.Body.(type) {
-	case *event.Tick:
-		now += b.Lag
-		o.lag.Store(b.Lag)
-		sign = b.Lag > int64(lagging)
-	case *event.Lost:
-		sign = b.OfProcesses() && !b.Gone
-	default:
-		return
+// Wants ticks and losses.
+func (o *overload) Wants(body event.Body) bool {
+	switch body.(type) {
+	case *event.Tick, *event.Lost:
+		return true
 	}
-	o.now.Store(max(now, o.now.Load()))
-	began := sign && !o.is()
-	if began {
-		o.most, o.lost = 0, map[string]uint64{}
-		o.since.Store(now)
+	return false
+}
+
+// Result does nothing.
+func (o *overload) Result(pipeline.Result) {}
+
+// Event looks for signs of it, and logs its beginning and its end.
+func (o *overload) Event(e event.Event) {
+	now, sign, begins := e.Time, false, false
+	lost, _ := e.Body.(*event.Lost)
+	if tick, is := e.Body.(*event.Tick); is {
+		now += tick.Lag
+		o.lag.Store(tick.Lag)
+		sign = tick.Lag > int64(lagging)
+	} else {
+		sign = lost.OfProcesses() && !lost.Gone
 	}
-	if !o.is() {
+	o.passed(now)
+	if sign {
+		if begins = o.sign(now); begins {
+			o.most, o.lost = 0, map[string]uint64{}
+		}
+		if lost != nil {
+			o.lost[lost.Reason] += lost.Count
+		}
+	}
+	if !o.Waits() {
 		return
 	}
 	o.most = max(o.most, o.lag.Load())
-	if b, ok := e.Body.(*event.Lost); ok && sign {
-		o.lost[b.Reason] += b.Count
-	}
-	if sign {
-		o.last = now
-	}
-	switch {
-	case began:
-		log.Warn("overloaded: CNI calls have more to tell than is read in time; what is lost is said on the calls that it touches", o.fields()...)
-	case now-o.last >= int64(calmFor):
-		log.Info("no longer overloaded", append([]any{"after", time.Duration(o.last - o.since.Load()).Round(time.Millisecond)}, o.fields()...)...)
-		o.since.Store(0)
+	if begins {
+		o.log.Warn("overloaded: CNI calls have more to tell than is read in time; what is lost is said on the calls that it touches", o.fields()...)
+	} else if lasted, over := o.over(now); over {
+		o.log.Info("no longer overloaded", append([]any{"after", lasted.Round(time.Millisecond)}, o.fields()...)...)
 	}
 }
 

@@ -20,7 +20,8 @@ func told(o *overload, story func(at func(time.Duration, event.Body))) (lines []
 		}
 		return a
 	}}))
-	story(func(t time.Duration, b event.Body) { o.take(event.Event{Time: int64(time.Hour + t), Body: b}, to) })
+	o.log = to
+	story(func(t time.Duration, b event.Body) { o.Event(event.Event{Time: int64(time.Hour + t), Body: b}) })
 	for line := range strings.Lines(log.String()) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
@@ -68,8 +69,8 @@ func TestOverload(t *testing.T) {
 			if got := strings.Join(told(&o, test.story), "\n"); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
-			if o.is() != test.is || (o.report() != "") != test.is {
-				t.Errorf("overloaded: %v, %q", o.is(), o.report())
+			if o.Waits() != test.is || (o.report() != "") != test.is {
+				t.Errorf("overloaded: %v, %q", o.Waits(), o.report())
 			}
 		})
 	}
@@ -80,11 +81,13 @@ func TestOverload(t *testing.T) {
 func TestOverloadIsSaidByReadyz(t *testing.T) {
 	n, _ := observed(t, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	n.take(event.Event{Time: n.pipeline.Now(), Body: &event.Lost{Source: "probe", Reason: "over quota", Count: 7, Process: "p"}})
+	settle(t, n)
 	status, body := ask(t, n, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "\noverloaded: ") { // there is no probe
 		t.Errorf("readyz: %d %q", status, body)
 	}
 	n.take(event.Event{Time: n.pipeline.Now() + int64(calmFor), Body: &event.Tick{Lag: int64(30 * time.Millisecond)}})
+	settle(t, n)
 	if _, body := ask(t, n, "/readyz"); strings.Contains(body, "overloaded") {
 		t.Errorf("readyz afterwards: %q", body)
 	}

@@ -28,7 +28,11 @@ type recent struct {
 }
 
 // take remembers the calls of an operation that is over.
-func (m *recent) take(r *pipeline.Judged) {
+func (m *recent) take(result pipeline.Result) {
+	r, is := result.(*pipeline.Judged)
+	if !is {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, call := range r.Operation.Calls {

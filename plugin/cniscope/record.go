@@ -204,7 +204,7 @@ func newRecorder(cmd *cobra.Command, path string, header record.Header, s settin
 }
 
 func (r *recorder) take(e event.Event) {
-	say(r.log, e)
+	lines{log: r.log}.Event(e)
 	if err := r.out.Write(e); errors.Is(err, record.ErrTooLong) {
 		r.log.Warn("an event was left out", "error", err)
 	} else if err != nil {

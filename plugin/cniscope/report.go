@@ -12,6 +12,35 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
+// lines is the consumer that logs what an operator should know of calls, and of the sources.
+type lines struct {
+	log  *slog.Logger
+	node string
+}
+
+// Wants what sources say of themselves, and of the node.
+func (lines) Wants(body event.Body) bool {
+	switch body.(type) {
+	case *event.Degraded, *event.Readiness, *event.Lost:
+		return true
+	}
+	return false
+}
+
+// Result writes a line for each call that was slow, failed or hangs, and for what came before and after calls.
+func (l lines) Result(r pipeline.Result) {
+	switch r := r.(type) {
+	case *pipeline.Hung:
+		reportHung(l.log, l.node, r)
+	case *pipeline.After:
+		reportAfter(l.log, l.node, r)
+	case *pipeline.Outage:
+		reportOutage(l.log, l.node, r)
+	case *pipeline.Judged:
+		report(l.log, l.node, r)
+	}
+}
+
 // report writes one line for each call that was slow or failed: what somebody who is
 // woken at night needs in order to know which pod, where, and what it was.
 func report(log *slog.Logger, node string, r *pipeline.Judged) {
@@ -60,14 +89,14 @@ func report(log *slog.Logger, node string, r *pipeline.Judged) {
 }
 
 // reportHung writes a line for a call that is under way for too long.
-func reportHung(log *slog.Logger, node string, f *pipeline.Hung, now int64) {
+func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
 	log.Warn("CNI call hangs",
 		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
 		"node", node,
 		"call", f.Command+" "+f.IfName,
-		"for", text.Round(time.Duration(now-f.Start)),
+		"for", text.Round(time.Duration(f.At-f.Start)),
 		"plugin", f.Plugin,
-		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(now-f.Since))),
+		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(f.At-f.Since))),
 		"trace_id", hex.EncodeToString(f.ID[:]))
 }
 
@@ -94,23 +123,23 @@ func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
 	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
 }
 
-// say logs what an operator should know of the sources.
-func say(log *slog.Logger, e event.Event) {
+// Event writes a line for what an operator should know of the sources.
+func (l lines) Event(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Degraded:
 		if b.Restored {
-			log.Info("back again", "feature", b.Feature)
+			l.log.Info("back again", "feature", b.Feature)
 			return
 		}
-		log.Warn("going on without "+b.Feature, "reason", b.Reason)
+		l.log.Warn("going on without "+b.Feature, "reason", b.Reason)
 	case *event.Readiness:
 		if b.Overdue {
-			log.Warn("the node's network is still not ready", "reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
+			l.log.Warn("the node's network is still not ready", "reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
 		}
 	case *event.Lost:
 		if b.OfProcesses() {
 			return // every tick, while it is overloaded: see overload
 		}
-		log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)
+		l.log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
-	"github.com/cniscope/cniscope/pkg/trace"
 )
 
 func runCmd() *cobra.Command {
@@ -94,7 +93,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		return err
 	}
 	n.logLost = out.lost
-	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
+	l.at(flushOpen, "what is open", n.flush)
 	l.at(closeSinks, "what is usual", n.leaveLearnt)
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
 	if err := sources.prepare(l, o, n.waits, n.learnt.key); err != nil {
@@ -102,6 +101,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}
 	n.telemetry = serveTelemetry(o, n, sources)
 	l.at(closeSinks, "metrics", func(context.Context) { n.telemetry.close() })
+	n.consume(o)
 	l.start("options", func(ctx context.Context) {
 		options.Run(ctx, l.log, func(o config.Options) {
 			n.apply(o)
@@ -197,21 +197,22 @@ type node struct {
 	level    *slog.LevelVar
 	name     string
 	pipeline *pipeline.Pipeline
-	out      *destinations
-	fold     bool       // what is sent: config.Trace
-	others   *broadcast // who records beside us
-	recent   recent     // for doctor
-	leaks    leaks
-	late     latecomers
-	history  *history.History
-	learnt   learnt
+	opening  opening // of a recording
 	open     busy
 	pulse    pulse
-	overload overload
-	storm    storm
-	// logLost is how many log lines were not written, by reason; nil where that is not known.
-	logLost   func() map[string]uint64
+
+	consumers consumers
+	out       *destinations
+	recent    recent // for doctor
+	leaks     leaks
+	late      latecomers
+	history   *history.History
+	learnt    learnt
+	overload  overload
+	burst     burst
 	telemetry *telemetry
+	// logLost is how many log lines were not written, by reason; nil where that is not known.
+	logLost func() map[string]uint64
 }
 
 func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, error) {
@@ -225,14 +226,37 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 		s.Baseline = keeps.load()
 	}
 	n := &node{
-		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(), learnt: keeps,
-		pipeline: s.pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
-		late: newLatecomers(o.Slow.FirstConnection), fold: o.Trace.FoldCommands,
+		log: log, level: level, name: o.Resource.Node, out: out, learnt: keeps, pipeline: s.pipeline(boot), opening: opening{},
+		history: history.New(o.Resource.Node, time.Now()), late: latecomers{log, o.Resource.Node, o.Slow.FirstConnection},
+		overload: overload{log: log}, burst: burst{log: log},
+		consumers: consumers{log: log, lost: map[string]*lost{}},
 	}
 	n.pipeline.Whole = true
+	n.out.fold.Store(o.Trace.FoldCommands)
 	n.setLevel(o)
 	return n, nil
 }
+
+// consume starts the node's consumers: everything that becomes of events and results. A queue has room for the results
+// of all operations that may be open at once.
+func (n *node) consume(o config.Options) {
+	start := func(name string, c Consumer) { n.consumers.join(name, c, max(queueMin, o.Limits.Operations)) }
+	start("log", lines{n.log, n.name})
+	start("overload", &n.overload)
+	start("burst", &n.burst)
+	start("first connection", results(n.late.take))
+	start("leaks", &n.leaks)
+	start("doctor", results(n.recent.take))
+	start("baseline", results(n.reportUsual))
+	start("history", results(n.history.Take))
+	start("export", results(n.out.take))
+	if n.telemetry != nil {
+		start("metrics", n.telemetry.counts)
+	}
+}
+
+// queueMin is room for the ticks and losses of a minute.
+const queueMin = 1024
 
 // serve answers cniscope ps, record, status and doctor until l ends. Without the socket
 // everything else goes on.
@@ -256,32 +280,13 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			return r
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-			s := settingsOf(o, record.Host().BootID)
-			r := n.join(&s)
-			defer n.others.leave(r)
-			sources.wake()
-			header, err := s.header()
-			if err != nil {
-				return err
-			}
-			return n.others.record(ctx, r, header, w, flush)
+			return n.record(ctx, settingsOf(o, record.Host().BootID), w, flush, sources.wake)
 		},
 		Baseline: n.usually,
 	}
 	handlers.Read = n.readHandlers(o, handlers)
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
 	n.serveReaders(l, o, handlers.Read)
-}
-
-// join begins to hand over events, and adds to the settings how calls were judged before the first of them, and what
-// was usual.
-func (n *node) join(s *settings) *reader {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s.Judge = n.pipeline.Judge; s.Judge.Baseline {
-		s.Baseline = n.pipeline.Usual.Document()
-	}
-	return n.others.join()
 }
 
 // inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
@@ -292,11 +297,8 @@ func (n *node) inFlight() []model.Flight {
 	return n.pipeline.InFlight()
 }
 
-// waits reports whether somebody waits for ticks: operations that are open, the end of an overload or of a burst, and
-// recorders, to know that all has come.
-func (n *node) waits() bool {
-	return n.open.is() || n.overload.is() || n.storm.is() || n.others.is()
-}
+// waits reports whether ticks are waited for: by operations that are open, or by a consumer.
+func (n *node) waits() bool { return n.open.is() || n.consumers.waits() }
 
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)
@@ -311,20 +313,14 @@ func (n *node) take(e event.Event) {
 			n.log.Error("an event caused a panic; please report this", "event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	say(n.log, e)
-	n.overload.take(e, n.log)
-	n.others.send(e)
-	n.leaks.event(e)
-	if n.telemetry != nil {
-		n.telemetry.counts.Event(e)
-		if tick && open {
-			n.telemetry.counts.Gap(silent)
-		}
+	if n.telemetry != nil && tick && open {
+		n.telemetry.counts.Gap(silent)
 	}
+	n.opening.remember(e)
+	n.consumers.event(e)
 	for _, r := range n.pipeline.Apply(e) {
-		n.result(r)
+		n.consumers.result(r, n.pipeline.Now())
 	}
-	n.storm.tick(n.pipeline.Now(), n.log)
 	n.open.set(n.pipeline.Open())
 }
 
@@ -333,50 +329,24 @@ func (n *node) alive() (report string, ok bool) {
 	return n.pulse.check(clock.Monotonic(), n.open.is())
 }
 
-// flush sends what is still open, as far as it is known.
-func (n *node) flush() {
+// flush has consumers take what is still open, as far as it is known, and waits until they have taken everything, or ctx
+// ends.
+func (n *node) flush(ctx context.Context) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	for _, r := range n.pipeline.Flush() {
-		n.result(r)
+		n.consumers.result(r, n.pipeline.Now())
 	}
 	n.open.set(0)
-}
-
-func (n *node) result(r pipeline.Result) {
-	if n.telemetry != nil {
-		n.telemetry.counts.Result(r)
-	}
-	n.history.Take(r, n.pipeline.Now())
-	switch r := r.(type) {
-	case *pipeline.Hung:
-		reportHung(n.log, n.name, r, n.pipeline.Now())
-	case *pipeline.Connected:
-		n.late.take(n.log, n.name, r)
-	case *pipeline.After:
-		reportAfter(n.log, n.name, r)
-	case *pipeline.Outage:
-		reportOutage(n.log, n.name, r)
-	case *pipeline.Judged:
-		report(n.log, n.name, r)
-		reportUsual(n.log, n.name, r)
-		n.recent.take(r)
-		n.leaks.take(r)
-		n.storm.take(r, n.pipeline.Now())
-	}
-	if spans := r.Drawn().Spans; spans != nil {
-		if n.fold {
-			spans = trace.Fold(spans)
-		}
-		n.out.send(spans)
-	}
+	n.mu.Unlock()
+	n.consumers.close(ctx)
 }
 
 func (n *node) apply(o config.Options) {
 	n.mu.Lock()
 	begins := o.Slow.Baseline && !n.pipeline.Judge.Baseline
-	n.pipeline.Judge, n.fold = judgeOf(o), o.Trace.FoldCommands
+	n.pipeline.Judge = judgeOf(o)
 	n.mu.Unlock()
+	n.out.fold.Store(o.Trace.FoldCommands)
 	if begins {
 		n.beginLearning()
 	}

@@ -62,7 +62,7 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	for _, each := range sources.sources {
 		s.Readings = append(s.Readings, each.Stats().Readings...)
 	}
-	s.Readings = append(s.Readings, n.leaks.readings()...)
+	s.Readings = append(append(s.Readings, n.leaks.readings()...), n.consumers.readings()...)
 	if n.logLost != nil {
 		s.Readings = append(s.Readings, meter.ByReason("log_lines_lost_total",
 			"Log lines that were not written: too many of one text, or a reader that does not keep up.", n.logLost(), nil)...)

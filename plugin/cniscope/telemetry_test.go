@@ -64,6 +64,7 @@ func observed(t *testing.T, toml string) (*node, *observer) {
 	sources := &observer{log: n.log, sources: []source.Source{probe.NewSource(probe.Options{}, nil)}}
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
+	n.consume(o)
 	reader, err := record.Open(recordings + "/three-pods.rec")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +73,8 @@ func observed(t *testing.T, toml string) (*node, *observer) {
 	for {
 		e, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			n.flush()
+			n.flush(t.Context())
+			n.consume(o)
 			return n, sources
 		}
 		if err != nil {
@@ -80,6 +82,12 @@ func observed(t *testing.T, toml string) (*node, *observer) {
 		}
 		n.take(e)
 	}
+}
+
+// settle waits until consumers have taken what a node has taken.
+func settle(t *testing.T, n *node) {
+	n.consumers.close(t.Context())
+	n.consume(config.Default())
 }
 
 func ask(t *testing.T, n *node, path string) (int, string) {

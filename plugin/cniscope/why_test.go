@@ -34,7 +34,7 @@ func remembering(t *testing.T, recording string) (options string) {
 	p := s.pipeline(in.Header().BootID)
 	p.Whole = true
 	n := &node{history: history.New("node-a", time.Unix(0, 0))}
-	take := func(r pipeline.Result) { n.history.Take(r, p.Now()) }
+	take := func(r pipeline.Result) { n.history.Take(r) }
 	for {
 		e, err := in.Next()
 		if errors.Is(err, io.EOF) {
