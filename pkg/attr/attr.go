@@ -227,7 +227,7 @@ const SlowLocksKey = attribute.Key("cniscope.slow_locks")
 
 func SlowLocks(v int) attribute.KeyValue { return SlowLocksKey.Int(v) }
 
-// ConcurrentCallsKey is cniscope.concurrent_calls: Largest number of other calls in progress on the node during this one.
+// ConcurrentCallsKey is cniscope.concurrent_calls: Largest number of other calls in progress on the node during the call.
 const ConcurrentCallsKey = attribute.Key("cniscope.concurrent_calls")
 
 func ConcurrentCalls(v int) attribute.KeyValue { return ConcurrentCallsKey.Int(v) }

@@ -52,24 +52,24 @@ func Readings(s queue.Stats, now time.Time) []meter.Reading {
 		failing = max(0, now.Sub(s.FailingSince).Seconds())
 	}
 	all := []meter.Reading{
-		meter.Level("export_queue_operations", "Operations that wait for a destination, those on their way included.", s.Waiting, destination, s.Name),
-		meter.Level("export_queue_bytes", "What they hold.", s.WaitingBytes, destination, s.Name),
-		meter.Count("export_operations_sent_total", "Operations that have arrived.", s.Sent, destination, s.Name),
-		meter.Count("export_retries_total", "Requests that failed and were, or will be, sent again.", s.Retries, destination, s.Name),
-		meter.Count("export_spans_refused_total", "Spans that the destination refused of operations that it took.", s.RefusedSpans, destination, s.Name),
-		meter.Count("export_panics_total", "Panics of an exporter that were survived.", s.Panics, destination, s.Name),
-		meter.Level("export_failing_seconds", "For how long nothing has arrived although it was tried; 0 while all is well.", failing, destination, s.Name),
+		meter.Level("export_queue_operations", "Operations that wait for a destination in memory, with those being sent.", s.Waiting, destination, s.Name),
+		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.", s.WaitingBytes, destination, s.Name),
+		meter.Count("export_operations_sent_total", "Delivered operations.", s.Sent, destination, s.Name),
+		meter.Count("export_retries_total", "Requests sent again.", s.Retries, destination, s.Name),
+		meter.Count("export_spans_refused_total", "Spans that the destination rejected, of operations that it accepted.", s.RefusedSpans, destination, s.Name),
+		meter.Count("export_panics_total", "Recovered panics.", s.Panics, destination, s.Name),
+		meter.Level("export_failing_seconds", "Time since the last delivery; 0 while export works.", failing, destination, s.Name),
 	}
 	reasons := []queue.Reason{queue.Full, queue.Rejected, queue.TooLarge, queue.Closed}
 	if disk := s.Spool; disk != nil {
 		reasons = append(reasons, queue.SpoolFull, queue.SpoolOld, queue.Damaged)
 		all = append(all,
-			meter.Count("spool_operations_written_total", "Operations that were written to the spool.", s.Spooled, destination, s.Name),
-			meter.Count("spool_operations_unwritten_total", "Operations that could not be written, and waited in memory.", s.Unspooled, destination, s.Name),
-			meter.Level("spool_bytes", "What the spool holds, exported or not.", disk.Bytes, destination, s.Name),
-			meter.Level("spool_waiting_bytes", "How much of that waits for the destination.", disk.Waiting, destination, s.Name))
+			meter.Count("spool_operations_written_total", "Operations written to the spool.", s.Spooled, destination, s.Name),
+			meter.Count("spool_operations_unwritten_total", "Operations that a full or failed disk left in memory.", s.Unspooled, destination, s.Name),
+			meter.Level("spool_bytes", "Size of the spool.", disk.Bytes, destination, s.Name),
+			meter.Level("spool_waiting_bytes", "Bytes of the spool that wait for the destination.", disk.Waiting, destination, s.Name))
 	}
-	return append(all, meter.ByReason("export_operations_dropped_total", "Kept operations that did not arrive.", s.Dropped, reasons, destination, s.Name)...)
+	return append(all, meter.ByReason("export_operations_dropped_total", "Sampled operations that were not delivered.", s.Dropped, reasons, destination, s.Name)...)
 }
 
 func extent(spans []*tracepb.ResourceSpans) (start, end time.Time) {

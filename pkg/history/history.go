@@ -231,7 +231,7 @@ func (v view) found(q control.Query) control.Found {
 func (h *History) Readings() []meter.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	const name, help = "history_forgotten_total", "Operations that the node's memory held and forgot, by what was full: lines or bytes of the lines, operations or bytes of those held whole, large: too large to be held whole."
+	const name, help = "history_forgotten_total", "Operations that left the node history, by the full limit. With bytes the history is shorter than 10,000 operations."
 	counts := map[string]uint64{}
 	for why, n := range h.forgotten {
 		counts[why] += n
@@ -240,7 +240,7 @@ func (h *History) Readings() []meter.Reading {
 		counts[why] += n
 	}
 	return append(meter.ByReason(name, help, counts, []string{"lines", "bytes", "whole_operations", "whole_bytes", "large"}),
-		meter.Level("history_operations", "Operations of which the node's memory has a line.", h.lines),
-		meter.Level("history_whole_operations", "Slow and failed operations that the node's memory holds whole.", len(h.whole.held)),
-		meter.Level("history_bytes", "Bytes of the node's memory of operations.", h.size+cap(h.chunks[len(h.chunks)-1].data)+h.whole.size))
+		meter.Level("history_operations", "Operations in the node history, one line each.", h.lines),
+		meter.Level("history_whole_operations", "Slow and failed operations that the node history holds with all spans.", len(h.whole.held)),
+		meter.Level("history_bytes", "Memory of the node history.", h.size+cap(h.chunks[len(h.chunks)-1].data)+h.whole.size))
 }

@@ -79,7 +79,7 @@ func (b *Book) Readings() []meter.Reading {
 		return nil
 	}
 	return []meter.Reading{
-		meter.Level("leaked_networks", "Networks that an ADD gave to sandboxes which are gone, and no DEL took back.", len(b.leaked)),
-		meter.Level("leaked_leases", "Addresses that host-local has leased to sandboxes which are gone.", b.leases),
+		meter.Level("leaked_networks", "Networks of sandboxes that are gone, without a DEL; absent if the runtime does not answer.", len(b.leaked)),
+		meter.Level("leaked_leases", "Host-local addresses leased to sandboxes that are gone.", b.leases),
 	}
 }

@@ -2,12 +2,15 @@ package metrics
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/history"
@@ -30,12 +33,12 @@ const (
 
 type labels map[string][]string
 
-// everything returns all metrics after one event of each kind.
-func everything(t *testing.T) map[string]labels {
+// families returns all metrics after one event of each kind.
+func families(t *testing.T) []*dto.MetricFamily {
 	t.Helper()
 	m := newTest(func() Snapshot {
 		s := busy()
-		s.Readings = append(s.Readings, meter.Level("probe_source", "By what means processes are observed.", 1, "source", probe.SourceConnector))
+		s.Readings = append(s.Readings, meter.Level("probe_source", "How processes are observed: bpf, bpf-commands (the kernel hides its memory from BPF programs), connector (the kernel refuses them).", 1, "source", probe.SourceConnector))
 		var leaks leak.Book
 		leaks.Look(leak.Look{}, leak.After)
 		s.Readings = append(s.Readings, leaks.Readings()...)
@@ -57,10 +60,16 @@ func everything(t *testing.T) map[string]labels {
 	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
 	m.Event(event.Event{Time: 1, Body: &event.Readiness{Lacks: event.LackConfiguration}})
 	m.Event(event.Event{Time: 2, Body: &event.Readiness{Ready: true}})
-	families, err := m.registry.Gather()
+	all, err := m.registry.Gather()
 	harness.Check(t, err)
+	return all
+}
+
+// everything returns the labels of all metrics.
+func everything(t *testing.T) map[string]labels {
+	t.Helper()
 	all := map[string]labels{}
-	for _, family := range families {
+	for _, family := range families(t) {
 		seen := labels{}
 		for _, metric := range family.Metric {
 			for _, label := range metric.Label {
@@ -138,20 +147,32 @@ func checkMatcher(t *testing.T, file, metric string, has labels, label, values s
 	}
 }
 
-func TestEveryMetricIsExplained(t *testing.T) {
-	text := read(t, manual)
-	for metric, has := range everything(t) {
-		if !strings.HasPrefix(metric, "cniscope_") {
+// docs/metrics.md has every metric with its labels and HELP; make golden writes them.
+func TestGoldenManual(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| metric | labels | meaning |\n|---|---|---|\n")
+	for _, family := range families(t) {
+		if !strings.HasPrefix(family.GetName(), "cniscope_") {
 			continue
 		}
-		row := regexp.MustCompile("(?m)^\\|.*`" + metric + "`.*$").FindString(text)
-		if row == "" {
-			t.Errorf("%s is not in %s", metric, manual)
+		var names []string
+		for _, label := range family.Metric[0].Label {
+			names = append(names, "`"+label.GetName()+"`")
 		}
-		for label := range has {
-			if !strings.Contains(row, "`"+label+"`") {
-				t.Errorf("the label %s of %s is not in %s", label, metric, manual)
-			}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", family.GetName(), strings.Join(names, ", "), family.GetHelp())
+	}
+	text := read(t, manual)
+	before, rest, _ := strings.Cut(text, "<!-- generated: metrics -->\n")
+	_, after, found := strings.Cut(rest, "<!-- end -->")
+	switch now := before + "<!-- generated: metrics -->\n" + table.String() + "<!-- end -->" + after; {
+	case !found:
+		t.Fatalf("%s has no table that is generated", manual)
+	case now == text:
+	case !*update:
+		t.Errorf("%s is not what the program gives: make golden", manual)
+	default:
+		if err := os.WriteFile(manual, []byte(now), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -69,26 +69,26 @@ func (s Snapshot) calls() (all []meter.Reading) {
 	}
 	for command, calls := range commands {
 		all = append(all,
-			meter.Level("cni_calls_in_flight", "CNI calls that have a plugin running now.", calls.n, cniCommand, command),
-			meter.Level("cni_oldest_call_seconds", "Age of the oldest CNI call in flight; 0 if there is none.", calls.oldest.Seconds(), cniCommand, command))
+			meter.Level("cni_calls_in_flight", "Calls in progress; cniscope ps lists them.", calls.n, cniCommand, command),
+			meter.Level("cni_oldest_call_seconds", "Age of the oldest call in progress, 0 without any.", calls.oldest.Seconds(), cniCommand, command))
 	}
 	return all
 }
 
 func (s Snapshot) usual() []meter.Reading {
 	return []meter.Reading{
-		meter.Level("baselines", "Plugins and commands of which it is learnt how long they take as a rule.", s.Baselines),
-		meter.Level("baselines_slower", "Those of them that are slower than usual now.", s.Slower),
-		meter.Count("baselines_forgotten_total", "Those that were forgotten for others: 128 are known.", s.Forgotten),
+		meter.Level("baselines", "Plugins and commands with a baseline.", s.Baselines),
+		meter.Level("baselines_slower", "Plugins and commands that are slower than their baseline now.", s.Slower),
+		meter.Count("baselines_forgotten_total", "Baselines dropped because of the limit of 128.", s.Forgotten),
 	}
 }
 
 func (s Snapshot) timeline() []meter.Reading {
 	return []meter.Reading{
-		meter.Count("events_late_total", "Events of processes whose operation was over, or unknown.", s.Timeline.Late),
-		meter.Count("runs_refused_total", "Plugin runs and processes beyond limits.operations and limits.processes.", s.Timeline.Refused),
-		meter.Count("unanchored_refused_total", "Plugin runs that the container runtime did not start, beyond their half of limits.operations.", s.Timeline.Unanchored),
-		meter.Count("work_after_dropped_total", "Programs that agents ran for a pod behind its ADD, beyond 16 of one pod.", s.Timeline.AfterDropped),
-		meter.Count("operations_orphaned_total", "Operations that waited in vain for containerd's span.", s.Timeline.Orphaned),
+		meter.Count("events_late_total", "Events of processes whose operation was over, for example of daemons.", s.Timeline.Late),
+		meter.Count("runs_refused_total", "Plugin runs beyond limits.operations and limits.processes.", s.Timeline.Refused),
+		meter.Count("unanchored_refused_total", "Plugin runs not started by the container runtime, beyond their half of limits.operations.", s.Timeline.Unanchored),
+		meter.Count("work_after_dropped_total", "Commands that agents ran for a pod after its ADD, beyond the limit of 16.", s.Timeline.AfterDropped),
+		meter.Count("operations_orphaned_total", "Operations whose containerd span did not arrive: separate traces.", s.Timeline.Orphaned),
 	}
 }

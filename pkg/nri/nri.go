@@ -164,9 +164,9 @@ func (p *Plugin) Counts() Counts {
 // Readings returns c as metrics.
 func (c Counts) Readings() []meter.Reading {
 	return []meter.Reading{
-		meter.Count("nri_sessions_total", "Registrations with the runtime.", c.Sessions),
-		meter.Count("nri_events_total", "Sandbox events that the runtime sent.", c.Received),
-		meter.Level("nri_handler_max_seconds", "The longest that a pod waited for one of cniscope's NRI handlers.", c.Handler.Max.Seconds()),
+		meter.Count("nri_sessions_total", "NRI registrations.", c.Sessions),
+		meter.Count("nri_events_total", "Sandbox events over NRI.", c.Received),
+		meter.Level("nri_handler_max_seconds", "The longest time a pod waited for a handler of cniscope.", c.Handler.Max.Seconds()),
 	}
 }
 

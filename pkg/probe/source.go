@@ -105,9 +105,9 @@ func (s *Source) Stats() source.Stats {
 				stats.Missed += uint64(r.Value)
 			}
 		}
-		stats.Readings = append(stats.Readings, meter.Level("probe_source", "By what means processes are observed.", 1, "source", o.name))
+		stats.Readings = append(stats.Readings, meter.Level("probe_source", "How processes are observed: bpf, bpf-commands (the kernel hides its memory from BPF programs), connector (the kernel refuses them).", 1, "source", o.name))
 	}
-	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0).", up))
+	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "1 if cniscope sees calls.", up))
 	return stats
 }
 
@@ -123,26 +123,26 @@ var losable = []string{
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Tracked),
-		meter.Count("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end.", s.Lost["environment too long"]),
-		meter.Count("probe_processes_refused_total", "Processes that the container runtime did not start, beyond their half of limits.processes: they are not followed.", s.Lost["share of the process table full"]),
-		meter.Count("probe_records_undecodable_total", "Records of the kernel side that were not understood.", s.Undecodable),
-		meter.Count("probe_peers_unfound_total", "Waits of agents for a process of the node that was not found before they ended: the verdict does not name it.", s.Unfound),
-		meter.Count("probe_seconds_total", "Time since the kernel probe was loaded.", s.Observed.Seconds()),
-		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and system calls of the node cost more.", s.Attached.Seconds()),
+		meter.Count("probe_environments_cut_total", "Environments too long to search for CNI_COMMAND to their end.", s.Lost["environment too long"]),
+		meter.Count("probe_processes_refused_total", "Processes of plugin runs that the container runtime did not start, beyond their half of limits.processes.", s.Lost["share of the process table full"]),
+		meter.Count("probe_records_undecodable_total", "Unknown records of BPF programs. Report them.", s.Undecodable),
+		meter.Count("probe_peers_unfound_total", "Agents' waits for a process of the node that was not found in time: the verdict has only its address.", s.Unfound),
+		meter.Count("probe_seconds_total", "Time since the probe was loaded.", s.Observed.Seconds()),
+		meter.Count("probe_detail_seconds_total", "Time with system-call tracing on. Divided by probe_seconds_total it is the share in which other processes pay.", s.Attached.Seconds()),
 	}
 	if s.Way != "" {
 		all = append(all,
-			meter.Level("probe_way", "How what plugins do is reached.", 1, "way", s.Way),
-			meter.Count("probe_talk_seconds_total", "Time in which, by functions, what agents say to each other was looked into, and every system call of the node cost more.", s.Talked.Seconds()))
+			meter.Level("probe_way", "How the probe sees what plugins do: by functions of the kernel, or by system-calls, which slows other processes during CNI calls.", 1, "way", s.Way),
+			meter.Count("probe_talk_seconds_total", "By functions: time in which an agent was followed, and system calls of the node cost as much as by system calls.", s.Talked.Seconds()))
 	}
 	for name, program := range s.Programs {
-		all = append(all, meter.Count(programsMissed, "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))
+		all = append(all, meter.Count(programsMissed, "Times the kernel did not run a BPF program because it was active on that CPU: events lost without a mark on the call.", program.Missed, "program", name))
 		if program.Runs == 0 {
 			continue // kernel.bpf_stats_enabled is off
 		}
 		all = append(all,
-			meter.Count("bpf_program_runs_total", "Runs of a BPF program; only while kernel.bpf_stats_enabled is set.", program.Runs, "program", name),
-			meter.Count("bpf_program_seconds_total", "Time spent in it.", program.Time.Seconds(), "program", name))
+			meter.Count("bpf_program_runs_total", "Runs of a BPF program, only while kernel.bpf_stats_enabled is 1.", program.Runs, "program", name),
+			meter.Count("bpf_program_seconds_total", "Time in a BPF program, only while kernel.bpf_stats_enabled is 1.", program.Time.Seconds(), "program", name))
 	}
 	return all
 }

@@ -36,19 +36,19 @@ type Counts struct {
 func (c Counts) Readings() []meter.Reading {
 	dropped := map[queue.Reason]uint64{"no upstream": c.Unwanted}
 	maps.Copy(dropped, c.Dropped)
-	const requests, of = "relay_requests_total", "Requests that containerd sent, by what became of them: sent, malformed, too_large, unread or looped. Those that wait or were dropped are counted apart."
+	const requests, of = "relay_requests_total", "Requests of containerd to the relay: sent, answered with an error, or looped (from another relay)."
 	return slices.Concat([]meter.Reading{
 		meter.Count(requests, of, c.Sent, "outcome", "sent"),
 		meter.Count(requests, of, c.Malformed, "outcome", "malformed"),
 		meter.Count(requests, of, c.TooLarge, "outcome", "too_large"),
 		meter.Count(requests, of, c.Unread, "outcome", "unread"),
 		meter.Count(requests, of, c.Looped, "outcome", "looped"),
-		meter.Level("relay_queue_bytes", "What waits for the upstream.", c.WaitingBytes),
-		meter.Count("relay_retries_total", "Requests that failed and were, or will be, sent again.", c.Retries),
-		meter.Count("relay_spans_told_total", "Containerd's spans that were of a sandbox.", c.Told),
+		meter.Level("relay_queue_bytes", "Bytes that wait for the upstream.", c.WaitingBytes),
+		meter.Count("relay_retries_total", "Requests to the upstream that were sent again.", c.Retries),
+		meter.Count("relay_spans_told_total", "Spans of containerd that belong to a sandbox.", c.Told),
 	},
-		meter.ByReason("relay_connections_refused_total", "Connections that were closed before anything was read: of strangers, while no_runtime was known, unseen (gone, or not to be looked at), or because the runtime has too many (busy).", c.Refused, refusals[:]),
-		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream will never see.", dropped, []queue.Reason{queue.Full, queue.Rejected, queue.SwitchedOff, queue.Closed}))
+		meter.ByReason("relay_connections_refused_total", "Connections closed unread: stranger (not the runtime), no_runtime (runtime not known), unseen (process gone or not visible), busy (the runtime already has 64).", c.Refused, refusals[:]),
+		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream never gets.", dropped, []queue.Reason{queue.Full, queue.Rejected, queue.SwitchedOff, queue.Closed}))
 }
 
 // Name is "relay".

@@ -65,7 +65,7 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	s.Readings = append(append(s.Readings, n.leaks.readings()...), n.consumers.readings()...)
 	if n.logLost != nil {
 		s.Readings = append(s.Readings, meter.ByReason("log_lines_lost_total",
-			"Log lines that were not written: too many of one text, or a reader that does not keep up.", n.logLost(), nil)...)
+			"Log lines not written: limit (more than 20 at once of one text, or one a second), reader (the reader of the log is too slow or gone).", n.logLost(), nil)...)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -57,11 +57,11 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 func (s Stats) Readings() []meter.Reading {
 	return []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Followed),
-		meter.Count("probe_processes_refused_total", "Processes that the container runtime did not start, beyond their half of limits.processes: they are not followed.", s.Refused),
-		meter.Count("connector_messages_total", "Messages of the process connector that were read.", s.Messages),
-		meter.Count("connector_programs_total", "Programs that began to run, in plugins' trees and else, and whether they were still there to be looked at.", s.Looked.Followed, "of", "plugins", "looked_at", "yes"),
-		meter.Count("connector_programs_total", "Programs that began to run, in plugins' trees and else, and whether they were still there to be looked at.", s.Missed.Followed, "of", "plugins", "looked_at", "no"),
-		meter.Count("connector_programs_total", "Programs that began to run, in plugins' trees and else, and whether they were still there to be looked at.", s.Looked.Strangers, "of", "others", "looked_at", "yes"),
-		meter.Count("connector_programs_total", "Programs that began to run, in plugins' trees and else, and whether they were still there to be looked at.", s.Missed.Strangers, "of", "others", "looked_at", "no"),
+		meter.Count("probe_processes_refused_total", "Processes of plugin runs that the container runtime did not start, beyond their half of limits.processes.", s.Refused),
+		meter.Count("connector_messages_total", "Process connector: messages read.", s.Messages),
+		meter.Count("connector_programs_total", "Process connector: started programs of plugins and others, and whether cniscope read them before their exit.", s.Looked.Followed, "of", "plugins", "looked_at", "yes"),
+		meter.Count("connector_programs_total", "Process connector: started programs of plugins and others, and whether cniscope read them before their exit.", s.Missed.Followed, "of", "plugins", "looked_at", "no"),
+		meter.Count("connector_programs_total", "Process connector: started programs of plugins and others, and whether cniscope read them before their exit.", s.Looked.Strangers, "of", "others", "looked_at", "yes"),
+		meter.Count("connector_programs_total", "Process connector: started programs of plugins and others, and whether cniscope read them before their exit.", s.Missed.Strangers, "of", "others", "looked_at", "no"),
 	}
 }

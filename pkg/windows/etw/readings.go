@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	undecodable = "Events of processes that were not understood, by what they are and why: of a version that is not known, or cut off."
-	lost        = "What event tracing could not deliver: single events, and buffers of many."
+	undecodable = "Unknown events of event tracing, by event and reason. Report them with a recording (cniscope record --etl)."
+	lost        = "Events and buffers that Windows lost."
 )
 
 // Readings returns the metrics.
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
-		meter.Count("etw_events_total", "Events of processes that event tracing delivered.", s.Events),
-		meter.Count("etw_changes_total", "Starts and ends of processes that these events tell of.", s.Changes),
-		meter.Count("etw_changes_single_total", "Starts and ends that only one of the two sessions told of.", s.Single),
-		meter.Count("etw_changes_late_total", "Starts and ends that came after their turn.", s.Late),
+		meter.Count("etw_events_total", "Process events that event tracing delivered (Windows).", s.Events),
+		meter.Count("etw_changes_total", "Starts and exits of processes in these events.", s.Changes),
+		meter.Count("etw_changes_single_total", "Starts and exits that only one of the two sessions reported.", s.Single),
+		meter.Count("etw_changes_late_total", "Starts and exits that arrived out of order.", s.Late),
 		meter.Count("etw_lost_total", lost, s.LostEvents, "what", "events"),
 		meter.Count("etw_lost_total", lost, s.LostBuffers, "what", "buffers"),
 	}

@@ -101,7 +101,7 @@ const unread = "Processes that the container runtime or a plugin started, and wh
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Followed),
-		meter.Count("probe_processes_refused_total", "Processes that the container runtime did not start, beyond their half of limits.processes: they are not followed.", s.Refused),
+		meter.Count("probe_processes_refused_total", "Processes of plugin runs that the container runtime did not start, beyond their half of limits.processes.", s.Refused),
 		meter.Count("probe_environments_read_total", "Processes that the container runtime or a plugin started, and whose environment and command line were read.", s.Read),
 	}
 	for reason, n := range s.Unread {
