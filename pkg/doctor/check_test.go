@@ -290,7 +290,9 @@ func TestNothingNamesARuntimeThatIsNotThere(t *testing.T) {
 		"network": func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "No CNI configuration file"
 		},
-		"no plugin":      func(f *fact.Facts) { f.Binaries.Value[0].Wrong = "it is not in /opt/cni/bin" },
+		"no plugin": func(f *fact.Facts) {
+			f.Binaries.Value[0].Wrong = &event.Program{Name: "bridge", Fault: event.FaultAbsent, Has: "/opt/cni/bin"}
+		},
 		"no NRI":         func(f *fact.Facts) { f.NRI.Value = fact.NRI{Sure: true} },
 		"nobody's NRI":   func(f *fact.Facts) { f.NRI.Value.Listening = false },
 		"not registered": func(f *fact.Facts) { f.Scope.Value.Node.NRI = "degraded" },

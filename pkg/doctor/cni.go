@@ -98,17 +98,17 @@ func order(f *fact.Facts) []string {
 }
 
 // binariesAreThere: every program that the networks' chains run, IPAM and delegates
-// included, is in a CNI bin folder and can be run.
+// included, is in a CNI bin folder and can be started.
 func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, b := range f.Binaries.Value {
-		if b.Wrong == "" {
+		if b.Wrong == nil {
 			continue
 		}
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
-			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Sayf("%s", b.Wrong)},
-			Remedy:   []string{remedyFor(b.Name, f.CRI.Value.BinDirs)},
+			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Clean(b.Wrong.String())},
+			Remedy:   []string{cmp.Or(fact.Clean(b.Wrong.Remedy()), remedyFor(b.Name, f.CRI.Value.BinDirs))},
 		})
 	}
 	return found, nil

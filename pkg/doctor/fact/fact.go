@@ -160,7 +160,7 @@ type Folder struct {
 // Binary is a plugin's program that is needed, and where it was looked for.
 type Binary struct {
 	Name, Network string
-	Wrong         string // why it cannot be run; empty where it can
+	Wrong         *event.Program // why it cannot be started; nil where nothing speaks against it
 }
 
 // Container is one of the CRI that has to do with the network: its latest attempt.

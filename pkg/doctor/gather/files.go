@@ -15,6 +15,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // readFolder reads the CNI folder as the runtime does that uses the first most networks (0: all).
@@ -117,30 +118,33 @@ func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	return needed, err
 }
 
-// wrongWith looks for a program as libcni does: in the folders, in their order. It says why it
-// cannot be run, empty if it can, and whether it is there.
-func wrongWith(sees view, name string, dirs []string) (wrong string, there bool) {
+// wrongWith looks for a program as libcni does: in the directories, in their order. It returns why the program cannot be
+// started, nil if nothing speaks against it, and whether it is there.
+func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, there bool) {
 	if name != filepath.Base(name) {
-		return "its name is a path", true
+		return &event.Program{Name: name, Fault: event.FaultName}, true
 	}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		info, err := os.Stat(sees.path(file))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
-			continue
-		}
-		if err != nil {
-			return fact.Sayf("%s: %s", file, err), true
-		}
 		switch {
+		case errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir():
+			continue
+		case err != nil:
+			wrong = &event.Program{File: file, Fault: event.FaultUnreadable, Has: err.Error()}
 		case !runnable(info):
-			return fact.Sayf("%s is not executable (mode %s)", file, info.Mode().String()), true
+			wrong = &event.Program{File: file, Fault: event.FaultMode, Has: info.Mode().String()}
 		case info.Size() == 0:
-			return fact.Sayf("%s is empty: has it been copied?", file), true
+			wrong = &event.Program{File: file, Fault: event.FaultEmpty}
+		default:
+			wrong = faultOf(sees, file)
 		}
-		return "", true
+		if wrong != nil {
+			wrong.Name = name
+		}
+		return wrong, true
 	}
-	return "it is not in " + fact.List(dirs), false
+	return &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}, false
 }
 
 // readPlain reads a regular file of up to most bytes, and says when it was written. It follows no link, and waits

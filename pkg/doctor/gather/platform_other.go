@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 var errPlatform = fact.ErrElsewhere
 
 func reach(string, time.Duration) (int, error)                  { return 0, nil }
 func runnable(fs.FileInfo) bool                                 { return true }
+func faultOf(view, string) *event.Program                       { return nil }
 func chains(context.Context) ([]fact.Chain, error)              { return nil, errPlatform }
 func loadBalancing(context.Context) (fact.LB, error)            { return fact.LB{}, errPlatform }
 func ownNetwork(context.Context) (fact.Network, error)          { return fact.Network{}, errPlatform }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
@@ -28,6 +29,15 @@ func (v view) path(path string) string {
 	found, err := securejoin.SecureJoin(v.root, path)
 	if err != nil {
 		return filepath.Join(v.root, path)
+	}
+	return found
+}
+
+// real is what they call the file at path once all links are followed.
+func (v view) real(path string) string {
+	found, err := filepath.EvalSymlinks(v.path(path))
+	if v.root != "" || err != nil {
+		found = "/" + strings.TrimLeft(strings.TrimPrefix(v.path(path), v.root), "/")
 	}
 	return found
 }

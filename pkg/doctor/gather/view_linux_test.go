@@ -22,7 +22,7 @@ func rootWith(t *testing.T, files ...string) view {
 	root := t.TempDir()
 	for _, f := range files {
 		file := filepath.Join(root, f)
-		harness.Check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("x"), 0o755)))
+		harness.Check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("\x7fELF"), 0o755)))
 	}
 	return view{root: root, sure: true}
 }
@@ -82,7 +82,7 @@ func TestWhatCannotBeSeenIsNotMissing(t *testing.T) {
 		t.Errorf("a program: %v", err)
 	}
 	unsure.sure = true
-	if found, err := programs(f, unsure); err != nil || found[1].Wrong == "" {
+	if found, err := programs(f, unsure); err != nil || found[1].Wrong == nil {
 		t.Errorf("a program, of a view that is sure: %v %v", found, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestWhatCannotBeSeenIsNotMissing(t *testing.T) {
 func TestLinksOfAnotherRoot(t *testing.T) {
 	v := rootWith(t, "/usr/lib/cni/bridge")
 	harness.Check(t, errors.Join(os.MkdirAll(filepath.Join(v.root, "opt/cni"), 0o755), os.Symlink("/usr/lib/cni", filepath.Join(v.root, "opt/cni/bin"))))
-	if wrong, there := wrongWith(v, "bridge", []string{"/opt/cni/bin"}); wrong != "" || !there {
+	if wrong, there := wrongWith(v, "bridge", []string{"/opt/cni/bin"}); wrong != nil || !there {
 		t.Errorf("%q %v", wrong, there)
 	}
 }

@@ -1,0 +1,355 @@
+package gather
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const (
+	// headSize is how much of a file the kernel looks at to recognise it (BINPRM_BUF_SIZE).
+	headSize = 256
+	// nested is how many scripts may interpret each other (fs/exec.c, exec_binprm).
+	nested = 5
+	// librariesMax bounds how many libraries of a program are looked at, fileMax how much of a file is read.
+	librariesMax, fileMax = 64, 4 << 20
+)
+
+// machines are the architectures of ELF files that this machine runs; the first is its own. 32-bit programs run where
+// the kernel was built to run them, which no file says.
+func machines() []elf.Machine {
+	switch runtime.GOARCH {
+	case "amd64":
+		return []elf.Machine{elf.EM_X86_64, elf.EM_386}
+	case "arm64":
+		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
+	}
+	return nil
+}
+
+func machineName(m elf.Machine) string {
+	switch m {
+	case elf.EM_X86_64:
+		return "x86-64"
+	case elf.EM_386:
+		return "i386"
+	}
+	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
+}
+
+// faultOf returns why the kernel cannot start a file that is executable by its mode; nil if nothing speaks against it.
+func faultOf(sees view, file string) *event.Program {
+	if mount, is := noexec(sees, file); is {
+		return &event.Program{File: file, Fault: event.FaultMount, Has: mount}
+	}
+	return unstartable(sees, file, nested)
+}
+
+// noexec reports whether a file's mount refuses to execute, and where that is.
+func noexec(sees view, file string) (mount string, is bool) {
+	var s unix.Statfs_t
+	if unix.Statfs(sees.path(file), &s) != nil || s.Flags&unix.ST_NOEXEC == 0 {
+		return "", false
+	}
+	var own, above unix.Stat_t
+	for mount = file; mount != "/"; mount = filepath.Dir(mount) {
+		if unix.Stat(sees.path(mount), &own) != nil || unix.Stat(sees.path(filepath.Dir(mount)), &above) != nil || own.Dev != above.Dev {
+			break
+		}
+	}
+	return mount, true
+}
+
+func unstartable(sees view, file string, depth int) *event.Program {
+	f, err := os.Open(sees.path(file))
+	if err != nil {
+		return nil // the kernel need not read it
+	}
+	defer f.Close()
+	head := make([]byte, headSize)
+	n, _ := io.ReadFull(f, head)
+	head = head[:n]
+	switch {
+	case handled(sees, file, head):
+		return nil
+	case bytes.HasPrefix(head, []byte("#!")):
+		return script(sees, file, head, depth)
+	case !bytes.HasPrefix(head, []byte(elf.ELFMAG)):
+		return &event.Program{File: file, Fault: event.FaultFormat}
+	}
+	return ofELF(sees, file, f)
+}
+
+// script follows the first line of a script to its interpreter.
+func script(sees view, file string, head []byte, depth int) *event.Program {
+	line, _, _ := bytes.Cut(head[2:], []byte("\n"))
+	fields := strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
+	if len(fields) == 0 || depth == 0 {
+		return &event.Program{File: file, Fault: event.FaultFormat}
+	}
+	interpreter := fields[0]
+	if !filepath.IsAbs(interpreter) {
+		return nil // it depends on the directory of the caller
+	}
+	if info, err := os.Stat(sees.path(interpreter)); errors.Is(err, fs.ErrNotExist) {
+		return &event.Program{File: file, Fault: event.FaultInterpreter, Needs: visible(interpreter)}
+	} else if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return unstartable(sees, interpreter, depth-1)
+}
+
+// visible shows what no terminal shows: a script with line ends of Windows looks for "sh\r".
+func visible(s string) string {
+	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
+		return quoted
+	}
+	return s
+}
+
+// ofELF looks at an ELF file's architecture, and at what the dynamic loader wants.
+func ofELF(sees view, file string, f *os.File) *event.Program {
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return nil
+	}
+	if known := machines(); len(known) > 0 && !slices.Contains(known, e.Machine) {
+		return &event.Program{File: file, Fault: event.FaultArchitecture, Needs: machineName(e.Machine), Has: machineName(known[0])}
+	}
+	for _, p := range e.Progs {
+		if p.Type != elf.PT_INTERP {
+			continue
+		}
+		name, err := io.ReadAll(io.LimitReader(p.Open(), unix.PathMax))
+		interpreter := string(bytes.TrimRight(name, "\x00"))
+		if err != nil || !filepath.IsAbs(interpreter) {
+			return nil
+		}
+		if _, err := os.Stat(sees.path(interpreter)); errors.Is(err, fs.ErrNotExist) {
+			return &event.Program{File: file, Fault: event.FaultInterpreter, Needs: visible(interpreter)}
+		}
+		return unlinked(sees, file, e, interpreter)
+	}
+	return nil
+}
+
+// unlinked follows the libraries of a program as the dynamic loader does (ld.so(8)). The environment of a plugin may
+// name more directories, which is not known here; runtimes set none.
+func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Program {
+	dirs, cached := libraryDirs(sees, interpreter)
+	type object struct {
+		file string
+		elf  *elf.File
+	}
+	loaded := map[string]object{}
+	defer func() {
+		for _, o := range loaded {
+			_ = o.elf.Close()
+		}
+	}()
+	for next := []object{{file, e}}; len(next) > 0; next = next[1:] {
+		by := next[0]
+		own, inherited := searched(sees.real(by.file), by.elf)
+		dirs = append(slices.Clip(dirs), inherited...)
+		needed, _ := by.elf.ImportedLibraries()
+		versions, _ := by.elf.DynamicVersionNeeds()
+		for _, name := range needed {
+			of, is := loaded[name]
+			if !is {
+				if len(loaded) >= librariesMax || builtIn(interpreter, name) {
+					continue
+				}
+				of.file, of.elf = libraryOf(sees, name, slices.Concat(own, dirs, cached[name]), by.elf)
+				if of.file == "" {
+					return &event.Program{File: file, Fault: event.FaultLibrary, Needs: visible(name)}
+				}
+				if of.elf == nil {
+					continue
+				}
+				loaded[name] = of
+				next = append(next, of)
+			}
+			if version := lackingVersion(versions, name, of.elf); version != "" {
+				return &event.Program{File: file, Fault: event.FaultVersion, Needs: visible(version), Has: of.file}
+			}
+		}
+	}
+	return nil
+}
+
+// builtIn reports whether a loader stands for a library itself (musl, ldso/dynlink.c, load_library).
+func builtIn(interpreter, name string) bool {
+	own := []string{"libc.", "libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."}
+	return strings.HasPrefix(filepath.Base(interpreter), "ld-musl-") &&
+		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// searched are the directories that a file names: its own (RUNPATH), and those that also hold for its libraries
+// (RPATH).
+func searched(file string, e *elf.File) (own, inherited []string) {
+	of := func(tag elf.DynTag) (dirs []string) {
+		all, _ := e.DynString(tag)
+		for _, list := range all {
+			for _, dir := range strings.Split(list, ":") {
+				dir = strings.NewReplacer("${ORIGIN}", filepath.Dir(file), "$ORIGIN", filepath.Dir(file)).Replace(dir)
+				dirs = append(dirs, dir)
+			}
+		}
+		return dirs
+	}
+	if own = of(elf.DT_RUNPATH); len(own) > 0 {
+		return own, nil
+	}
+	return nil, of(elf.DT_RPATH)
+}
+
+// libraryOf finds a library of the same architecture. at is where a file of that name is; library is nil if that cannot
+// be read.
+func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, library *elf.File) {
+	if strings.Contains(name, "/") {
+		dirs, name = []string{filepath.Dir(name)}, filepath.Base(name)
+	}
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		found, err := elf.Open(sees.path(file))
+		var strange *elf.FormatError
+		switch {
+		case errors.As(err, &strange), errors.Is(err, fs.ErrPermission):
+			at = file
+		case err != nil: // it is not there
+		case found.Class == by.Class && found.Machine == by.Machine:
+			return file, found
+		default:
+			_ = found.Close() // the loader goes on
+		}
+	}
+	return at, nil
+}
+
+// lackingVersion returns a version that a library lacks and a program needs of it; empty if there is none.
+func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.File) string {
+	has, err := library.DynamicVersions()
+	if err != nil || len(has) == 0 {
+		return "" // the loader warns, and goes on
+	}
+	for _, need := range needs {
+		if need.Name != name {
+			continue
+		}
+		for _, v := range need.Needs {
+			weak := v.Flags&elf.VER_FLG_WEAK != 0
+			if !weak && !slices.ContainsFunc(has, func(h elf.DynamicVersion) bool { return h.Name == v.Dep }) {
+				return v.Dep
+			}
+		}
+	}
+	return ""
+}
+
+// libraryDirs are where a dynamic loader looks: musl's where its file says, glibc's in those built in, and where its
+// cache has a library of a name.
+func libraryDirs(sees view, interpreter string) (dirs []string, cached map[string][]string) {
+	if base := filepath.Base(interpreter); strings.HasPrefix(base, "ld-musl-") {
+		own := filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "etc", strings.TrimSuffix(base, ".so.1")+".path")
+		if text, err := readSome(sees, own); err == nil {
+			return strings.FieldsFunc(string(text), func(r rune) bool { return r == ':' || r == '\n' }), nil
+		}
+		return []string{"/lib", "/usr/local/lib", "/usr/lib"}, nil
+	}
+	for _, root := range []string{"/lib", "/usr/lib", "/lib64", "/usr/lib64"} {
+		below, _ := filepath.Glob(filepath.Join(sees.path(root), "*-linux-*")) // Debian's multiarch
+		dirs = append(dirs, root)
+		for _, dir := range below {
+			dirs = append(dirs, filepath.Join(root, filepath.Base(dir)))
+		}
+	}
+	dirs = append(dirs, filepath.Dir(interpreter))
+	cache, err := readSome(sees, "/etc/ld.so.cache")
+	if err != nil {
+		return dirs, nil
+	}
+	cached = map[string][]string{}
+	for text := range bytes.SplitSeq(cache, []byte{0}) {
+		if dir, name := filepath.Split(string(text)); filepath.IsAbs(dir) {
+			cached[name] = append(cached[name], dir)
+		}
+	}
+	return dirs, cached
+}
+
+func readSome(sees view, file string) ([]byte, error) {
+	f, err := os.Open(sees.path(file))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, fileMax))
+}
+
+// handled reports whether an interpreter is registered for such a file (binfmt_misc, as for qemu-user).
+func handled(sees view, file string, head []byte) bool {
+	const dir = "/proc/sys/fs/binfmt_misc"
+	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {
+		return false
+	}
+	entries, _ := os.ReadDir(sees.path(dir))
+	for _, e := range entries {
+		if e.Name() == "status" || e.Name() == "register" {
+			continue
+		}
+		if text, err := readSome(sees, dir+"/"+e.Name()); err == nil && takes(text, file, head) {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether an entry of binfmt_misc is for a file (Documentation/admin-guide/binfmt-misc.rst).
+func takes(entry []byte, file string, head []byte) bool {
+	lines := bufio.NewScanner(bytes.NewReader(entry))
+	var magic, mask []byte
+	offset, enabled := 0, false
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), " ")
+		switch key {
+		case "enabled":
+			enabled = true
+		case "extension":
+			return enabled && strings.HasSuffix(file, value)
+		case "offset":
+			_, _ = fmt.Sscan(value, &offset)
+		case "magic":
+			magic, _ = hex.DecodeString(value)
+		case "mask":
+			mask, _ = hex.DecodeString(value)
+		}
+	}
+	if !enabled || len(magic) == 0 || offset < 0 || offset+len(magic) > len(head) {
+		return false
+	}
+	for i, want := range magic {
+		m := byte(0xff)
+		if i < len(mask) {
+			m = mask[i]
+		}
+		if head[offset+i]&m != want&m {
+			return false
+		}
+	}
+	return true
+}

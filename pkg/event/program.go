@@ -1,0 +1,79 @@
+package event
+
+import "fmt"
+
+// Fault is why the kernel or the dynamic loader cannot start a program.
+type Fault string
+
+// The faults.
+const (
+	FaultAbsent       Fault = "absent"       // no directory has the file
+	FaultName         Fault = "name"         // its name is a path, which libcni refuses
+	FaultUnreadable   Fault = "unreadable"   // the file cannot be looked at
+	FaultMode         Fault = "mode"         // no executable file (EACCES)
+	FaultEmpty        Fault = "empty"        // the file has no content (ENOEXEC)
+	FaultMount        Fault = "mount"        // its file system is mounted noexec (EACCES)
+	FaultFormat       Fault = "format"       // neither a program nor a script (ENOEXEC)
+	FaultArchitecture Fault = "architecture" // built for another architecture (ENOEXEC)
+	FaultInterpreter  Fault = "interpreter"  // its interpreter or dynamic loader does not exist (ENOENT)
+	FaultLibrary      Fault = "library"      // the dynamic loader does not find a library
+	FaultVersion      Fault = "version"      // a library is older than the program needs
+)
+
+// Program is a program that cannot be started, and why.
+type Program struct {
+	// Name is as a caller looks for it, File where it is; empty if no directory has it.
+	Name  string `json:"name"`
+	File  string `json:"file,omitempty"`
+	Fault Fault  `json:"fault"`
+	// Needs is what it needs: an interpreter, a library, the version of one, an architecture.
+	Needs string `json:"needs,omitempty"`
+	// Has is what is there instead: the node's architecture, a mount point, a library, directories, a file mode.
+	Has string `json:"has,omitempty"`
+}
+
+// String says in one clause why it cannot be started.
+func (p Program) String() string {
+	switch p.Fault {
+	case FaultAbsent:
+		return "it is not in " + p.Has
+	case FaultName:
+		return "its name is a path"
+	case FaultUnreadable:
+		return fmt.Sprintf("%s: %s", p.File, p.Has)
+	case FaultMode:
+		return fmt.Sprintf("%s is not executable (mode %s)", p.File, p.Has)
+	case FaultEmpty:
+		return p.File + " is empty: has it been copied?"
+	case FaultMount:
+		return fmt.Sprintf("%s is on a file system that is mounted noexec (%s)", p.File, p.Has)
+	case FaultArchitecture:
+		return fmt.Sprintf("%s is built for %s, this node is %s", p.File, p.Needs, p.Has)
+	case FaultInterpreter:
+		return fmt.Sprintf("%s needs the interpreter %s, which does not exist", p.File, p.Needs)
+	case FaultLibrary:
+		return fmt.Sprintf("%s needs the library %s, which no library directory has", p.File, p.Needs)
+	case FaultVersion:
+		return fmt.Sprintf("%s needs %s, which %s does not have", p.File, p.Needs, p.Has)
+	}
+	return p.File + " is neither a program nor a script"
+}
+
+// Remedy says what makes it start; empty where a new copy of the file does.
+func (p Program) Remedy() string {
+	switch p.Fault {
+	case FaultMode:
+		return "chmod 755 " + p.File
+	case FaultMount:
+		return "mount -o remount,exec " + p.Has
+	case FaultArchitecture:
+		return fmt.Sprintf("replace %s with its build for %s", p.File, p.Has)
+	case FaultInterpreter:
+		return fmt.Sprintf("install the package that has %s, or replace %s with a statically linked build", p.Needs, p.File)
+	case FaultLibrary:
+		return fmt.Sprintf("install the package that has %s (ldd %s lists all), or replace %s with a statically linked build", p.Needs, p.File, p.File)
+	case FaultVersion:
+		return fmt.Sprintf("replace %s with a build for this node's %s, or a statically linked one", p.File, p.Has)
+	}
+	return ""
+}
