@@ -18,6 +18,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
@@ -47,6 +48,19 @@ func Examine(ctx context.Context, o fact.Options) Report {
 	report.Node, report.Time, report.Took = o.Node, began, time.Since(began)
 	return report
 }
+
+// PluginDirs returns the directories in which the runtime looks for plugins, and the runtime's process; none if it does
+// not answer.
+func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
+	o = withDefaults(o)
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	f := gather.Readiness(ctx, o)
+	return f.Runtime.Value.PID, f.CRI.Value.BinDirs
+}
+
+// Faults returns the programs of these names that cannot be started, as the process pid sees the directories dirs.
+func Faults(pid int, dirs, names []string) []event.Program { return gather.Faults(pid, dirs, names) }
 
 // checks are all there are, in the order of the report: what the others stand on first.
 func checks() []check {

@@ -6,6 +6,7 @@ var nodeKinds = map[string]Body{
 	"runtime":   &Runtime{},
 	"networks":  &Networks{},
 	"readiness": &Readiness{},
+	"programs":  &Programs{},
 }
 
 // Phase is a step in the life of a sandbox, as NRI reports it.

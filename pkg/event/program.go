@@ -1,6 +1,9 @@
 package event
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Fault is why the kernel or the dynamic loader cannot start a program.
 type Fault string
@@ -19,6 +22,33 @@ const (
 	FaultLibrary      Fault = "library"      // the dynamic loader does not find a library
 	FaultVersion      Fault = "version"      // a library is older than the program needs
 )
+
+// Programs reports which plugins of all networks cannot be started, when they were first looked at and whenever that
+// has changed.
+type Programs struct {
+	// Looked lists the names of those that were looked at.
+	Looked []string  `json:"looked,omitempty"`
+	Faults []Program `json:"faults,omitempty"`
+}
+
+// Sound reports whether a plugin was looked at, and nothing speaks against its start.
+func (p *Programs) Sound(name string) bool {
+	return p != nil && slices.Contains(p.Looked, name) && p.Of(name) == nil
+}
+
+// Of returns the fault of a plugin; nil if nothing speaks against its start.
+func (p *Programs) Of(name string) *Program {
+	if p == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(p.Faults, func(f Program) bool { return f.Name == name }); i >= 0 {
+		return &p.Faults[i]
+	}
+	return nil
+}
+
+// Doer is no process.
+func (*Programs) Doer() Process { return "" }
 
 // Program is a program that cannot be started, and why.
 type Program struct {

@@ -3,18 +3,69 @@ package judge
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// missing: the chain stopped early without a failure: the next plugin was not found, or the runtime gave up.
+// missing: the chain stopped early without a failure: the next plugin cannot be started, or the runtime gave up.
 func missing(e *evidence) *Verdict {
 	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
-	says := fmt.Sprintf("plugin %q never ran (missing binary?)", first)
+	also := ""
 	if len(rest) > 0 {
-		says += ", so neither did " + strings.Join(rest, ", ")
+		also = ", so neither did " + strings.Join(rest, ", ")
 	}
-	return &Verdict{
-		Cause: CauseMissing, Says: says,
+	if wrong := e.call.Programs.Of(first); wrong != nil {
+		v := unstartable(wrong)
+		v.Says += also
+		return v
+	}
+	if e.call.Programs.Sound(first) {
+		return &Verdict{
+			Cause: CauseRuntime, Says: fmt.Sprintf("plugin %q never ran, though its program can start", first) + also,
+			Remedy: CauseRuntime.remedy(),
+		}
+	}
+	return &Verdict{ // it was not looked at
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q never ran (missing binary?)", first) + also,
 		Remedy: fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", first),
 		Report: "containerd/containerd#8419",
 	}
 }
+
+// unstartable is the verdict of a plugin whose program cannot be started.
+func unstartable(p *event.Program) *Verdict {
+	v := &Verdict{
+		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q cannot start: %s", p.Name, p),
+		Remedy: p.Remedy(),
+	}
+	if v.Remedy == "" {
+		v.Remedy = fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", p.Name)
+	}
+	if p.Fault == event.FaultAbsent {
+		v.Report = "containerd/containerd#8419"
+	}
+	return v
+}
+
+// unstartableRun returns the verdict of a failed run whose dynamic loader, which had started, could not load it, or
+// whose message names a program that the kernel did not start; nil if it is neither.
+func unstartableRun(e *evidence) *Verdict {
+	if e.call.Programs == nil {
+		return nil
+	}
+	for _, p := range e.call.Programs.Faults {
+		r := result(e.Failed)
+		own := p.Name == e.Failed.Run.Plugin && r == nil && e.Failed.Code == loaderFailed && (p.Fault == event.FaultLibrary || p.Fault == event.FaultVersion)
+		named := r != nil && p.Name != e.Failed.Run.Plugin && (strings.Contains(r.Message, "/"+p.Name+":") || strings.Contains(r.Message, fmt.Sprintf("%q", p.Name)))
+		if own || named {
+			v := unstartable(&p)
+			v.Says = e.Failure + "; " + v.Says
+			return v
+		}
+	}
+	return nil
+}
+
+// loaderFailed is the exit code of a program that the dynamic loader could not load (glibc, musl), and of a shell that
+// did not find a command.
+const loaderFailed = 127

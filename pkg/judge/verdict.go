@@ -139,6 +139,9 @@ func (e *evidence) failure() *Verdict {
 	if e.Failed == nil {
 		return missing(e)
 	}
+	if v := unstartableRun(e); v != nil {
+		return v
+	}
 	if v := busyAgent(e); v != nil {
 		return v
 	}

@@ -148,6 +148,8 @@ type Call struct {
 	// configuration is unambiguous.
 	Network  string
 	NeverRun []string
+	// Programs are the node's plugins that cannot be started; nil if they were not looked at.
+	Programs *event.Programs
 	// Configured changes with the network's configuration (event.Network.Digest); empty if unknown.
 	Configured string
 	// Hung means that it exceeded slow.hung and was reported in progress.

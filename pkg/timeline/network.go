@@ -16,8 +16,9 @@ var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type
 
 // networks are those that the CNI folder holds.
 type networks struct {
-	known []event.Network
-	since int64 // when they became what they are
+	known    []event.Network
+	since    int64           // when they became what they are
+	programs *event.Programs // of their plugins; nil if they were not looked at
 }
 
 // of finds the network of a call, and the plugins of its chain whose turn has not come.
@@ -41,7 +42,7 @@ func (n *networks) of(call *model.Call) (name string, rest []string, known bool)
 func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.Duration) {
 	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.ConfiguredNetwork(), name)
-	call.Configured = n.digest(call.Network)
+	call.Configured, call.Programs = n.digest(call.Network), n.programs
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
 	case op.Kind == model.Setup && op.Running:

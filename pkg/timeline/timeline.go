@@ -34,6 +34,8 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.lost(e.Time, b)
 	case *event.Networks:
 		t.reconfigure(e.Time, b.Networks)
+	case *event.Programs:
+		t.networks.programs = b
 	case *event.Readiness:
 		t.pods.Readiness(e.Time, b, t.node)
 	case *event.Runtime:
@@ -209,7 +211,7 @@ func (t *Timeline) detail(d *event.Detail) {
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {
-	t.networks, t.node.Networks = networks{known: all, since: now}, all
+	t.networks.known, t.networks.since, t.node.Networks = all, now, all
 	t.pods.Folder(now, all)
 	for _, call := range t.live() {
 		if written := now - noticed; call.Start < written {

@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
+	"github.com/cniscope/cniscope/pkg/programs"
 	"github.com/cniscope/cniscope/pkg/ready"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/relay"
@@ -36,10 +37,11 @@ type observer struct {
 	sources  []source.Source
 	started  *source.Started // NRI's; nil without NRI
 	relay    *relay.Relay    // nil without
-	anchors  *anchor.Set     // who the runtime is
-	attached chan struct{}   // closed once the probe was attached for the first time
-	wake     func()          // has the probe look whether somebody waits for ticks
-	labels   []string        // patterns of the labels' keys that leave
+	programs *programs.Source
+	anchors  *anchor.Set   // who the runtime is
+	attached chan struct{} // closed once the probe was attached for the first time
+	wake     func()        // has the probe look whether somebody waits for ticks
+	labels   []string      // patterns of the labels' keys that leave
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
@@ -98,7 +100,9 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 		Log:       n.log,
 	}, sync.OnceFunc(func() { close(n.attached) }))
 	n.wake = watcher.Wake
+	n.programs = programsOf(o)
 	n.sources = append(n.sources,
+		n.programs,
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log}),
 		readinessOf(o),
 		watcher,
@@ -122,6 +126,15 @@ func readinessOf(o config.Options) ready.Source {
 		step := doctor.Missing(ctx, ask)
 		return step.Lacks, step.Missing
 	}}
+}
+
+// programsOf looks as doctor does whether plugins can be started.
+func programsOf(o config.Options) *programs.Source {
+	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
+	return programs.New(programs.Node{
+		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
+		Faults: doctor.Faults,
+	})
 }
 
 // readinessPatience is how long each of those may take to answer who is asked what is missing.
@@ -154,6 +167,7 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
 		choose(e, n.labels)
 		known.Tell(e)
+		n.programs.Tell(e)
 		take(e)
 	}, n.sources...)
 }

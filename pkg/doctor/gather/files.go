@@ -147,6 +147,17 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 	return &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}, false
 }
 
+// Faults returns the programs of these names that cannot be started, as the process pid sees the directories dirs.
+func Faults(pid int, dirs, names []string) (found []event.Program) {
+	sees := viewOf(pid, contained())
+	for _, name := range names {
+		if wrong, there := wrongWith(sees, name, dirs); wrong != nil && (there || sees.sure) {
+			found = append(found, *wrong)
+		}
+	}
+	return found
+}
+
 // readPlain reads a regular file of up to most bytes, and says when it was written. It follows no link, and waits
 // for nobody.
 func readPlain(file string, most int64) (text []byte, written time.Time, err error) {

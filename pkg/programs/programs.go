@@ -1,0 +1,141 @@
+// Package programs is an event source: it looks whether the plugins of the node's networks can be started, when a
+// call begins and when the networks change. A plugin that the kernel does not start leaves no other trace.
+//
+// It runs nothing, and no call waits for it.
+package programs
+
+import (
+	"context"
+	"path"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
+)
+
+const (
+	// pace is the shortest time from one look to the next that a call causes.
+	pace = 200 * time.Millisecond
+	// dirsMax is how many directories of plugins are remembered. A node has one or two.
+	dirsMax = 8
+)
+
+// Node is what a Source asks.
+type Node struct {
+	// Dirs returns the directories of plugins, and a process that sees them; none if the runtime does not say.
+	Dirs func(context.Context) (pid int, dirs []string)
+	// Faults returns the programs of these names that cannot be started, in directories as the process pid sees them.
+	Faults func(pid int, dirs, names []string) []event.Program
+}
+
+// Source is created by New and run once. Tell must be given the events of the other sources.
+type Source struct {
+	node          Node
+	changed, wake chan struct{} // the networks changed; a call began
+
+	mu    sync.Mutex
+	pid   int // of the process that started the latest plugin
+	dirs  []string
+	names []string
+}
+
+// New returns a source that knows neither directories nor plugins.
+func New(n Node) *Source {
+	return &Source{node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+}
+
+// Name is "programs".
+func (*Source) Name() string { return "programs" }
+
+// Stats has nothing to say.
+func (*Source) Stats() source.Stats { return source.Stats{} }
+
+// Tell takes an event of another source, and does not block.
+func (s *Source) Tell(e event.Event) {
+	wake := s.wake
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch b := e.Body.(type) {
+	case *event.Networks:
+		s.names, wake = plugins(b.Networks), s.changed
+	case *event.Exec:
+		if !b.Root || !b.InPath || b.Call == nil || !b.Caller.Anchored() {
+			return
+		}
+		s.found(int(b.ParentPID), path.Dir(b.File))
+	default:
+		return
+	}
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// found notes directories of plugins. Its caller holds the lock.
+func (s *Source) found(pid int, dirs ...string) {
+	for _, dir := range dirs {
+		if path.IsAbs(dir) && !slices.Contains(s.dirs, dir) && len(s.dirs) < dirsMax {
+			s.dirs = append(s.dirs, dir)
+		}
+	}
+	if pid > 0 {
+		s.pid = pid
+	}
+}
+
+// plugins lists the plugins and IPAM plugins of all networks, each once.
+func plugins(networks []event.Network) (names []string) {
+	for _, n := range networks {
+		for _, p := range n.Plugins {
+			for _, name := range []string{p.Type, p.IPAM} {
+				if name != "" && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// Run looks until ctx ends. On Windows it does not look: there a name does not say which file is started.
+func (s *Source) Run(ctx context.Context, sink event.Sink) error {
+	if runtime.GOOS == "windows" {
+		<-ctx.Done()
+		return nil
+	}
+	var known *event.Programs
+	for {
+		select {
+		case <-s.changed:
+			pid, dirs := s.node.Dirs(ctx)
+			s.mu.Lock()
+			s.found(pid, dirs...)
+			s.mu.Unlock()
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil
+		}
+		s.mu.Lock()
+		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Clone(s.names)
+		s.mu.Unlock()
+		if len(dirs) == 0 { // the runtime does not say, and no plugin has run yet
+			continue
+		}
+		if now := (&event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names)}); !reflect.DeepEqual(now, known) {
+			known = now
+			sink(source.Now(now))
+		}
+		select {
+		case <-time.After(pace):
+		case <-s.changed:
+			s.changed <- struct{}{} // to be looked at now
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A plugin that the kernel or the dynamic loader does not start is named with the reason, whether it is in the chain or
+// an IPAM plugin; one that starts and fails with the same exit code is not.
+func TestAPluginThatCannotStart(t *testing.T) {
+	s := set(t, rig.Options{}, "")
+	bin := s.rig.CNIBinDir()
+	bridge, err := os.ReadFile(filepath.Join(bin, "bridge"))
+	harness.Check(t, err)
+	foreign := bytes.Clone(bridge)
+	foreign[18], foreign[19] = byte(elf.EM_XTENSA), 0 // e_machine
+	sound, err := os.ReadFile("/bin/true")
+	harness.Check(t, err)
+	unlinked := bytes.ReplaceAll(sound, []byte("libc.so.6\x00"), []byte("libc.so.0\x00"))
+	for name, content := range map[string][]byte{
+		"foreign": foreign, "unlinked": unlinked, "script": []byte("#!/nowhere/python3\n"), "exits127": []byte("#!/bin/sh\nexit 127\n"),
+	} {
+		harness.Check(t, s.rig.AddPlugin(name, content))
+	}
+	ipam := rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "foreign"}})
+	for name, test := range map[string]struct {
+		chain         []rig.Plugin
+		cause, says   string
+		remedy, never string
+	}{
+		"foreign":  {[]rig.Plugin{rig.Bridge(), rig.Test("foreign")}, "missing_plugin", "foreign is built for xtensa, this node is ", "replace " + bin + "/foreign with its build", ""},
+		"script":   {[]rig.Plugin{rig.Bridge(), rig.Test("script")}, "missing_plugin", "needs the interpreter /nowhere/python3, which does not exist", "install the package that has /nowhere/python3", ""},
+		"unlinked": {[]rig.Plugin{rig.Bridge(), rig.Test("unlinked")}, "missing_plugin", "needs the library libc.so.0", "install the package that has libc.so.0", ""},
+		"ipam":     {[]rig.Plugin{ipam}, "missing_plugin", "foreign is built for xtensa", "replace " + bin + "/foreign", ""},
+		"exits127": {[]rig.Plugin{rig.Bridge(), rig.Test("exits127")}, "plugin_error", "exits127 exited 127", "", "cannot start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *s
+			s.T, s.prefix = t, name
+			s.network("net-"+name, test.chain...)
+			call := s.add(rig.PodOptions{}, true)
+			verdict, remedy := call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"]
+			if call.attrs["cniscope.cause"] != test.cause || !strings.Contains(verdict, test.says) || !strings.HasPrefix(remedy, test.remedy) ||
+				(test.remedy == "") != (remedy == "") || test.never != "" && strings.Contains(verdict, test.never) {
+				t.Errorf("%s: %s\n  → %s", call.attrs["cniscope.cause"], verdict, remedy)
+			}
+		})
+	}
+}
