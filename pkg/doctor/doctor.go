@@ -84,6 +84,7 @@ func checks() []check {
 			return cmp.Or(loaded(f), f.Network.Err, f.Processes.Err, f.Containers.Err)
 		}},
 		{"overlap", podsHaveTheirOwnAddresses, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Network.Err) }},
+		{"forwarding", podsAreForwarded, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Forwarding.Err) }},
 		{"leaked-networks", networksAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"leaked-leases", leasesAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"calls", noCallIsStuck, nothing},

@@ -64,6 +64,7 @@ type Facts struct {
 	Chains     Of[[]Chain]
 	LB         Of[LB]
 	Network    Of[Network]
+	Forwarding Of[Forwarding]
 	Locks      Of[[]Lock]
 	Agents     Of[[]Agent] // whom the loaded networks' plugins ask
 	Scope      Of[Scope]   // control.ErrNotRunning where there is none
@@ -217,6 +218,9 @@ type Chain struct {
 	Family  string
 	Table   string
 	Name    string
+	// Drops: it is a base chain of forwarded packets whose policy drops them; Rules is how many rules it has then.
+	Drops bool
+	Rules int
 }
 
 // LB is Cilium's service load balancing in the kernel.
@@ -226,6 +230,23 @@ type LB struct {
 	Services, NodePorts int // entries in the service maps
 	Maps                []string
 }
+
+// Forwarding is what the kernel needs to pass on packets of pods. A value of 0 is not known, except Switches.
+type Forwarding struct {
+	// Switches are those of IPv4 by their path below /proc/sys/net, as "ipv4/ip_forward", and whether they are on.
+	Switches map[string]bool
+	// Tables are the kernel's tables that refuse entries when they are full.
+	Tables []Table
+}
+
+// Table is how many entries a table of the kernel has and may have.
+type Table struct {
+	Name, Option string // Option is the sysctl that limits it
+	Used, Limit  int
+}
+
+// Full reports whether there is no room to speak of: less than 5 %.
+func (t Table) Full() bool { return t.Limit > 0 && t.Used*100 >= t.Limit*95 }
 
 // Attached is a BPF program, and what it is attached to.
 type Attached struct{ Program, To string }

@@ -41,9 +41,22 @@ func nftChains() ([]fact.Chain, error) {
 	}
 	found := make([]fact.Chain, 0, len(all))
 	for _, c := range all {
-		found = append(found, fact.Chain{Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name), Name: fact.Clean(c.Name)})
+		chain := fact.Chain{Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name), Name: fact.Clean(c.Name)}
+		if c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil && *c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family) {
+			rules, err := conn.GetRules(c.Table, c)
+			if err != nil {
+				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)
+			}
+			chain.Drops, chain.Rules = true, len(rules)
+		}
+		found = append(found, chain)
 	}
 	return found, nil
+}
+
+// routes reports whether packets that the node routes pass the chains of a family.
+func routes(family nftables.TableFamily) bool {
+	return family == nftables.TableFamilyIPv4 || family == nftables.TableFamilyIPv6 || family == nftables.TableFamilyINet
 }
 
 // families are nft(8)'s names; there are no others.
@@ -91,9 +104,13 @@ func legacyChains() (found []fact.Chain, err error) {
 			return found, fmt.Errorf("legacy iptables: %w", err)
 		}
 		for _, table := range strings.Fields(string(names)) {
-			chains, err := v.chains(table)
+			chains, forward, err := v.chains(table)
 			if err != nil {
 				return found, fmt.Errorf("legacy iptables, table %s: %w", table, err)
+			}
+			if forward.Drops {
+				forward.Backend, forward.Family, forward.Table, forward.Name = "iptables-legacy", v.family, fact.Clean(table), "FORWARD"
+				found = append(found, forward)
 			}
 			for _, name := range chains {
 				found = append(found, fact.Chain{Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table), Name: fact.Clean(name)})
@@ -103,22 +120,22 @@ func legacyChains() (found []fact.Chain, err error) {
 	return found, nil
 }
 
-// chains reads the user-defined chains of one table.
-func (v ipVersion) chains(table string) ([]string, error) {
+// chains reads the user-defined chains of one table, and what its chain FORWARD does.
+func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
 	// Any socket will do; a raw one, as iptables makes it, would take CAP_NET_RAW, too.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, forward, err
 	}
 	defer unix.Close(fd)
 	info := make([]byte, infoSize)
 	copy(info[:tableName-1], table)
 	if err := getsockopt(fd, v.level, soGetInfo, info); err != nil {
-		return nil, err
+		return nil, forward, err
 	}
 	size := binary.NativeEndian.Uint32(info[infoSize-4:])
 	if size > maxTable {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxTable)
+		return nil, forward, fmt.Errorf("it is larger than %d bytes", maxTable)
 	}
 	// struct ipt_get_entries: name, size, and the entries at the next multiple of 8.
 	const head = tableName + 8
@@ -126,9 +143,30 @@ func (v ipVersion) chains(table string) ([]string, error) {
 	copy(entries[:tableName-1], table)
 	binary.NativeEndian.PutUint32(entries[tableName:], size)
 	if err := getsockopt(fd, v.level, soGetEntries, entries); err != nil {
-		return nil, err // EAGAIN: it has changed since
+		return nil, forward, err // EAGAIN: it has changed since
 	}
-	return v.parse(entries[head:]), nil
+	return v.parse(entries[head:]), v.forward(info, entries[head:]), nil
+}
+
+// forward reads the policy of chain FORWARD, and how many rules come before it. struct ipt_getinfo has, after the name,
+// the valid hooks, and where the chain and the policy of each hook are.
+func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
+	const hook, hooks = 2, 5 // NF_INET_FORWARD, NF_INET_NUMHOOKS
+	word := func(i int) int { return int(binary.NativeEndian.Uint32(info[tableName+4*i:])) }
+	at, policy := word(1+hook), word(1+hooks+hook)
+	if word(0)&(1<<hook) == 0 || at > policy || policy < 0 || policy+v.entry+36 > len(b) {
+		return c
+	}
+	// struct xt_standard_target: 32 bytes of head, and the verdict: -NF_DROP - 1.
+	c.Drops = int32(binary.NativeEndian.Uint32(b[policy+v.entry+32:])) == -1
+	for at < policy {
+		next := int(binary.NativeEndian.Uint16(b[at+v.targetAt+2:]))
+		if next < v.entry {
+			break // the kernel writes no such thing
+		}
+		at, c.Rules = at+next, c.Rules+1
+	}
+	return c
 }
 
 // parse finds the heads of user-defined chains: entries whose target is ERROR with a name

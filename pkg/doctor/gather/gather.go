@@ -61,6 +61,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	find(ctx, &wg, &f.Chains, chains)
 	find(ctx, &wg, &f.LB, loadBalancing)
 	find(ctx, &wg, &f.Network, ownNetwork)
+	find(ctx, &wg, &f.Forwarding, forwarding)
 	find(ctx, &wg, &f.NRI, func(ctx context.Context) (fact.NRI, error) { return nriSocket(ctx, o) })
 	find(ctx, &wg, &f.Kernel, kernelFeatures)
 	find(ctx, &wg, &f.Clock, clockState)

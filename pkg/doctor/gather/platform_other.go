@@ -20,6 +20,7 @@ func faultOf(view, string) *event.Program                       { return nil }
 func chains(context.Context) ([]fact.Chain, error)              { return nil, errPlatform }
 func loadBalancing(context.Context) (fact.LB, error)            { return fact.LB{}, errPlatform }
 func ownNetwork(context.Context) (fact.Network, error)          { return fact.Network{}, errPlatform }
+func forwarding(context.Context) (fact.Forwarding, error)       { return fact.Forwarding{}, errPlatform }
 func nriSocket(context.Context, fact.Options) (fact.NRI, error) { return fact.NRI{}, errPlatform }
 func kernelFeatures(context.Context) (fact.Kernel, error)       { return fact.Kernel{}, errPlatform }
 

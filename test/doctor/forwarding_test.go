@@ -1,0 +1,32 @@
+//go:build linux
+
+package doctor
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// Forwarding that is off, and a firewall that drops every forwarded packet, are found by nf_tables and legacy iptables;
+// a policy that drops beside a rule is a note, because the rule may accept pods.
+func TestANodeThatDoesNotForward(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	s := newScene(t, n)
+	s.inside("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	s.silent("forwarding")
+	s.inside("sysctl", "-qw", "net.ipv4.ip_forward=0")
+	s.finds("forwarding", doctor.Problem, "net.ipv4.ip_forward is 0", "sysctl -w net.ipv4.ip_forward=1")
+	s.inside("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	for _, iptables := range []string{"iptables-nft", "iptables-legacy"} {
+		s.inside(iptables, "-P", "INPUT", "DROP")
+		s.silent("forwarding")
+		s.inside(iptables, "-P", "FORWARD", "DROP")
+		s.finds("forwarding", doctor.Problem, "ip filter FORWARD is drop, and it has no rule", "policy drop, 0 rules")
+		s.inside(iptables, "-A", "FORWARD", "-s", "10.0.0.0/8", "-j", "ACCEPT")
+		s.finds("forwarding", doctor.Note, "drops forwarded packets that no rule accepts", "policy drop, 1 rule")
+		s.inside(iptables, "-P", "FORWARD", "ACCEPT")
+		s.silent("forwarding")
+	}
+}
