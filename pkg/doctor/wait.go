@@ -20,14 +20,14 @@ type Step struct {
 	Denied  error // why we may not ask
 }
 
-// WaitReady returns once the runtime says that the node's network is ready, or when ctx
-// ends, or when it turns out that we may not ask. It calls changed with each step that is
+// WaitReady returns once the runtime says that the node's network is ready and the agents of its plugins
+// answer, or when ctx ends, or when it turns out that we may not ask. It calls changed with each step that is
 // missing, when that is another one than before.
 func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)) Step {
 	o = withDefaults(o)
 	said := ""
 	for {
-		step := nextStep(ctx, o)
+		step := nextStep(ctx, o, true)
 		if ctx.Err() != nil && said != "" {
 			return Step{Missing: said} // the answer may be of our own haste
 		}
@@ -46,12 +46,20 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-func nextStep(ctx context.Context, o fact.Options) Step {
+// nextStep looks what is missing; agents: also of the agents, which the runtime does not ask.
+func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	f := gather.Readiness(ctx, o)
 	err := f.CRI.Err
 	switch {
+	case err == nil && f.CRI.Value.Network && agents:
+		gather.Agents(ctx, f)
+		found, _ := agentsAnswer(f) // on Windows nothing is asked
+		for _, finding := range found {
+			return Step{Missing: finding.Summary, Lacks: event.LackStatus}
+		}
+		return Step{}
 	case err == nil && f.CRI.Value.Network:
 		return Step{}
 	case err != nil && fact.Unasked(err):
@@ -64,4 +72,4 @@ func nextStep(ctx context.Context, o fact.Options) Step {
 }
 
 // Missing looks once what is missing until the network is ready.
-func Missing(ctx context.Context, o fact.Options) Step { return nextStep(ctx, withDefaults(o)) }
+func Missing(ctx context.Context, o fact.Options) Step { return nextStep(ctx, withDefaults(o), false) }

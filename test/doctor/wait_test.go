@@ -4,6 +4,8 @@ package doctor
 
 import (
 	"bytes"
+	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -32,6 +34,37 @@ func TestWaitingForTheNetwork(t *testing.T) {
 	}
 	cmd = n.command("--wait", "ready")
 	harness.Equal(t, exitCode(t, cmd.Run()), doctor.ExitHealthy, "ready already: ended with")
+}
+
+// The runtime takes a network whose agent is gone for ready: a configuration was left behind.
+func TestANetworkWithoutItsAgentIsNotReady(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	write(t, filepath.Join(n.rig.CNIConfDir(), "10-left.conflist"), fmt.Sprintf(`{"cniVersion":"1.0.0","name":"left","plugins":[{"type":"bridge","agent":%q}]}`, socket))
+	cmd := n.command("--wait", "ready", "--timeout", "60s")
+	var out bytes.Buffer
+	said := &firstWords{said: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &out, said
+	harness.Check(t, cmd.Start())
+	<-said.said
+	agent, err := net.Listen("unix", socket)
+	harness.Check(t, err)
+	defer agent.Close()
+	go func() {
+		for {
+			c, err := agent.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
+		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
+	}
+	if !strings.Contains(said.String(), "asks its agent at "+socket+": there is no such socket") {
+		t.Errorf("on the way it said: %s", said.String())
+	}
 }
 
 func TestANetworkThatDoesNotCome(t *testing.T) {

@@ -162,6 +162,11 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
+// Agents asks the agents of the loaded networks beside what Readiness gathered.
+func Agents(ctx context.Context, f *fact.Facts) {
+	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
+}
+
 // withRuntime connects to the runtime, or says in every fact that would come from it why not.
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
 	conn, err := dial(f)
