@@ -128,6 +128,12 @@ func first(a, b Anchor) int {
 
 const maxNamed = 32
 
+// Privileged reports whether a process has CAP_SYS_ADMIN in the initial user namespace.
+func Privileged(pid int) bool {
+	user, err := procfs.Namespace(pid, "user")
+	return err == nil && user == procfs.InitialUser && mayDoAnything(pid)
+}
+
 func mayDoAnything(pid int) bool {
 	var sets [2]unix.CapUserData
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3, Pid: int32(pid)}

@@ -43,6 +43,12 @@ func (r Reader) Node(ctx context.Context) (n Node, err error) {
 	return n, err
 }
 
+// APIServer returns host:port of the API server that the kubelet of the node uses. Errors as for Node.
+func (r Reader) APIServer(ctx context.Context) (address string, err error) {
+	err = r.decode(ctx, "/v1/apiserver", nil, &address)
+	return address, err
+}
+
 // Calls returns the calls in progress. Errors as for Node.
 func (r Reader) Calls(ctx context.Context) (calls []Call, err error) {
 	err = r.decode(ctx, "/v1/calls", nil, &calls)

@@ -36,7 +36,9 @@ type ReadHandlers struct {
 	// Spans returns an operation's spans, an encoded TracesData, or an error that wraps ErrNotRemembered.
 	Spans  func(trace string) ([]byte, error)
 	Doctor func(ctx context.Context) ([]byte, error)
-	Record func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
+	// APIServer returns host:port of the API server that the kubelet uses.
+	APIServer func() (string, error)
+	Record    func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
 }
 
 // reads serves the read-only socket.
@@ -69,6 +71,7 @@ func (s *reads) serve(ctx context.Context, l net.Listener) {
 func (s *reads) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/node", s.within(s.questions, s.node))
+	mux.HandleFunc("GET /v1/apiserver", s.within(s.questions, s.apiServer))
 	mux.HandleFunc("GET /v1/calls", s.within(s.questions, s.calls))
 	mux.HandleFunc("GET /v1/operations", s.operations)
 	mux.HandleFunc("GET /v1/operations/{trace}/spans", s.within(s.whole, s.spans))
@@ -92,6 +95,15 @@ func (s *reads) within(p places, answer http.HandlerFunc) http.HandlerFunc {
 }
 
 func (s *reads) node(w http.ResponseWriter, _ *http.Request) { answer(w, s.Node()) }
+
+func (s *reads) apiServer(w http.ResponseWriter, _ *http.Request) {
+	address, err := s.APIServer()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, address)
+}
 
 func (s *reads) calls(w http.ResponseWriter, _ *http.Request) {
 	answer(w, append([]Call{}, s.Calls()...))

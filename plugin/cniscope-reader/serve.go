@@ -46,6 +46,7 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	}
 	config.Timeout = reviewing
 	config.UserAgent = "cniscope-reader"
+	config.Dial = dialer(node().APIServer)
 	api, err := eventsOf(config)
 	if err != nil {
 		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/kubelet"
 )
 
 // serveReaders answers the members of control.read_group until l ends, if there is such a group. Without the
@@ -35,7 +36,7 @@ func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 // readHandlers answer who reads, over either socket.
 func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHandlers {
 	return control.ReadHandlers{
-		Node: h.Node, Calls: h.Calls,
+		Node: h.Node, Calls: h.Calls, APIServer: kubelet.APIServer,
 		Operations: n.history.Operations,
 		Spans:      n.history.Whole,
 		Doctor: control.Examined(func(ctx context.Context) ([]byte, error) {

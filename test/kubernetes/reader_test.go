@@ -22,13 +22,10 @@ func TestReader(t *testing.T) {
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
 		Plugins:  map[string][]byte{"policy": rig.Script(`[ "$CNI_COMMAND" = DEL ] || case "$CNI_ARGS" in *K8S_POD_NAME=broken*) fail 11 "try again later" ;; *) sleep 1 ;; esac`)},
 	})
-	host, port, err := net.SplitHostPort(c.server)
-	harness.Check(c, err)
+	// Nothing here serves the address of the service "kubernetes": the sidecar uses the API server of the kubelet.
 	h := c.helm()
-	_, err = h.Run(c.ctx, "install", chartRelease, h.Chart, "--namespace", chartNamespace, "--create-namespace",
-		"--set", "options.slow.call=500ms,reader.events.enabled=true",
-		"--set", "reader.env[0].name=KUBERNETES_SERVICE_HOST,reader.env[0].value="+host,
-		"--set-string", "reader.env[1].name=KUBERNETES_SERVICE_PORT,reader.env[1].value="+port)
+	_, err := h.Run(c.ctx, "install", chartRelease, h.Chart, "--namespace", chartNamespace, "--create-namespace",
+		"--set", "options.slow.call=500ms,reader.events.enabled=true")
 	harness.Check(c, err)
 	scope := c.daemonPod(chartNamespace, chartRelease, running)
 	c.logged(scope, "observing CNI calls")

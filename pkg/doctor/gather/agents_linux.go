@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/kubelet"
 	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/procfs"
@@ -74,7 +74,7 @@ func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
 			a.Made = info.ModTime()
 		}
 	case fact.AsksKubeconfig:
-		server, err := serverIn(filepath.Join(root, a.Address))
+		server, err := kubelet.ServerIn(filepath.Join(root, a.Address))
 		if err != nil || server == "" {
 			a.Reach, a.Err = reachBy(err)
 			return a
@@ -124,39 +124,6 @@ func reachBy(err error) (fact.Reach, string) {
 		return fact.Refused, said
 	}
 	return fact.Unknown, said
-}
-
-// serverLine is where a kubeconfig says where its API server is. All else in the file may be secret.
-var serverLine = regexp.MustCompile(`(?m)^[\s-]*"?server"?:\s*"?(https?://[^\s",]+)`)
-
-// serverIn reads the address of the API server from a kubeconfig; empty if it names none.
-func serverIn(file string) (string, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
-		return "", err
-	}
-	return serverOfConfig(string(text)), nil
-}
-
-func serverOfConfig(text string) string {
-	found := serverLine.FindStringSubmatch(text)
-	if found == nil {
-		return ""
-	}
-	u, err := url.Parse(found[1])
-	if err != nil || u.Hostname() == "" {
-		return ""
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return fact.Clean(net.JoinHostPort(u.Hostname(), port))
 }
 
 // serverOf describes a process; nil if there is none.

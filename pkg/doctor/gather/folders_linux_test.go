@@ -71,17 +71,6 @@ func TestWhatTheFolderHasIsTakenForLoaded(t *testing.T) {
 	}
 }
 
-func TestTheServerOfAKubeconfig(t *testing.T) {
-	for text, want := range map[string]string{
-		"clusters:\n- cluster:\n    server: https://10.96.0.1:443\n  name: x\nusers:\n- user:\n    token: server\n": "10.96.0.1:443",
-		"    server: \"https://[fd00::1]:6443\"\n": "[fd00::1]:6443",
-		"- server: https://api.example\n":          "api.example:443",
-		"{\"clusters\":[]}":                        "",
-	} {
-		harness.Equal(t, serverOfConfig(text), want, text)
-	}
-}
-
 func TestAProcessInAContainer(t *testing.T) {
 	id := strings.Repeat("0a", 32)
 	for text, want := range map[string]string{

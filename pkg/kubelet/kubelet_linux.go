@@ -1,0 +1,101 @@
+// Package kubelet finds the API server that the kubelet of this node uses, which does not depend on the service network.
+package kubelet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+var errNone = errors.New("no kubelet with a kubeconfig runs on this node")
+
+// APIServer returns host:port of the API server in the kubelet's kubeconfig. Any pod can run a program of that name, so
+// only processes count that are trusted as container runtimes (docs/trust.md).
+func APIServer() (string, error) {
+	pids, err := procfs.All()
+	if err != nil {
+		return "", err
+	}
+	err = errNone
+	memory := procfs.NewMemory()
+	for _, pid := range pids {
+		file, unseen := procfs.Executable(pid)
+		if unseen != nil || filepath.Base(file) != "kubelet" || !anchor.Privileged(pid) {
+			continue
+		}
+		arguments, _ := memory.Arguments(pid)
+		config := kubeconfigIn(arguments)
+		if !filepath.IsAbs(config) {
+			continue
+		}
+		path, failed := securejoin.SecureJoin(procfs.Root(pid), config)
+		server := ""
+		if failed == nil {
+			server, failed = ServerIn(path)
+		}
+		if server != "" {
+			return server, nil
+		}
+		err = fmt.Errorf("kubelet (pid %d): %w", pid, cmp.Or(failed, errors.New("its kubeconfig names no server")))
+	}
+	return "", err
+}
+
+// kubeconfigIn returns the value of --kubeconfig, or an empty text.
+func kubeconfigIn(arguments []string) (path string) {
+	for i, a := range arguments {
+		name, value, joined := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		switch {
+		case name != "kubeconfig" || !strings.HasPrefix(a, "-"):
+		case joined:
+			path = value
+		case i+1 < len(arguments):
+			path = arguments[i+1]
+		}
+	}
+	return path
+}
+
+// serverLine matches the API server in a kubeconfig. Other parts of the file may be secret.
+var serverLine = regexp.MustCompile(`(?m)^[\s-]*"?server"?:\s*"?(https?://[^\s",]+)`)
+
+// ServerIn returns host:port of the API server that a kubeconfig names, or an empty text.
+func ServerIn(file string) (string, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return "", err
+	}
+	return serverOf(string(content)), nil
+}
+
+func serverOf(config string) string {
+	found := serverLine.FindStringSubmatch(config)
+	if found == nil {
+		return ""
+	}
+	u, err := url.Parse(found[1])
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return text.Clean(net.JoinHostPort(u.Hostname(), port), text.Bound)
+}

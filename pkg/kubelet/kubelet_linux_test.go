@@ -1,0 +1,34 @@
+package kubelet
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheServerOfAKubeconfig(t *testing.T) {
+	for text, want := range map[string]string{
+		"clusters:\n- cluster:\n    server: https://10.96.0.1:443\n  name: x\nusers:\n- user:\n    token: server\n": "10.96.0.1:443",
+		"    server: \"https://[fd00::1]:6443\"\n": "[fd00::1]:6443",
+		"- server: https://api.example\n":          "api.example:443",
+		"{\"clusters\":[]}":                        "",
+	} {
+		if got := serverOf(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTheKubeconfigOfAKubelet(t *testing.T) {
+	for line, want := range map[string]string{
+		"kubelet --config=/c --kubeconfig=/etc/kubernetes/kubelet.conf --v=2": "/etc/kubernetes/kubelet.conf",
+		"kubelet -kubeconfig /etc/k":                                          "/etc/k",
+		"kubelet --bootstrap-kubeconfig=/b --kubeconfig /k":                   "/k",
+		"kubelet kubeconfig=/not-a-flag":                                      "",
+		"kubelet --kubeconfig":                                                "",
+		"kubelet --kubeconfig=/first --kubeconfig=/last-one-wins":             "/last-one-wins",
+	} {
+		if got := kubeconfigIn(strings.Fields(line)); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Without a service network the token is checked at the address that the kubelet uses, for a certificate of the service.
+func TestTheAPIServerOfTheKubelet(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+			"status": map[string]any{"authenticated": true, "user": map[string]any{"username": "u"}},
+		})
+	}))
+	defer server.Close()
+	away, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := away.Addr().String()
+	away.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, tt := range map[string]struct {
+		host    string
+		kubelet func(context.Context) (string, error)
+		says    string
+	}{
+		"the service is away":         {service, func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, ""},
+		"the service answers":         {server.Listener.Addr().String(), func(context.Context) (string, error) { return service, nil }, ""},
+		"nothing else is known":       {server.Listener.Addr().String(), func(context.Context) (string, error) { return "", errors.New("no kubelet") }, ""},
+		"both are away":               {service, func(context.Context) (string, error) { return "127.0.0.1:1", nil }, "127.0.0.1:1"},
+		"away, and nothing is known":  {service, func(context.Context) (string, error) { return "", errors.New("no kubelet") }, "no kubelet"},
+		"a certificate of other name": {"other.invalid:443", func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, "certificate"},
+	} {
+		config := &rest.Config{Host: "https://" + tt.host, TLSClientConfig: rest.TLSClientConfig{CAData: ca}, Dial: dialer(tt.kubelet)}
+		id, err := reviewAs(t.Context(), config, "token")
+		switch {
+		case tt.says == "" && (err != nil || !id.Authenticated):
+			t.Errorf("%s: %+v, %v", name, id, err)
+		case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
