@@ -48,10 +48,10 @@ func TestAPluginThatCannotStart(t *testing.T) {
 			s.T, s.prefix = t, name
 			s.network("net-"+name, test.chain...)
 			call := s.add(rig.PodOptions{}, true)
-			verdict, remedy := call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"]
-			if call.attrs["cniscope.cause"] != test.cause || !strings.Contains(verdict, test.says) || !strings.HasPrefix(remedy, test.remedy) ||
+			verdict, remedy := call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
+			if call.Attrs["cniscope.cause"] != test.cause || !strings.Contains(verdict, test.says) || !strings.HasPrefix(remedy, test.remedy) ||
 				(test.remedy == "") != (remedy == "") || test.never != "" && strings.Contains(verdict, test.never) {
-				t.Errorf("%s: %s\n  → %s", call.attrs["cniscope.cause"], verdict, remedy)
+				t.Errorf("%s: %s\n  → %s", call.Attrs["cniscope.cause"], verdict, remedy)
 			}
 		})
 	}
