@@ -104,7 +104,13 @@ func TestWhatIsInTheWay(t *testing.T) {
 		})
 	}
 	t.Run("no containerd at all", func(t *testing.T) {
-		newNode(t, nil).refused(nil, "version is not known", "--containerd-version")
+		n := newNode(t, nil)
+		n.refused(nil, "version is not known", "--containerd-version")
+		s, err := Look(t.Context(), n.root) // status has no such flag
+		harness.Check(t, err)
+		if said := strings.Join(s.Unknown, "\n"); !strings.Contains(said, "version is not known") || strings.Contains(said, "--containerd-version") {
+			t.Errorf("status: %s", said)
+		}
 	})
 	t.Run("a folder in place of a file", func(t *testing.T) {
 		newNode(t, map[string]string{"/etc/cniscope/cniscope.toml/x": ""}).refused(version("2.4"), "cniscope.toml is in the way")

@@ -113,7 +113,9 @@ func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p
 	if err != nil {
 		return nil, err
 	}
-	if w.version, err = t.version(ctx, o, m, c); err != nil {
+	if w.version, err = t.version(ctx, o, m, c); errors.Is(err, errVersion) {
+		return nil, fmt.Errorf("%w; name it: --containerd-version 2.4", err)
+	} else if err != nil {
 		return nil, err
 	}
 	c.major = w.version.Major

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -38,6 +39,8 @@ func parseVersion(text, from string) (Version, error) {
 	return v, err
 }
 
+var errVersion = errors.New("containerd's version is not known")
+
 // remembered is the source of a version given at an earlier installation.
 const remembered = "as it was told before"
 
@@ -62,6 +65,5 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 		// Both versions understand it, and the older one's settings also suit the newer.
 		return Version{Text: "1.7", Major: 1, minor: 7, From: fmt.Sprintf("its configuration has version %d", v)}, nil
 	}
-	return Version{}, fmt.Errorf("containerd's version is not known: it does not answer at %s, and there is no %s; name it: --containerd-version 2.4",
-		c.address(), o.config())
+	return Version{}, fmt.Errorf("%w: it does not answer at %s, and there is no %s", errVersion, c.address(), o.config())
 }

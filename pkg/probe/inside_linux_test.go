@@ -208,7 +208,7 @@ func TestASysctlInANamespaceOfItsOwn(t *testing.T) {
 func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 	for answer, want := range map[string]event.Result{
 		`{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}],"routes":[{"dst":"0.0.0.0/0"}]}`: {
-			CNIVersion: "1.0.0", IPs: []string{"10.1.2.3/24"}, Interfaces: []string{"eth0"},
+			CNIVersion: "1.0.0", IPs: []string{"10.1.2.3/24"}, Interfaces: []string{"eth0"}, Routes: []string{"0.0.0.0/0"},
 		},
 		`{"cniVersion":"1.1.0","code":11,"msg":"try again \u001b[31m","details":"token canary of 10.1.0.0/16 in pods"}`: {
 			CNIVersion: "1.1.0", Code: 11, Message: `try again \x1b[31m; token ‹word 6› of 10.1.0.0/16 in pods`,
@@ -228,7 +228,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 			t.Fatalf("%s: %d results", answer, len(results))
 		}
 		got := *results[0]
-		got.Process, got.Routes = "", nil
+		got.Process = ""
 		harness.Equal(t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), answer)
 		for _, e := range o.events {
 			if strings.Contains(fmt.Sprintf("%+v", e.Body), "canary") {

@@ -31,6 +31,11 @@ func Width(w io.Writer) int {
 	return 120
 }
 
+// Colors reports whether to color the output w, by the flag --color: "always", "never" or "auto".
+func Colors(flag string, w io.Writer, getenv func(string) string) bool {
+	return flag == "always" || flag == "auto" && Is(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
 // ASCII reports whether the environment names a locale that is not UTF-8, as LANG=C does. Where none
 // is named, as in a service or a container, UTF-8 is what all read.
 func ASCII(getenv func(string) string) bool {

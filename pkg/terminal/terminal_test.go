@@ -1,11 +1,39 @@
 package terminal
 
 import (
+	"io"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
+
+// Only a terminal that knows colors gets them, unless they are asked for.
+func TestColors(t *testing.T) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer master.Close()
+	for _, tt := range []struct {
+		flag, name, value string
+		out               io.Writer
+		want              bool
+	}{
+		{"auto", "TERM", "xterm", master, true},
+		{"auto", "TERM", "dumb", master, false},
+		{"auto", "NO_COLOR", "1", master, false},
+		{"always", "TERM", "dumb", io.Discard, true},
+		{"auto", "TERM", "xterm", io.Discard, false},
+		{"never", "TERM", "xterm", master, false},
+	} {
+		got := Colors(tt.flag, tt.out, func(name string) string { return map[string]string{tt.name: tt.value}[name] })
+		if got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
 
 // A locale that is named and is not UTF-8 gets ASCII; a service has none, and is read as UTF-8.
 func TestTheLocale(t *testing.T) {

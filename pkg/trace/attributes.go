@@ -35,15 +35,18 @@ func identity(op *model.Operation) []attribute.KeyValue {
 		kvs = append(kvs, attr.SecondIP(op.Sandbox.IPs[1]))
 	}
 	for _, key := range slices.Sorted(maps.Keys(op.Sandbox.Labels)) {
-		if !strings.HasPrefix(key, ownLabels) {
+		if !strings.HasPrefix(key, ownLabels) && key != ownType {
 			kvs = append(kvs, semconv.K8SPodLabel(key, op.Sandbox.Labels[key]))
 		}
 	}
 	return kvs
 }
 
-// ownLabels are containerd's, among the pod's labels of NRI.
-const ownLabels = "io.cri-containerd."
+// ownLabels are containerd's, among the pod's labels of NRI; ownType is one without the prefix.
+const (
+	ownLabels = "io.cri-containerd."
+	ownType   = "oci_runtime_type"
+)
 
 // aboutSandbox is on the operation, or on its calls if that has no span.
 func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {

@@ -167,9 +167,14 @@ func TestWhatIsSaid(t *testing.T) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
 		op.Running = true
-		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web", "io.cri-containerd.kind": "sandbox"}}
+		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web", "io.cri-containerd.kind": "sandbox", "oci_runtime_type": "io.containerd.runc.v2"}}
 	})
 	spans := build(op)
+	for _, kv := range identity(op) {
+		if strings.HasPrefix(string(kv.Key), "k8s.pod.label.") && kv.Key != "k8s.pod.label.app" {
+			t.Errorf("%s is not a label of the pod", kv.Key)
+		}
+	}
 	for _, test := range []struct{ span, key, want string }{
 		{"iptables", "k8s.pod.name", `<nil>`}, // only the resource has it
 		{"CNI ADD", "cni.id", `string_value:"c1"`},

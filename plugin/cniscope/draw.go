@@ -56,7 +56,7 @@ func (o showOptions) table(out io.Writer, s show.Statistics) error {
 func (o showOptions) look(out io.Writer) show.Options {
 	return show.Options{
 		Width: terminal.Width(out), All: o.all, Each: o.each, ASCII: terminal.ASCII(os.Getenv), Limits: o.limits,
-		Color: o.color == "always" || o.color == "auto" && terminal.Is(out) && os.Getenv("NO_COLOR") == "",
+		Color: terminal.Colors(o.color, out, os.Getenv),
 	}
 }
 

@@ -49,7 +49,11 @@ func command(ctx context.Context) (code int) {
 func called(root *cobra.Command, err error) error {
 	var known usageError
 	if err != nil && !errors.As(err, &known) && strings.HasPrefix(err.Error(), "unknown command ") {
-		return usageError{fmt.Errorf("%w; see: %s --help", err, root.Name())}
+		said, similar, _ := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+		if names := strings.Fields(similar); len(names) > 0 {
+			said += "; did you mean " + strings.Join(names, " or ") + "?"
+		}
+		return usageError{fmt.Errorf("%s\nTry '%s --help'", said, root.Name())}
 	}
 	return err
 }

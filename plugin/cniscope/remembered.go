@@ -28,7 +28,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
 	if errors.Is(err, control.ErrNotRunning) {
-		return fmt.Errorf("%w, and %s sets no spool: nothing else is kept on this node; set dir in [export.spool], or name a folder with --spool", err, optionsName(o.options))
+		return fmt.Errorf("%w, and there is no spool; set dir in [export.spool] of %s, or name a folder with --spool", err, optionsName(o.options))
 	}
 	if err != nil {
 		return err

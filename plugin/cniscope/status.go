@@ -20,7 +20,7 @@ func statusCmd() *cobra.Command {
 		Long: `Say what is installed on this node and where, whether it was changed since, whether
 containerd has read it, and whether a cniscope runs and is registered.
 
-It changes nothing. As an ordinary user it says less. Exit code 1: not installed.`,
+It changes nothing. As an ordinary user it says less. Exit code 1: neither installed nor running.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
@@ -37,7 +37,7 @@ It changes nothing. As an ordinary user it says less. Exit code 1: not installed
 			} else {
 				err = tell(cmd.OutOrStdout(), s)
 			}
-			if err == nil && !s.Installed {
+			if err == nil && !s.Installed && s.Running == nil { // a DaemonSet's pod needs no installation
 				err = errors.New(notInstalled)
 			}
 			return err
@@ -58,6 +58,8 @@ func tell(out io.Writer, s *install.Status) error {
 		row("installed", "as service, by a %s package", s.Package)
 	case s.Installed && s.Choice.As != "":
 		row("installed", "as %s, by cniscope install", s.Choice.As)
+	case s.Running != nil:
+		row("installed", "no, but cniscope is running")
 	}
 	for _, f := range s.Files {
 		row("", "%s\t%s", f.Path, f.State)

@@ -100,7 +100,7 @@ func TestWhy(t *testing.T) {
 		"ADD eth0  SLOW: 5s", "→ let kube-proxy use nftables", "policyctl", "│")
 	kubectl(t, config, "why", "shop/late").want(t, 0, "It is on no node yet")
 	kubectl(t, config, "why", "pod/host").want(t, 0, "hostNetwork")
-	kubectl(t, config, "why", "web-98").want(t, 0, "shop/web-98, which the API server does not know", "ordinary: 312ms", "on node-01")
+	kubectl(t, config, "why", "web-98").want(t, 0, "shop/web-98, not found in the API server", "ordinary: 312ms", "on node-01")
 	kubectl(t, config, "why", "nobody").want(t, 1, "the API server knows none of this name")
 	kubectl(t, config, "why", "a/b/c").want(t, 2, "NAMESPACE/POD")
 	var d whyDocument
@@ -124,6 +124,9 @@ func TestMissingRights(t *testing.T) {
 		}},
 		{[]string{operators}, "top", 0, []string{"(namespace shop)"}},
 		{[]string{operators}, "doctor -A", 1, []string{"The role cniscope-operator gives that right"}},
+		{[]string{developers}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope", "--role cniscope-operator --user jane"}},
+		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{"may not list pods in namespace cniscope", "--role cniscope-operator"}},
+		{[]string{"get pods shop"}, "why web-0", 3, []string{"shop/web-0\n", "may not get pods in namespace shop"}},
 		{[]string{operators, tokens}, "ps", 1, []string{"serviceaccounts/token default in namespace shop", "--clusterrole edit --user jane"}},
 		{[]string{operators, tokens}, "why web-0", 3, []string{"NetworkSlow", "--clusterrole edit --user jane"}},
 		{[]string{developers}, "ps", 1, []string{"may not create pods/exec in namespace cniscope", "--role cniscope-developer --user jane"}},
@@ -171,6 +174,11 @@ func TestNobodyToAsk(t *testing.T) {
 	a := clusterOf(0)
 	a.may = without("list pods")
 	kubectl(t, a.start(t), "ps").want(t, 1, "--cniscope-namespace")
+}
+
+func TestHowItIsCalled(t *testing.T) {
+	kubectl(t, "none", "pss").want(t, 2, `unknown command "pss"; did you mean ps?`, "Try 'kubectl cniscope --help'")
+	kubectl(t, "none", "version", "--format", "json").want(t, 0, `"schema": "cniscope.dev/version/v1"`, `"version": "devel"`)
 }
 
 func TestHelpTeaches(t *testing.T) {

@@ -53,6 +53,18 @@ func completing(args []string) []string {
 	return args[1:]
 }
 
+// unknownCommand refuses the arguments of the root command, and names a command of a similar name.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	meant := ""
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		meant = "; did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return usageError{fmt.Errorf("unknown command %q%s\nTry 'kubectl cniscope --help'", args[0], meant)}
+}
+
 func rootCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-cniscope",
@@ -75,14 +87,19 @@ Nodes are asked side by side. Those that do not answer are named, what the other
 printed, and the exit code is 3.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(),
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cniscope"},
+		Args:          unknownCommand,
+
+		SuggestionsMinimumDistance: 2,
+
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:     version(),
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cniscope"},
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	o := newOptions()
 	o.flags(cmd.PersistentFlags())
-	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), versionCmd())
+	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), versionCmd(o))
 	completions(cmd, o)
 	return cmd
 }

@@ -94,6 +94,9 @@ type session struct {
 // open finds the sidecars and creates a token: the operator's if within is empty or the user may create it, else the
 // namespace's.
 func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session, error) {
+	if within == "" {
+		c.Needs = cluster.Operator
+	}
 	readers, err := c.Readers(ctx, o.home)
 	if err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func (s *session) reader(node string) (cluster.Reader, error) {
 			return r, nil
 		}
 	}
-	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l app.kubernetes.io/name=cniscope -o wide", cmp.Or(node, "?"))
+	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l %s -o wide", cmp.Or(node, "?"), cluster.Selector)
 }
 
 // question appends the restriction to a namespace.

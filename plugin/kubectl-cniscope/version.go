@@ -31,9 +31,18 @@ func version() string {
 	return said
 }
 
-func versionCmd() *cobra.Command {
+func versionCmd(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: arguments(cobra.NoArgs),
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
+		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
+			if o.format == "json" {
+				return indented(cmd.OutOrStdout(), map[string]string{
+					"schema": "cniscope.dev/version/v1", "version": build(), "commit": commit, "date": date,
+					"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			return err
+		}),
 	}
 }

@@ -74,6 +74,7 @@ type whyDocument struct {
 	Spans      []json.RawMessage `json:"spans"`
 	Nodes      digest.Nodes      `json:"nodes"`
 
+	gone   bool                     // the API server does not have the pod
 	remark string                   // explains the missing rest
 	drawn  []*tracepb.ResourceSpans // decoded Spans
 }
@@ -133,7 +134,7 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	uid := ""
 	switch {
 	case cluster.NotFound(err):
-		err = nil
+		d.gone, err = true, nil
 	case err == nil:
 		d.Node, d.Phase = pod.Spec.NodeName, string(pod.Status.Phase)
 		if pod.Annotations[corev1.MirrorPodAnnotationKey] == "" { // Events of a mirror pod name another uid
@@ -252,8 +253,10 @@ func (d *whyDocument) title() string {
 		return said + " on " + d.Node + ", " + d.Phase
 	case d.Phase != "":
 		return said + ", " + d.Phase
+	case d.gone:
+		return said + ", not found in the API server; it may have been deleted"
 	}
-	return said + ", which the API server does not know (any more)"
+	return said // the API server did not answer
 }
 
 // result describes an operation in one line.

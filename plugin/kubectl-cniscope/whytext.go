@@ -36,7 +36,7 @@ func (w *why) text(out io.Writer, d *whyDocument) error {
 	d.operations(&b)
 	look := show.Options{
 		Width: terminal.Width(out), All: true, ASCII: terminal.ASCII(os.Getenv),
-		Color: w.color == "always" || w.color == "auto" && terminal.Is(out) && os.Getenv("NO_COLOR") == "",
+		Color: terminal.Colors(w.color, out, os.Getenv),
 	}
 	said := b.String()
 	if look.ASCII {

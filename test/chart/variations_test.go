@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -134,6 +135,21 @@ func TestWhereImagesComeFrom(t *testing.T) {
 		"image.registry=[fd00::1]:5000":                                   "[fd00::1]:5000/cniscope/cniscope" + tag,
 	} {
 		harness.Equal(t, container(t, render(t, "--set", set)).Text("image"), want, set)
+	}
+}
+
+// kubectl cniscope and the alerts find the pods whatever they are called.
+func TestPodsAreFoundUnderAnotherName(t *testing.T) {
+	key, value, _ := strings.Cut(cluster.Selector, "=")
+	for _, set := range []string{"", "nameOverride=foo", "fullnameOverride=foo"} {
+		all := render(t, "--set", set+",podMonitor.enabled=true,metrics.address=")
+		if got := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "labels", key); got != value {
+			t.Errorf("%s: kubectl cniscope selects %s, and the pods have %q", set, cluster.Selector, got)
+		}
+		label := one(t, all, "PodMonitor").Text("spec", "jobLabel")
+		if job := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "labels", label); job != "cniscope" {
+			t.Errorf("%s: the job is %q, and the alerts select cniscope", set, job)
+		}
 	}
 }
 

@@ -259,7 +259,7 @@ func ReaderPod(i int) corev1.Pod {
 	return corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: Pod(i), Namespace: Namespace, Labels: map[string]string{"app.kubernetes.io/name": "cniscope"},
+			Name: Pod(i), Namespace: Namespace, Labels: map[string]string{"app.kubernetes.io/part-of": "cniscope"},
 			Annotations: map[string]string{fleet.OperatorAnnotation: Operator},
 		},
 		Spec: corev1.PodSpec{

@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// Selector selects cniscope's pods; those with a query sidecar have its container.
-	Selector = "app.kubernetes.io/name=cniscope"
+	// Selector selects cniscope's pods, also with nameOverride; those with a query sidecar have its container.
+	Selector = "app.kubernetes.io/part-of=cniscope"
 	// DefaultNamespace is cniscope's default namespace.
 	DefaultNamespace = "cniscope"
 	// pageSize is the number of objects per list request.
@@ -36,6 +36,9 @@ const (
 
 // Cluster is a cluster with a user's rights.
 type Cluster struct {
+	// Needs is the role of cniscope's namespace that a command needs, for refusals: Developer or Operator.
+	Needs Role
+
 	config         *rest.Config
 	core           *coreclient.CoreV1Client
 	authorization  *authorizationclient.AuthorizationV1Client
@@ -62,7 +65,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{config, core, authorization, authentication}, nil
+	return &Cluster{Developer, config, core, authorization, authentication}, nil
 }
 
 // Reader is the query sidecar of a node.
@@ -132,7 +135,7 @@ func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, er
 	for {
 		page, err := c.core.Pods(namespace).List(ctx, options)
 		if err != nil {
-			return nil, c.explain(ctx, err, right{verb: "list", resource: "pods", namespace: namespace, role: Developer})
+			return nil, c.explain(ctx, err, right{verb: "list", resource: "pods", namespace: namespace, role: c.Needs})
 		}
 		for i := range page.Items {
 			r, ok := readerOf(&page.Items[i])

@@ -124,7 +124,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 		return &AskError{exit.Code, cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))}
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "is forbidden: User"):
 		return c.explain(ctx, apierrors.NewForbidden(corev1.Resource("pods/exec"), r.Pod, err),
-			right{verb: "create", resource: "pods/exec", namespace: r.Namespace, role: Developer})
+			right{verb: "create", resource: "pods/exec", namespace: r.Namespace, role: c.Needs})
 	case apierrors.IsNotFound(err):
 		return errors.New("its pod is gone")
 	}

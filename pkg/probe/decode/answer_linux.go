@@ -114,10 +114,18 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	}
 	for _, route := range all.Routes[:min(len(all.Routes), maxListed)] {
 		if known.Harmless(route.Dst.String()) && (route.GW == nil || known.Harmless(route.GW.String())) {
-			r.Routes = append(r.Routes, text.Clean(route.String(), 128))
+			r.Routes = append(r.Routes, text.Clean(routed(route), 128))
 		}
 	}
 	return r
+}
+
+// routed writes a route as ip(8) does.
+func routed(r *types.Route) string {
+	if r.GW == nil {
+		return r.Dst.String()
+	}
+	return r.Dst.String() + " via " + r.GW.String()
 }
 
 // invalid does not repeat parts of the answer, as the library's errors would.

@@ -75,6 +75,15 @@ func TestAnInvalidAnswerIsNotQuoted(t *testing.T) {
 	}
 }
 
+// A route reads as ip(8) prints it.
+func TestARouteOfAResult(t *testing.T) {
+	const answer = `{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}],"routes":[{"dst":"0.0.0.0/0","gw":"10.1.2.1"},{"dst":"10.9.0.0/16"},{"dst":"::/0","gw":"fd00::1"}]}`
+	r := result("1@1", []byte(answer), redact.Ours())
+	if got, want := strings.Join(r.Routes, ", "), "0.0.0.0/0 via 10.1.2.1, 10.9.0.0/16, ::/0 via fd00::1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestSettingsLeaveWithoutSecrets(t *testing.T) {
 	for _, test := range []struct{ path, value, key, want string }{
 		{"net/ipv4/ip_forward", "1\n", "net/ipv4/ip_forward", "1"},
