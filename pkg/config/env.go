@@ -1,50 +1,59 @@
 package config
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// FromEnvironment returns the defaults, changed by the environment: NODE_NAME, else hostname, is the node; the
-// OpenTelemetry specification's OTEL_EXPORTER_OTLP_ variables set the OTLP destination, with precedence for those
-// with TRACES_.
+// FromEnvironment returns the defaults, changed by an environment ("NAME=value") for options that no text sets:
+// NODE_NAME, else hostname, is the node, and the variables of the OpenTelemetry specification count (otel.go).
 //
-// Other OTEL_ variables are ignored, because containerd passes its own OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
-// to plugins.
-//
-// The error is Problems, with the variables as keys.
-func FromEnvironment(getenv func(string) string, hostname string) (Options, error) {
+// Load and Overlay judge the values once they know which options a text sets; Warnings lists unsupported variables.
+func FromEnvironment(environ []string, hostname string) Options {
 	o := Default()
 	o.Resource.Node = hostname
-	e := environment{getenv: getenv, into: &o}
+	e := environment{variables: map[string]string{}, read: map[string]bool{}, into: &o}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		e.variables[name] = strings.TrimSpace(value)
+	}
 	e.set("resource.node", verbatim, "NODE_NAME")
-	e.endpoint()
-	e.otlp("INSECURE", "insecure", func(s string) any { return strings.EqualFold(s, "true") })
-	e.otlp("CERTIFICATE", "ca", verbatim)
-	e.otlp("CLIENT_CERTIFICATE", "cert", verbatim)
-	e.otlp("CLIENT_KEY", "key", verbatim)
-	e.otlp("HEADERS", "headers", pairs)
-	e.otlp("COMPRESSION", "compression", verbatim)
-	e.otlp("TIMEOUT", "timeout", milliseconds)
-	return o, e.problems.err()
+	e.otel()
+	return o
+}
+
+// judged is what an environment leaves for later.
+type judged struct {
+	wrong    map[string]Problems // by option, until a text sets that option
+	warnings Problems
+}
+
+// judge returns options without the remains of the environment; the error is Problems of its values that count.
+func (o Options) judge() (Options, error) {
+	wrong := slices.Concat(slices.Collect(maps.Values(o.environment.wrong))...)
+	o.environment = judged{}
+	return o, wrong.err()
 }
 
 type environment struct {
-	getenv   func(string) string
-	into     *Options
-	problems Problems
+	variables map[string]string
+	read      map[string]bool
+	into      *Options
 }
 
 // first returns the first variable with a value. An empty one counts as unset (OpenTelemetry specification,
 // configuration/sdk-environment-variables).
 func (e *environment) first(names ...string) (value, name string) {
-	for _, name := range names {
-		if value := strings.TrimSpace(e.getenv(name)); value != "" {
-			return value, name
+	for _, each := range names {
+		e.read[each] = true
+		if value == "" && e.variables[each] != "" {
+			value, name = e.variables[each], each
 		}
 	}
-	return "", ""
+	return value, name
 }
 
 func (e *environment) set(key string, decode func(string) any, names ...string) {
@@ -61,45 +70,23 @@ func (e *environment) assign(key string, value any, variable string) {
 			continue
 		}
 		for _, f := range opt.set(e.into, value) {
-			e.report(variable+f.under, f.what, f.remedy)
+			e.report(key, variable+f.under, f.what, f.remedy)
 		}
 	}
 }
 
-// otlp sets an OTLP option from its variable; the one for traces has precedence.
-func (e *environment) otlp(variable, key string, decode func(string) any) {
-	const prefix = "OTEL_EXPORTER_OTLP_"
-	e.set("export.otlp."+key, decode, prefix+"TRACES_"+variable, prefix+variable)
+// report adds a problem with the value of an option.
+func (e *environment) report(key, variable, what, remedy string) {
+	if e.into.environment.wrong == nil {
+		e.into.environment.wrong = map[string]Problems{}
+	}
+	wrong := e.into.environment.wrong
+	wrong[key] = append(wrong[key], Problem{Source: "environment", Key: variable, What: what, Remedy: remedy})
 }
 
-// endpoint sets the endpoint: without a path for gRPC, the default, and with one for HTTP, which appends the traces
-// path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
-func (e *environment) endpoint() {
-	const name = "OTEL_EXPORTER_OTLP_ENDPOINT"
-	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)
-	if value == "" {
-		return
-	}
-	protocol, said := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-	switch path := (OTLP{Endpoint: value}).Path(); {
-	case protocol == "" && path != "":
-		e.report(from, "has a path: OTLP over gRPC has none",
-			`set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
-		return
-	case protocol != "" && protocol != "grpc" && protocol != "http/protobuf":
-		e.report(said, quoted(protocol)+" is not supported",
-			"set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
-		return
-	case protocol == "grpc" && path != "":
-		value = strings.TrimSuffix(value, path) // gRPC ignores the path (same specification)
-	case protocol == "http/protobuf" && (from == name || path == ""):
-		value = strings.TrimSuffix(value, "/") + "/v1/traces"
-	}
-	e.assign("export.otlp.endpoint", value, from)
-}
-
-func (e *environment) report(name, what, remedy string) {
-	e.problems = append(e.problems, Problem{Source: "environment", Key: name, What: what, Remedy: remedy})
+func (e *environment) warn(variable, what, remedy string) {
+	warnings := &e.into.environment.warnings
+	*warnings = append(*warnings, Problem{Source: "environment", Key: variable, What: what, Remedy: remedy})
 }
 
 func verbatim(s string) any { return s }

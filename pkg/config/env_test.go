@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +10,11 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-func env(vars map[string]string) func(string) string {
-	return func(name string) string { return vars[name] }
+func env(vars map[string]string) (environ []string) {
+	for name, value := range vars {
+		environ = append(environ, name+"="+value)
+	}
+	return environ
 }
 
 func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
@@ -53,17 +58,23 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 			o.Resource.Node = "host"
 			o.Export.OTLP.Endpoint, o.Export.OTLP.CA, o.Export.OTLP.Compression = "http://b:4317", "/ca", "gzip"
 		}},
-		{"what containerd leaks is not read", map[string]string{
-			"OTEL_SERVICE_NAME": "containerd", "OTEL_RESOURCE_ATTRIBUTES": "a=b", "OTEL_TRACES_SAMPLER": "always_off",
-			"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-		}, "", func(o *Options) { o.Resource.Node = "host" }},
+		// What the file sets is not judged in the environment.
+		{"a wrong protocol below an endpoint of the file", map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+		}, `export.otlp.endpoint = "http://b:4317"`, func(o *Options) { o.Resource.Node, o.Export.OTLP.Endpoint = "host", "http://b:4317" }},
+		{"a wrong timeout below one of the file", map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"},
+			`export.otlp.timeout = "3s"`, func(o *Options) { o.Resource.Node, o.Export.OTLP.Timeout = "host", 3*time.Second }},
+		{"sampling of the file", map[string]string{"OTEL_TRACES_SAMPLER": "always_off"},
+			"[sampling]\nratio = 0.5\nkeep = [\"slow\"]", func(o *Options) {
+				o.Resource.Node, o.Sampling.Ratio, o.Sampling.Keep = "host", 0.5, []string{"slow"}
+			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			base, err := FromEnvironment(env(tt.vars), "host")
-			harness.Check(t, err)
-			got, err := base.Overlay("f.toml", []byte(tt.file))
-			harness.Check(t, err)
+			got, err := FromEnvironment(env(tt.vars), "host").Overlay("f.toml", []byte(tt.file))
+			if err != nil {
+				t.Fatal(err)
+			}
 			want := Default()
 			tt.want(&want)
 			harness.DeepEqual(t, got, want, got.TOML(), want.TOML())
@@ -72,12 +83,12 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 }
 
 func TestAWrongEnvironmentNamesTheVariable(t *testing.T) {
-	_, err := FromEnvironment(env(map[string]string{
+	_, err := Source{Base: FromEnvironment(env(map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT":       "http://a:4318/v1/traces",
 		"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "soon",
 		"OTEL_EXPORTER_OTLP_HEADERS":        "grpc-x=hunter2",
 		"OTEL_EXPORTER_OTLP_COMPRESSION":    "zstd",
-	}), "host")
+	}), "host")}.Load()
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -94,10 +105,10 @@ func TestAWrongEnvironmentNamesTheVariable(t *testing.T) {
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Error("shows a header")
 	}
-	_, err = FromEnvironment(env(map[string]string{
+	_, err = Source{Base: FromEnvironment(env(map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318",
 		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
-	}), "host")
+	}), "host")}.Load()
 	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/json\" is not supported: set it to grpc or http/protobuf") {
 		t.Errorf("%v", err)
 	}
@@ -119,10 +130,88 @@ func TestTheProtocolOfTheEnvironment(t *testing.T) {
 		{map[string]string{traces: "https://a:443", protocol: "http/protobuf"}, "a:443", "/v1/traces"},
 		{map[string]string{all: "http://a:4317", protocol: "http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, "a:4317", ""},
 	} {
-		o, err := FromEnvironment(env(tt.vars), "host")
+		o, err := Source{Base: FromEnvironment(env(tt.vars), "host")}.Load()
 		host, _ := o.Export.OTLP.Target()
 		if path := o.Export.OTLP.Path(); err != nil || host != tt.host || path != tt.path {
 			t.Errorf("%v: %s %s, %v", tt.vars, host, path, err)
 		}
+	}
+}
+
+// The variables of the specification (configuration/sdk-environment-variables, protocol/exporter) with what comes of
+// them: the options that differ from the defaults, and the variables that a warning names.
+func TestTheVariablesOfOpenTelemetry(t *testing.T) {
+	const endpoint, warns = "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317 ", "! "
+	const exported = `export.otlp.endpoint="http://c:4317"`
+	for environ, want := range map[string]string{
+		endpoint:                                                       exported,
+		endpoint + "OTEL_SDK_DISABLED=true":                            "",
+		endpoint + "OTEL_SDK_DISABLED=TRUE":                            "",
+		endpoint + "OTEL_SDK_DISABLED=false":                           exported,
+		endpoint + "OTEL_SDK_DISABLED=":                                exported,
+		endpoint + "OTEL_SDK_DISABLED=1":                               exported + warns + "OTEL_SDK_DISABLED",
+		endpoint + "OTEL_TRACES_EXPORTER=otlp":                         exported,
+		endpoint + "OTEL_TRACES_EXPORTER=none":                         "",
+		endpoint + "OTEL_TRACES_EXPORTER=otlp,console":                 exported + warns + "OTEL_TRACES_EXPORTER",
+		endpoint + "OTEL_TRACES_EXPORTER=zipkin":                       warns + "OTEL_TRACES_EXPORTER",
+		endpoint + "OTEL_EXPORTER_OTLP_INSECURE=yes":                   exported + warns + "OTEL_EXPORTER_OTLP_INSECURE",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf":                    "",
+		"OTEL_TRACES_SAMPLER=always_on":                                "",
+		"OTEL_TRACES_SAMPLER=always_off":                               "sampling.ratio=0.0 sampling.keep=[]",
+		"OTEL_TRACES_SAMPLER=traceidratio":                             "",
+		"OTEL_TRACES_SAMPLER_ARG=0.1":                                  "",
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1": "sampling.ratio=0.1",
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2":   warns + "OTEL_TRACES_SAMPLER_ARG",
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN": warns + "OTEL_TRACES_SAMPLER_ARG",
+		"OTEL_TRACES_SAMPLER=parentbased_traceidratio OTEL_TRACES_SAMPLER_ARG=0.25": "sampling.ratio=0.25" +
+			warns + "OTEL_TRACES_SAMPLER",
+		"OTEL_TRACES_SAMPLER=jaeger_remote OTEL_TRACES_SAMPLER_ARG=endpoint=x": warns + "OTEL_TRACES_SAMPLER",
+		"OTEL_SERVICE_NAME=net": `resource.attributes={ "service.name" = "net" }`,
+		"OTEL_RESOURCE_ATTRIBUTES=team=a%20b,service.name=x OTEL_SERVICE_NAME=net": `resource.attributes={ "service.name" = "net", team = "a b" }`,
+		// What describes cniscope's own pod would describe the observed one.
+		"OTEL_RESOURCE_ATTRIBUTES=k8s.pod.name=cniscope-x,team=a": `resource.attributes={ team = "a" }` + warns + "OTEL_RESOURCE_ATTRIBUTES.k8s.pod.name",
+		"OTEL_RESOURCE_ATTRIBUTES=service.version=7":              warns + "OTEL_RESOURCE_ATTRIBUTES.service.version",
+		"OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none":      "",
+		"OTEL_METRICS_EXPORTER=otlp":                              warns + "OTEL_METRICS_EXPORTER",
+		"SOMETHING_ELSE=x":                                        "",
+	} {
+		checkVariables(t, environ, want)
+	}
+	for _, name := range strings.Fields(`OTEL_ENTITIES OTEL_LOG_LEVEL OTEL_PROPAGATORS OTEL_CONFIG_FILE OTEL_BSP_SCHEDULE_DELAY
+		OTEL_BSP_EXPORT_TIMEOUT OTEL_BSP_MAX_QUEUE_SIZE OTEL_BSP_MAX_EXPORT_BATCH_SIZE OTEL_BLRP_SCHEDULE_DELAY
+		OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT OTEL_ATTRIBUTE_COUNT_LIMIT OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT
+		OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT OTEL_SPAN_EVENT_COUNT_LIMIT OTEL_SPAN_LINK_COUNT_LIMIT
+		OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT OTEL_LINK_ATTRIBUTE_COUNT_LIMIT OTEL_EXPORTER_ZIPKIN_ENDPOINT
+		OTEL_EXPORTER_ZIPKIN_TIMEOUT OTEL_EXPORTER_PROMETHEUS_HOST OTEL_EXPORTER_PROMETHEUS_PORT OTEL_METRICS_EXEMPLAR_FILTER
+		OTEL_METRIC_EXPORT_INTERVAL OTEL_METRIC_EXPORT_TIMEOUT OTEL_LOGS_EXPORTER OTEL_EXPORTER_OTLP_METRICS_ENDPOINT
+		OTEL_EXPORTER_OTLP_LOGS_ENDPOINT OTEL_EXPORTER_OTLP_SPAN_INSECURE`) {
+		checkVariables(t, name+"=7", warns+name)
+		checkVariables(t, name+"=", "")
+	}
+}
+
+func checkVariables(t *testing.T, environ, want string) {
+	t.Helper()
+	base := FromEnvironment(strings.Fields(environ), "host")
+	o, err := Source{Base: base}.Load()
+	if err != nil {
+		t.Errorf("%s: %v", environ, err)
+		return
+	}
+	var got []string
+	usual := Default()
+	for _, opt := range o.system.settable() {
+		if v := opt.of(&o).Interface(); opt.key != "resource.node" && !reflect.DeepEqual(v, opt.of(&usual).Interface()) {
+			got = append(got, fmt.Sprintf("%s=%s", opt.key, opt.toml(v)))
+		}
+	}
+	said := strings.Join(got, " ")
+	for _, w := range (Source{Base: base}).Warnings(t.Context(), o) {
+		if w.Source == "environment" {
+			said += "! " + w.Key
+		}
+	}
+	if said != want {
+		t.Errorf("%s:\n%s, want\n%s", environ, said, want)
 	}
 }

@@ -200,7 +200,6 @@ const (
 var own = map[string]string{
 	"k8s.node.name":       "set node, in [resource]",
 	"k8s.cluster.name":    "set cluster, in [resource]",
-	"service.name":        "remove it: it is always cniscope",
 	"service.version":     "remove it: cniscope sets it",
 	"service.instance.id": "remove it: cniscope sets it",
 }

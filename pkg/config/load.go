@@ -51,10 +51,13 @@ func (s Source) Load() (Options, error) {
 			}
 		}
 	}
-	if s.Text == "" {
-		return o, nil
+	var err error
+	if s.Text != "" {
+		o, _, err = o.overlay(disk.Or(s.Disk), textName, []byte(s.Text))
 	}
-	o, _, err := o.overlay(disk.Or(s.Disk), textName, []byte(s.Text))
+	if err == nil {
+		o, err = o.judge()
+	}
 	if err != nil {
 		return s.Base, err
 	}
@@ -89,7 +92,7 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	for key, f := range o.unwise(ctx) {
 		all = append(all, f.at(s.Path, at, key))
 	}
-	return append(all, ofText...).sorted()
+	return append(slices.Clone(s.Base.environment.warnings), append(all, ofText...).sorted()...)
 }
 
 // Parse returns the options of a text, with defaults. name is the text's name in errors. The error is Problems with
@@ -101,7 +104,13 @@ func Parse(name string, data []byte) (Options, error) {
 // Overlay returns o with the options that the text sets. After an error, which is Problems, it returns o.
 func (o Options) Overlay(name string, data []byte) (Options, error) {
 	next, _, err := o.overlay(disk.System{}, name, data)
-	return next, err
+	if err == nil {
+		next, err = next.judge()
+	}
+	if err != nil {
+		return o, err
+	}
+	return next, nil
 }
 
 // overlay implements Overlay for files on any disk. It also returns a warning for each former name.
@@ -120,6 +129,7 @@ func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problem
 		return o, nil, Problems{syntax(name, data, err)}
 	}
 	next := o
+	next.environment.wrong = maps.Clone(o.environment.wrong)
 	r := reader{name: name, at: locate(data), into: &next, options: map[string]option{}, former: o.system.former()}
 	for _, opt := range o.system.settable() {
 		r.options[opt.key] = opt
@@ -155,6 +165,7 @@ func (r *reader) table(path string, tree map[string]any) {
 		was, isFormer := r.former[key]
 		switch {
 		case known:
+			delete(r.into.environment.wrong, key)
 			r.report(key, opt.set(r.into, v)...)
 		case isFormer:
 			r.warnings = append(r.warnings, was.warning().at(r.name, r.at, key))

@@ -75,12 +75,14 @@ type Options struct {
 	// Who may query a running cniscope, besides root over its control socket.
 	Control Control `key:"control" chart:"-"`
 
-	system System // that they are for
+	system      System // that they are for
+	environment judged
 }
 
 // Sampling says which operations are kept once they are over.
 type Sampling struct {
-	// Share of ordinary operations that is kept: 1.0 all, 0.1 every tenth, 0.0 none.
+	// Share of ordinary operations that is kept: 1.0 all, 0.1 every tenth, 0.0 none. Without it the variables
+	// OTEL_TRACES_SAMPLER (always_on, always_off, traceidratio) and OTEL_TRACES_SAMPLER_ARG count.
 	Ratio float64 `key:"ratio" default:"1" range:"0..1" record:"Ratio"`
 	// Other ratios for single namespaces; the first rule that matches wins. A pattern may hold *, ? and [abc].
 	//
@@ -179,6 +181,7 @@ type Export struct {
 	// OTLP: Jaeger, an OpenTelemetry Collector, or another backend that takes it. Options that the file does not set
 	// come from variables OTEL_EXPORTER_OTLP_…: ENDPOINT, PROTOCOL (grpc or http/protobuf), INSECURE, CERTIFICATE,
 	// CLIENT_CERTIFICATE, CLIENT_KEY, HEADERS, COMPRESSION, TIMEOUT. Variables OTEL_EXPORTER_OTLP_TRACES_… override them.
+	// With OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none the environment's endpoint does not count.
 	OTLP OTLP `key:"otlp" reload:"live"`
 	// A file of OTLP JSON, one line for each operation, readable by its owner only.
 	File File `key:"file" reload:"live"`
@@ -259,7 +262,8 @@ type Resource struct {
 	Node string `key:"node"`
 	// Attribute k8s.cluster.name.
 	Cluster string `key:"cluster"`
-	// Further resource attributes.
+	// Further resource attributes; service.name replaces "cniscope". Without them those of the variables
+	// OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME count.
 	//
 	//	attributes = { "deployment.environment.name" = "production" }
 	Attributes map[string]string `key:"attributes" record:"node.Attributes"`

@@ -73,6 +73,9 @@ callers = ["/X"]
 		switch v.Kind() {
 		case reflect.Struct:
 			for i := range v.NumField() {
+				if v.Type().Field(i).Type == reflect.TypeFor[judged]() {
+					continue // empty in judged options; overlay clones it before it deletes
+				}
 				set(v.Field(i), name+"."+v.Type().Field(i).Name)
 			}
 		case reflect.Slice, reflect.Map:

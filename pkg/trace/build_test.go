@@ -310,9 +310,14 @@ func TestSpanNamesAreFew(t *testing.T) {
 }
 
 func TestNobodyReplacesTheResource(t *testing.T) {
-	for _, kv := range (Node{Name: "n1", Attributes: map[string]string{"service.name": "other", "team": "net"}}).Resource() {
-		if kv.Key == "service.name" && kv.Value.AsString() != "cniscope" {
-			t.Errorf("service.name is %s", kv.Value.AsString())
+	for service, want := range map[string]string{"": "cniscope", "other": "other"} {
+		given := map[string]string{"service.name": service, "k8s.node.name": "n2", "team": "net"}
+		got := map[string][]string{}
+		for _, kv := range (Node{Name: "n1", Attributes: given}).Resource() {
+			got[string(kv.Key)] = append(got[string(kv.Key)], kv.Value.AsString())
+		}
+		if s := fmt.Sprint(got["service.name"], got["k8s.node.name"], got["team"]); s != "["+want+"] [n1] [net]" {
+			t.Errorf("%q: %s", service, s)
 		}
 	}
 }

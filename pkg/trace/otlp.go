@@ -82,14 +82,13 @@ type Node struct {
 	Host, OS, Arch string
 	// Instance is unique to one cniscope process; Version is cniscope's.
 	Instance, Version string
-	// Attributes of the operator cannot replace those above.
+	// Attributes of the operator cannot replace those above, but can name the service.
 	Attributes map[string]string
 }
 
-// Resource is explicit, because containerd passes its OTEL_SERVICE_NAME to its children.
 func (n Node) Resource() []attribute.KeyValue {
 	kvs := nonZero(
-		semconv.ServiceName("cniscope"),
+		semconv.ServiceName(cmp.Or(n.Attributes["service.name"], "cniscope")),
 		semconv.ServiceVersion(n.Version),
 		semconv.ServiceInstanceID(n.Instance),
 		semconv.K8SNodeName(n.Name),

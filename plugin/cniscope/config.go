@@ -84,10 +84,7 @@ not shown. With --os of another system, the environment of this one plays no par
 			source := config.Source{Base: config.DefaultFor(config.System(on))}
 			if config.System(on) == config.Here() {
 				hostname, _ := os.Hostname() // without one, the node has no name
-				var err error
-				if source.Base, err = config.FromEnvironment(os.Getenv, hostname); err != nil {
-					return err
-				}
+				source.Base = config.FromEnvironment(os.Environ(), hostname)
 			}
 			if len(args) == 1 {
 				source.Path = args[0]

@@ -20,10 +20,7 @@ func (f *optionsFile) flag(cmd *cobra.Command) {
 // source says where the options come from: the environment, then the file.
 func (f *optionsFile) source() (config.Source, error) {
 	hostname, _ := os.Hostname() // without one, the node has no name
-	base, err := config.FromEnvironment(os.Getenv, hostname)
-	if err != nil {
-		return config.Source{}, err
-	}
+	base := config.FromEnvironment(os.Environ(), hostname)
 	if f.path == "" {
 		return config.Source{Base: base, Path: defaultOptionsFile(), Optional: true}, nil
 	}

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// otel applies the variables of the OpenTelemetry specification (configuration/sdk-environment-variables,
+// protocol/exporter). An unsupported variable or value is a warning.
+func (e *environment) otel() {
+	off, _ := e.first("OTEL_SDK_DISABLED")
+	e.boolean("OTEL_SDK_DISABLED")
+	if !e.exports() || strings.EqualFold(off, "true") {
+		e.variables["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"], e.variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "", ""
+	}
+	e.endpoint()
+	e.otlp("INSECURE", "insecure", func(s string) any { return strings.EqualFold(s, "true") })
+	e.boolean("OTEL_EXPORTER_OTLP_TRACES_INSECURE", "OTEL_EXPORTER_OTLP_INSECURE")
+	e.otlp("CERTIFICATE", "ca", verbatim)
+	e.otlp("CLIENT_CERTIFICATE", "cert", verbatim)
+	e.otlp("CLIENT_KEY", "key", verbatim)
+	e.otlp("HEADERS", "headers", pairs)
+	e.otlp("COMPRESSION", "compression", verbatim)
+	e.otlp("TIMEOUT", "timeout", milliseconds)
+	e.sampler()
+	e.resource()
+	for _, name := range slices.Sorted(maps.Keys(e.variables)) {
+		value := e.variables[name]
+		none := value == "none" && (name == "OTEL_METRICS_EXPORTER" || name == "OTEL_LOGS_EXPORTER")
+		if strings.HasPrefix(name, "OTEL_") && value != "" && !none && !e.read[name] {
+			e.warn(name, "is not supported", "unset it")
+		}
+	}
+}
+
+// boolean warns of a value that the specification reads as false.
+func (e *environment) boolean(names ...string) {
+	value, name := e.first(names...)
+	if value != "" && !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
+		e.warn(name, quoted(value)+" counts as false", "set it to true or false")
+	}
+}
+
+// exports reports whether the endpoint of the environment counts.
+func (e *environment) exports() bool {
+	const name = "OTEL_TRACES_EXPORTER"
+	value, _ := e.first(name)
+	wanted := false
+	for word := range strings.SplitSeq(value, ",") {
+		switch word = strings.TrimSpace(word); word {
+		case "", "otlp":
+			wanted = true
+		case "none":
+		default:
+			e.warn(name, quoted(word)+" is not supported", "set it to otlp or none")
+		}
+	}
+	return wanted
+}
+
+// sampler sets the ratio. always_off also drops what the option keep would keep.
+func (e *environment) sampler() {
+	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+	sampler, _ := e.first(name)
+	share, _ := e.first(argument)
+	root, byParent := strings.CutPrefix(sampler, "parentbased_")
+	switch root {
+	case "":
+		return
+	case "always_on":
+		e.assign("sampling.ratio", 1.0, name)
+	case "always_off":
+		e.assign("sampling.ratio", 0.0, name)
+		e.assign("sampling.keep", []any{}, name)
+	case "traceidratio":
+		ratio, err := strconv.ParseFloat(share, 64)
+		if share == "" {
+			ratio, err = 1, nil
+		}
+		if err != nil || !(ratio >= 0 && ratio <= 1) {
+			e.warn(argument, quoted(share)+" is not a share", "set it to a number from 0 to 1")
+			return
+		}
+		e.assign("sampling.ratio", ratio, argument)
+	default:
+		e.warn(name, quoted(sampler)+" is not supported", "set it to always_on, always_off or traceidratio")
+		return
+	}
+	if byParent {
+		e.warn(name, quoted(sampler)+" counts as "+root+": cniscope does not sample by the parent", "set it to "+root)
+	}
+}
+
+// resource sets attributes of the resource. Those of Kubernetes and containers describe cniscope's own pod in an
+// environment, but the observed pod in a trace.
+func (e *environment) resource() {
+	const name, service = "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"
+	given, _ := e.first(name)
+	table := pairs(given).(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		_, faults := attributes().parse(map[string]any{key: table[key]})
+		switch {
+		case len(faults) > 0:
+			e.warn(name+"."+key, faults[0].what, faults[0].remedy)
+		case strings.HasPrefix(key, "k8s.") || strings.HasPrefix(key, "container."):
+			e.warn(name+"."+key, "has no effect: in a trace it describes the observed pod", "remove it")
+		default:
+			continue
+		}
+		delete(table, key)
+	}
+	if called, _ := e.first(service); called != "" {
+		table["service.name"] = called
+	}
+	if len(table) > 0 {
+		e.assign("resource.attributes", table, name)
+	}
+}
+
+// otlp sets an OTLP option from its variable; the one for traces has precedence.
+func (e *environment) otlp(variable, key string, decode func(string) any) {
+	const prefix = "OTEL_EXPORTER_OTLP_"
+	e.set(otlp+key, decode, prefix+"TRACES_"+variable, prefix+variable)
+}
+
+// endpoint sets the endpoint: without a path for gRPC, the default, and with one for HTTP, which appends the traces
+// path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
+func (e *environment) endpoint() {
+	const name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", otlp + "endpoint"
+	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)
+	protocol, said := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	if value == "" {
+		return
+	}
+	switch path := (OTLP{Endpoint: value}).Path(); {
+	case protocol == "" && path != "":
+		e.report(endpoint, from, "has a path: OTLP over gRPC has none",
+			`set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
+		return
+	case protocol != "" && protocol != "grpc" && protocol != "http/protobuf":
+		e.report(endpoint, said, quoted(protocol)+" is not supported",
+			"set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
+		return
+	case protocol == "grpc" && path != "":
+		value = strings.TrimSuffix(value, path) // gRPC ignores the path (same specification)
+	case protocol == "http/protobuf" && (from == name || path == ""):
+		value = strings.TrimSuffix(value, "/") + "/v1/traces"
+	}
+	e.assign(endpoint, value, from)
+}
