@@ -194,16 +194,32 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"for one of several calls": {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
-			cause: CauseAgent, says: `calling agentd at /run/a\.sock, from plugin p; meanwhile agentd waited for dbd \(stopped\), for this or 7 other calls$`, remedy: `^$`,
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd \(stopped\), asked by agentd, for this or 7 other calls, while plugin p waited$`, remedy: `^run kill -CONT 812`,
+		},
+		"for another call": {
+			op:    calling(others(1, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980)), func(c *model.Connection) { c.Work.Meanwhile[0].Perhaps = false }),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd \(stopped\), asked by agentd, for another call, while plugin p waited$`, remedy: `^run kill -CONT 812`,
+		},
+		"control: for several calls, and not stopped": {
+			op:    calling(others(7, waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))), from(10, 980))),
+			cause: CauseAgent, says: `; meanwhile agentd waited for dbd for 970ms, for this or 7 other calls$`, remedy: `^$`,
+		},
+		"control: for several calls, and stopped for less than half of the call": {
+			op:    calling(others(7, waits("dbd", from(10, 480), stopped(10, 480)), from(10, 480))),
+			cause: CauseAgent, says: `; meanwhile agentd waited for dbd \(stopped\) for 470ms, for this or 7 other calls$`, remedy: `^$`,
+		},
+		"control: for several calls, while the agent itself was stopped": {
+			op:    calling(stopped(5, 985), others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
+			cause: CauseStopped, remedy: `kill -CONT 44`,
 		},
 		"of a peer that others ask, too": {
 			op: calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)),
 				others(1, waits("switchd", from(20, 970), stopped(20, 970)), from(20, 970))))),
-			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p; meanwhile dbd waited for switchd \(stopped\), for this or another call$`, remedy: `^$`,
+			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, for this or another call, while plugin p waited$`, remedy: `^run kill -CONT 812 to resume switchd`,
 		},
 		"and behind that one": {
 			op:    calling(others(7, waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))), from(10, 980))),
-			cause: CauseAgent, says: `; meanwhile agentd waited for switchd \(stopped\), asked by dbd, for this or 7 other calls$`,
+			cause: CausePeer, says: `^970ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, for this or 7 other calls, while plugin p waited$`,
 		},
 	})
 }
@@ -259,14 +275,14 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 		},
 		"nobody answers while a third that they all wait for is stopped": {
 			op:    calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980), stopped(10, 980)), from(10, 980))))),
-			cause: CausePeer, says: `^978ms of 1s waiting for dbd`,
+			cause: CausePeer, says: `^970ms of 1s waiting for store \(stopped\), asked by dbd, for this or 2 other calls, while plugin p waited$`,
 		},
 		"control: a third that goes on": {
 			op: calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980)), from(10, 980))))), cause: CauseAgent,
 		},
 		"perhaps for others, of whom it asked for more than half of the time": {
 			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(494)), from(10, 980))),
-			cause: CauseAgent, says: `; meanwhile agentd waited for dbd, for this or 2 other calls$`,
+			cause: CauseAgent, says: `; meanwhile agentd waited for dbd for 970ms, for this or 2 other calls$`,
 		},
 		"control: for half of it": {
 			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(495)), from(10, 980))),

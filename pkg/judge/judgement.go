@@ -143,6 +143,8 @@ type finding struct {
 	// heldUp: who was waited for, or whoever that one waited for, was stopped or frozen. known: the state that
 	// this one was in says why it took so long.
 	heldUp, known bool
+	// shared: it was seen, but may have been done for other calls only.
+	shared bool
 	// overall: it explains why everything else took so long.
 	overall bool
 }

@@ -3,8 +3,11 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // meanwhile names what an agent did longest while a call waited for it, of what may as well have been done for
@@ -20,13 +23,17 @@ func meanwhile(c *model.Connection) string {
 		if most == nil || float64(most.took()) < worth*float64(when.End-when.Start) {
 			continue
 		}
-		whose := "for this or "
-		if !perhaps {
-			whose = "for "
-		}
-		return fmt.Sprintf("; meanwhile %s %s, %s%s", nameOf(c), most.says, whose, otherCalls(most.others))
+		return fmt.Sprintf("; meanwhile %s %s for %s, %s", nameOf(c), most.says, text.Round(time.Duration(most.took())), most.whose())
 	}
 	return ""
+}
+
+// whose says for which calls the deeds may have been: "for this or 2 other calls".
+func (d *deeds) whose() string {
+	if d.most.Perhaps {
+		return "for this or " + otherCalls(d.others)
+	}
+	return "for " + otherCalls(d.others)
 }
 
 func otherCalls(n int) string {
@@ -40,7 +47,8 @@ func otherCalls(n int) string {
 type deeds struct {
 	says   string
 	when   []model.Interval
-	others int // calls that they may be for as well, at most
+	most   model.Meanwhile // the longest of them
+	others int             // calls that they may be for as well, at most
 }
 
 func (d *deeds) took() int64 { return covered(slices.Clone(d.when)) }
@@ -56,7 +64,7 @@ func longest(all []model.Meanwhile, perhaps bool) (most *deeds) {
 		}
 		i := slices.IndexFunc(kinds, func(d *deeds) bool { return d.says == says })
 		if i < 0 {
-			i, kinds = len(kinds), append(kinds, &deeds{says: says})
+			i, kinds = len(kinds), append(kinds, &deeds{says: says, most: m})
 		}
 		kinds[i].when, kinds[i].others = append(kinds[i].when, m.When), max(kinds[i].others, len(m.Others))
 	}
@@ -76,7 +84,7 @@ func deed(m model.Meanwhile) string {
 	switch w := m.Fact.What.(type) {
 	case *model.Connection:
 		if w.Exchange != nil && explainsShared(w, m.When) {
-			return waitedFor(w, m.When)
+			return "waited for " + behindWhom(w, m.When)
 		}
 	case *model.Wait:
 		if w.Path != "" {
@@ -92,21 +100,31 @@ func explainsShared(c *model.Connection, when model.Interval) bool {
 	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
 }
 
-// waitedFor names whom an agent waited for, and behind that whom that one waited for most of the time.
-func waitedFor(c *model.Connection, when model.Interval) string {
-	by := ""
+// behindWhom names the process that an agent waited for by an exchange, or the one behind it: "switchd (stopped), asked
+// by dbd, by agentd". The askers are those of that exchange.
+func behindWhom(c *model.Connection, when model.Interval, askers ...string) string {
+	last, by := furthest(c, when)
+	said := peerName(last)
+	if state := stateIn(last.Work, when); state != "" {
+		said += " (" + state + ")"
+	}
+	if by = append(by, askers...); len(by) > 0 {
+		said += ", asked by " + strings.Join(by, ", by ")
+	}
+	return said
+}
+
+// furthest follows an exchange to the last process that was waited for most of an interval, and lists those that asked,
+// the last one first.
+func furthest(c *model.Connection, when model.Interval) (last *model.Connection, by []string) {
 	for c.Work != nil {
 		next := longestExchange(c.Work, when)
 		if next == nil {
 			break
 		}
-		by, c = ", asked by "+peerName(c)+by, next
+		by, c = slices.Insert(by, 0, peerName(c)), next
 	}
-	said := "waited for " + peerName(c)
-	if state := stateIn(c.Work, when); state != "" {
-		said += " (" + state + ")"
-	}
-	return said + by
+	return c, by
 }
 
 // longestExchange returns the exchange that an agent waited for, on the way to its answer, for more than half of an

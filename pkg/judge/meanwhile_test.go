@@ -12,7 +12,7 @@ func attributed(im *model.Image, e model.Evidence, periodic bool, others int) *m
 	return im
 }
 
-// What may be for several calls is named, and charged to none; what is not certain has no remedy.
+// What may be for several calls is named. If all of them wait for it, it is the cause of each.
 func TestCandidates(t *testing.T) {
 	calling := func(own, shared []*model.Image) *model.Operation {
 		return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(own, shared))))
@@ -24,15 +24,26 @@ func TestCandidates(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"what the agent ran for one of several calls is named": {
 			op:    calling(nil, images(shared("clang", 100, 900, 2), shared("ip", 900, 910, 2))),
-			cause: CauseAgent, says: `^990ms of 1s calling agentd at /run/a\.sock, from plugin p; meanwhile agentd ran clang, for this or 2 other calls$`,
+			cause: CauseCommand, says: `^800ms of 1s in clang, by agentd at /run/a\.sock, for this or 2 other calls, while plugin p waited$`, remedy: `^raise the CPU limit of agentd, which clang shares`,
+		},
+		"with a remedy for the command, where there is one": {
+			op: calling(nil, images(shared("iptables", 100, 900, 2))), cause: CauseCommand, remedy: `^replace iptables by nftables`,
+		},
+		"control: what took half of the time is only named": {
+			op: calling(nil, images(shared("clang", 100, 600, 2))), cause: CauseAgent, says: `; meanwhile agentd ran clang for 500ms, for this or 2 other calls$`, remedy: `^$`,
+		},
+		"control: so is what the agent ran for another call": {
+			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(nil, images(shared("clang", 100, 900, 1))),
+				func(c *model.Connection) { c.Work.Meanwhile[0].Perhaps = false }))),
+			cause: CauseAgent, says: `; meanwhile agentd ran clang for 800ms, for another call$`, remedy: `^$`,
 		},
 		"as are several programs of one name": {
 			op:    calling(nil, images(shared("llc", 0, 200, 1), shared("llc", 200, 400, 1), shared("clang", 400, 700, 2))),
-			cause: CauseAgent, says: `; meanwhile agentd ran llc, for this or another call$`,
+			cause: CauseAgent, says: `; meanwhile agentd ran llc for 400ms, for this or another call$`,
 		},
 		"control: which overlap": {
 			op:    calling(nil, images(shared("llc", 0, 300, 1), shared("llc", 10, 300, 1), shared("clang", 400, 750, 2))),
-			cause: CauseAgent, says: `; meanwhile agentd ran clang, for this or 2 other calls$`,
+			cause: CauseAgent, says: `; meanwhile agentd ran clang for 350ms, for this or 2 other calls$`,
 		},
 		"control: what took little of the time is not": {
 			op: calling(nil, images(shared("clang", 100, 200, 2))), cause: CauseAgent, says: `from plugin p$`,

@@ -98,9 +98,9 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"crowd8":         {cause: judge.CauseAgent, never: `futex|waits in`},
 		},
 		"cilium-cold-burst": {
-			"cold-0": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
-			"cold-1": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
-			"cold-2": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
+			"cold-0": {cause: judge.CauseCommand, says: `in \d runs of clang, by cilium-agent at /var/run/cilium/cilium.sock, for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-1": {cause: judge.CauseCommand, says: `in \d runs of clang, by cilium-agent at /var/run/cilium/cilium.sock, for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
+			"cold-2": {cause: judge.CauseCommand, says: `in \d runs of clang, by cilium-agent at /var/run/cilium/cilium.sock, for this or 2 other calls, while plugin cilium-cni waited$`, remedy: `^raise the CPU limit of cilium-agent`},
 		},
 		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s of it$`, remedy: `kill -CONT`}},
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
@@ -115,8 +115,8 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"uninterruptible-701": {cause: judge.CausePeer, says: `waiting for vs-db \(uninterruptible in the kernel in percpu_rwsem_wait\)`, remedy: `fsfreeze -u`},
 		},
 		"standin-crowd": { // TestACrowdBehindTheAgent
-			"crowd-0": {cause: judge.CauseAgent, says: `; meanwhile vs-agent waited for vs-switchd \(stopped\), asked by vs-db, for this or 7 other calls$`, remedy: `^$`},
-			"crowd-7": {cause: judge.CauseAgent, says: `; meanwhile vs-agent waited for vs-switchd \(stopped\), asked by vs-db, for this or 7 other calls$`, remedy: `^$`},
+			"crowd-0": {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-db, by vs-agent, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
+			"crowd-7": {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-db, by vs-agent, for this or 7 other calls, while plugin vs-cni waited$`, remedy: `^run kill -CONT`},
 		},
 	} {
 		said := map[string]string{}

@@ -13,7 +13,7 @@ import (
 func rules() []rule {
 	return []rule{
 		haltedPlugin, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
-		powerShell, hostLocalScan, manyCommands, slowCommand, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
+		powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}
 }
@@ -67,7 +67,8 @@ func (e *evidence) slow() *finding {
 	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
 	best := longest
 	for _, f := range found { // the most special one that explains nearly as much, of the same time
-		if f.overall || float64(f.time) >= enough*float64(longest.time) && !e.inARow(f, longest) {
+		some := float64(f.time) >= enough*float64(longest.time) || f.shared && f.time > e.Took/2
+		if f.overall || some && !e.inARow(f, longest) {
 			best = f
 			break
 		}
@@ -77,10 +78,10 @@ func (e *evidence) slow() *finding {
 		v.Remedy = ""
 	}
 	v.Says = fmt.Sprintf("%s of %s %s", text.Round(best.time), text.Round(e.Took), v.Says)
-	v.Certain = !best.candidate
+	v.Certain = !best.candidate && !best.shared
 	if next := e.next(best, found); next != nil {
 		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
-		v.Certain = v.Certain && !next.candidate
+		v.Certain = v.Certain && !next.candidate && !next.shared
 	}
 	if v.Own = e.own(v.Says); !v.Certain {
 		v.Own = e.perhapsAnothers(best)

@@ -118,7 +118,8 @@ func namedIn(all []standin.Entry, name string) (found []standin.Entry) {
 	return found
 }
 
-// Eight pods wait for a stopped switch. The waits are unconfirmed: every verdict names them without a remedy.
+// Eight pods wait for a stopped switch, for one or another of them. The stop holds up each of them, so it is the cause
+// of every call, and the remedy resumes the switch.
 func TestACrowdBehindTheAgent(t *testing.T) {
 	const pods = 8
 	s := set(t, rig.Options{}, slowly)
@@ -130,9 +131,9 @@ func TestACrowdBehindTheAgent(t *testing.T) {
 	harness.Check(t, err)
 	time.AfterFunc(lost+time.Second, end)
 	s.crowd("crowd", pods)
-	says := regexp.MustCompile(`vs-switchd \(stopped\).*, for this or \d other calls`)
+	cause, remedy, says := "behind_agent", "kill -CONT", regexp.MustCompile(`vs-switchd \(stopped\).*, for this or \d other calls`)
 	if !global() {
-		says = regexp.MustCompile(`vs-db.*, for this or \d other calls`)
+		cause, remedy, says = "", "", regexp.MustCompile(`vs-db.*, for this or \d other calls`)
 	}
 	for i := range pods {
 		call := s.call(fmt.Sprint("crowd-", i))
@@ -140,6 +141,9 @@ func TestACrowdBehindTheAgent(t *testing.T) {
 		t.Logf("%s: %s (%s)", call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"])
 		if v := call.Attrs["cniscope.verdict"]; !says.MatchString(v) {
 			t.Errorf("the verdict is %q, want %s", v, says)
+		}
+		if is, do := call.Attrs["cniscope.cause"], call.Attrs["cniscope.remedy"]; cause != "" && is != cause || !strings.Contains(do, remedy) {
+			t.Errorf("the cause is %q, the remedy %q, want %s and %s", is, do, cause, remedy)
 		}
 		if part := call.Attrs["cniscope.biggest_part"]; !strings.Contains(part, "vs-agent") {
 			t.Errorf("it is charged to %s", part)
