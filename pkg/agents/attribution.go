@@ -173,14 +173,22 @@ func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
 	}
+	var found *connection
 	for _, c := range slices.Backward(as.known[run.Agent.Process].named([]string{e.Call.ContainerID})) {
 		if c.owner.Op.Kind == model.KindOf(e.Call.Command) {
-			p := c.work.own.Child()
-			p.Claim = &claim{first: c, Attribution: model.Attribution{Evidence: model.Certain}}
-			return p
+			found = c
+			break
+		}
+		if found == nil && c.Open { // it undoes what it did for the call
+			found = c
 		}
 	}
-	return nil
+	if found == nil {
+		return nil
+	}
+	p := found.work.own.Child()
+	p.Claim = &claim{first: found, Attribution: model.Attribution{Evidence: model.Certain}}
+	return p
 }
 
 // Doing finds the process that stands for what an agent does itself; nil if that is done for no

@@ -98,6 +98,18 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			},
 			"c1: host-local certain > ip",
 		},
+		"a DEL by which it undoes its part of an ADD is the ADD's": {
+			func(s *story) {
+				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h", 1).plugin(13, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
+			},
+			"c1: host-local certain; c1: host-local certain",
+		},
+		"control: a DEL after the connection is a call of its own": {
+			func(s *story) {
+				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h").hangUp(13, "b", "s1").plugin(14, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
+			},
+			"c1: host-local certain",
+		},
 		"so is one that a helper of the agent becomes": {
 			func(s *story) {
 				s.command(10, "n", "a", "nsenter").plugin(11, "n", "ADD", "host-local", by("a")).exit(20, "n")
