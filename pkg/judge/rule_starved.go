@@ -16,15 +16,24 @@ const hungry = 0.4
 // took longest says nothing; but what others held up is not the CPU's fault.
 func starved(e *evidence) *finding {
 	held, _ := e.of(Locks, KernelLocks, DAD, Agents, Sleep)
-	if float64(e.starved) < hungry*float64(e.Took) || held-e.starvedAgents() > e.starved {
+	below := e.agentAbove(e.hungriest)
+	if below != nil { // which has the same CPU limit
+		held -= e.starvedAgents()
+	}
+	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved {
 		return nil
+	}
+	for _, stopped := range []rule{sharedHold, slowPeer, stoppedAgent} {
+		if f := stopped(e); f != nil && f.heldUp && f.time > e.Took/2 {
+			return nil
+		}
 	}
 	f := &finding{Verdict: Verdict{
 		Cause: CauseStarved, Says: "waiting for a CPU",
 		Remedy: CauseStarved.remedy(),
 	}, time: e.starved, overall: true}
-	if c := e.agentAbove(e.hungriest); c != nil {
-		f.Remedy = fmt.Sprintf("raise the CPU limit of %s, which its plugins share, if nr_throttled in its cgroup's cpu.stat grows; else start fewer pods at once, or move pods away", nameOf(c))
+	if below != nil {
+		f.Remedy = fmt.Sprintf("raise the CPU limit of %s, which its plugins share, if nr_throttled in its cgroup's cpu.stat grows; else start fewer pods at once, or move pods away", nameOf(below))
 	}
 	return f
 }

@@ -33,6 +33,16 @@ func TestStarved(t *testing.T) {
 			}),
 			cause: CauseScan, remedy: `^shrink host-local's ranges`,
 		},
+		"control: the agent gets no CPU, and waits for a stopped process for others, too": {
+			op: calling(was(event.AgentRunning, "", from(0, 990)), func(c *model.Connection) {
+				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 430), cpu(5)), delayed(900))}
+			}, others(7, waits("dbd", from(10, 980), was(event.AgentStopped, "do_signal_stop", from(10, 980))), from(10, 980))),
+			cause: CausePeer, remedy: `^run kill -CONT 812`,
+		},
+		"control: the agent gets no CPU, and ran nothing": {
+			op:    add(with(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil), was(event.AgentRunning, "", from(0, 990)))), delayed(450))),
+			cause: CauseAgent,
+		},
 		"control: the agent was idle for the rest": {
 			op: calling(was(event.AgentIdle, "", from(430, 990)), func(c *model.Connection) {
 				c.Work.Own.Children = []*model.Image{with(with(plugin("host-local", 10, 430), cpu(5)), delayed(900))}
