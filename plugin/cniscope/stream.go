@@ -103,7 +103,7 @@ type opening map[reflect.Type]event.Event
 
 func (o opening) remember(e event.Event) {
 	switch e.Body.(type) {
-	case *event.Networks, *event.Runtime, *event.Clock:
+	case *event.Networks, *event.Programs, *event.Runtime, *event.Clock:
 		o[reflect.TypeOf(e.Body)] = e
 	}
 }
