@@ -117,7 +117,8 @@ func hung(f *pipeline.Hung) control.Line {
 	says := fmt.Sprintf("under way for %s, runs %s (pid %d) for %s",
 		text.Round(time.Duration(f.At-f.Start)), f.Name, f.PID, text.Round(time.Duration(f.At-f.Since)))
 	if f.Asks != "" {
-		says += fmt.Sprintf(", which asks %s at %s for %s", cmp.Or(f.Agent, "somebody"), f.Asks, text.Round(time.Duration(f.At-f.Asked)))
+		says += fmt.Sprintf(", which asks %s at %s for %s",
+			cmp.Or(f.Agent, "somebody"), f.Asks, text.Round(time.Duration(f.At-f.Asked)))
 	}
 	return control.Line{
 		Time:      time.Unix(0, f.Wall+f.At-f.Mono),

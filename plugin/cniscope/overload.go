@@ -90,3 +90,75 @@ func (o *overload) fields() []any {
 	}
 	return fields
 }
+
+// calmFor is how long there must be no sign of an episode before it is over: a loss is reported within a tick.
+const calmFor = time.Second
+
+// episode is a state of the node that begins with its first sign and is over when none came for calmFor. While it lasts
+// the probe sends ticks, by which time passes. One goroutine takes signs and the time, others ask.
+type episode struct {
+	since atomic.Int64 // when it began, in monotonic ns; 0 while there is none
+	now   atomic.Int64
+	last  int64 // its latest sign
+}
+
+// Waits reports whether it lasts.
+func (p *episode) Waits() bool { return p.since.Load() != 0 }
+
+// passed takes the time.
+func (p *episode) passed(now int64) { p.now.Store(max(now, p.now.Load())) }
+
+// sign takes a sign of it, and reports whether it begins.
+func (p *episode) sign(at int64) (begins bool) {
+	p.last = at
+	return p.since.CompareAndSwap(0, at)
+}
+
+// over ends it if it has been calm, and returns how long it lasted.
+func (p *episode) over(now int64) (lasted time.Duration, over bool) {
+	since := p.since.Load()
+	if since == 0 || now-p.last < int64(calmFor) {
+		return 0, false
+	}
+	p.since.Store(0)
+	return time.Duration(p.last - since), true
+}
+
+// burst is the consumer that logs, in one line after a burst, how many operations lost their detail to
+// sampling.per_second.
+type burst struct {
+	episode
+	log      *slog.Logger
+	reduced  int
+	problems int // of these, slow, failed or hung
+}
+
+// Wants ticks.
+func (b *burst) Wants(body event.Body) bool {
+	_, is := body.(*event.Tick)
+	return is
+}
+
+// Result counts an operation that was reduced. It came with the latest tick.
+func (b *burst) Result(r pipeline.Result) {
+	judged, is := r.(*pipeline.Judged)
+	if !is || !judged.Judgement.Reduced {
+		return
+	}
+	b.sign(b.now.Load())
+	b.reduced++
+	if judged.Judgement.Problem() != "" {
+		b.problems++
+	}
+}
+
+// Event logs the line when no operation was reduced for calmFor.
+func (b *burst) Event(e event.Event) {
+	b.passed(e.Time)
+	if _, over := b.over(e.Time); !over {
+		return
+	}
+	b.log.Info("operations in a burst were exported without the spans below their calls; sampling.per_second allows more",
+		"operations", b.reduced, "slow_or_failed", b.problems, "metric", `cniscope_operations_total{decision="reduced"}`)
+	b.reduced, b.problems = 0, 0
+}
