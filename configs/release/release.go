@@ -165,7 +165,7 @@ func (r *release) checkTree(ctx context.Context, draft bool) error {
 		fmt.Printf("draft: the tree has changes:\n%s\n", changes)
 		return nil
 	}
-	return fmt.Errorf("the tree has changes that are in no commit, so nobody else could build this:\n%s\ncommit them or put them away; DRAFT=1 builds with them, to try", changes)
+	return fmt.Errorf("the tree has uncommitted changes, so the build could not be reproduced:\n%s\ncommit or stash them; DRAFT=1 builds with them, to try", changes)
 }
 
 // checkTag rejects a version whose tag is on another commit, and notes a missing tag.

@@ -312,7 +312,7 @@ func TestHowItIsSaid(t *testing.T) {
 			Slower:  "iptables of bridge ADD is slower than usual: 5 of the last 20 took longer than 96ms (p99 of 2,310 calls), by their median 5× as long as usual",
 			AsUsual: "iptables of bridge ADD takes as long as usual again: 96ms (p99 of 2,310 calls)",
 			Adopted: "iptables of bridge ADD was slower than usual for 500 calls, which is usual now: 1s (p99 of 500 calls)",
-			Ended:   "iptables of bridge ADD is no longer called slower than usual: it is learnt anew",
+			Ended:   "iptables of bridge ADD is no longer called slower than usual: its baseline is learned again",
 			Changed: "since 00:00 (bridge changed) iptables of ADD takes 0.5×",
 		}[f.Kind]
 		harness.Equal(t, f.String(), want)

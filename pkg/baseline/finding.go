@@ -73,7 +73,7 @@ func (f Finding) String() string {
 	case Slower:
 		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, by their median %s as long as usual", f.Key, begins, window, f.Was, Times(f.Ratio()))
 	case Ended:
-		return fmt.Sprintf("%s is no longer called slower than usual: it is learnt anew", f.Key)
+		return fmt.Sprintf("%s is no longer called slower than usual: its baseline is learned again", f.Key)
 	case Adopted:
 		return fmt.Sprintf("%s was slower than usual for %s calls, which is usual now: %s", f.Key, number(f.Is.Calls), f.Is)
 	}

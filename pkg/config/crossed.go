@@ -112,7 +112,7 @@ func (o Options) unwise(ctx context.Context) map[string]*fault {
 func plainHeaders(o OTLP) *fault {
 	names := strings.Join(slices.Sorted(maps.Keys(o.Headers)), ", ")
 	return wrong("write https:// in the endpoint, or send to a collector on this node, which adds them",
-		"anybody on the way to %s can read %s: they are sent in plain text", quoted(o.Endpoint), quoted(names))
+		"%[2]s is sent to %[1]s in plain text, readable on the network", quoted(o.Endpoint), quoted(names))
 }
 
 // tellsOthers reports whether headers are sent in plain text to another or an unknown machine.

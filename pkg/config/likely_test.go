@@ -23,12 +23,12 @@ func TestLikelyMistakes(t *testing.T) {
 		otlp + `endpoint = "https://a:hunter2@${HOST}:4317"`:        `none is replaced in this file`,
 		otlp + `endpoint = "grpc://a:hunter2@tempo:4317"`:           `is not supported`,
 		otlp + `endpoint = "a:hunter2@tempo"`:                       `send it as a header`,
-		otlp + `protocol = "http/protobuf"`:                         `OTLP over gRPC is the only one`,
+		otlp + `protocol = "http/protobuf"`:                         `is OTLP over HTTP`,
 		otlp + `tls = true`:                                         `an endpoint with https:// is TLS`,
 		otlp + `endpont = "http://tempo:4317"`:                      `did you mean export.otlp.endpoint?`,
 		otlp + `endpoint = http://tempo:4317`:                       `2:12: is not TOML (unexpected character U+0068 'h' at start of value): write text in quotes: endpoint = "…"`,
 		otlp + "endpoint = \"http://tempo:4317":                     `close the quotes`,
-		"[export.jaeger]\nendpoint = \"http://a:1\"":                `1:9: export.jaeger: is not a section: Jaeger takes OTLP`,
+		"[export.jaeger]\nendpoint = \"http://a:1\"":                `1:9: export.jaeger: is not a section: Jaeger accepts OTLP`,
 		"[exporters]\notlp = 1":                                     `write [export.otlp]`,
 		"export:\n  otlp:\n    endpoint: x":                         `this looks like YAML`,
 		`{"export": 1}`:                                             `this looks like JSON`,
@@ -68,11 +68,11 @@ func TestLikelyMistakes(t *testing.T) {
 // Ports of other protocols are only a warning, because they may be intended.
 func TestPortsOfOtherProtocols(t *testing.T) {
 	for text, want := range map[string]string{
-		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is mostly that of OTLP over HTTP, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive: write "http://tempo-distributor:4318/v1/traces", if the port is the usual one`,
+		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is usually that of OTLP over HTTP, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive: write "http://tempo-distributor:4318/v1/traces", if the port is the usual one`,
 		"[export.otlp]\nendpoint = \"https://[2001:db8::1]:04318\"\n":                    `write "https://[2001:db8::1]:4318/v1/traces"`,
 		"[export.otlp]\nendpoint = \"tempo:4318\"\n":                                     `write "http://tempo:4318/v1/traces"`,
 		"[export.otlp]\nendpoint = \"http://tempo:4318/v1/traces\"\n":                    ``,
-		"[export.otlp]\nendpoint = \"http://tempo:4317/v1/traces\"\n":                    `port 4317 is mostly that of OTLP over gRPC, and cniscope speaks OTLP over HTTP, since its endpoint has a path: no span would arrive: write "http://tempo:4317", if`,
+		"[export.otlp]\nendpoint = \"http://tempo:4317/v1/traces\"\n":                    `port 4317 is usually that of OTLP over gRPC, and cniscope speaks OTLP over HTTP, since its endpoint has a path: no span would arrive: write "http://tempo:4317", if`,
 		"[export.otlp]\nendpoint = \"http://jaeger:16686\"\n":                            `Jaeger's page`,
 		"[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://127.0.0.1:4318\"\n":   `:3:1: relay.upstream: port 4318`,
 		"[export.otlp]\nendpoint = \"http://tempo:4317\"\n":                              ``,

@@ -58,11 +58,11 @@ func (m Metrics) unwise(now time.Time) map[string]*fault {
 	case open && !guarded:
 		const remedy = "name users or client certificates in web_config, keep others away by a firewall or NetworkPolicy, " +
 			`or listen on "127.0.0.1:9471"`
-		found[metricsKey+"listen"] = wrong(remedy, "anybody who reaches %s can read which plugins and commands "+
+		found[metricsKey+"listen"] = wrong(remedy, "any client that reaches %s can read which plugins and commands "+
 			"this node runs, how often they fail and how long they take", quoted(m.Listen))
 	case open && !s.TLS:
 		found[metricsKey+"web_config"] = wrong("add tls_server_config to it",
-			"passwords are sent in plain text to %s: anybody on the way can read them", quoted(m.Listen))
+			"passwords are sent to %s in plain text, readable on the network", quoted(m.Listen))
 	}
 	switch {
 	case s.Exposed != "":
@@ -76,7 +76,7 @@ func (m Metrics) unwise(now time.Time) map[string]*fault {
 	if m.HealthListen != "" && reachable(m.HealthListen) && guarded {
 		found[metricsKey+"health_listen"] = wrong(
 			`listen on "127.0.0.1:9472", or the address of the pod if the kubelet asks there`,
-			"anybody who reaches %s can read whether cniscope is well", quoted(m.HealthListen))
+			"any client that reaches %s can read cniscope's health", quoted(m.HealthListen))
 	}
 	return found
 }

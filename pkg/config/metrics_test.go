@@ -50,19 +50,19 @@ func TestMetricsThatOthersCanRead(t *testing.T) {
 		listen, web, health string
 		want                string
 	}{
-		{":9471", "", "", "2:1: metrics.listen: anybody who reaches"},
-		{"0.0.0.0:9471", "", "", "anybody who reaches"},
-		{"[::]:9471", "", "", "anybody who reaches"},
-		{"10.1.2.3:9471", empty, "", "anybody who reaches"},
-		{"node.example:9471", "", "", "anybody who reaches"},
+		{":9471", "", "", "2:1: metrics.listen: any client that reaches"},
+		{"0.0.0.0:9471", "", "", "any client that reaches"},
+		{"[::]:9471", "", "", "any client that reaches"},
+		{"10.1.2.3:9471", empty, "", "any client that reaches"},
+		{"node.example:9471", "", "", "any client that reaches"},
 		{"127.0.0.1:9471", "", "", ""},
 		{"127.9.9.9:9471", "", ":9472", ""},
 		{"[::1]:9471", "", "", ""},
 		{"[::ffff:127.0.0.1]:9471", "", "", ""},
 		{"localhost:9471", "", "", ""},
-		{":9471", users, "", "passwords are sent in plain text"},
+		{":9471", users, "", "passwords are sent to"},
 		{"127.0.0.1:9471", users, "127.0.0.1:9472", ""},
-		{"127.0.0.1:9471", users, ":9472", "whether cniscope is well"},
+		{"127.0.0.1:9471", users, ":9472", "health"},
 		{"", "", "", ""},
 	} {
 		o := Default()

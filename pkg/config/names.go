@@ -87,7 +87,7 @@ func distance(a, b string) int {
 
 // foreign lists option names of other programs, with a remedy.
 var foreign = map[string]string{
-	"export.otlp.protocol":  "remove it: OTLP over gRPC is the only one, mostly on port 4317",
+	"export.otlp.protocol":  "remove it: an endpoint with a path, such as /v1/traces, is OTLP over HTTP (usual port 4318), any other OTLP over gRPC (4317)",
 	"export.otlp.tls":       "remove it: an endpoint with https:// is TLS, with ca, cert and key beside it",
 	"export.otlp.enabled":   "remove it: without endpoint nothing is sent",
 	"export.otlp.url":       "write endpoint",
@@ -95,7 +95,7 @@ var foreign = map[string]string{
 	"export.otlp.ca_file":   "write ca",
 	"export.otlp.cert_file": "write cert",
 	"export.otlp.key_file":  "write key",
-	"export.jaeger":         "Jaeger takes OTLP: write [export.otlp] with its endpoint, mostly on port 4317",
+	"export.jaeger":         "Jaeger accepts OTLP: write [export.otlp] with its endpoint, port 4317 by default",
 	"export.zipkin":         "write [export.otlp]: a Collector speaks Zipkin",
 	"exporter":              "write [export]",
 	"exporters":             "write [export.otlp]",

@@ -33,7 +33,7 @@ func (p Problem) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Problems holds all mistakes in the order of the text, so that one edit can fix all.
+// Problems holds all mistakes in the order of the text, so that a single edit can fix all.
 type Problems []Problem
 
 // problemsShown bounds an error's length: an unrelated file has a mistake on each line.

@@ -24,7 +24,7 @@ func syntax(name string, data []byte, err error) Problem {
 	if p.Line < 1 || p.Line > len(all) {
 		return p
 	}
-	if remedy := mend(said, strings.TrimSpace(all[p.Line-1])); remedy != "" {
+	if remedy := syntaxRemedy(said, strings.TrimSpace(all[p.Line-1])); remedy != "" {
 		p.Remedy = remedy
 	}
 	return p
@@ -39,8 +39,8 @@ var (
 	bareWord = regexp.MustCompile(`= *[A-Za-z/~$*.:]`)
 )
 
-// mend returns a remedy for a syntax error, without showing a value.
-func mend(said, line string) string {
+// syntaxRemedy returns a remedy for a syntax error, without showing a value.
+func syntaxRemedy(said, line string) string {
 	key, _, _ := strings.Cut(line, "=")
 	key = strings.TrimSpace(key)
 	switch has := strings.Contains; {

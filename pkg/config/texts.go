@@ -177,7 +177,7 @@ func WrongPort(endpoint string) (what, remedy string) {
 	if o.Path() != "" {
 		speaks = "HTTP, since its endpoint has a path"
 	}
-	what = "port %d is mostly that of %s, and cniscope speaks OTLP over %s: no span would arrive"
+	what = "port %d is usually that of %s, and cniscope speaks OTLP over %s: no span would arrive"
 	return fmt.Sprintf(what, n, spoken, speaks),
 		"write " + quote(like) + ", if the port is the usual one"
 }

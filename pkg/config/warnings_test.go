@@ -38,10 +38,10 @@ func TestARelayToItselfIsFoundInAnySpelling(t *testing.T) {
 func TestATokenInPlainTextToAnotherMachineIsAWarning(t *testing.T) {
 	const headers = "headers = { authorization = \"Bearer hunter2\" }\n"
 	for _, test := range []struct{ name, text, want string }{
-		{"another machine", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\n" + headers, `:3:1: export.otlp.headers: anybody on the way to "http://192.0.2.1:4317" can read "authorization"`},
+		{"another machine", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\n" + headers, `:3:1: export.otlp.headers: "authorization" is sent to "http://192.0.2.1:4317" in plain text`},
 		{"one that cannot be found", "[export.otlp]\nendpoint = \"http://collector.invalid:4317\"\n" + headers, ":3:1: export.otlp.headers: "},
 		{"without a scheme", "[export.otlp]\nendpoint = \"192.0.2.1:4317\"\ninsecure = true\n" + headers, ":4:1: export.otlp.headers: "},
-		{"another machine by the relay", "[export.otlp]\n" + headers + "[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://192.0.2.1:4317\"\n", ":5:1: relay.upstream: anybody on the way"},
+		{"another machine by the relay", "[export.otlp]\n" + headers + "[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://192.0.2.1:4317\"\n", ":5:1: relay.upstream: \"authorization\" is sent to"},
 		{"TLS", "[export.otlp]\nendpoint = \"https://192.0.2.1:4317\"\n" + headers, ""},
 		{"this machine", "[export.otlp]\nendpoint = \"http://127.0.0.1:4317\"\n" + headers, ""},
 		{"this machine by name", "[export.otlp]\nendpoint = \"http://localhost:4317\"\n" + headers, ""},

@@ -15,7 +15,7 @@ const (
 	Ordinary Result = "ordinary"
 	// Slow means that the operation or a part of it exceeded its threshold.
 	Slow Result = "slow"
-	// Failed means that one of its calls failed.
+	// Failed means that at least one call failed.
 	Failed Result = "failed"
 	// Hung means that a call exceeds the threshold and is still in progress. When the operation ends it gets a
 	// second line.

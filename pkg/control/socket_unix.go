@@ -30,7 +30,7 @@ func Listen(dir string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	// The next cniscope may listen on the same path before this one exits.
+	// The next cniscope may listen on the same path before this process exits.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = l.Close()

@@ -60,7 +60,7 @@ func line(r *pipeline.Judged) control.Line {
 		l.Verdict = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most)
 		what := most.What()
 		if most.Doubtful() {
-			what = "what an agent did, perhaps for another pod"
+			what = "an agent's work, possibly for another pod"
 		}
 		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), what)
 		l.Foreign = true // it may name the holder of a lock
@@ -114,11 +114,11 @@ func traceID(id oteltrace.TraceID) string {
 }
 
 func hung(f *pipeline.Hung) control.Line {
-	says := fmt.Sprintf("under way for %s, runs %s (pid %d) for %s",
+	says := fmt.Sprintf("in progress for %s, runs %s (pid %d) for %s",
 		text.Round(time.Duration(f.At-f.Start)), f.Name, f.PID, text.Round(time.Duration(f.At-f.Since)))
 	if f.Asks != "" {
 		says += fmt.Sprintf(", which asks %s at %s for %s",
-			cmp.Or(f.Agent, "somebody"), f.Asks, text.Round(time.Duration(f.At-f.Asked)))
+			cmp.Or(f.Agent, "an agent"), f.Asks, text.Round(time.Duration(f.At-f.Asked)))
 	}
 	return control.Line{
 		Time:      time.Unix(0, f.Wall+f.At-f.Mono),

@@ -62,7 +62,7 @@ func TestWhatIsTaken(t *testing.T) {
 	}, Trace: trace.Trace{ID: oteltrace.TraceID{1}}})
 	got := all(t, h, control.Query{}).Operations
 	if len(got) != 1 || got[0].Result != control.Hung || got[0].Duration != 20*time.Second ||
-		got[0].Verdict != "under way for 20s, runs iptables (pid 7) for 15s, which asks agentd at /run/a.sock for 10s" {
+		got[0].Verdict != "in progress for 20s, runs iptables (pid 7) for 15s, which asks agentd at /run/a.sock for 10s" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -83,10 +83,10 @@ func parse(path string, text []byte) (configFile, error) {
 	err := toml.Unmarshal(text, &f.values)
 	if wrong := (*toml.DecodeError)(nil); errors.As(err, &wrong) {
 		row, column := wrong.Position()
-		return f, fmt.Errorf("%s:%d:%d: %s; containerd would not start with it: mend it first", path, row, column, strings.TrimPrefix(wrong.Error(), "toml: "))
+		return f, fmt.Errorf("%s:%d:%d: %s; containerd would not start with it; fix it first", path, row, column, strings.TrimPrefix(wrong.Error(), "toml: "))
 	}
 	if err != nil {
-		return f, fmt.Errorf("%s: %w; mend it first", path, err)
+		return f, fmt.Errorf("%s: %w; fix it first", path, err)
 	}
 	if v, ok := f.values["version"].(int64); ok {
 		f.version = int(v)
@@ -104,7 +104,7 @@ func parse(path string, text []byte) (configFile, error) {
 	return f, nil
 }
 
-// imported returns the files that one imports.
+// imported returns the files that f imports.
 func (t tree) imported(f configFile, over overlay) (files []string, err error) {
 	for _, pattern := range f.imports {
 		if !strings.Contains(pattern, "*") {

@@ -88,8 +88,8 @@ func TestWhatIsInTheWay(t *testing.T) {
 		change       func(*Options)
 		say          []string
 	}{
-		{"broken", "version = 2\n[plugins\n", version("2.4"), []string{conf + ":2:9: ", "mend it first"}},
-		{"broken twice", "version = 2\nversion = 3\n", version("2.4"), []string{conf, "version", "mend it first"}},
+		{"broken", "version = 2\n[plugins\n", version("2.4"), []string{conf + ":2:9: ", "fix it first"}},
+		{"broken twice", "version = 2\nversion = 3\n", version("2.4"), []string{conf, "version", "fix it first"}},
 		{"an import that is gone", "version = 2\nimports = [\"/etc/containerd/gone.toml\"]\n", version("2.4"), []string{"/etc/containerd/gone.toml"}},
 		{"no imports", "version = 2\n", version("1.7"), []string{conf + " does not import drop-ins", "--edit-config", `imports = ["/etc/containerd/conf.d/*.toml"]`}},
 		{"version 1", "imports = [\"/etc/containerd/conf.d/*.toml\"]\n", version("1.7"), []string{conf + " has version 1", "migrate"}},
@@ -113,7 +113,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 		}
 	})
 	t.Run("a folder in place of a file", func(t *testing.T) {
-		newNode(t, map[string]string{"/etc/cniscope/cniscope.toml/x": ""}).refused(version("2.4"), "cniscope.toml is in the way")
+		newNode(t, map[string]string{"/etc/cniscope/cniscope.toml/x": ""}).refused(version("2.4"), "cniscope.toml is not a file")
 	})
 	t.Run("a masked unit", func(t *testing.T) {
 		n := newNode(t, nil)

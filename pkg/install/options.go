@@ -93,7 +93,7 @@ func (t tree) manifest() (*manifest, error) {
 		return nil, fmt.Errorf("%s: %w; if you take it away, cniscope takes what is installed for files of yours", manifestFile, err)
 	}
 	if m.Version != manifestVersion {
-		return nil, fmt.Errorf("%s was written by a newer cniscope: use that one", manifestFile)
+		return nil, fmt.Errorf("%s was written by a newer cniscope; use the newer version", manifestFile)
 	}
 	return m, nil
 }

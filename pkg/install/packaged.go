@@ -105,7 +105,7 @@ func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 		return nil
 	}
 	if r := s.Running; r != nil && r.PID != s.unitPID {
-		notes = append(notes, fmt.Sprintf("Another cniscope observes this node: process %d (%s). The service waits until that one ends: keep one of the two.%s",
+		notes = append(notes, fmt.Sprintf("Another cniscope observes this node: process %d (%s). The service waits until that process exits; keep one of the two.%s",
 			r.PID, r.by(), r.ending()))
 	}
 	byHand := !slices.ContainsFunc(s.Files, func(f File) bool { return f.Path == unitFile })

@@ -166,9 +166,9 @@ func (p *Plan) record() error {
 	}
 	p.recorded = now
 	if len(p.changes) > 0 {
-		meanwhile := p.meanwhile().content()
-		p.changes = slices.Insert(p.changes, 0, change{path: manifestFile, file: file, before: now, after: meanwhile, interim: true})
-		now = meanwhile
+		interim := p.interim().content()
+		p.changes = slices.Insert(p.changes, 0, change{path: manifestFile, file: file, before: now, after: interim, interim: true})
+		now = interim
 	}
 	var next *content
 	if p.manifest != nil {
@@ -180,8 +180,8 @@ func (p *Plan) record() error {
 	return nil
 }
 
-// meanwhile returns the first manifest.
-func (p *Plan) meanwhile() *manifest {
+// interim returns the first manifest.
+func (p *Plan) interim() *manifest {
 	m := *p.before
 	if p.manifest != nil {
 		m = *p.manifest

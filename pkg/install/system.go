@@ -24,7 +24,7 @@ func (t tree) program() (string, error) {
 			return "", err
 		}
 		if i > 0 && t.existing(dir) != dir {
-			break // without the directory, nobody has it in PATH
+			break // a missing directory is in no PATH
 		}
 		err = unfit(t.existing(dir), t.live())
 		if err == nil {

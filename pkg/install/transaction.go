@@ -153,7 +153,7 @@ func (t *transaction) place(i int, c change) error {
 		return err
 	}
 	if now.digest() != c.before.digest() {
-		return errors.New("somebody else has just changed it: try again")
+		return errors.New("another program has just changed it; try again")
 	}
 	if c.after == nil {
 		return t.move(i, c.file, t.old(i))

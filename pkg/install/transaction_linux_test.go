@@ -24,7 +24,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	for i := range steps {
 		n := newNode(t, files)
 		p := n.plan(change)
-		// The file changes meanwhile.
+		// Another program changes the file.
 		p.changes[i].before = &content{data: []byte("what is not there")}
 		before := n.tree()
 		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing was changed") {

@@ -164,7 +164,7 @@ func readContent(on disk.FS, file string) (*content, error) {
 			c.attributes, err = on.Attributes(file)
 		}
 	default:
-		err = fmt.Errorf("%s is in the way: it is no file (%s)", file, info.Mode())
+		err = fmt.Errorf("%s is not a file (%s); remove or rename it", file, info.Mode())
 	}
 	return c, err
 }

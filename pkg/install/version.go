@@ -42,7 +42,7 @@ func parseVersion(text, from string) (Version, error) {
 var errVersion = errors.New("containerd's version is not known")
 
 // remembered is the source of a version given at an earlier installation.
-const remembered = "as it was told before"
+const remembered = "as given before"
 
 // version returns the version of the running containerd, else the one given earlier, else the one implied by the
 // configuration.

@@ -126,7 +126,7 @@ type Key struct {
 	Trace event.TraceContext
 }
 
-// Before is an earlier operation that this one follows.
+// Before is the earlier operation that an operation follows.
 type Before struct {
 	Key
 	// Why is the relation: "setup of the sandbox", "earlier teardown", "previous attempt".

@@ -232,7 +232,7 @@ func TestAnEndpointThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	}
 }
 
-// Over HTTP the status decides, whoever wrote it.
+// Over HTTP the status decides, from a backend or a proxy.
 func TestAnHTTPStatusSaysWhatBecomesOfTheSpans(t *testing.T) {
 	const rejected, again = -1, 0
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ type Encoded struct{}
 func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	parts, ok := v.([][]byte)
 	if !ok {
-		return nil, fmt.Errorf("a request is encoded before it is sent, and this one is %T", v)
+		return nil, fmt.Errorf("cannot send %T: a request must be encoded first", v)
 	}
 	for _, part := range parts {
 		message = append(message, mem.SliceBuffer(part))

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The inside of a plugin is drawn below it: waits and whom they were for.
+// Waits inside a plugin are drawn below it, with the holder.
 func TestTheInsideOfAPlugin(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	p := pipeline.New(

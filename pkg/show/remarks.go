@@ -26,7 +26,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.found() != "", n.found())
 	remark(n.evidence() != "", n.evidence())
 	remark(n.is(attr.UnaskedKey), "spoke unasked")
-	remark(n.is(attr.ReceiptKey), "perhaps only an acknowledgement")
+	remark(n.is(attr.ReceiptKey), "may be only an acknowledgment")
 	remark(n.is(attr.ClippedKey), "began earlier")
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")

@@ -44,7 +44,7 @@ type pageRow struct {
 	Args    string
 	About   []Fact
 	Events  []Fact
-	// Same are the rows folded into this one, Below those of child spans.
+	// Same are the rows folded into this row, Below those of child spans.
 	Same, Below []*pageRow
 }
 

@@ -24,7 +24,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is the number of spans folded into this one, here (same) or before export, or 1; total is their
+	// count is the number of spans folded into this span, here (same) or before export, or 1; total is their
 	// duration.
 	count int
 	same  []*node

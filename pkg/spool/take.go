@@ -13,7 +13,7 @@ type Record struct {
 	Operation
 	// Next is the position behind it.
 	Next Position
-	// Damaged counts the damaged ranges between the previous record and this one; each held one or more
+	// Damaged counts the damaged ranges between two returned records; each held one or more
 	// operations.
 	Damaged uint64
 }

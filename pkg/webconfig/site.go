@@ -76,7 +76,7 @@ func (s *Site) now() (*tls.Config, error) {
 		err = errTLSChanged
 	}
 	if err != nil {
-		s.log.Warn("nobody may read the metrics until their web configuration is right again", "error", err)
+		s.log.Warn("metrics blocked by invalid web configuration", "error", err)
 	}
 	s.config, s.err, s.read = config, err, time.Now()
 	return config, err

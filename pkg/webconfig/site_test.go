@@ -172,7 +172,7 @@ func TestRenewal(t *testing.T) {
 	f.write("tls.key", "broken")
 	s.stale()
 	s.want("a key that does not fit", "internal error", nil)
-	if !strings.Contains(s.log.String(), "nobody may read the metrics") {
+	if !strings.Contains(s.log.String(), "metrics blocked by invalid web configuration") {
 		t.Errorf("the log says %q", s.log.String())
 	}
 	swap("1")

@@ -112,7 +112,7 @@ func crowd(waiting []*waiter) (last int) {
 	return last
 }
 
-// source returns the address, or the network that one host controls: loopback, or an IPv6 /64.
+// source returns the address, or the network of a single host: loopback, or an IPv6 /64.
 func source(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

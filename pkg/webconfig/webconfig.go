@@ -68,7 +68,7 @@ func load(path string) (http.Handler, *tls.Config, files, error) {
 		return nil, nil, named, err
 	}
 	// The toolkit does not export its handler, so a server that stops at once provides it.
-	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)} //nolint:gosec // it serves nobody
+	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)} //nolint:gosec // it serves no request
 	server.Protocols.SetHTTP1(true)
 	err = web.Serve(closed{}, server, &web.FlagConfig{WebConfigFile: &path}, slog.New(slog.DiscardHandler))
 	if err != nil && !errors.Is(err, net.ErrClosed) {
@@ -86,7 +86,7 @@ func load(path string) (http.Handler, *tls.Config, files, error) {
 		return nil, nil, named, told(path, err)
 	}
 	if config.ClientCAs != nil && config.ClientCAs.Equal(x509.NewCertPool()) {
-		return nil, nil, named, told(path, errors.New("client_ca_file holds no PEM certificate: nobody would be let in"))
+		return nil, nil, named, told(path, errors.New("client_ca_file contains no PEM certificate, so every client would be rejected"))
 	}
 	if config.ClientAuth >= tls.VerifyClientCertIfGiven && config.ClientCAs == nil {
 		return nil, nil, named, told(path, errors.New("client_auth_type asks for certificates, but no client_ca_file says who signs them: one of any public authority would do"))
@@ -103,17 +103,17 @@ func (closed) Addr() net.Addr            { return new(net.TCPAddr) }
 
 // asksForPassword reports whether a request without credentials is refused.
 func asksForPassword(h http.Handler) bool {
-	answer := &verdict{ResponseWriter: nobody{}}
+	answer := &verdict{ResponseWriter: discarded{}}
 	h.ServeHTTP(answer, &http.Request{Method: http.MethodGet, Header: http.Header{}})
 	return !answer.passed
 }
 
-// nobody discards an answer.
-type nobody struct{}
+// discarded discards an answer.
+type discarded struct{}
 
-func (nobody) Header() http.Header         { return http.Header{} }
-func (nobody) WriteHeader(int)             {}
-func (nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (discarded) Header() http.Header         { return http.Header{} }
+func (discarded) WriteHeader(int)             {}
+func (discarded) Write(b []byte) (int, error) { return len(b), nil }
 
 type files struct {
 	Cert string `yaml:"cert_file"`

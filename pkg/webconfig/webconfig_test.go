@@ -53,7 +53,7 @@ func TestMistakes(t *testing.T) {
 		"tls_server_config:\n  cert_file: other.crt\n  key_file: tls.key": "private key does not match public key",
 		plainTLS + "  client_ca_file: ca.crt\n":                           "without a Client Auth Policy",
 		plainTLS + "  client_auth_type: RequireAndVerifyClientCert\n":     "no client_ca_file",
-		strings.Replace(mutual, "ca.crt", "empty", 1):                     "holds no PEM certificate",
+		strings.Replace(mutual, "ca.crt", "empty", 1):                     "contains no PEM certificate",
 		plainTLS + "  client_auth_type: Require\n":                        "invalid ClientAuth",
 		plainTLS + "  min_version: TLS9\n":                                "unknown TLS version",
 		"basic_auth_users:\n  prometheus: hunter2hunter2\n":               "not a bcrypt hash",

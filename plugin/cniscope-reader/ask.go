@@ -38,10 +38,10 @@ func askCmd() *cobra.Command {
 		Long: `Answer one question about this node, in JSON on standard output.
 
 The first line of standard input is a token of a ServiceAccount, for the audience "` + fleet.Audience + `". A token of
-the operator's ServiceAccount sees everything; any other sees the pods of its namespace, and of these nothing that
-tells of other pods.
+the operator's ServiceAccount sees everything; any other sees the pods of its namespace, without data about
+other pods.
 
-  calls        the calls under way                  [--namespace --pod]
+  calls        the calls in progress                [--namespace --pod]
   operations   what is remembered, a line each      [--namespace --pod --problems --since --after --wait --limit]
   spans        one operation's spans, OTLP          --trace [--format protobuf]
   node         cniscope itself                      operator only

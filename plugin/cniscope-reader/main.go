@@ -51,7 +51,7 @@ but one socket, over which cniscope answers questions and takes no orders.
   cniscope-reader serve            be there for ask; with --events write Events
   cniscope-reader ask calls        what kubectl cniscope runs, by kubectl's exec
 
-Its settings are variables of its environment, so that whoever may run it cannot change them:
+Its settings are variables of its environment, so that a user who can exec into the pod cannot change them:
 
   CNISCOPE_READ_SOCKET   cniscope's socket (` + control.DefaultReadSocket + `)
   CNISCOPE_OPERATOR      NAMESPACE:NAME of the ServiceAccount whose tokens see everything; empty: none

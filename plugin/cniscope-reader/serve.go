@@ -19,10 +19,10 @@ func serveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Be there for ask, and with --events tell pods why their network was slow or failed",
-		Long: `Run until told to end, so that kubectl's exec has a container to run ask in.
+		Long: `Run until a signal, so that kubectl's exec has a container to run ask in.
 
-With --events, pods are told as Kubernetes Events why their network was slow or failed: what is certain, nothing of
-other pods, and ten writes a minute at most.`,
+With --events, it writes Kubernetes Events for pods with a slow or failed network: certain causes only, without data
+about other pods, and up to ten writes a minute.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -30,7 +30,7 @@ func TestConfigCommands(t *testing.T) {
 		want []string
 	}{
 		{[]string{"check", right}, false, []string{"right.toml is right\n", "  slow.command: 250ms -> 1s\n"}},
-		{[]string{"check", plain}, false, []string{"warning: " + plain + ":3:1: export.otlp.headers: anybody on the way to", "plain.toml can be used; see the warnings above\n"}},
+		{[]string{"check", plain}, false, []string{"warning: " + plain + ":3:1: export.otlp.headers: ", "plain.toml can be used; see the warnings above\n"}},
 		{[]string{"check", "--strict", plain}, true, []string{"warning: "}},
 		{[]string{"check", "--strict", right}, false, []string{"right.toml is right\n"}},
 		{[]string{"check", wrong}, true, []string{"wrong.toml:1:6: slow.comand", "wrong.toml:2:5: log.level"}},

@@ -46,7 +46,7 @@ func clusterOf(count int) *api {
 func TestPs(t *testing.T) {
 	config := clusterOf(60).start(t)
 	kubectl(t, config, "ps", "-A").want(t, 0, "NODE", "node-050  shop/web-50  ADD eth0", "futex_wait_queue", `\x1b[2J`)
-	kubectl(t, config, "ps", "-n", "bank").want(t, 0, "no CNI call is under way on 60 nodes (namespace bank)")
+	kubectl(t, config, "ps", "-n", "bank").want(t, 0, "no CNI call is in progress on 60 nodes (namespace bank)")
 	kubectl(t, config, "ps", "-A", "--node", "node-050").want(t, 0, "shop/web-50")
 	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope that can be asked on elsewhere", "kubectl get pods -n cniscope")
 	kubectl(t, config, "ps", "--format", "yaml").want(t, 2, "want text or json")
@@ -76,7 +76,7 @@ func TestDoctor(t *testing.T) {
 		"as node-000 has it:", "→ kubectl delete pod", "? 1 of 12 nodes: service-rules: could not check: no permission", "1 finding")
 	kubectl(t, config, "doctor", "node-008").want(t, 0, "✓ nothing found on 1 node")
 	kubectl(t, config, "doctor", "node-004").want(t, 3, "not every check could be made")
-	kubectl(t, config, "doctor").want(t, 2, "say one of them")
+	kubectl(t, config, "doctor").want(t, 2, "or -A for all nodes")
 	var d doctorDocument
 	if r := kubectl(t, config, "doctor", "-A", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil || len(d.Findings) != 1 || !d.Findings[0].Differs {
 		t.Errorf("%+v", d)
@@ -123,7 +123,7 @@ func TestMissingRights(t *testing.T) {
 			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane", "leave out -A",
 		}},
 		{[]string{operators}, "top", 0, []string{"(namespace shop)"}},
-		{[]string{operators}, "doctor -A", 1, []string{"The role cniscope-operator gives that right"}},
+		{[]string{operators}, "doctor -A", 1, []string{"The role cniscope-operator grants that right"}},
 		{[]string{developers}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope", "--role cniscope-operator --user jane"}},
 		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{"may not list pods in namespace cniscope", "--role cniscope-operator"}},
 		{[]string{"get pods shop"}, "why web-0", 3, []string{"shop/web-0\n", "may not get pods in namespace shop"}},

@@ -19,21 +19,21 @@ func doctorCmd(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor -A | doctor NODE...",
 		Short: "Say what is wrong with the nodes' pod networks, and what to do",
-		Long: `Have every node examine what keeps its pods from getting a network, or will, and say what is
-wrong: findings that are alike are one, with the nodes that have it, its evidence on the first of
-them, and what to do. Problems (✗) come first, then warnings (!), then notes (·). For operators.
+		Long: `Report what prevents pods on each node from getting a network, and what soon will. The command
+groups similar findings and lists the affected nodes, with the evidence of the first node and the
+remedy. Problems (✗) come first, then warnings (!), then notes (·). For operators.
 
   kubectl cniscope doctor -A
   kubectl cniscope doctor node-7 node-9
   kubectl cniscope doctor -A --format json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'
 
-A node examines itself twice a minute at the most: an answer may be half a minute old.
+A node examines itself up to twice a minute, so an answer may be 30 s old.
 
 The exit code is 0 if every node answered and nothing was found, 1 if a problem or a warning was, and
 3 if nothing was found, but a node did not answer or could not make a check.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
-				return usageError{errors.New("doctor -A examines every node, doctor NODE... those: say one of them")}
+				return usageError{errors.New("doctor needs node names or -A for all nodes")}
 			}
 			return nil
 		},
@@ -129,7 +129,7 @@ func (d doctorDocument) text(out io.Writer) error {
 		fmt.Fprintf(&b, "? %s: %s: could not check: %s\n", d.of(u.Nodes), u.Check, u.Reason)
 	}
 	if d.Left > 0 {
-		fmt.Fprintf(&b, "… and %s of more kinds than are told apart: examine fewer nodes at once (doctor NODE...)\n", digest.Count(d.Left, "finding"))
+		fmt.Fprintf(&b, "… and %s beyond 500 kinds; examine fewer nodes at once (doctor NODE...)\n", digest.Count(d.Left, "finding"))
 	}
 	if len(d.Findings) == 0 {
 		fmt.Fprintf(&b, "✓ nothing found on %s\n", digest.Count(d.Nodes.Answered, "node"))

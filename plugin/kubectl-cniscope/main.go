@@ -74,17 +74,17 @@ so long, what hangs now, what is wrong with nodes, and what costs a whole fleet 
 
   kubectl cniscope why web-0             where a pod's seconds went, and what to do
   kubectl cniscope top                   the last hour's slow and failed calls, by cause, node, plugin
-  kubectl cniscope ps -A                 CNI calls that are under way, on all nodes
+  kubectl cniscope ps -A                 CNI calls in progress, on all nodes
   kubectl cniscope doctor -A             what is wrong with the nodes, findings that are alike together
   kubectl cniscope record web-0          a recording that "cniscope show" draws
 
-It has your rights and no others. With the Role cniscope-developer in cniscope's namespace, and
-the right to create tokens of a ServiceAccount in your own (the role edit has it), you are told
-about the pods of your namespace; with the Role cniscope-operator about everything. What is
-missing is named, with the command that gives it.
+It uses your Kubernetes permissions. The Role cniscope-developer in cniscope's namespace, with the
+right to create tokens of a ServiceAccount in your own (the role edit includes it), shows the pods
+of your namespace. The Role cniscope-operator shows all pods. If a right is missing, the error
+names the command that grants it.
 
-Nodes are asked side by side. Those that do not answer are named, what the others say is
-printed, and the exit code is 3.`,
+The nodes are queried concurrently. If a node does not answer, its name is printed with the
+answers of the others, and the exit code is 3.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,

@@ -19,10 +19,9 @@ func psCmd(o *options) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use:   "ps [-A]",
-		Short: "List the CNI calls that are under way, on all nodes, and what each waits for",
-		Long: `List the CNI calls of your namespace that are under way: node, pod, command, plugin, age, and
-what it runs at this moment, in which process, waiting in which function of the kernel. The
-oldest is first.
+		Short: "List CNI calls in progress and their waits on all nodes",
+		Long: `List the CNI calls in progress in your namespace, oldest first: node, pod, command, plugin, age,
+and the current process with the kernel function in which it waits.
 
   kubectl cniscope ps                        of the pods of your namespace
   kubectl cniscope ps -A                     of all pods; for operators
@@ -99,7 +98,7 @@ func (d psDocument) text(out io.Writer, about string) error {
 		if d.Nodes.Answered == 0 {
 			return nil
 		}
-		_, err := fmt.Fprintf(out, "no CNI call is under way on %s (%s)\n", digest.Count(d.Nodes.Answered, "node"), about)
+		_, err := fmt.Fprintf(out, "no CNI call is in progress on %s (%s)\n", digest.Count(d.Nodes.Answered, "node"), about)
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)

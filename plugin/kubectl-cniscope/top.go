@@ -21,16 +21,16 @@ func topCmd(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [-A]",
 		Short: "Count what was slow or failed in the last hour, by cause, node and plugin",
-		Long: `Count the verdicts of the last hour, on all nodes: what pods' networks were slow for or failed
-of, on which nodes, in which plugins, and what the worst one was; with what to do about each cause.
+		Long: `Count the verdicts of the last hour on all nodes: the causes of slow and failed CNI calls, with
+nodes, plugins, the worst call and the remedy.
 
-An operator is told of all namespaces, everybody else of their own; -n names one, and -A asks for all.
+Operators see all namespaces, developers their own; -n selects a namespace, -A all of them.
 
   kubectl cniscope top
   kubectl cniscope top -n shop --since 10m
   kubectl cniscope top --format json | jq -r '.causes[] | "\(.operations) \(.name)"'
 
-Each node remembers its last 10,000 operations: a very busy one less than an hour.`,
+Each node keeps its last 10,000 pod setups and teardowns, which may be less than an hour.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {

@@ -158,7 +158,7 @@ func measureAgents(ctx context.Context, _ settings) ([]row, error) {
 
 func (h *hooks) agentCommands(ctx context.Context, file, dir, where string) (rows []row, err error) {
 	kinds := []*kind{
-		newKind("an agent's command, nobody calls it", 0, append(environment(35, 2560), where), 0),
+		newKind("an agent's command, no caller", 0, append(environment(35, 2560), where), 0),
 		newKind("an agent's command, a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),
 	}
 	for range hookRounds {
@@ -199,5 +199,5 @@ func (h *hooks) untilQuiet(ctx context.Context) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return errors.New("other calls of CNI are under way: run it on a quiet machine")
+	return errors.New("other CNI calls are in progress; run it on a quiet machine")
 }

@@ -21,7 +21,7 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	arms := s.chosen(n.arms())
-	if len(s.ways) > 0 && len(arms) == len(nobody()) {
+	if len(s.ways) > 0 && len(arms) == len(unobserved()) {
 		return nil, fmt.Errorf("BENCH_WAYS names none of commands, auto, always, bpftrace, ig, strace: %s", strings.Join(s.ways, ","))
 	}
 	if _, err := n.pod(ctx); err != nil { // warm up
@@ -41,12 +41,12 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	return compared(arms), nil
 }
 
-// nobody returns two arms without observation, whose difference is noise.
-func nobody() []*arm { return []*arm{{name: "nothing"}, {name: "nothing, once more"}} }
+// unobserved returns two arms without observation, whose difference is noise.
+func unobserved() []*arm { return []*arm{{name: "nothing"}, {name: "nothing, once more"}} }
 
-// arms returns all ways of observing, and nobody's.
+// arms returns all ways of observing, and the unobserved arms.
 func (n *node) arms() []*arm {
-	arms := nobody()
+	arms := unobserved()
 	for _, detail := range details {
 		a := &arm{name: "cniscope, detail " + detail, shows: "spans: pod, plugin, command, what it waited for and why", unit: "spans"}
 		if detail == config.DetailCommands {
@@ -67,7 +67,7 @@ func (n *node) arms() []*arm {
 		&arm{name: "strace -f of containerd", shows: "system calls of containerd and what it starts; no pod, no plugin that they belong to", unit: "lines", start: n.strace})
 }
 
-// chosen returns nobody's arms and those of BENCH_WAYS, all by default.
+// chosen returns the unobserved arms and those of BENCH_WAYS, all by default.
 func (s settings) chosen(arms []*arm) []*arm {
 	if len(s.ways) == 0 {
 		return arms

@@ -88,7 +88,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 			note: fmt.Sprintf("highest %.1f MiB; %s; %d spans arrived", mib(highest), m, n.sink.spans.Load()),
 		},
 		{figure: name("CPU of cniscope, a pod"), value: each(now.self - cpu.self), unit: "ms", note: fmt.Sprintf("set up and torn down; all of them in %s", took.Round(time.Second))},
-		{figure: name("CPU of the hooks, a pod"), value: each(now.hooks.since(cpu.hooks).sum()), unit: "ms", note: "for all programs of the machine meanwhile"},
+		{figure: name("CPU of the hooks, a pod"), value: each(now.hooks.since(cpu.hooks).sum()), unit: "ms", note: "for all programs of the machine, during the pods"},
 		{
 			figure: name("own time of the NRI handler, p99"), value: micro(handler.p99), unit: "µs", budget: budget,
 			note: fmt.Sprintf("p50 %s, longest %s, %s calls; the true values are up to 20 %% less", handler.p50, handler.max, handler.calls),

@@ -42,7 +42,7 @@ func moves(to, from int) error {
 func measureStreams(ctx context.Context, _ settings) ([]row, error) {
 	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
 		kinds := []*kind{
-			newKind("nobody calls it", 0, append(environment(35, 2560), where), 0),
+			newKind("no caller", 0, append(environment(35, 2560), where), 0),
 			newKind("a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),
 		}
 		var costs [2]map[byte]*cost

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// warm runs pods until one needs no compilation; that one must be ordinary.
+// warm runs pods until a pod needs no compilation; that pod must be ordinary.
 func (n *node) warm() {
 	n.Helper()
 	const compiled = "Compiled new BPF template"

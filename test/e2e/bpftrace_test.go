@@ -32,7 +32,7 @@ type bpftrace struct {
 }
 
 // script prints a line per fork, exec and exit: nsecs, thread and process in the initial PID namespace, process in
-// this one, and details. struct pid ends in an array that bpftrace cannot index: $1 is its offset, $2 the element
+// its own namespace, and details. struct pid ends in an array that bpftrace cannot index: $1 is its offset, $2 the element
 // size.
 func script() string {
 	probe := func(what, last string) string {

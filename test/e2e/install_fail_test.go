@@ -34,7 +34,7 @@ func TestAnInstallationThatFails(t *testing.T) {
 		{"a read-only program folder", readOnly("/usr/local/bin"), "", "install", []string{"/usr/local/bin", "read-only file system", "nothing was changed"}},
 		{"a read-only configuration", readOnly("/etc/containerd"), "", "install", []string{"/etc/containerd/conf.d/90-cniscope.toml", "read-only file system", "nothing was changed"}},
 		// Under the path that the running containerd got.
-		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/config.toml:", "mend it first"}},
+		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/config.toml:", "fix it first"}},
 		{"no imports", "", strings.ReplaceAll(string(text), "imports", "# imports"), "install", []string{"does not import drop-ins", "--edit-config"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

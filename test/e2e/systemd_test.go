@@ -102,7 +102,7 @@ func (b *booted) hangs() int {
 	return b.active("cniscope")
 }
 
-// isSecond starts the service beside another cniscope: it waits, names it, and starts when that one exits.
+// isSecond starts the service beside another cniscope: it waits, names it, and starts when the other exits.
 func (b *booted) isSecond(first int) (now int) {
 	b.Helper()
 	b.run("systemctl stop cniscope; setsid env -u NOTIFY_SOCKET " + b.program + " run >/run/other.log 2>&1 & echo $! >/run/other.pid")

@@ -176,7 +176,7 @@ func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	}, true
 }
 
-// unready returns the reason why a sidecar cannot answer, so that nobody waits for a dead node. cniscope itself need
+// unready returns the reason why a sidecar cannot answer, so that no query waits for a dead node. cniscope itself need
 // not be ready.
 func unready(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {

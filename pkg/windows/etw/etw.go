@@ -126,9 +126,9 @@ func (e *RefusedError) remedy() string {
 	case RefusedPrivilege:
 		return "run cniscope as SYSTEM or as an administrator"
 	case RefusedFull:
-		return "stop a session that nobody needs: `logman query -ets` lists all, `logman stop NAME -ets` stops one"
+		return "stop an unused session: `logman query -ets` lists all, `logman stop NAME -ets` stops a session"
 	case RefusedTaken:
-		return "somebody records already: `logman query -ets` lists the sessions, `logman stop NAME -ets` ends one that was left behind"
+		return "another program already records: `logman query -ets` lists the sessions, `logman stop NAME -ets` stops an abandoned session"
 	case RefusedUnsupported:
 		return "it needs Windows Server 2016 or later"
 	}

@@ -99,7 +99,7 @@ func (s *Session) Run(ctx context.Context, t Taker) error {
 	for _, l := range s.loggers {
 		go func() {
 			err := l.process()
-			ended <- fmt.Errorf("the session %s has ended; whoever stopped it, cniscope does not see processes any more: %w", l.name, errors.Join(err, errStopped))
+			ended <- fmt.Errorf("session %s was stopped, so cniscope no longer sees processes: %w", l.name, errors.Join(err, errStopped))
 		}()
 	}
 	q := NewSequencer(t, s.options.Flush+slack)

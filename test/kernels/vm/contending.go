@@ -39,7 +39,7 @@ func contending() error {
 	listed, changed, waiter := make(chan error, 1), make(chan error, 1), make(chan int, 1)
 	go inside(ns, listed, func() error { return list(absent.memory) })
 	if err := absent.wanted(); err != nil {
-		return fmt.Errorf("nobody wants that memory: %w", err)
+		return fmt.Errorf("no thread waits for that memory: %w", err)
 	}
 	go inside(ns, changed, func() error {
 		waiter <- unix.Gettid()
@@ -51,7 +51,7 @@ func contending() error {
 			return err
 		}
 	case err := <-changed:
-		return fmt.Errorf("nobody waits for rtnl: %w", err)
+		return fmt.Errorf("no thread waits for rtnl: %w", err)
 	}
 	time.Sleep(held)
 	return errors.Join(absent.give(), <-listed, <-changed)

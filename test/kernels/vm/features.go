@@ -235,7 +235,7 @@ func unprivileged(s *scene) error {
 	case s.unsupported != nil:
 		return err
 	case err == nil:
-		return fmt.Errorf("believed: %+v", *root)
+		return fmt.Errorf("trusted: %+v", *root)
 	}
 	return nil
 }

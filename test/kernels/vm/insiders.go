@@ -20,7 +20,7 @@ const (
 	lockFile = "/tmp/lock"
 	agent    = "/tmp/agent.sock"
 	server   = "127.0.0.1:7777"
-	nobody   = "/tmp/nobody.sock"
+	deaf     = "/tmp/deaf.sock"
 	noServer = "127.0.0.1:7"
 	setting  = "net/ipv4/ip_forward"
 	answer   = `{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}]}`
@@ -64,10 +64,10 @@ var insiders = map[string]func() error{
 		return nil
 	},
 	"refused": func() error {
-		_, err1 := net.Dial("unix", nobody)
+		_, err1 := net.Dial("unix", deaf)
 		_, err2 := net.Dial("tcp", noServer)
 		if err1 == nil || err2 == nil {
-			return errors.New("somebody answered")
+			return errors.New("a server answered")
 		}
 		return nil
 	},

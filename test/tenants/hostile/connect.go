@@ -43,7 +43,7 @@ func (p *post) listen(network, address string) error {
 	defer p.mu.Unlock()
 	if l, tried := p.listeners[address]; tried {
 		if l == nil {
-			return errors.New("nobody listens")
+			return errors.New("no listener")
 		}
 		return nil
 	}

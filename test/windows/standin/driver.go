@@ -23,7 +23,7 @@ func driver(args []string) error {
 	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
 	bin := flags.String("bin", "", "the folder of the plugins")
 	conf := flags.String("conf", "", "a file with the list of plugins")
-	when := flags.String("when", "", "a pod begins when there is this file, with a dash and its name: cniscope looks for whom probe.callers names every 5 s")
+	when := flags.String("when", "", "prefix of files FILE-NAME: each starts a pod, because cniscope looks for probe.callers only every 5 s")
 	alive := flags.Duration("alive", 0, "how long a pod lives")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -157,7 +157,7 @@ func classic(b []byte, r *etw.Record) {
 	copy(r.Provider[:], b[24:])
 }
 
-// version caps an event's version, so that one above 255 does not match another.
+// version caps an event's version, so that a version above 255 does not match another.
 func version(v uint16) uint8 { return uint8(min(v, 255)) }
 
 // manifest reads EVENT_HEADER and skips its items; false if these are incomplete.
