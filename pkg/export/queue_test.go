@@ -128,7 +128,7 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 		t.Errorf("close: %d, %v", n, err)
 	}
 	text := log.String()
-	if strings.Count(text, "the export fails") != 1 || strings.Count(text, "works again") != 1 || strings.Count(text, "\n") != 2 {
+	if strings.Count(text, "export failed, retrying") != 1 || strings.Count(text, "export recovered") != 1 || strings.Count(text, "\n") != 2 {
 		t.Errorf("the log:\n%s", text)
 	}
 }

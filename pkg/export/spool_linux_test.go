@@ -243,8 +243,8 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	spooled := q.Stats().Spooled
 	enqueue(t, q, "last")
 	stored(t, q, spooled+1)
-	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "the spool can be written again") })
-	if text := log.String(); strings.Count(text, "the spool cannot be written, operations wait in memory only") != 1 ||
+	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "spool write recovered") })
+	if text := log.String(); strings.Count(text, "spool write failed, queueing in memory") != 1 ||
 		strings.Count(text, "no space left on device") != 1 ||
 		!strings.Contains(text, fmt.Sprintf("unspooled=%d", q.Stats().Unspooled)) {
 		t.Errorf("the log:\n%s", text)

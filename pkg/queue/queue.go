@@ -26,8 +26,6 @@ type Item struct {
 type Options struct {
 	// Name of the destination in the log and in Stats: "otlp", "file".
 	Name string
-	// Does names the activity in log messages. Default: "the export".
-	Does string
 	// Items bounds the number of waiting items. Default: 512.
 	Items int
 	// Bytes bounds their size. Default: 16 MiB, which is 512 operations of 60 spans of 0.5 KiB.
@@ -87,7 +85,6 @@ type waiting struct {
 // New starts a queue in front of s and owns s from then on. A nil s sends nothing until SetSender. Close stops the
 // queue.
 func New(s Sender, o Options) *Queue {
-	o.Does = cmp.Or(o.Does, "the export")
 	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
 	o.Batch = cmp.Or(o.Batch, o.Items)
 	o.RetryFrom, o.RetryTo = cmp.Or(o.RetryFrom, 500*time.Millisecond), cmp.Or(o.RetryTo, 30*time.Second)

@@ -168,7 +168,7 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 	if first, longest := tried[1], tried[19]-tried[18]; first < 250*time.Millisecond || first > 750*time.Millisecond || longest < 10*time.Second || longest > 30*time.Second {
 		t.Errorf("pauses from %s to %s", first, longest)
 	}
-	if text := log.String(); strings.Count(text, "\n") != 2 || strings.Count(text, "the export fails") != 1 || strings.Count(text, "works again") != 1 || !strings.Contains(text, "dropped=1") {
+	if text := log.String(); strings.Count(text, "\n") != 2 || strings.Count(text, "export failed, retrying") != 1 || strings.Count(text, "export recovered") != 1 || !strings.Contains(text, "dropped=1") {
 		t.Errorf("the log:\n%s", text)
 	}
 }
@@ -220,7 +220,7 @@ func TestOneBadItemTakesNoOtherWithIt(t *testing.T) {
 				}
 			})
 			harness.EqualSlices(t, got, []string{"a", "b", "c", "d"})
-			if n := strings.Count(log.String(), "please report it"); reason == Panicked && n != 1 {
+			if n := strings.Count(log.String(), `msg="exporter panicked"`); reason == Panicked && n != 1 {
 				t.Errorf("said %d times:\n%s", n, log.String())
 			}
 		})

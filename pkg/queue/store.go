@@ -119,10 +119,10 @@ func (s *storer) say(err error) {
 	switch {
 	case err == nil:
 		s.failing = false
-		s.Log.Info("the spool can be written again", "unspooled", unspooled-s.unspooled)
+		s.Log.Info("spool write recovered", "unspooled", unspooled-s.unspooled)
 	case !s.failing && s.failures.now(time.Now()):
 		s.failing, s.unspooled = true, max(unspooled, 1)-1
-		s.Log.Warn("the spool cannot be written, operations wait in memory only", "error", last)
+		s.Log.Warn("spool write failed, queueing in memory", "error", last)
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *worker) fromSpool() batch {
 		w.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)
 		w.mu.Unlock()
 		if w.disk.now(time.Now()) {
-			w.log.Warn("the spool cannot be read, it will be tried again", "error", err)
+			w.log.Warn("spool read failed, retrying", "error", err)
 		}
 	}
 	b := batch{spooled: records}
@@ -165,7 +165,7 @@ func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 		return 0
 	}
 	if err := w.Spool.Advance(b.spooled[b.len()-1].Next); err != nil && w.disk.now(time.Now()) {
-		w.log.Warn("what was exported cannot be noted: after a restart it would be sent again", "error", err)
+		w.log.Warn("spool position not saved, a restart may export twice", "error", err)
 	}
 	for _, r := range b.spooled {
 		damaged += r.Damaged

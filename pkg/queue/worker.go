@@ -28,7 +28,7 @@ func newWorker(q *Queue) *worker {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = q.RetryFrom
 	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // the maximum applies before jitter
-	return &worker{Queue: q, reporter: reporter{log: q.Log, does: q.Does}, backoff: b, limit: q.Batch}
+	return &worker{Queue: q, reporter: reporter{log: q.Log}, backoff: b, limit: q.Batch}
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -243,8 +243,7 @@ func guard(f func() error) (err error) {
 
 // reporter logs the state of an export, at most once a minute, because a destination can be unreachable for days.
 type reporter struct {
-	log  *slog.Logger
-	does string
+	log *slog.Logger
 	// failures counts consecutive failed requests; lostBefore is the number of lost items before them.
 	failures   int
 	lostBefore uint64
@@ -272,7 +271,7 @@ func (r *reporter) failed(s Stats) {
 		r.lostBefore = s.Lost()
 	}
 	if r.failures == 2 {
-		r.log.Warn(r.does+" fails and will be tried again, what comes waits", "waiting", s.Waiting, "error", s.LastError)
+		r.log.Warn("export failed, retrying", "queued", s.Waiting, "error", s.LastError)
 	}
 }
 
@@ -280,20 +279,20 @@ func (r *reporter) failed(s Stats) {
 func (r *reporter) works(now, since time.Time, s Stats) {
 	lost := s.Lost()
 	if r.failures >= 2 {
-		r.log.Info(r.does+" works again",
+		r.log.Info("export recovered",
 			"failed_for", now.Sub(since).Round(time.Millisecond), "dropped", lost-r.lostBefore)
 		r.lostSaid = lost
 	}
 	r.failures = 0
 	if lost > r.lostSaid && r.lost.now(now) {
-		r.log.Warn(r.does+" has lost something", "dropped", lost-r.lostSaid, "reasons", s.Dropped, "error", s.LastError)
+		r.log.Warn("export dropped data", "dropped", lost-r.lostSaid, "reasons", s.Dropped, "error", s.LastError)
 		r.lostSaid = lost
 	}
 }
 
 func (r *reporter) refused(now time.Time, s Stats) {
 	if r.refusals.now(now) {
-		r.log.Warn("the destination did not take all of it", "refused_spans", s.RefusedSpans, "error", s.LastError)
+		r.log.Warn("destination rejected spans", "refused_spans", s.RefusedSpans, "error", s.LastError)
 	}
 }
 
@@ -301,6 +300,6 @@ func (r *reporter) refused(now time.Time, s Stats) {
 func (r *reporter) crashed(err error) {
 	if p, ok := errors.AsType[*panicError](err); ok && !r.panicSaid {
 		r.panicSaid = true
-		r.log.Error("the exporter panicked: please report it", "error", text.Clean(p.Error(), 2*text.Bound), "stack", string(p.stack))
+		r.log.Error("exporter panicked", "error", text.Clean(p.Error(), 2*text.Bound), "stack", string(p.stack))
 	}
 }

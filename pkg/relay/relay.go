@@ -84,7 +84,7 @@ func New(o Options) (*Relay, error) {
 	return &Relay{
 		options: o,
 		queue: queue.New(nil, queue.Options{
-			Name: "relay", Does: "relaying containerd's spans",
+			Name:  "relay",
 			Items: math.MaxInt, Bytes: o.Bytes, Overhead: overhead, Largest: maxMessage, Batch: 1,
 			RetryFrom: o.RetryFrom, RetryTo: o.RetryTo, Log: o.Log,
 		}),

@@ -105,12 +105,12 @@ func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 		names = append(names, fmt.Sprintf("dark-%d", i))
 		s.pod(rig.PodOptions{Name: names[i+1]})
 	}
-	s.logged("the export fails and will be tried again", 1)
+	s.logged("export failed, retrying", 1)
 	harness.Check(t, s.jaeger.Restart(s.ctx))
 	for _, name := range names { // the queue arrives
 		s.traced(name)
 	}
-	s.logged("the export works again", 1)
+	s.logged("export recovered", 1)
 	if log := s.scope.LogText(); !strings.Contains(log, "dropped=0") {
 		t.Errorf("operations were dropped:\n%s", log)
 	}

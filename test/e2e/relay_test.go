@@ -48,7 +48,7 @@ func nobodyBehind(s *stage) {
 	s.jaeger.Kill9()
 	id := s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
 	harness.Check(s, s.rig.StopPod(s.ctx, id))
-	harness.Check(s, s.scope.WaitLog(s.ctx, "relaying containerd's spans fails", 1))
+	harness.Check(s, s.scope.WaitLog(s.ctx, `"export failed, retrying" destination=relay`, 1))
 	harness.Check(s, s.jaeger.Restart(s.ctx))
 	const want = `
 web ADD < cni.setup_pod_network < cri.sandbox.run < RunPodSandbox < asking

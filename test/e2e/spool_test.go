@@ -211,7 +211,7 @@ func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
 	harness.Check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
 	t.Cleanup(func() { harness.Check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	one := s.observe(fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir))
-	const pods, message = 30, "the spool cannot be written, operations wait in memory only"
+	const pods, message = 30, "spool write failed, queueing in memory"
 	s.churn(pods, 0, func(string, time.Time) {})
 	harness.Check(t, one.WaitLog(s.ctx, message, 1))
 	harness.Equal(t, strings.Count(one.LogText(), "no space left on device"), 1, "times")

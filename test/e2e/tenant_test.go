@@ -22,7 +22,7 @@ func TestMutualTLSAndATenant(t *testing.T) {
 		filepath.Join(t.TempDir(), "spool"), addr, k.pem("ca.crt"))
 	one := s.observe(options)
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "web-0"})
-	harness.Check(t, one.WaitLog(s.ctx, "the export fails and will be tried again", 1))
+	harness.Check(t, one.WaitLog(s.ctx, "export failed, retrying", 1))
 
 	options += fmt.Sprintf("cert = %q\nkey = %q\n", k.pem("client.crt"), k.pem("client.key"))
 	harness.Check(t, one.SetOptions(verbose+options))

@@ -143,7 +143,7 @@ func (s *Session) ask(q *Sequencer) {
 	for _, l := range s.loggers {
 		events, buffers, err := l.losses()
 		if err != nil { // the session is gone, so ProcessTrace ends too
-			s.options.Log.Warn("asking Windows what a session lost", "session", l.name, "err", err)
+			s.options.Log.Warn("lost events of a session unknown", "session", l.name, "error", err)
 			continue
 		}
 		q.Lost(events + buffers)
