@@ -44,14 +44,8 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 		cs.spoke(now, x)
 		c = cs.pending[key]
 	}
-	if c != nil && x.Start > c.fact.When.End { // the next one: the end of the last was not told
+	if c != nil && cs.superseded(c, x) {
 		delete(cs.pending, key)
-		c.hangUp(c.fact.When.End)
-		c = nil
-	}
-	if c != nil && x.Pending && !cs.agents.works(x.Process, c.owner) { // who calls now waits for it, too
-		delete(cs.pending, key)
-		c.Exchange.Unended = true
 		c.hangUp(c.fact.When.End)
 		c = nil
 	}
@@ -82,6 +76,18 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	c.Error, c.fact.Thread = x.Error, x.Thread
 	delete(cs.pending, key)
 	c.hangUp(now)
+}
+
+// superseded reports whether a report is of the exchange after a pending one, whose end was not reported.
+func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
+	if x.Start > c.fact.When.End {
+		return true
+	}
+	if x.Pending && !cs.agents.works(x.Process, c.owner) { // another caller waits for it, too
+		c.Exchange.Unended = true
+		return true
+	}
+	return false
 }
 
 // spoke ends what one process was supposed to wait for from another, which speaks again: on whichever of their

@@ -62,12 +62,18 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 		{"a wrong protocol below an endpoint of the file", map[string]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
 		}, `export.otlp.endpoint = "http://b:4317"`, func(o *Options) { o.Resource.Node, o.Export.OTLP.Endpoint = "host", "http://b:4317" }},
-		{"a wrong timeout below one of the file", map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"},
-			`export.otlp.timeout = "3s"`, func(o *Options) { o.Resource.Node, o.Export.OTLP.Timeout = "host", 3*time.Second }},
-		{"sampling of the file", map[string]string{"OTEL_TRACES_SAMPLER": "always_off"},
+		{
+			"a wrong timeout below one of the file",
+			map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"},
+			`export.otlp.timeout = "3s"`, func(o *Options) { o.Resource.Node, o.Export.OTLP.Timeout = "host", 3*time.Second },
+		},
+		{
+			"sampling of the file",
+			map[string]string{"OTEL_TRACES_SAMPLER": "always_off"},
 			"[sampling]\nratio = 0.5\nkeep = [\"slow\"]", func(o *Options) {
 				o.Resource.Node, o.Sampling.Ratio, o.Sampling.Keep = "host", 0.5, []string{"slow"}
-			}},
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

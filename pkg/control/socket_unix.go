@@ -39,6 +39,7 @@ func Listen(dir string) (net.Listener, error) {
 	return l, nil
 }
 
+// Forget removes the control socket of a directory.
 func Forget(dir string) { _ = os.Remove(filepath.Join(dir, Socket)) }
 
 // ListenRead creates the read-only socket for root and the members of a group, in a directory of its own. It creates

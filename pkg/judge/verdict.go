@@ -64,15 +64,7 @@ func (e *evidence) slow() *finding {
 	if len(found) == 0 {
 		return nil
 	}
-	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
-	best := longest
-	for _, f := range found { // the most special one that explains nearly as much, of the same time
-		some := float64(f.time) >= enough*float64(longest.time) || f.shared && f.time > e.Took/2
-		if f.overall || some && !e.inARow(f, longest) {
-			best = f
-			break
-		}
-	}
+	best := e.best(found)
 	v := *best
 	if best.candidate {
 		v.Remedy = ""
@@ -101,6 +93,18 @@ func (e *evidence) slow() *finding {
 			text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
 	}
 	return &v
+}
+
+// best returns the most special finding that explains nearly as much as the longest one, of the same time.
+func (e *evidence) best(found []*finding) *finding {
+	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
+	for _, f := range found {
+		some := float64(f.time) >= enough*float64(longest.time) || f.shared && f.time > e.Took/2
+		if f.overall || some && !e.inARow(f, longest) {
+			return f
+		}
+	}
+	return longest
 }
 
 // inARow reports whether two findings explain different times of the call, one after the other. Nothing is known of

@@ -30,7 +30,8 @@ func TestPluginsAreLookedAtWhenACallBegins(t *testing.T) {
 		call := &event.Exec{Root: true, InPath: true, File: "/opt/cni/bin/bridge", Call: &event.Call{Command: "ADD"}}
 		s.Tell(event.Event{Body: &event.Networks{Networks: []event.Network{{Plugins: []event.Plugin{{Type: "bridge", IPAM: "host-local"}, {Type: "portmap"}}}}}})
 		for _, other := range []*event.Exec{
-			{InPath: true, File: "/x/delegate", Call: call.Call}, {Root: true, File: "/x/command"},
+			{InPath: true, File: "/x/delegate", Call: call.Call},
+			{Root: true, File: "/x/command"},
 			{Root: true, InPath: true, File: "/x/theirs", Call: call.Call, Caller: event.CallerHost},
 		} {
 			s.Tell(event.Event{Body: other})

@@ -47,6 +47,7 @@ type Options struct {
 }
 
 const (
+	// MaxRequest is the size of a request, in bytes, above which no further item is added.
 	MaxRequest = 1 << 20
 	// MaxItem is the default of Options.Largest.
 	MaxItem = 4<<20 - 64<<10

@@ -86,6 +86,7 @@ type Node struct {
 	Attributes map[string]string
 }
 
+// Resource returns the attributes of the node's resource.
 func (n Node) Resource() []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.ServiceName(cmp.Or(n.Attributes["service.name"], "cniscope")),

@@ -45,8 +45,7 @@ func (f results) Result(r pipeline.Result) { f(r) }
 
 // consumers hands events and results to each consumer, and never waits for one. One goroutine at a time sends.
 type consumers struct {
-	log  *slog.Logger
-	room int // of a queue
+	log *slog.Logger
 
 	mu  sync.Mutex // held for no longer than it takes to fill queues
 	all []*consumed

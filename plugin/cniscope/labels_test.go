@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/programs"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -34,7 +35,7 @@ func TestOnlyChosenLabelsLeave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, labels: o.Trace.Labels}
+		n := &observer{log: slog.New(slog.DiscardHandler), sources: []source.Source{labelled{}}, labels: o.Trace.Labels, programs: programs.New(programs.Node{})}
 		var got []string
 		if err := n.run(t.Context(), func(e event.Event) {
 			if sandbox, is := e.Body.(*event.Sandbox); is {

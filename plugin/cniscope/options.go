@@ -18,19 +18,15 @@ func (f *optionsFile) flag(cmd *cobra.Command) {
 }
 
 // source says where the options come from: the environment, then the file.
-func (f *optionsFile) source() (config.Source, error) {
+func (f *optionsFile) source() config.Source {
 	hostname, _ := os.Hostname() // without one, the node has no name
 	base := config.FromEnvironment(os.Environ(), hostname)
 	if f.path == "" {
-		return config.Source{Base: base, Path: defaultOptionsFile(), Optional: true}, nil
+		return config.Source{Base: base, Path: defaultOptionsFile(), Optional: true}
 	}
-	return config.Source{Base: base, Path: f.path}, nil
+	return config.Source{Base: base, Path: f.path}
 }
 
 func (f *optionsFile) load() (config.Options, error) {
-	s, err := f.source()
-	if err != nil {
-		return config.Options{}, err
-	}
-	return s.Load()
+	return f.source().Load()
 }

@@ -61,10 +61,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 			out.close(nil)
 		}
 	}()
-	source, err := file.source()
-	if err != nil {
-		return err
-	}
+	source := file.source()
 	options, err := config.Open(source)
 	if err != nil {
 		return err

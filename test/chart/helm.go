@@ -77,6 +77,7 @@ func (h *Helm) Profiles(t testing.TB) (names []string) {
 	return names
 }
 
+// Object is an object of a rendering.
 type Object map[string]any
 
 // Objects parses a rendering.
@@ -138,6 +139,7 @@ func (o Object) Text(path ...any) string {
 	return s
 }
 
+// Of returns the objects of a kind.
 func Of(all []Object, kind string) (some []Object) {
 	for _, o := range all {
 		if o.Text("kind") == kind {

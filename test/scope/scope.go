@@ -173,6 +173,7 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	return s, s.WaitLog(ctx, "observing CNI calls", 1)
 }
 
+// Leads returns options that lead cniscope to a rig.
 func Leads(r *rig.Rig, node string, nri bool) string {
 	return fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = %q\n",
 		r.NRISocket(), nri, r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"), node)

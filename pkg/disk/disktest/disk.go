@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
+// Fault is what goes wrong with a call.
 type Fault int
 
 // Faults of a call. Killed acts like a killed process: that call and all later ones fail without effect.

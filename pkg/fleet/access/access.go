@@ -99,6 +99,7 @@ func (v Viewer) In(asked string) (string, error) {
 		"it takes the right to create serviceaccounts/token in %s, as the role edit has it there", v.Namespace, asked, asked)
 }
 
+// Sees reports whether the viewer may see the pods of a namespace.
 func (v Viewer) Sees(namespace string) bool {
 	return v.Operator || namespace != "" && namespace == v.Namespace
 }
