@@ -15,7 +15,7 @@ import (
 )
 
 // Consumer takes what a node observes: events, and the results that the pipeline makes of them. A new consumer is one
-// file and one line in node.list. It is admitted if it keeps these rules:
+// file and one line in node.consume. It is admitted if it keeps these rules:
 //
 //   - Each consumer has a queue and a goroutine of its own. Only that goroutine calls Event and Result, one at a time
 //     and in the order in which things happened.
