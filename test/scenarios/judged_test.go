@@ -182,7 +182,7 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`, hung: true,
 	}, {
 		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("nowhere")}, fails: true,
-		cause: "missing_plugin", says: `^plugin "nowhere" never ran`, report: "containerd/containerd#8419",
+		cause: "missing_plugin", says: `^plugin "nowhere" cannot start: it is not in `, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
 		cause: "leaked_child", says: `waiting for the end of watcher \(pid \d+\), which leaver left behind with its standard output open`,
