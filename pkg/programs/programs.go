@@ -133,7 +133,10 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		select {
 		case <-time.After(pace):
 		case <-s.changed:
-			s.changed <- struct{}{} // to be looked at now
+			select {
+			case s.changed <- struct{}{}: // looked at next
+			default: // they changed once more
+			}
 		case <-ctx.Done():
 			return nil
 		}

@@ -50,6 +50,7 @@ func TestPluginsAreLookedAtWhenACallBegins(t *testing.T) {
 			s.Tell(event.Event{Body: call})
 		}
 		time.Sleep(2 * pace)
+		synctest.Wait()
 		if len(sent) != 2 || sent[1].Of("portmap") == nil || !sent[1].Sound("bridge") || sent[1].Sound("ptp") {
 			t.Errorf("%d sent: %+v", len(sent), sent[len(sent)-1])
 		}
