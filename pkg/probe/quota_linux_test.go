@@ -186,12 +186,12 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 		start string
 		most  int
 	}{
-		"children": {"sleep 2 &", processes/4 + 3},
+		"children": {`sleep 600 & p="$p $!";`, processes/4 + 3}, // they live until all were started
 		// Before: refused orphans became roots, and used up the share of those not started by the runtime.
 		"orphans": {"(sh -c 'sleep 0.3; sleep 2' &);", 600}, // which make room when they exit
 	} {
 		t.Run(how, func(t *testing.T) {
-			noRootTakesTheWholeTable(t, processes, test.most, "i=0; while [ $i -lt 200 ]; do "+test.start+" i=$((i+1)); done; sleep 3")
+			noRootTakesTheWholeTable(t, processes, test.most, "i=0; while [ $i -lt 200 ]; do "+test.start+" i=$((i+1)); done; sleep 3; [ -z \"$p\" ] || kill $p; wait")
 		})
 	}
 }

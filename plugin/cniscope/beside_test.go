@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -156,15 +157,27 @@ func TestARecordingHasWhatWaitedForIt(t *testing.T) {
 func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
 	n, over, end := recording(t)
 	const most = 4 * streamRoom // so that the test ends in any case
-	sent := 0
+	var mu sync.Mutex
 	var joined *consumed
+	sent := 0
 	more := func() {
-		for ; sent < most && len(joined.queue) < streamRoom; sent++ {
+		mu.Lock()
+		defer mu.Unlock()
+		for ; joined != nil && sent < most && len(joined.queue) < streamRoom; sent++ {
 			n.take(event.Event{Body: &event.Degraded{Feature: "waited"}})
 		}
 	}
 	out := busyBody{more: more}
-	if err := n.record(over, settingsOf(config.Default(), "boot"), &out, func() {}, func() { joined = n.consumers.all[0]; more(); end() }); err != nil {
+	wake := func() {
+		mu.Lock()
+		n.consumers.mu.Lock()
+		joined = n.consumers.all[0]
+		n.consumers.mu.Unlock()
+		mu.Unlock()
+		more()
+		end()
+	}
+	if err := n.record(over, settingsOf(config.Default(), "boot"), &out, func() {}, wake); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "waited"); n < streamRoom || n >= 2*streamRoom {

@@ -57,7 +57,10 @@ func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, 
 			continue
 		}
 		if state, by := ask(int(h.PID)); state != "" {
-			h.State, h.By = state, by
+			if by != "" || state != h.State { // a sample after the thaw no longer finds what froze it
+				h.By = by
+			}
+			h.State = state
 			h.halted += now - h.looked
 		}
 		h.looked = now
