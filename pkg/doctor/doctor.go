@@ -18,7 +18,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
@@ -59,8 +58,8 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 	return f.Runtime.Value.PID, f.CRI.Value.BinDirs
 }
 
-// Faults returns the programs of these names that cannot be started, as the process pid sees the directories dirs.
-func Faults(pid int, dirs, names []string) []event.Program { return gather.Faults(pid, dirs, names) }
+// Programs looks whether programs can be started.
+type Programs = gather.Programs
 
 // checks are all there are, in the order of the report: what the others stand on first.
 func checks() []check {

@@ -133,7 +133,7 @@ func programsOf(o config.Options) *programs.Source {
 	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
 	return programs.New(programs.Node{
 		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
-		Faults: doctor.Faults,
+		Faults: new(doctor.Programs).Faults,
 	})
 }
 

@@ -147,15 +147,39 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 	return &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}, false
 }
 
-// Faults returns the programs of these names that cannot be started, as the process pid sees the directories dirs.
-func Faults(pid int, dirs, names []string) (found []event.Program) {
+// Programs remembers its last look at programs: reading their headers costs more than asking whether they changed.
+type Programs struct {
+	seen  string
+	at    time.Time
+	found []event.Program
+}
+
+// relook is how long an unchanged program is not read again: its libraries and mounts may change without it.
+const relook = 10 * time.Second
+
+// Faults returns the programs of these names that cannot be started, as the process pid sees the directories dirs. One
+// goroutine at a time calls it.
+func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	sees := viewOf(pid, contained())
+	seen := fmt.Sprint(sees, dirs, names)
 	for _, name := range names {
-		if wrong, there := wrongWith(sees, name, dirs); wrong != nil && (there || sees.sure) {
-			found = append(found, *wrong)
+		for _, dir := range dirs {
+			if info, err := os.Stat(sees.path(filepath.Join(dir, filepath.Base(name)))); err == nil {
+				seen += fmt.Sprint(dir, info.Mode(), info.Size(), info.ModTime().UnixNano())
+				break
+			}
 		}
 	}
-	return found
+	if seen == p.seen && time.Since(p.at) < relook {
+		return p.found
+	}
+	p.seen, p.at, p.found = seen, time.Now(), nil
+	for _, name := range names {
+		if wrong, there := wrongWith(sees, name, dirs); wrong != nil && (there || sees.sure) {
+			p.found = append(p.found, *wrong)
+		}
+	}
+	return p.found
 }
 
 // readPlain reads a regular file of up to most bytes, and says when it was written. It follows no link, and waits
