@@ -5,8 +5,11 @@ package scenarios
 import (
 	"bytes"
 	"debug/elf"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,6 +50,7 @@ func TestAPluginThatCannotStart(t *testing.T) {
 			s := *s
 			s.T, s.prefix = t, name
 			s.network("net-"+name, test.chain...)
+			s.looked(strings.Replace(name, "ipam", "foreign", 1))
 			call := s.add(rig.PodOptions{}, true)
 			verdict, remedy := call.Attrs["cniscope.verdict"], call.Attrs["cniscope.remedy"]
 			if call.Attrs["cniscope.cause"] != test.cause || !strings.Contains(verdict, test.says) || !strings.HasPrefix(remedy, test.remedy) ||
@@ -55,4 +59,18 @@ func TestAPluginThatCannotStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// looked waits until cniscope has looked whether a plugin can start: a recording begins with that.
+func (s *scene) looked(plugin string) {
+	s.Helper()
+	harness.Eventually(s, func() error {
+		out, err := exec.Command(program, "record", "-", "--for", "1ms", "--config", s.scope.Config()).Output()
+		for line := range bytes.Lines(out) {
+			if bytes.Contains(line, []byte(`"looked":[`)) && bytes.Contains(line, []byte(strconv.Quote(plugin))) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no look at %s yet: %w", plugin, err)
+	})
 }
