@@ -57,15 +57,7 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	if c.gone() { // the asker reads the end of the stream later
 		now = c.Work.Gone
 	}
-	c.fact.When.End = max(c.fact.When.End, now)
-	if (c.Exchange.Clipped || c.Exchange.Receipt) && c.Exchange.Asked == 0 && asked > c.fact.When.Start {
-		c.Exchange.Asked = asked
-	}
-	if x.Peer != nil {
-		peer := *x.Peer
-		c.Agent, c.Answered = &peer, true
-		cs.agents.departed.succeed(c)
-	}
+	cs.update(c, x, now, asked)
 	switch {
 	case x.Pending && c.gone():
 		return
@@ -76,6 +68,19 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	c.Error, c.fact.Thread = x.Error, x.Thread
 	delete(cs.pending, key)
 	c.hangUp(now)
+}
+
+// update applies what a report adds to an exchange: its end, the last request, the peer.
+func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64) {
+	c.fact.When.End = max(c.fact.When.End, now)
+	if (c.Exchange.Clipped || c.Exchange.Receipt) && c.Exchange.Asked == 0 && asked > c.fact.When.Start {
+		c.Exchange.Asked = asked
+	}
+	if x.Peer != nil {
+		peer := *x.Peer
+		c.Agent, c.Answered = &peer, true
+		cs.agents.departed.succeed(c)
+	}
 }
 
 // superseded reports whether a report is of the exchange after a pending one, whose end was not reported.
