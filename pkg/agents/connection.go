@@ -172,16 +172,3 @@ func (c *connection) Disconnect(now int64) {
 	}
 	c.among.supposed = slices.DeleteFunc(c.among.supposed, func(s *connection) bool { return !s.Open })
 }
-
-// Told takes what was said of a connection that is there. attribute finds the process that an exchange belongs to
-// when it is told for the first time; nil if it belongs to none.
-func (cs *Connections) Told(now int64, body event.Body, attribute func(event.Body) *active.Process) {
-	switch b := body.(type) {
-	case *event.Accept:
-		cs.accept(b)
-	case *event.Close:
-		cs.hangUp(now, b)
-	case *event.Exchange:
-		cs.exchange(now, b, attribute)
-	}
-}

@@ -25,6 +25,19 @@ type stream struct {
 
 func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
+// Told takes what was said of a connection that is there. attribute finds the process that an exchange belongs to
+// when it is told for the first time; nil if it belongs to none.
+func (cs *Connections) Told(now int64, body event.Body, attribute func(event.Body) *active.Process) {
+	switch b := body.(type) {
+	case *event.Accept:
+		cs.accept(b)
+	case *event.Close:
+		cs.hangUp(now, b)
+	case *event.Exchange:
+		cs.exchange(now, b, attribute)
+	}
+}
+
 // exchange applies the report of an exchange: that it is pending, still, or over. attribute finds the
 // process that it belongs to when it is told for the first time; nil if it belongs to none.
 func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {

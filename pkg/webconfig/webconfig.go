@@ -86,7 +86,8 @@ func load(path string) (http.Handler, *tls.Config, files, error) {
 		return nil, nil, named, told(path, err)
 	}
 	if config.ClientCAs != nil && config.ClientCAs.Equal(x509.NewCertPool()) {
-		return nil, nil, named, told(path, errors.New("client_ca_file contains no PEM certificate, so every client would be rejected"))
+		err := errors.New("client_ca_file contains no PEM certificate, so every client would be rejected")
+		return nil, nil, named, told(path, err)
 	}
 	if config.ClientAuth >= tls.VerifyClientCertIfGiven && config.ClientCAs == nil {
 		return nil, nil, named, told(path, errors.New("client_auth_type asks for certificates, but no client_ca_file says who signs them: one of any public authority would do"))
