@@ -87,8 +87,8 @@ func distance(a, b string) int {
 
 // foreign lists option names of other programs, with a remedy.
 var foreign = map[string]string{
-	"export.otlp.protocol": "remove it: an endpoint with a path, such as /v1/traces, is OTLP over HTTP (usual port 4318), " +
-		"any other OTLP over gRPC (4317)",
+	"export.otlp.protocol": "remove it: an endpoint with a path, such as /v1/traces, is OTLP over HTTP (usual port " +
+		"4318), any other OTLP over gRPC (4317)",
 	"export.otlp.tls":       "remove it: an endpoint with https:// is TLS, with ca, cert and key beside it",
 	"export.otlp.enabled":   "remove it: without endpoint nothing is sent",
 	"export.otlp.url":       "write endpoint",
