@@ -141,7 +141,7 @@ func TestWhereImagesComeFrom(t *testing.T) {
 // kubectl cniscope and the alerts find the pods whatever they are called.
 func TestPodsAreFoundUnderAnotherName(t *testing.T) {
 	key, value, _ := strings.Cut(cluster.Selector, "=")
-	for _, set := range []string{"", "nameOverride=foo", "fullnameOverride=foo"} {
+	for _, set := range []string{"nameOverride=", "nameOverride=foo", "fullnameOverride=foo"} {
 		all := render(t, "--set", set+",podMonitor.enabled=true,metrics.address=")
 		if got := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "labels", key); got != value {
 			t.Errorf("%s: kubectl cniscope selects %s, and the pods have %q", set, cluster.Selector, got)
