@@ -51,17 +51,18 @@ func New(n Node) *Source {
 // Name is "programs".
 func (*Source) Name() string { return "programs" }
 
-// Stats has nothing to say.
+// Stats is empty.
 func (*Source) Stats() source.Stats { return source.Stats{} }
 
-// Tell takes an event of another source, and does not block.
+// Tell receives an event of another source, and does not block.
 func (s *Source) Tell(e event.Event) {
 	wake := s.wake
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch b := e.Body.(type) {
 	case *event.Networks:
-		s.names, wake = plugins(b.Networks), s.changed
+		wake = s.changed
+		s.mu.Lock()
+		s.names = plugins(b.Networks)
+		s.mu.Unlock()
 	case *event.Exec:
 		if !b.Root || !b.InPath || b.Call == nil || !b.Caller.Anchored() {
 			return
@@ -76,8 +77,10 @@ func (s *Source) Tell(e event.Event) {
 	}
 }
 
-// found notes directories of plugins. Its caller holds the lock.
+// found notes directories of plugins.
 func (s *Source) found(pid int, dirs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, dir := range dirs {
 		if path.IsAbs(dir) && !slices.Contains(s.dirs, dir) && len(s.dirs) < dirsMax {
 			s.dirs = append(s.dirs, dir)
@@ -113,9 +116,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		select {
 		case <-s.changed:
 			pid, dirs := s.node.Dirs(ctx)
-			s.mu.Lock()
 			s.found(pid, dirs...)
-			s.mu.Unlock()
 		case <-s.wake:
 		case <-ctx.Done():
 			return nil
