@@ -45,9 +45,12 @@ func FrozenBy(pid int) string {
 		if err != nil || strings.HasPrefix(below, "..") {
 			continue
 		}
-		for dir := filepath.Join(m.MountPoint, below); strings.HasPrefix(dir, m.MountPoint); dir = filepath.Dir(dir) {
+		for dir := filepath.Join(m.MountPoint, below); ; dir = filepath.Dir(dir) {
 			if set, err := os.ReadFile(filepath.Join(dir, file.tells)); err == nil && strings.TrimSpace(string(set)) == "1" {
 				return filepath.Join(dir, file.thaws)
+			}
+			if dir == filepath.Clean(m.MountPoint) {
+				break
 			}
 		}
 	}
