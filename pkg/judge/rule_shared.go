@@ -36,7 +36,7 @@ func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 		name := d.most.Image.Name
 		v := Verdict{Cause: CauseCommand, Remedy: instead(name)}
 		if v.Remedy == "" {
-			v.Remedy = fmt.Sprintf("raise the CPU limit of %s, which %s shares, if nr_throttled in its cgroup's cpu.stat grows; else start fewer pods at once", nameOf(c), name)
+			v.Remedy = raiseLimit(c, name+" shares")
 		}
 		if n := len(d.when); n > 1 {
 			name = fmt.Sprintf("%d runs of %s", n, name)

@@ -33,7 +33,7 @@ func starved(e *evidence) *finding {
 		Remedy: CauseStarved.remedy(),
 	}, time: e.starved, overall: true}
 	if below != nil {
-		f.Remedy = fmt.Sprintf("raise the CPU limit of %s, which its plugins share, if nr_throttled in its cgroup's cpu.stat grows; else start fewer pods at once, or move pods away", nameOf(below))
+		f.Remedy = raiseLimit(below, "its plugins share") + ", or move pods away"
 	}
 	return f
 }
@@ -65,4 +65,10 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 		}
 	}
 	return nil
+}
+
+// raiseLimit is the remedy for an agent's programs without CPU. shares says which of them share its limit.
+func raiseLimit(agent *model.Connection, shares string) string {
+	return fmt.Sprintf("raise the CPU limit of %s, which %s, if nr_throttled in its cgroup's cpu.stat grows; "+
+		"else start fewer pods at once", nameOf(agent), shares)
 }
