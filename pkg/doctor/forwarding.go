@@ -22,7 +22,7 @@ func podsAreForwarded(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the node does not forward packets of pods: %s is 0", option),
 			Evidence: []string{fact.Sayf("/proc/sys/net/%s: 0", name), "pods reach only pods of their own bridge"},
-			Remedy:   []string{fact.Sayf("sysctl -w %s=1; set it in /etc/sysctl.d, too, and look what resets it", option)},
+			Remedy:   []string{fact.Sayf("sysctl -w %s=1; set it in /etc/sysctl.d, too, and find what resets it", option)},
 		})
 	}
 	for _, c := range f.Chains.Value {
@@ -47,7 +47,7 @@ func dropping(c fact.Chain) Finding {
 	finding := Finding{
 		Level: Problem, Summary: fact.Sayf("the firewall drops every packet that the node forwards: the policy of %s is drop, and it has no rule", where),
 		Evidence: []string{where + ": policy drop, 0 rules"},
-		Remedy:   []string{accept + "; stop what sets it (Docker, a firewall service), or have that accept the pods' subnets"},
+		Remedy:   []string{accept + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"},
 	}
 	if c.Rules > 0 {
 		finding.Level = Note

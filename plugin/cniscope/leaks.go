@@ -38,7 +38,7 @@ func (m *leaks) Wants(body event.Body) bool {
 	return false
 }
 
-// Event forgets what was seen where a DEL may have been missed: nobody is accused of what was not seen.
+// Event forgets calls if a DEL may have been missed, so that no process is blamed for a leak that it did not cause.
 func (m *leaks) Event(e event.Event) {
 	doubt := false
 	switch b := e.Body.(type) {

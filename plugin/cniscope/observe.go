@@ -40,7 +40,7 @@ type observer struct {
 	programs *programs.Source
 	anchors  *anchor.Set   // who the runtime is
 	attached chan struct{} // closed once the probe was attached for the first time
-	wake     func()        // has the probe look whether somebody waits for ticks
+	wake     func()        // has the probe ask whether a consumer waits for ticks
 	labels   []string      // patterns of the labels' keys that leave
 }
 

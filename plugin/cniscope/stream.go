@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
-// streamRoom is how many events one of them may lag behind: a storm of 30 pods.
+// streamRoom is how many events a recording may lag behind: a burst of 30 pods.
 const streamRoom = 1 << 14
 
 // stream is the consumer that writes what a running cniscope observes for a client of the control socket.
@@ -46,7 +46,7 @@ func (r *stream) Event(e event.Event) {
 	}
 }
 
-// sent has the client see what was written.
+// sent flushes to the client what was written.
 func (r *stream) sent(flush func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
