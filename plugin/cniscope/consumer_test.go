@@ -51,7 +51,7 @@ func (f fixed) Run(_ context.Context, sink event.Sink) error {
 }
 
 // One consumer blocks and one panics. No source waits, other consumers get everything, and both losses are counted. The
-// a consumer that blocked goes on, and gets the count of its losses.
+// consumer that blocked goes on, and gets the count of its losses.
 func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
 	const room, pods = 64, 100
 	events := setups(0, pods, "1", func() time.Duration { return time.Second })
