@@ -1,19 +1,12 @@
 // Package fleet holds the protocol between kubectl-cniscope and the query sidecars: it runs `cniscope-reader ask` in
-// the container beside each cniscope and writes a token to its standard input (docs/fleet.md).
+// the container beside each cniscope (docs/fleet.md).
 package fleet
 
 const (
-	// Audience is the required audience of tokens. The API server rejects such tokens, so they give no other
-	// access.
-	Audience = "cniscope"
 	// Container is the sidecar's container name.
 	Container = "reader"
 	// Program is the command that exec runs.
 	Program = "/cniscope-reader"
-	// OperatorAnnotation on cniscope's pod names the ServiceAccount, in its namespace, that sees everything.
-	OperatorAnnotation = "cniscope.dev/operator"
-	// MaxToken bounds a token in bytes; usual ones have about 1 KB.
-	MaxToken = 16 << 10
 )
 
 // Questions of ask.
@@ -40,12 +33,8 @@ const (
 	NoAnswer = 1
 	// Misused means wrong arguments.
 	Misused = 2
-	// NoToken means no token, or an invalid one: expired, another audience, no ServiceAccount.
-	NoToken = 3
-	// NotAllowed means that the token's owner may not see this.
-	NotAllowed = 4
-	// Unchecked means that the API server could not check the token.
-	Unchecked = 5
+	// 3, 4 and 5 were those of readers before 0.3.0, which wanted a token.
+
 	// NotRemembered means that the node history does not have the spans.
 	NotRemembered = 6
 	// Busy means too many concurrent questions; retry in a second.

@@ -12,17 +12,16 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
-	"github.com/cniscope/cniscope/pkg/fleet/access"
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 )
 
 // calls prints `cniscope ps --format json`.
-func (q question) calls(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
+func (q question) calls(ctx context.Context, node control.Reader, out io.Writer) error {
 	all, err := node.Calls(ctx)
 	if err != nil {
 		return err
 	}
-	seen := slices.DeleteFunc(viewer.Calls(all), func(c control.Call) bool {
+	seen := slices.DeleteFunc(all, func(c control.Call) bool {
 		return q.namespace != "" && c.Namespace != q.namespace || q.pod != "" && c.Pod != q.pod
 	})
 	return printed(out, struct {
@@ -31,13 +30,16 @@ func (q question) calls(ctx context.Context, node control.Reader, viewer access.
 	}{"cniscope.dev/ps/v1", seen}, nil)
 }
 
-// operations prints the visible operations.
-func (q question) operations(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
+// operations prints the operations of the node history.
+func (q question) operations(ctx context.Context, node control.Reader, out io.Writer) error {
 	found, err := node.Operations(ctx, q.query())
 	if err != nil {
 		return err
 	}
-	return printed(out, viewer.Operations(found), nil)
+	return printed(out, struct {
+		Schema string `json:"schema"`
+		control.Operations
+	}{"cniscope.dev/operations/v1", found}, nil)
 }
 
 func (q question) query() control.Query {
@@ -48,34 +50,20 @@ func (q question) query() control.Query {
 	return query
 }
 
-// spans prints the spans of one visible operation.
-func (q question) spans(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
-	var lines []control.Line
-	if !viewer.Operator {
-		// The line, not the spans, names the operation's pod.
-		own, err := node.Operations(ctx, control.Query{Namespace: viewer.Namespace})
-		if err != nil {
-			return err
-		}
-		lines = slices.DeleteFunc(own.Operations, func(l control.Line) bool { return l.TraceID != q.trace || !viewer.Sees(l.Namespace) })
-		if len(lines) == 0 {
-			return fmt.Errorf("%w: no pod of namespace %s has the trace %s", control.ErrNotRemembered, viewer.Namespace, q.trace)
-		}
-	}
+// spans prints the spans of one operation.
+func (q question) spans(ctx context.Context, node control.Reader, out io.Writer) error {
 	encoded, err := node.Spans(ctx, q.trace)
 	if err != nil {
 		return err
+	}
+	if q.format == fleet.Protobuf {
+		return raw(out, encoded, nil)
 	}
 	var spans tracepb.TracesData
 	if err := proto.Unmarshal(encoded, &spans); err != nil {
 		return fmt.Errorf("read the spans that cniscope remembers: %w", err)
 	}
-	spans.ResourceSpans = viewer.Spans(spans.ResourceSpans, lines)
-	if q.format == fleet.Protobuf {
-		encoded, err = proto.Marshal(&spans)
-	} else {
-		encoded, err = otlpjson.Lines(spans.ResourceSpans)
-	}
+	encoded, err = otlpjson.Lines(spans.ResourceSpans)
 	return raw(out, encoded, err)
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
-	"github.com/cniscope/cniscope/pkg/fleet/access"
 )
 
 // answering bounds an answer, beyond --wait or --for, so that a disconnected client leaves no process.
@@ -34,23 +33,18 @@ func askCmd() *cobra.Command {
 	what := []string{fleet.Calls, fleet.Operations, fleet.Spans, fleet.Node, fleet.Doctor, fleet.Record}
 	cmd := &cobra.Command{
 		Use:   "ask {" + strings.Join(what, "|") + "}",
-		Short: "Answer a question about this node, as far as the asker may see it",
+		Short: "Answer a question about this node",
 		Long: `Answer one question about this node, in JSON on standard output.
-
-The first line of standard input is a token of a ServiceAccount, for the audience "` + fleet.Audience + `". A token of
-the operator's ServiceAccount sees everything; any other sees the pods of its namespace, without data about
-other pods.
 
   calls        the calls in progress                [--namespace --pod]
   operations   what is remembered, a line each      [--namespace --pod --problems --since --after --wait --limit]
   spans        one operation's spans, OTLP          --trace [--format protobuf]
-  node         cniscope itself                      operator only
-  doctor       what is wrong with the node          operator only
-  record       a recording of what happens now on   --for [--namespace --pod], operator only
+  node         cniscope itself
+  doctor       what is wrong with the node
+  record       a recording of what happens now on   --for [--namespace --pod]
 
-It ends with 0 if it has answered, 1 if cniscope does not answer, 2 if the arguments are wrong, 3 without a token that
-counts, 4 if the token's owner may not see this, 5 if the API server could not be asked whose it is, 6 if the spans
-are not remembered, and 7 if too many ask this node at once.`,
+Exit codes: 0 it has answered, 1 cniscope does not answer, 2 the arguments are wrong, 6 the spans are no longer
+remembered, 7 too many ask this node at once.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(what, args[0]) {
 				return usageError{fmt.Errorf("ask: want one of %s", strings.Join(what, ", "))}
@@ -67,15 +61,11 @@ are not remembered, and 7 if too many ask this node at once.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), answering+q.wait+q.recording)
 			defer cancel()
-			viewer, err := asker(ctx, cmd.InOrStdin(), review)
-			if err != nil {
-				return err
-			}
-			return q.answer(ctx, node(), viewer, cmd.OutOrStdout())
+			return q.answer(ctx, node(), cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&q.namespace, "namespace", "n", "", "of which namespace's pods (default: all that may be seen)")
+	f.StringVarP(&q.namespace, "namespace", "n", "", "of which namespace's pods (default: of all)")
 	f.StringVar(&q.pod, "pod", "", "of which pod")
 	f.DurationVar(&q.since, "since", 0, "how far back (default: as far as is remembered)")
 	f.Uint64Var(&q.after, "after", 0, `only what came after this number, the "next" of an earlier answer`)
@@ -88,38 +78,14 @@ are not remembered, and 7 if too many ask this node at once.`,
 	return cmd
 }
 
-// asker authenticates the user by the token on the first line of input.
-func asker(ctx context.Context, input io.Reader, whose func(context.Context, string) (access.Identity, error)) (access.Viewer, error) {
-	token, err := firstLine(ctx, input)
-	if err != nil {
-		return access.Viewer{}, err
-	}
-	id, err := whose(ctx, token)
-	if err != nil {
-		return access.Viewer{}, failure{fmt.Errorf("the API server could not be asked whose the token is: %w", err), fleet.Unchecked}
-	}
-	return access.Of(id, setting("CNISCOPE_OPERATOR", ""))
-}
-
-func (q question) answer(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
-	switch q.what {
-	case fleet.Node, fleet.Doctor, fleet.Record:
-		if err := viewer.Node(q.what); err != nil {
-			return err
-		}
-	}
-	namespace, err := viewer.In(q.namespace)
-	if err != nil {
-		return err
-	}
-	q.namespace = namespace
+func (q question) answer(ctx context.Context, node control.Reader, out io.Writer) error {
 	switch q.what {
 	case fleet.Calls:
-		return q.calls(ctx, node, viewer, out)
+		return q.calls(ctx, node, out)
 	case fleet.Operations:
-		return q.operations(ctx, node, viewer, out)
+		return q.operations(ctx, node, out)
 	case fleet.Spans:
-		return q.spans(ctx, node, viewer, out)
+		return q.spans(ctx, node, out)
 	case fleet.Node:
 		n, err := node.Node(ctx)
 		return printed(out, n, err)

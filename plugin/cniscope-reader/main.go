@@ -1,5 +1,5 @@
-// Command cniscope-reader is the query sidecar, an unprivileged container beside cniscope. It answers users who exec
-// into it with what they may see of the node, and writes slow and failed operations as Kubernetes Events. It reads
+// Command cniscope-reader is the query sidecar, an unprivileged container beside cniscope. It answers users who
+// may exec into it, and writes slow and failed operations as Kubernetes Events. It reads
 // from cniscope's read-only socket; only it uses the Kubernetes API.
 package main
 
@@ -54,7 +54,6 @@ but one socket, over which cniscope answers questions and takes no orders.
 Its settings are variables of its environment, so that a user who can exec into the pod cannot change them:
 
   CNISCOPE_READ_SOCKET   cniscope's socket (` + control.DefaultReadSocket + `)
-  CNISCOPE_OPERATOR      NAMESPACE:NAME of the ServiceAccount whose tokens see everything; empty: none
   NODE_NAME              the node's name, for Events`,
 		Version:       version,
 		SilenceErrors: true,
@@ -67,21 +66,10 @@ Its settings are variables of its environment, so that a user who can exec into 
 
 type usageError struct{ error }
 
-type failure struct {
-	error
-	code int
-}
-
-func (f failure) ExitCode() int { return f.code }
-func (f failure) Unwrap() error { return f.error }
-
 // exitCode returns an exit code of docs/fleet.md.
 func exitCode(err error) int {
 	var usage usageError
-	var told interface{ ExitCode() int }
 	switch {
-	case errors.As(err, &told):
-		return told.ExitCode()
 	case errors.As(err, &usage):
 		return fleet.Misused
 	case errors.Is(err, control.ErrNotRemembered):

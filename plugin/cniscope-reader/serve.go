@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	client "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -38,13 +39,16 @@ about other pods, and up to ten writes a minute.`,
 	return cmd
 }
 
+// writing bounds one write of an Event.
+const writing = 10 * time.Second
+
 // tellPods writes Events until ctx ends.
 func tellPods(ctx context.Context, log *slog.Logger) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)
 	}
-	config.Timeout = reviewing
+	config.Timeout = writing
 	config.UserAgent = "cniscope-reader"
 	config.Dial = dialer(node().APIServer)
 	api, err := eventsOf(config)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,8 +26,7 @@ import (
 type api struct {
 	*fleet.Nodes
 	count int
-	// may reports the user's rights: "list pods cniscope", "create pods/exec cniscope", "create
-	// serviceaccounts/token shop", …
+	// may reports the user's rights: "list pods cniscope", "create pods/exec cniscope", …
 	may    func(right string) bool
 	pods   map[string]corev1.Pod // further pods by namespace/name
 	events []corev1.Event
@@ -99,18 +97,6 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if a.allowed(w, "create", "pods/exec", path[3]) {
 			a.Exec(w, r, path[5])
 		}
-	case len(path) == 7 && path[6] == "token":
-		if a.allowed(w, "create", "serviceaccounts/token", path[3]) {
-			claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s:%s","aud":["cniscope"]}`, path[3], path[5])
-			write(w, "TokenRequest", map[string]any{
-				"apiVersion": "authentication.k8s.io/v1",
-				"status":     map[string]any{"token": "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"},
-			})
-		}
-	case path[len(path)-1] == "selfsubjectaccessreviews":
-		write(w, "SelfSubjectAccessReview", map[string]any{
-			"apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": a.may("create serviceaccounts/token " + fleet.Namespace)},
-		})
 	case path[len(path)-1] == "selfsubjectreviews":
 		write(w, "SelfSubjectReview", map[string]any{
 			"apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "jane"}},
@@ -168,7 +154,7 @@ type ran struct {
 func kubectl(t *testing.T, kubeconfig string, args ...string) ran {
 	t.Helper()
 	var out, said bytes.Buffer
-	code := execute(append([]string{"kubectl-cniscope", "--kubeconfig", kubeconfig}, args...), &out, &said)
+	code := execute(append([]string{"kubectl-cniscope", "--kubeconfig", kubeconfig, "--node-timeout", "1m"}, args...), &out, &said)
 	for _, text := range []string{out.String(), said.String()} {
 		if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' || r == '\u202e' }); i >= 0 {
 			t.Errorf("%v prints what a terminal obeys: %q", args, text[i:min(len(text), i+40)])

@@ -110,27 +110,17 @@ func TestWhy(t *testing.T) {
 }
 
 func TestMissingRights(t *testing.T) {
-	const operators, developers, tokens = "create serviceaccounts/token cniscope", "create pods/exec cniscope", "create serviceaccounts/token shop"
+	const exec = "create pods/exec cniscope"
 	for _, c := range []struct {
 		without []string
 		args    string
 		code    int
 		says    []string
 	}{
-		{[]string{operators}, "ps", 0, []string{"shop/web-0"}},
-		{[]string{operators}, "ps -A", 1, []string{
-			"you (jane) may not create serviceaccounts/token cniscope-operator in namespace cniscope",
-			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane", "leave out -A",
-		}},
-		{[]string{operators}, "top", 0, []string{"(namespace shop)"}},
-		{[]string{operators}, "doctor -A", 1, []string{"The role cniscope-operator grants that right"}},
-		{[]string{developers}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope", "--role cniscope-operator --user jane"}},
+		{[]string{exec}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope", "kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane"}},
 		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{"may not list pods in namespace cniscope", "--role cniscope-operator"}},
 		{[]string{"get pods shop"}, "why web-0", 3, []string{"shop/web-0\n", "may not get pods in namespace shop"}},
-		{[]string{operators, tokens}, "ps", 1, []string{"serviceaccounts/token default in namespace shop", "--clusterrole edit --user jane"}},
-		{[]string{operators, tokens}, "why web-0", 3, []string{"NetworkSlow", "--clusterrole edit --user jane"}},
-		{[]string{developers}, "ps", 1, []string{"may not create pods/exec in namespace cniscope", "--role cniscope-developer --user jane"}},
-		{[]string{"list pods cniscope", "list pods"}, "ps", 1, []string{"may not list pods in namespace cniscope", "--role cniscope-developer"}},
+		{[]string{exec}, "why web-0", 3, []string{"NetworkSlow", "--role cniscope-operator --user jane"}},
 		{[]string{"list events shop"}, "why web-0", 3, []string{"SLOW: 5s", "may not list events in namespace shop", "--clusterrole view"}},
 	} {
 		a := clusterOf(3)

@@ -21,7 +21,7 @@ func doctorCmd(o *options) *cobra.Command {
 		Short: "Say what is wrong with the nodes' pod networks, and what to do",
 		Long: `Report what prevents pods on each node from getting a network, and what soon will. The command
 groups similar findings and lists the affected nodes, with the evidence of the first node and the
-remedy. Problems (✗) come first, then warnings (!), then notes (·). For operators.
+remedy. Problems (✗) come first, then warnings (!), then notes (·).
 
   kubectl cniscope doctor -A
   kubectl cniscope doctor node-7 node-9

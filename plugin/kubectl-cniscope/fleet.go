@@ -21,7 +21,7 @@ func (s *session) each(ctx context.Context, question []string, take func(node st
 	var nodes digest.Nodes
 	s.progress.step(nodes, len(s.readers))
 	ask := func(ctx context.Context, r cluster.Reader) ([]byte, error) {
-		return s.Answer(ctx, r, s.token, question, answerMost)
+		return s.Answer(ctx, r, question, answerMost)
 	}
 	for r, answer := range fanout.Ask(ctx, s.readers, s.limits, ask) {
 		err := answer.Err

@@ -78,10 +78,8 @@ so long, what hangs now, what is wrong with nodes, and what costs a whole fleet 
   kubectl cniscope doctor -A             what is wrong with the nodes, findings that are alike together
   kubectl cniscope record web-0          a recording that "cniscope show" draws
 
-It uses your Kubernetes permissions. The Role cniscope-developer in cniscope's namespace, with the
-right to create tokens of a ServiceAccount in your own (the role edit includes it), shows the pods
-of your namespace. The Role cniscope-operator shows all pods. If a right is missing, the error
-names the command that grants it.
+It uses your Kubernetes permissions: the Role cniscope-operator in cniscope's namespace. If a right
+is missing, the error names the command that grants it.
 
 The nodes are queried concurrently. If a node does not answer, its name is printed with the
 answers of the others, and the exit code is 3.`,

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,16 +21,16 @@ import (
 // options are the flags of all commands.
 type options struct {
 	kube *genericclioptions.ConfigFlags
-	// home is cniscope's namespace, account the ServiceAccount whose token is used in a namespace.
-	home, account string
-	nodes         []string
-	limits        fanout.Limits
-	format        string
+	// home is cniscope's namespace.
+	home   string
+	nodes  []string
+	limits fanout.Limits
+	format string
 }
 
 func newOptions() *options {
 	return &options{
-		kube: genericclioptions.NewConfigFlags(true), home: os.Getenv("CNISCOPE_NAMESPACE"), account: "default",
+		kube: genericclioptions.NewConfigFlags(true), home: os.Getenv("CNISCOPE_NAMESPACE"),
 		// A query costs an API server about 20 ms; a dead node times out after five seconds.
 		limits: fanout.Limits{AtOnce: 32, Patience: 5 * time.Second}, format: "text",
 	}
@@ -39,7 +38,8 @@ func newOptions() *options {
 
 func (o *options) flags(set *pflag.FlagSet) {
 	set.StringVar(&o.home, "cniscope-namespace", o.home, "where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", else wherever it is found)")
-	set.StringVar(&o.account, "service-account", o.account, "ServiceAccount of your namespace whose token says that you may see its pods")
+	set.String("service-account", "", "")
+	_ = set.MarkHidden("service-account") // until 0.5.0: readers before 0.3.0 wanted a token
 	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
 	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are asked at the same time")
 	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long one node may take to answer")
@@ -78,48 +78,24 @@ func (o *options) connect() (*cluster.Cluster, error) {
 	return cluster.New(config)
 }
 
-// session is a cluster with its sidecars and a token.
+// session is a cluster with its sidecars.
 type session struct {
 	*options
 	*cluster.Cluster
 	readers []cluster.Reader
-	token   string
 	// within restricts queries to a namespace; empty for all.
-	within string
-	// operator means that everything is visible.
-	operator bool
+	within   string
 	progress *progress
 }
 
-// open finds the sidecars and creates a token: the operator's if within is empty or the user may create it, else the
-// namespace's.
+// open finds the sidecars.
 func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session, error) {
-	if within == "" {
-		c.Needs = cluster.Operator
-	}
 	readers, err := c.Readers(ctx, o.home)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{options: o, Cluster: c, readers: readers, within: within, progress: newProgress(diagnostics)}
-	if err := s.choose(); err != nil {
-		return nil, err
-	}
-	first := readers[0]
-	s.operator = within == "" || c.MayBeOperator(ctx, first)
-	switch {
-	case !s.operator:
-		s.token, err = c.Token(ctx, within, o.account, cluster.Edit)
-	case first.Operator == "":
-		return nil, errors.New("this cniscope has no ServiceAccount for operators: its chart makes one, with reader.enabled=true")
-	default:
-		s.token, err = c.Token(ctx, first.Namespace, first.Operator, cluster.Operator)
-	}
-	var refusal *cluster.Refusal
-	if within == "" && errors.As(err, &refusal) {
-		err = fmt.Errorf("%w\nWithout it, ask about your own pods: leave out -A, or name a namespace with -n", err)
-	}
-	return s, err
+	return s, s.choose()
 }
 
 // choose selects the nodes of --node.

@@ -24,7 +24,7 @@ func psCmd(o *options) *cobra.Command {
 and the current process with the kernel function in which it waits.
 
   kubectl cniscope ps                        of the pods of your namespace
-  kubectl cniscope ps -A                     of all pods; for operators
+  kubectl cniscope ps -A                     of all pods
   kubectl cniscope ps -A --node node-7       on one node
   kubectl cniscope ps -A --format json | jq '.calls[] | select(.age_ns > 20e9)'`,
 		Args: arguments(cobra.NoArgs),

@@ -26,7 +26,7 @@ func recordCmd(o *options) *cobra.Command {
 		Short: "Record what happens to a pod's network, or on a node, into a file that cniscope show draws",
 		Long: `Record what happens from now on, for --for or until Ctrl-C: of one pod, or of everything on one
 node. The file is as "cniscope record" writes it on the node: without raw arguments, environments or
-configurations. For operators.
+configurations.
 
   kubectl cniscope record web-0                          30 s, into web-0.rec.gz
   kubectl cniscope record node/node-7 --for 2m -o n7.rec.gz
@@ -92,7 +92,7 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 		// A slow node gets its patience in addition.
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
 		defer cancel()
-		err := s.Ask(ctx, reader, s.token, question, cluster.Limited(out, recordingMost))
+		err := s.Ask(ctx, reader, question, cluster.Limited(out, recordingMost))
 		if cmd.Context().Err() != nil {
 			return nil // interrupted: the recording so far is the result
 		}

@@ -24,7 +24,7 @@ func topCmd(o *options) *cobra.Command {
 		Long: `Count the verdicts of the last hour on all nodes: the causes of slow and failed CNI calls, with
 nodes, plugins, the worst call and the remedy.
 
-Operators see all namespaces, developers their own; -n selects a namespace, -A all of them.
+It covers all namespaces; -n selects one.
 
   kubectl cniscope top
   kubectl cniscope top -n shop --since 10m
@@ -95,13 +95,13 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 	return cmp.Or(err, partial(d.Nodes))
 }
 
-// widest opens a session for everything if the user may see that and named no namespace.
+// widest opens a session for everything unless the user named a namespace.
 func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
 	s, err := o.scoped(cmd, all)
 	if err != nil {
 		return nil, err
 	}
-	if _, named, _ := o.namespace(); s.operator && !named {
+	if _, named, _ := o.namespace(); !named {
 		s.within = ""
 	}
 	return s, nil

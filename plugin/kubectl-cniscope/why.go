@@ -37,10 +37,9 @@ to do. What the node remembers whole is drawn as "cniscope show" draws it.
   kubectl cniscope why shop/web-0            the same as -n shop
   kubectl cniscope why web-0 --format json | jq -r '.operations[-1].verdict'
 
-A pod that is gone is looked for on all nodes. For the Events it takes the right to read them (the
-role view has it); for the rest the Role cniscope-developer in cniscope's namespace, and the right to
-create tokens of a ServiceAccount in the pod's namespace, which the role edit has. Without these the
-Events are printed, and what is missing is named.`,
+A pod that is gone is looked for on all nodes. The Events need the right to read them (the role view
+has it), the rest the Role cniscope-operator in cniscope's namespace. Without one of them the other is
+printed, and what is missing is named.`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
 			if w.last < 1 {
@@ -204,7 +203,7 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 		if err != nil {
 			return nil, err
 		}
-		return s.Answer(ctx, r, s.token, []string{fleet.Spans, "--format", fleet.Protobuf, "--trace", line.TraceID}, answerMost)
+		return s.Answer(ctx, r, []string{fleet.Spans, "--format", fleet.Protobuf, "--trace", line.TraceID}, answerMost)
 	}
 	var failed error
 	for line, answer := range fanout.Ask(ctx, wanted, s.limits, ask) {

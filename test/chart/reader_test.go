@@ -15,7 +15,7 @@ import (
 // The container that runs as root has no access to the API server.
 func TestTheReaderHasNoPrivilege(t *testing.T) {
 	for _, profile := range New(t).Profiles(t) {
-		all := render(t, "--set", "profile="+profile+",rbacProxy.enabled=true,reader.events.enabled=true")
+		all := render(t, "--set", "profile="+profile+",reader.events.enabled=true")
 		spec := one(t, all, "DaemonSet").In("spec", "template", "spec")
 		reader := containerCalled(t, all, "reader")
 		security := reader.In("securityContext")
@@ -62,19 +62,11 @@ func TestTheReadersRights(t *testing.T) {
 		return found
 	}
 	for set, want := range map[string][]string{
-		"":                           {"cniscope-reader", "developer", "operator"},
-		"reader.events.enabled=true": {"cniscope-events", "cniscope-reader", "developer", "operator"},
-		"reader.guard=false":         {"cniscope-reader", "operator"},
+		"":                           {"operator"},
+		"reader.events.enabled=true": {"cniscope-events", "operator"},
 		"reader.enabled=false":       nil,
-		"reader.enabled=false,rbacProxy.enabled=true": {"cniscope"},
 	} {
 		harness.EqualSlices(t, rights(set), want, set, "the roles")
-	}
-	// Developers must not exec into pods of kube-system.
-	for namespace, want := range map[string]int{"kube-system": 1, "default": 1, "cniscope": 2, "shop": 2} {
-		if got := Of(renderAs(t, "cniscope", namespace), "Role"); len(got) != want {
-			t.Errorf("in %s there are %d Roles, want %d", namespace, len(got), want)
-		}
 	}
 	for set, want := range map[string][]any{"": {"serve"}, "reader.events.enabled=true": {"serve", "--events"}} {
 		if got := containerCalled(t, render(t, "--set", set), "reader").At("args"); !reflect.DeepEqual(got, want) {
@@ -88,42 +80,5 @@ func TestTheReadersRights(t *testing.T) {
 	on := options(t, render(t))
 	if on.Control.ReadGroup != "60947" || on.ReadFolder() != "/run/cniscope-read" {
 		t.Errorf("%+v", on.Control)
-	}
-}
-
-// Without a policy, developers have no Role.
-func TestExecIsGuarded(t *testing.T) {
-	all := renderAs(t, "scope", "some-where")
-	policy := one(t, all, "ValidatingAdmissionPolicy")
-	if policy.Text("spec", "failurePolicy") != "Fail" || policy.Text("spec", "matchConstraints", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name") != "some-where" {
-		t.Errorf("the policy is %v", policy)
-	}
-	binding := one(t, all, "ValidatingAdmissionPolicyBinding")
-	if binding.Text("spec", "policyName") != policy.Text("metadata", "name") || !reflect.DeepEqual(binding.At("spec", "validationActions"), []any{"Deny"}) {
-		t.Errorf("the binding is %v", binding)
-	}
-	operator := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "annotations", "cniscope.dev/operator")
-	found := false
-	for _, o := range Of(all, "ServiceAccount") {
-		found = found || o.Text("metadata", "name") == operator
-	}
-	if !found {
-		t.Errorf("the pod names the operator %q, which is no ServiceAccount", operator)
-	}
-}
-
-// The API server cuts the prefix of a pod's name before it adds five letters, so long releases need a shorter prefix.
-func TestExecIsGuardedWhateverTheNameIs(t *testing.T) {
-	for _, name := range []string{"c", strings.Repeat("f", 56), strings.Repeat("f", 57), strings.Repeat("f", 58), strings.Repeat("f", 63)} {
-		all := renderAs(t, "scope", "some-where", "--set", "fullnameOverride="+name)
-		conditions, _ := one(t, all, "ValidatingAdmissionPolicy").At("spec", "matchConditions").([]any)
-		says := fmt.Sprint(conditions)
-		_, after, _ := strings.Cut(says, `request.name.startsWith("`)
-		prefix, _, _ := strings.Cut(after, `"`)
-		const most = 58 // k8s.io/apiserver/pkg/storage/names
-		begins := one(t, all, "DaemonSet").Text("metadata", "name") + "-"
-		if pod := begins[:min(len(begins), most)] + "x2x4k"; prefix == "" || !strings.HasPrefix(pod, prefix) {
-			t.Errorf("the policy is for %q, and a pod is %s", prefix, pod)
-		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -108,11 +107,7 @@ func TestWhereMetricsAreServed(t *testing.T) {
 			t.Errorf("%q: kubelet asks %q, want %q", address, got, want[1])
 		}
 	}
-	all := render(t, "--set", "rbacProxy.enabled=true,metrics.address=::1")
-	if args := containerCalled(t, all, "kube-rbac-proxy").At("args").([]any); !slices.Contains(args, any("--upstream=http://[::1]:9471/")) {
-		t.Errorf("kube-rbac-proxy is told %q", args)
-	}
-	all = render(t, "--set", "metrics.web.existingSecret=web,metrics.address=")
+	all := render(t, "--set", "metrics.web.existingSecret=web,metrics.address=")
 	text := one(t, all, "ConfigMap").Text("data", "cniscope.toml")
 	for _, line := range []string{`listen = ":9471"`, `web_config = "/etc/cniscope-web/web-config.yml"`, `health_listen = "127.0.0.1:9473"`} {
 		if !strings.Contains(text, "\n"+line+"\n") {
@@ -158,7 +153,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 	h := New(t)
 	for _, profile := range h.Profiles(t) {
 		text, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "profile="+profile+
-			",image.registry=registry.example:5000,rbacProxy.image.registry=registry.example:5000,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true")
+			",image.registry=registry.example:5000,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true")
 		harness.Check(t, err)
 		all, err := Objects(text)
 		harness.Check(t, err)
@@ -168,7 +163,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 			harness.Equal(t, address, "http://127.0.0.1:9471/", profile, "the rendering names")
 		}
 		images := regexp.MustCompile(`"image":"([^"]*)"`).FindAllStringSubmatch(string(plain), -1)
-		if len(images) != 3 { // the reader uses cniscope's image
+		if len(images) != 2 { // the reader uses cniscope's image
 			t.Errorf("%s: the images are %q", profile, images)
 		}
 		for _, image := range images {
@@ -181,7 +176,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 52) + "b" // Helm's limit
-	everything := "profile=openshift,resourceQuota.create=true,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"
+	everything := "profile=openshift,resourceQuota.create=true,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"
 	for _, set := range []string{"", ",nameOverride=" + strings.Repeat("n", 80), ",fullnameOverride=" + strings.Repeat("f", 62) + "-g"} {
 		all := renderAs(t, long, "some-where", "--set", everything+set)
 		for _, o := range all {

@@ -4,10 +4,8 @@
 package fleet
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,11 +25,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 )
 
-// The namespace of cniscope, and the ServiceAccount of its operators.
-const (
-	Namespace = "cniscope"
-	Operator  = "cniscope-operator"
-)
+// Namespace is that of cniscope.
+const Namespace = "cniscope"
 
 // Nodes answers in the place of kubelets and readers.
 type Nodes struct {
@@ -82,7 +77,7 @@ func (n *Nodes) Exec(w http.ResponseWriter, r *http.Request, pod string) {
 		panic(http.ErrAbortHandler)
 	}
 	words := r.URL.Query()["command"]
-	options := &remotecommand.Options{Stdin: true, Stdout: true, Stderr: true}
+	options := &remotecommand.Options{Stdout: true, Stderr: true}
 	remotecommand.ServeExec(w, r, program{n}, pod, "", fleet.Container, words, options, time.Minute, 10*time.Second, remotecommand.SupportedStreamingProtocols)
 }
 
@@ -95,7 +90,7 @@ func (n *Nodes) nodeOf(pod string) string {
 
 type program struct{ *Nodes }
 
-func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []string, in io.Reader, out, diagnostics io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []string, _ io.Reader, out, diagnostics io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	node := p.nodeOf(pod)
 	if p.Hangs != nil && p.Hangs(node) {
 		<-ctx.Done()
@@ -108,51 +103,17 @@ func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []
 	if len(words) < 3 || words[0] != fleet.Program || words[1] != "ask" {
 		return fail(fleet.Misused, "%q", words)
 	}
-	token, _ := bufio.NewReader(io.LimitReader(in, fleet.MaxToken)).ReadString('\n')
-	only, err := owner(strings.TrimSpace(token))
-	if err != nil {
-		return fail(fleet.NoToken, "%v", err)
-	}
-	answer, code := p.answer(node, words[2:], only)
+	answer, code := p.answer(node, words[2:])
 	if code != 0 {
-		return fail(code, "not for namespace %s", only)
+		return fail(code, "%q", words)
 	}
-	_, err = out.Write(answer)
+	_, err := out.Write(answer)
 	return err
-}
-
-// owner returns the namespace that a token may see, or "" for an operator's token. It does not check the signature:
-// the real reader does, through the API server (test/kubernetes).
-func owner(token string) (namespace string, err error) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return "", errors.New("no token on the first line of standard input")
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", err
-	}
-	var claims struct {
-		Sub string
-		Aud []string
-	}
-	if err := json.Unmarshal(raw, &claims); err != nil {
-		return "", err
-	}
-	if !slices.Equal(claims.Aud, []string{fleet.Audience}) {
-		return "", fmt.Errorf("the token is for %q", claims.Aud)
-	}
-	account := strings.TrimPrefix(claims.Sub, "system:serviceaccount:")
-	namespace, name, _ := strings.Cut(account, ":")
-	if name == Operator {
-		return "", nil
-	}
-	return namespace, nil
 }
 
 // answer makes up a node's answer: every tenth operation waits for a lock, every fiftieth hangs, the first four nodes
 // have a finding, and the fifth cannot make a check.
-func (n *Nodes) answer(node string, question []string, only string) (answer []byte, code int) {
+func (n *Nodes) answer(node string, question []string) (answer []byte, code int) {
 	var number int
 	fmt.Sscanf(node, "node-%d", &number) //nolint:errcheck // 0 does
 	flag := func(name string) string {
@@ -162,12 +123,6 @@ func (n *Nodes) answer(node string, question []string, only string) (answer []by
 		return ""
 	}
 	within := flag("--namespace")
-	if only != "" && within != "" && within != only {
-		return nil, fleet.NotAllowed
-	}
-	if only != "" {
-		within = only
-	}
 	switch question[0] {
 	case fleet.Calls:
 		return marshal(map[string]any{"schema": "cniscope.dev/ps/v1", "calls": n.calls(number, within)}), 0
@@ -184,14 +139,8 @@ func (n *Nodes) answer(node string, question []string, only string) (answer []by
 		}
 		return n.Spans, 0
 	case fleet.Doctor:
-		if only != "" {
-			return nil, fleet.NotAllowed
-		}
 		return marshal(n.doctor(node, number)), 0
 	case fleet.Record:
-		if only != "" {
-			return nil, fleet.NotAllowed
-		}
 		return []byte("{\"made\":\"up\"}\n"), 0
 	}
 	return nil, fleet.Misused
@@ -260,7 +209,6 @@ func ReaderPod(i int) corev1.Pod {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Pod(i), Namespace: Namespace, Labels: map[string]string{"app.kubernetes.io/part-of": "cniscope"},
-			Annotations: map[string]string{fleet.OperatorAnnotation: Operator},
 		},
 		Spec: corev1.PodSpec{
 			NodeName:   Node(i),

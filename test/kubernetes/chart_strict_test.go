@@ -52,10 +52,9 @@ var dress = map[string]string{
 		"options.resource.attributes.team=net,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,resourceQuota.create=true," +
 		"openshift.securityContextConstraints.create=true,spool.hostPath=/var/lib/cniscope/spool,imagePullSecrets[0].name=key," +
 		"image.registry=registry.example:5000,image.digest=sha256:" + strings.Repeat("a", 64) + ",files.ca\\.crt=PEM,env[0].name=A,env[0].value=b",
-	"behind kube-rbac-proxy":  "rbacProxy.enabled=true,podMonitor.enabled=true,podMonitor.endpoint.tlsConfig.insecureSkipVerify=true,metrics.address=::1",
 	"with options of its own": "existingSecret=options,files.ca\\.crt=PEM,runtime.mount=false,nri.enabled=false,serviceAccount.create=false",
 	"with Events":             "reader.events.enabled=true,reader.env[0].name=KUBERNETES_SERVICE_HOST,reader.env[0].value=api.example",
-	"without the reader":      "reader.enabled=false,rbacProxy.enabled=true",
+	"without the reader":      "reader.enabled=false",
 }
 
 // `kubectl apply --dry-run=server --validate=strict` for every profile.

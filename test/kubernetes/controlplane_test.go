@@ -24,7 +24,7 @@ const (
 	nodeToken = "node"
 )
 
-// Users with rights: a developer of one namespace, an operator of cniscope, and another user.
+// Users: one who may edit one namespace, an operator of cniscope, and another.
 const (
 	developer = "developer"
 	operator  = "operator"

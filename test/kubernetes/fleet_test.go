@@ -49,18 +49,17 @@ func (c *cluster) fleetAnswers(web *pod) {
 		c.Logf("%s: kubectl cniscope %s\n%s%s", person, strings.Join(arguments, " "), s.out, s.err)
 	}
 	name := web.Metadata.Name
-	want(developer, 0, []string{"why", name, "-n", "shop"}, "shop/"+name+" on "+c.node, "CNISlow", "ADD eth0  SLOW: 1.", "sleep", "│")
+	want(operator, 0, []string{"why", name, "-n", "shop"}, "shop/"+name+" on "+c.node, "CNISlow", "ADD eth0  SLOW: 1.", "sleep", "│")
 	want(operator, 0, []string{"ps", "-A"}, simulated.Node(50)+"  shop/web-50")
-	want(developer, 0, []string{"ps", "-n", "shop"}, "shop/web-50")
+	want(operator, 0, []string{"ps", "-n", "shop"}, "shop/web-50")
 	want(operator, 0, []string{"top"}, "(all namespaces)", "of 3 nodes", "file_lock", c.node, simulated.Node(10))
-	want(developer, 0, []string{"top", "-n", "shop"}, "(namespace shop)", c.node)
+	want(operator, 0, []string{"top", "-n", "shop"}, "(namespace shop)", c.node)
 	// Doctor's findings are the rig's; the simulated nodes have none.
 	s := c.kubectl(operator, "", "cniscope", "doctor", "-A")
 	if s.code != 0 && s.code != 1 && s.code != 3 || strings.Contains(s.err, "did not answer") || !strings.Contains(s.out, "of 3 nodes") && !strings.Contains(s.out, "on 3 nodes") {
 		c.Errorf("doctor -A ended with %d:\n%s%s", s.code, s.out, s.err)
 	}
-	want(developer, 1, []string{"doctor", "-A"}, "may not create serviceaccounts/token "+chartRelease+"-operator")
-	want(somebody, 1, []string{"ps", "-n", "shop"}, "may not list pods in namespace "+chartNamespace, "--role cniscope-developer --user somebody")
+	want(somebody, 1, []string{"ps", "-n", "shop"}, "may not list pods in namespace "+chartNamespace, "--role cniscope-operator --user somebody")
 	file := filepath.Join(dir, "node.rec.gz")
 	want(operator, 0, []string{"record", "node/" + c.node, "--for", "1s", "-o", file}, "cniscope show "+file)
 	if completed := c.kubectl(developer, "", "__complete", "cniscope", "why", "-n", "shop", "w"); !strings.Contains(completed.out, name+"\n") {

@@ -43,15 +43,7 @@ func (c *cluster) admin(arguments ...string) string {
 }
 
 // ask queries a pod's sidecar as a user through kubectl's exec.
-func (c *cluster) ask(person string, scope *pod, token string, question ...string) said {
+func (c *cluster) ask(person string, scope *pod, question ...string) said {
 	c.Helper()
-	return c.kubectl(person, token+"\n", append([]string{"exec", "-i", "-n", scope.Metadata.Namespace, scope.Metadata.Name, "-c", "reader", "--", "/cniscope-reader", "ask"}, question...)...)
-}
-
-// token creates a ServiceAccount token as a user.
-func (c *cluster) token(person, namespace, account string, more ...string) said {
-	c.Helper()
-	s := c.kubectl(person, "", append([]string{"create", "token", account, "-n", namespace}, more...)...)
-	s.out = strings.TrimSpace(s.out)
-	return s
+	return c.kubectl(person, "", append([]string{"exec", "-n", scope.Metadata.Namespace, scope.Metadata.Name, "-c", "reader", "--", "/cniscope-reader", "ask"}, question...)...)
 }

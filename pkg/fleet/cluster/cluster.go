@@ -1,5 +1,5 @@
-// Package cluster queries a Kubernetes cluster with the user's rights: it finds cniscope's query sidecars, requests a
-// token, and runs queries through the API server's exec (docs/fleet.md).
+// Package cluster queries a Kubernetes cluster with the user's rights: it finds cniscope's query sidecars, and runs
+// queries through the API server's exec (docs/fleet.md).
 package cluster
 
 import (
@@ -11,13 +11,11 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -36,12 +34,8 @@ const (
 
 // Cluster is a cluster with a user's rights.
 type Cluster struct {
-	// Needs is the role of cniscope's namespace that a command needs, for refusals: Developer or Operator.
-	Needs Role
-
 	config         *rest.Config
 	core           *coreclient.CoreV1Client
-	authorization  *authorizationclient.AuthorizationV1Client
 	authentication *authenticationclient.AuthenticationV1Client
 }
 
@@ -57,22 +51,16 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	authorization, err := authorizationclient.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Developer, config, core, authorization, authentication}, nil
+	return &Cluster{config, core, authentication}, nil
 }
 
 // Reader is the query sidecar of a node.
 type Reader struct {
 	Node, Namespace, Pod string
-	// Operator is the ServiceAccount, in Namespace, that sees everything, if any.
-	Operator string
 	// Unready explains why it cannot answer; empty if it can.
 	Unready string
 	// Doubtful means that its pod is not ready: the node may be dead, or its network broken, when its answer
@@ -85,8 +73,8 @@ var ErrNoReaders = errors.New("no cniscope that can be asked")
 
 // Readers returns the query sidecars of a namespace, one per node: doubtful ones first, then by node name. An empty
 // namespace means DefaultNamespace, then, if permitted, all namespaces. The error is a *Refusal if the user may not
-// list pods, and wraps ErrNoReaders if there are none. Sidecars in several namespaces are an error, because any user
-// can run a fake one that collects tokens.
+// list pods, and wraps ErrNoReaders if there are none. Sidecars in several namespaces are an error, because any
+// user can run one that lies.
 func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, error) {
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)
@@ -135,7 +123,7 @@ func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, er
 	for {
 		page, err := c.core.Pods(namespace).List(ctx, options)
 		if err != nil {
-			return nil, c.explain(ctx, err, right{verb: "list", resource: "pods", namespace: namespace, role: c.Needs})
+			return nil, c.explain(ctx, err, right{verb: "list", resource: "pods", namespace: namespace, role: Operator})
 		}
 		for i := range page.Items {
 			r, ok := readerOf(&page.Items[i])
@@ -172,7 +160,7 @@ func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	})
 	return Reader{
 		Node: p.Spec.NodeName, Namespace: p.Namespace, Pod: p.Name,
-		Operator: p.Annotations[fleet.OperatorAnnotation], Unready: unready(p), Doubtful: !ready,
+		Unready: unready(p), Doubtful: !ready,
 	}, true
 }
 
@@ -225,36 +213,6 @@ func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names
 			return names, nil
 		}
 	}
-}
-
-// Token returns a ServiceAccount token for cniscope's audience, valid for ten minutes, the API's minimum. The error
-// is a *Refusal if the user may not create it.
-func (c *Cluster) Token(ctx context.Context, namespace, account string, role Role) (string, error) {
-	const tenMinutes = int64(600)
-	seconds := tenMinutes
-	answer, err := c.core.ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{fleet.Audience}, ExpirationSeconds: &seconds},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", c.explain(ctx, err, right{
-			verb: "create", resource: "serviceaccounts/token", name: account, namespace: namespace, role: role,
-		})
-	}
-	return answer.Status.Token, nil
-}
-
-// MayBeOperator reports whether the user may create a token of the operator's ServiceAccount. An access review avoids
-// a refusal in the audit log.
-func (c *Cluster) MayBeOperator(ctx context.Context, r Reader) bool {
-	if r.Operator == "" {
-		return false
-	}
-	review, err := c.authorization.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: r.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: r.Operator,
-		}},
-	}, metav1.CreateOptions{})
-	return err == nil && review.Status.Allowed
 }
 
 // who returns the API server's name of the user, if known.

@@ -36,14 +36,14 @@ func (e *AskError) Error() string { return e.says }
 // ErrTooLarge means that an answer exceeds its bound.
 var ErrTooLarge = errors.New("its answer is too large")
 
-// Ask sends a question and a token to a sidecar and writes the answer to out, until it returns. It retries a busy
+// Ask sends a question to a sidecar and writes the answer to out, until it returns. It retries a busy
 // sidecar until ctx ends. The error is an *AskError from the sidecar or a *Refusal from the API server.
-func (c *Cluster) Ask(ctx context.Context, r Reader, token string, question []string, out io.Writer) error {
+func (c *Cluster) Ask(ctx context.Context, r Reader, question []string, out io.Writer) error {
 	if r.Unready != "" {
 		return errors.New(r.Unready)
 	}
 	for {
-		err := c.once(ctx, r, token, question, out)
+		err := c.once(ctx, r, question, out)
 		var asked *AskError
 		if !errors.As(err, &asked) || asked.Code != fleet.Busy {
 			return err
@@ -57,13 +57,13 @@ func (c *Cluster) Ask(ctx context.Context, r Reader, token string, question []st
 }
 
 // Answer is Ask into memory, bounded to most bytes.
-func (c *Cluster) Answer(ctx context.Context, r Reader, token string, question []string, most int) ([]byte, error) {
+func (c *Cluster) Answer(ctx context.Context, r Reader, question []string, most int) ([]byte, error) {
 	var answer bytes.Buffer
-	err := c.Ask(ctx, r, token, question, Limited(&answer, most))
+	err := c.Ask(ctx, r, question, Limited(&answer, most))
 	return answer.Bytes(), err
 }
 
-func (c *Cluster) once(ctx context.Context, r Reader, token string, question []string, out io.Writer) error {
+func (c *Cluster) once(ctx context.Context, r Reader, question []string, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	executor, err := c.executor(r, question)
@@ -75,7 +75,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, token string, question []s
 	ended := make(chan error, 1)
 	go func() {
 		ended <- executor.StreamWithContext(ctx, remotecommand.StreamOptions{
-			Stdin: strings.NewReader(token + "\n"), Stdout: answer, Stderr: errs,
+			Stdout: answer, Stderr: errs,
 		})
 	}()
 	// The SPDY fallback ignores ctx until its connection ends, so it is abandoned.
@@ -95,7 +95,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, token string, question []s
 // executor matches kubectl's: a websocket, or SPDY if a server or proxy does not support it.
 func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
 	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
-		Param("container", fleet.Container).Param("stdin", "true").Param("stdout", "true").Param("stderr", "true")
+		Param("container", fleet.Container).Param("stdout", "true").Param("stderr", "true")
 	for _, word := range append([]string{fleet.Program, "ask"}, question...) {
 		request = request.Param("command", word)
 	}
@@ -119,12 +119,14 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &exit) && exit.Code >= 3 && exit.Code <= 5:
+		return errors.New("its cniscope is older than 0.3.0: upgrade it, or ask it with the kubectl cniscope of its version")
 	case errors.As(err, &exit):
 		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
 		return &AskError{exit.Code, cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))}
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "is forbidden: User"):
 		return c.explain(ctx, apierrors.NewForbidden(corev1.Resource("pods/exec"), r.Pod, err),
-			right{verb: "create", resource: "pods/exec", namespace: r.Namespace, role: c.Needs})
+			right{verb: "create", resource: "pods/exec", namespace: r.Namespace, role: Operator})
 	case apierrors.IsNotFound(err):
 		return errors.New("its pod is gone")
 	}

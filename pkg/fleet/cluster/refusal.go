@@ -13,16 +13,14 @@ import (
 // Role is a role that grants a right.
 type Role string
 
-// Roles: two of cniscope's chart, bound in cniscope's namespace, and two of Kubernetes.
+// Roles: one of cniscope's chart, bound in cniscope's namespace, and one of Kubernetes.
 const (
-	Developer Role = "cniscope-developer"
-	Operator  Role = "cniscope-operator"
-	Edit      Role = "edit"
-	View      Role = "view"
+	Operator Role = "cniscope-operator"
+	View     Role = "view"
 )
 
 // builtIn reports whether Kubernetes defines the role.
-func (r Role) builtIn() bool { return r == Edit || r == View }
+func (r Role) builtIn() bool { return r == View }
 
 // right is the right that a request needs.
 type right struct {

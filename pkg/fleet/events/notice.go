@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/cniscope/cniscope/pkg/control"
-	"github.com/cniscope/cniscope/pkg/fleet/access"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -71,11 +70,11 @@ func Of(line control.Line) (n Notice, ok bool) {
 
 // why returns the verdict as a suffix.
 func why(line control.Line) string {
-	own := access.Own(line)
-	says := own.Verdict
+	line = own(line)
+	says := line.Verdict
 	switch {
 	case line.Result == control.Failed && says == "":
-		says = own.Error
+		says = line.Error
 	case !line.Certain && line.Result != control.Failed:
 		says = "what it was lost to is not certain; kubectl cniscope why tells what it may have been"
 	}
@@ -84,6 +83,20 @@ func why(line control.Line) string {
 	}
 	// "4.9s of 5.1s waiting": the total is already in the note.
 	return ": " + strings.Replace(says, " of "+text.Round(line.Duration).String()+" ", " ", 1)
+}
+
+// own returns a line without facts about other pods, since everyone who may read a pod's Events reads the note: the
+// cause stays, names go.
+func own(line control.Line) control.Line {
+	if !line.Foreign {
+		return line
+	}
+	line.Verdict, line.Error = line.Own, ""
+	if line.Verdict == "" && line.Cause != "" {
+		line.Verdict = "cause " + line.Cause +
+			", by or because of another pod: its name and what it did are for cniscope's operators"
+	}
+	return line
 }
 
 // cut shortens s to n bytes at a rune boundary.

@@ -88,16 +88,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if hasKey .Values.files "cniscope.toml" }}
 {{- fail "files: cniscope.toml is made of options; a whole one is named in existingSecret or existingConfigMap" }}
 {{- end }}
-{{- if and .Values.podMonitor.enabled (include "cniscope.onLoopback" .) (not .Values.rbacProxy.enabled) }}
-{{- fail (printf "podMonitor.enabled, but metrics.address is %s, where no Prometheus of the cluster gets to: set metrics.address=\"\" (every address of the node), or rbacProxy.enabled=true" .Values.metrics.address) }}
-{{- end }}
-{{- if and .Values.rbacProxy.enabled (eq (int .Values.rbacProxy.port) (int .Values.metrics.port)) }}
-{{- fail (printf "rbacProxy.port and metrics.port are both %d: both listen on the node, give one another number" (int .Values.metrics.port)) }}
+{{- if and .Values.podMonitor.enabled (include "cniscope.onLoopback" .) }}
+{{- fail (printf "podMonitor.enabled, but metrics.address is %s, where no Prometheus of the cluster gets to: set metrics.address=\"\" (every address of the node)" .Values.metrics.address) }}
 {{- end }}
 {{- if and .Values.metrics.web.existingSecret (eq (int .Values.metrics.web.healthPort) (int .Values.metrics.port)) }}
 {{- fail (printf "metrics.web.healthPort and metrics.port are both %d: give one another number" (int .Values.metrics.port)) }}
 {{- end }}
-{{- if and .Values.rbacProxy.enabled .Values.metrics.web.existingSecret }}
-{{- fail "rbacProxy and metrics.web both guard the metrics: use one of them" }}
+{{- if (.Values.rbacProxy).enabled }}
+{{- fail "rbacProxy was removed in 0.3.0: metrics.address and metrics.web.existingSecret say who may read metrics" }}
 {{- end }}
 {{- end }}

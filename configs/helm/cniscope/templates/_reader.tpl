@@ -5,24 +5,6 @@
      (65532, 65534), and systemd's table leaves 60578 to 61183 unused. Above 65535 a Pod's user namespace may have it. */}}
 {{- define "cniscope.reader" -}}60947{{- end }}
 
-{{/* Whose tokens see everything. */}}
-{{- define "cniscope.operator" -}}
-{{- printf "%s-operator" (include "cniscope.fullname" . | trunc 54 | trimSuffix "-") }}
-{{- end }}
-
-{{/* Whether an API server can keep everybody else from running anything else in the pods. */}}
-{{- define "cniscope.guarded" -}}
-{{- $has := semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}
-{{- if not (kindIs "invalid" .Values.reader.guard) }}{{ $has = .Values.reader.guard }}{{ end }}
-{{- if $has }}true{{ end }}
-{{- end }}
-
-{{/* Whether there is a Role for developers. It grants exec into every pod of the namespace, and the guard keeps to
-     cniscope's own: among the pods of the control plane it would make its owner root of the nodes. */}}
-{{- define "cniscope.developers" -}}
-{{- if and (include "cniscope.guarded" .) (not (has .Release.Namespace (list "kube-system" "default"))) }}true{{ end }}
-{{- end }}
-
 {{/* A container has a token for the API server where it mounts this, and nowhere else. */}}
 {{- define "cniscope.apiMount" -}}
 - name: api
@@ -63,9 +45,6 @@
           fieldPath: spec.nodeName
     - name: CNISCOPE_READ_SOCKET
       value: "{{ include "cniscope.readDir" . }}/read.sock"
-    # Whose tokens see everything; any other sees the pods of its namespace.
-    - name: CNISCOPE_OPERATOR
-      value: {{ printf "%s:%s" .Release.Namespace (include "cniscope.operator" .) | quote }}
     {{- with .Values.reader.env }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -93,5 +72,7 @@
     - name: read
       mountPath: {{ include "cniscope.readDir" . }}
       readOnly: true
+    {{- if .Values.reader.events.enabled }}
     {{- include "cniscope.apiMount" . | nindent 4 }}
+    {{- end }}
 {{- end }}
