@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -305,5 +306,33 @@ func TestWhoIsNotAdmittedIsSentNothing(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", protocol, n, err)
 		}
 		_ = l.Close()
+	}
+}
+
+// Before: net/http leaves a connection to the caller after an answer of 101, so that the timeout did not end the read.
+func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
+	for name, head := range map[string]string{
+		"a protocol switch": "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+		"a stream":          "HTTP/1.1 200 OK\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				c, _, err := w.(http.Hijacker).Hijack()
+				harness.Check(t, err)
+				_, _ = io.WriteString(c, head)
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+				close(gone)
+			}))
+			defer server.Close()
+			c := newClient(t, Options{Endpoint: server.Listener.Addr().String(), Path: "/v1/traces"})
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := c.Send(ctx, spans(t)); err == nil {
+				t.Error("the spans count as delivered")
+			}
+			<-gone // the connection is closed, too
+		})
 	}
 }

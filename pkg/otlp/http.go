@@ -75,6 +75,8 @@ func (h overHTTP) export(ctx context.Context, messages [][]byte) (*coltracepb.Ex
 		return nil, status.Error(unreached(err), err.Error())
 	}
 	defer response.Body.Close()
+	// After 101 (Switching Protocols) net/http does not end the read with ctx.
+	defer context.AfterFunc(ctx, func() { _ = response.Body.Close() })()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	switch {
 	case response.StatusCode/100 != 2:

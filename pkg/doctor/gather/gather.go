@@ -266,6 +266,8 @@ func askKubelet(ctx context.Context, address string) fact.Health {
 		return h
 	}
 	defer answer.Body.Close()
+	// After 101 (Switching Protocols) net/http does not end the read with ctx.
+	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what has come is what it says
 	h.Status, h.Body = answer.StatusCode, fact.Foreign(string(body))
 	return h

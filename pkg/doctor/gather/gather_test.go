@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,4 +85,22 @@ func TestTextsOfTheRuntimeAndOfKubeletAreRedacted(t *testing.T) {
 		}
 	}
 	harness.Equal(t, status.Code(err), codes.Unavailable, "the code is lost", err)
+}
+
+// Before: the protocol switch kept the question, and its connection, for ever.
+func TestTheKubeletsPortMayHoldTheQuestion(t *testing.T) {
+	gone := make(chan struct{})
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		harness.Check(t, err)
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+		close(gone)
+	}))
+	defer stranger.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	harness.Equal(t, askKubelet(ctx, stranger.Listener.Addr().String()).Status, http.StatusSwitchingProtocols, "status")
+	<-gone
 }
