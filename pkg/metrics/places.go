@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -17,7 +18,13 @@ const (
 	// a busy node. With placesMax it admits 10,000 connections per second, so a kubelet's probe behind a full
 	// backlog (net.core.somaxconn, 4096) waits 0.4 s.
 	tenure = 100 * time.Millisecond
+	// readMax bounds what a client sends in bytes: a request and a TLS handshake. crypto/tls buffers handshake
+	// messages of up to 256 KiB, which placesMax times exceeds the memory limit; a chain of three certificates
+	// has less than 24 KiB.
+	readMax = 32 << 10
 )
+
+var errReadMax = errors.New("the client sends more than 32 KiB")
 
 // state names the side of a connection that waits.
 type state int
@@ -46,6 +53,7 @@ type place struct {
 	of    *places
 	since time.Time
 	state state
+	read  int // bytes, for the one reader
 }
 
 func (p *places) Accept() (net.Conn, error) {
@@ -94,6 +102,15 @@ func (c *place) becomes(next state) {
 		c.of.open = append(slices.Delete(c.of.open, i, i+1), c)
 	}
 	c.state = next
+}
+
+func (c *place) Read(b []byte) (int, error) {
+	if c.read >= readMax {
+		return 0, errReadMax
+	}
+	n, err := c.TCPConn.Read(b[:min(len(b), readMax-c.read)])
+	c.read += n
+	return n, err
 }
 
 func (c *place) Write(b []byte) (int, error) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,5 +111,28 @@ func TestABrokenWebConfigurationServesNobody(t *testing.T) {
 		if err == nil {
 			t.Errorf("%+v is served at %s", where, s.Address())
 		}
+	}
+}
+
+// Before: crypto/tls buffered what it had of a long message, so 1,000 strangers took more memory than cniscope may.
+func TestAHandshakeHasALimitedLength(t *testing.T) {
+	path, _ := secure(t, false)
+	s, err := listen("127.0.0.1:0", path, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	harness.Check(t, err)
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
+	go s.serve(slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = s.http.Close() })
+	c, err := net.Dial("tcp", s.Address())
+	harness.Check(t, err)
+	defer c.Close()
+	const each = 8 << 10
+	hello := []byte{1, 0, 0xff, 0xff} // a ClientHello of 65,535 bytes
+	for sent := 0; sent < readMax; sent += each {
+		hello = append(hello, make([]byte, each-len(hello))...)
+		_, _ = c.Write(append([]byte{22, 3, 1, each >> 8, each & 0xff}, hello...))
+		hello = nil
+	}
+	if _, err := io.ReadAll(c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
 	}
 }
