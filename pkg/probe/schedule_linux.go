@@ -65,7 +65,7 @@ func (s *schedule) run(ctx context.Context) error {
 			switch {
 			case ctx.Err() == nil:
 			case ended == 0:
-				ended = now
+				ended = s.clock() // take may have blocked since now
 			case s.passed > ended: // a process keeps sending
 				return nil
 			}

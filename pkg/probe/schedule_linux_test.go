@@ -179,3 +179,34 @@ func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
 	harness.Check(t, s.run(ctx))
 	harness.Equal(t, taken, 1, "of one record that was sent before its end it took")
 }
+
+// Before: an end while a consumer blocked counted from before the block, and the records since were not read.
+func TestTheLastRecordsAreReadAfterABlock(t *testing.T) {
+	const every, block = 10 * time.Millisecond, 10 * time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begin := int64(time.Hour)
+	ring, sent := &fakeRing{now: begin, wait: 5 * time.Millisecond}, &records{every: every, at: begin}
+	ring.sent = sent.next
+	var last, ended int64
+	s := &schedule{
+		ring:   ring,
+		clock:  func() int64 { return ring.now },
+		until:  func(int64) time.Time { return time.Time{} },
+		duties: func(watermark) {},
+	}
+	s.take = func(_ int64, raw []byte) {
+		last = decode.TimeOf(raw)
+		sent.read(last)
+		ring.now += int64(dutiesEvery / 4)
+		if ended == 0 && ring.now > begin+int64(time.Second) && ring.now-s.done > int64(dutiesEvery) {
+			ring.now += int64(block)
+			ended = ring.now
+			cancel()
+		}
+	}
+	harness.Check(t, s.run(ctx))
+	if last < ended-int64(every+skew) {
+		t.Errorf("the records of the last %s were not read", time.Duration(ended-last))
+	}
+}
