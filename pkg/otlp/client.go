@@ -100,18 +100,18 @@ func (g overGRPC) export(ctx context.Context, messages [][]byte) (*coltracepb.Ex
 func (g overGRPC) close() error { return g.connection.Close() }
 
 func (o Options) dial() (*grpc.ClientConn, error) {
-	creds, proxy := insecure.NewCredentials(), grpc.WithNoProxy()
+	creds, target, through := insecure.NewCredentials(), o.Endpoint, []grpc.DialOption{grpc.WithNoProxy()}
 	if o.TLS != nil {
-		creds, proxy = credentials.NewTLS(o.TLS), grpc.EmptyDialOption{}
+		creds = credentials.NewTLS(o.TLS)
+		target, through = tunneled(o.Endpoint)
 	}
 	compressor := ""
 	if o.Gzip {
 		compressor = gzip.Name
 	}
-	return grpc.NewClient(o.Endpoint,
+	return grpc.NewClient(target, append(through,
 		grpc.WithTransportCredentials(admitting{creds, o.Admits}),
 		grpc.WithUserAgent("cniscope"),
-		proxy,
 		grpc.WithDisableServiceConfig(), // DNS is queried only for addresses
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
 		// gRPC backs off up to 2 minutes by default; the queue retries every 30 s and needs a real attempt.
@@ -122,10 +122,10 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 		// A dead connection is closed after 20 s (gRPC sets TCP_USER_TIMEOUT from Timeout) instead of TCP's
 		// 15 minutes. Servers close connections that ping more often than every 5 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
-	)
+	)...)
 }
 
-// admitting checks the remote address before the handshake. With a custom dialer gRPC would not use a proxy.
+// admitting checks the remote address before the handshake.
 type admitting struct {
 	credentials.TransportCredentials
 	admits func(net.Addr) error
