@@ -11,7 +11,7 @@ const (
 	standIns = "#==|:|x+>x-~~u-"
 )
 
-// ASCII rewrites text for an ASCII terminal and keeps columns; unknown characters become question marks.
+// ASCII rewrites s for an ASCII terminal and keeps columns. Unknown characters become question marks.
 func ASCII(s string) string {
 	known := []rune(signs)
 	return strings.Map(func(r rune) rune {

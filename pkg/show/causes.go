@@ -19,7 +19,6 @@ type Spent struct {
 	Cause string `json:"cause,omitempty"`
 	// Part is a part of calls that was not slow, as in cniscope.time.*_ms; empty for a Cause.
 	Part string `json:"part,omitempty"`
-	// Name describes it in a few words.
 	Name string `json:"name"`
 	// Calls counts the calls that spent time so, Time is in milliseconds, Share relative to all calls.
 	Calls int     `json:"calls"`
@@ -44,10 +43,10 @@ type Example struct {
 // causesMost bounds causes and parts; this version has less than half as many.
 const causesMost = 100
 
-// account sums up the time of calls.
+// account sums up the time of calls. total is in milliseconds.
 type account struct {
 	spent map[string]*Spent // by cause or part
-	total float64           // ms
+	total float64
 }
 
 func newAccount() *account { return &account{spent: map[string]*Spent{}} }
@@ -155,23 +154,24 @@ func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.C
 		return causes
 	}
 	for _, slow := range []struct {
-		key   attribute.Key
-		kinds []judge.PartKind
+		key  attribute.Key
+		kind judge.PartKind
 	}{
-		{attr.SlowCommandsKey, []judge.PartKind{judge.Commands}},
-		{attr.SlowAgentsKey, []judge.PartKind{judge.Agents}},
-		{attr.SlowLocksKey, []judge.PartKind{judge.Locks, judge.KernelLocks}},
+		{attr.SlowCommandsKey, judge.Commands},
+		{attr.SlowAgentsKey, judge.Agents},
+		{attr.SlowLocksKey, judge.Locks},
+		{attr.SlowLocksKey, judge.KernelLocks},
 	} {
-		for _, kind := range slow.kinds {
-			if n.number(slow.key) > 0 {
-				blame(kind, kind.Cause())
-			}
+		if n.number(slow.key) > 0 {
+			blame(slow.kind, slow.kind.Cause())
 		}
 	}
 	if len(causes) > 0 || !n.is(attr.SlowKey) {
 		return causes
 	}
-	most := slices.MaxFunc(slices.Sorted(maps.Keys(parts)), func(a, b attribute.Key) int { return cmp.Compare(parts[a], parts[b]) })
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(parts)), func(a, b attribute.Key) int {
+		return cmp.Compare(parts[a], parts[b])
+	})
 	cause := kindOf(most).Cause()
 	if len(verdict.Parts) > 0 { // the verdict's kinds of parts are missing
 		cause = verdict.Cause
@@ -180,7 +180,6 @@ func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.C
 	return causes
 }
 
-// kindOf returns the kind of an attribute's part; unexplained if there is none.
 func kindOf(part attribute.Key) judge.PartKind {
 	for _, a := range judge.Accounts() {
 		if a.Time(0).Key == part {

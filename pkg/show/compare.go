@@ -26,7 +26,7 @@ const (
 	Same    Word = "no significant change"
 )
 
-// Minimum of a difference: 5 % of the row's time and 1 % of the call's (both chosen).
+// A difference is at least 5 % of the row's time and 1 % of the call's (both chosen).
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
@@ -53,8 +53,8 @@ type KindCompared struct {
 type Change struct {
 	Row
 	Word Word `json:"word"`
-	// Ratio is B's median time per call with the row divided by A's; CountRatio that of the number per call. 0 if
-	// unknown.
+	// Ratio is B's median time per call with the row divided by A's, CountRatio that of the number per call.
+	// 0 is unknown.
 	Ratio      float64 `json:"ratio,omitempty"`
 	CountRatio float64 `json:"count_ratio,omitempty"`
 	A          Side    `json:"a"`
@@ -63,12 +63,11 @@ type Change struct {
 	count      *test
 }
 
-// Side is one row of one sample.
+// Side is one row of one sample. Calls counts the calls with the row, Of the possible ones. PerCall is the mean
+// number per call.
 type Side struct {
-	// Calls counts the calls with the row, Of the possible ones.
-	Calls int `json:"calls"`
-	Of    int `json:"of"`
-	// PerCall is the mean number per call.
+	Calls   int     `json:"calls"`
+	Of      int     `json:"of"`
 	PerCall float64 `json:"per_call"`
 	// Time is the median, over calls with the row, of the time covered by it; PlusMinus is half its confidence
 	// interval in percent, 0 if unknown. Each is the median of single durations.
@@ -151,16 +150,13 @@ func change(row Row, a, b *population) Change {
 			}
 			return append(slices.Clone(thinned(s.counts.kept, has)), make([]float64, none)...)
 		}
-		if x, y := counts(before, ofA), counts(after, ofB); !constant(x, y) {
+		x, y := counts(before, ofA), counts(after, ofB)
+		// No test supports values that are all equal.
+		if slices.Min(x) != slices.Max(y) || slices.Max(x) != slices.Min(y) {
 			c.count = compare(x, y)
 		}
 	}
 	return c
-}
-
-// constant reports whether all values are equal, which no test supports.
-func constant(a, b []float64) bool {
-	return slices.Min(a) == slices.Max(b) && slices.Max(a) == slices.Min(b)
 }
 
 // find returns a row and the number of calls that can have it. p may be nil.
@@ -245,16 +241,15 @@ func (w Word) place() int {
 	return slices.Index([]Word{Slower, Faster, More, Fewer, Appeared, Vanished, Unclear, Same}, w)
 }
 
-// alpha is the probability that a comparison of equal recordings reports any difference, for all lines together;
+// alpha is the probability that a comparison of equal recordings reports any difference, for all lines together.
 // benchstat uses 5 %.
 const alpha = 0.05
 
-// test asks whether one of two samples is higher.
+// test asks whether one of two samples is higher (Mann-Whitney, without an assumed distribution).
 type test struct {
-	// p is the probability of such a difference between equal samples (Mann-Whitney, without a distribution
-	// assumption).
+	// p is the probability of such a difference between equal samples.
 	p float64
-	// least is p for samples without overlap; it is high for few values.
+	// least is p for samples without overlap. It is high for few values.
 	least float64
 	// few means fewer than enough values on one side.
 	few bool
@@ -270,7 +265,10 @@ func compare(a, b []float64) *test {
 	sample := func(values []float64) *benchmath.Sample {
 		return benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
 	}
-	return &test{p: benchmath.AssumeNothing.Compare(sample(a), sample(b)).P, least: least(len(a), len(b)), few: min(len(a), len(b)) < enough}
+	return &test{
+		p:     benchmath.AssumeNothing.Compare(sample(a), sample(b)).P,
+		least: least(len(a), len(b)), few: min(len(a), len(b)) < enough,
+	}
 }
 
 // least returns 2 divided by the number of orders of n and m values.
@@ -294,8 +292,8 @@ func decide(tests []*test) {
 	}
 }
 
-// median returns the median, and half the width of its 95 % confidence interval in percent; infinite for up to five
-// values.
+// median returns the median, and half the width of its 95 % confidence interval in percent. Up to five values give
+// infinity.
 func median(values []float64) (center, plusMinus float64) {
 	if len(values) == 0 {
 		return 0, math.Inf(1)

@@ -14,7 +14,7 @@ import (
 func Differences(w io.Writer, c Comparison, o Options) error {
 	p := &painter{Options: o}
 	for _, kind := range c.Kinds {
-		fmt.Fprintf(&p.b, "%s  %s\n", p.paint(bold, kind.Name), p.paint(kind.Word.color(), kind.sentence()))
+		p.printf("%s  %s\n", p.paint(bold, kind.Name), p.paint(kind.Word.color(), kind.sentence()))
 	}
 	for _, kind := range c.Kinds {
 		if slices.ContainsFunc(kind.Rows, func(c Change) bool { return c.Word != Same }) {
@@ -24,23 +24,18 @@ func Differences(w io.Writer, c Comparison, o Options) error {
 	return p.flush(w)
 }
 
-// sentence describes the result for whole calls.
 func (k KindCompared) sentence() string {
+	word := string(k.Word)
 	switch k.Word {
 	case Appeared:
 		return fmt.Sprintf("appeared: none → %s, median %s", plural(k.B.Calls, "call"), inMS(k.B.Time))
 	case Vanished:
 		return fmt.Sprintf("vanished: %s → none", plural(k.A.Calls, "call"))
-	}
-	said := fmt.Sprintf("median %s%s → %s%s  ×%s", inMS(k.A.Time), k.A.precision(), inMS(k.B.Time), k.B.precision(), ratio(k.Ratio))
-	calls := fmt.Sprintf("(%d → %s)", k.A.Calls, plural(k.B.Calls, "call"))
-	switch k.Word {
-	case Same:
-		return string(Same) + ": " + said + "  " + calls
 	case Unclear:
-		return string(Unclear) + " to tell: " + said + "  " + calls
+		word += " to tell"
 	}
-	return string(k.Word) + ": " + said + "  " + calls
+	return fmt.Sprintf("%s: median %s%s → %s%s  ×%s  (%d → %s)", word, inMS(k.A.Time), k.A.precision(),
+		inMS(k.B.Time), k.B.precision(), ratio(k.Ratio), k.A.Calls, plural(k.B.Calls, "call"))
 }
 
 func (s Side) precision() string {
@@ -56,21 +51,23 @@ func (p *painter) compared(kind KindCompared) {
 		column = max(column, utf8.RuneCountInString(c.what()))
 	}
 	column = min(column, max(24, p.Width-84))
-	fmt.Fprintf(&p.b, "\n%s\n  %s\n", p.paint(bold, kind.Name), p.paint(dim, strings.TrimRight(
-		fmt.Sprintf("%-15s  %-*s  %21s %7s  %13s  %21s", "", column, "", "in a call that has it", "ratio", "per call", "one"), " ")))
+	heading := fmt.Sprintf("%-15s  %-*s  %21s %7s  %13s  %21s", "", column, "",
+		"in a call that has it", "ratio", "per call", "one")
+	p.printf("\n%s\n  %s\n", p.paint(bold, kind.Name), p.paint(dim, strings.TrimRight(heading, " ")))
 	same := map[string][]string{}
 	for _, c := range kind.Rows {
 		if c.Word == Same {
 			same[c.By] = append(same[c.By], c.Name)
 			continue
 		}
-		line := fmt.Sprintf("  %s  %s  %21s %7s  %13s  %21s", p.paint(c.Word.color(), fmt.Sprintf("%-15s", c.Word)), padded(c.what(), column),
+		word := p.paint(c.Word.color(), fmt.Sprintf("%-15s", c.Word))
+		line := fmt.Sprintf("  %s  %s  %21s %7s  %13s  %21s", word, padded(c.what(), column),
 			arrow(c, inMS(c.A.Time).String(), inMS(c.B.Time).String()), times(c.Ratio),
 			arrow(c, digits(c.A.PerCall), digits(c.B.PerCall)), arrow(c, inMS(c.A.Each).String(), inMS(c.B.Each).String()))
 		p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	for _, by := range slices.SortedFunc(maps.Keys(same), compareBy) {
-		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, string(Same)+": "+title(by)+" "+strings.Join(same[by], " · ")))
+		p.printf("  %s\n", p.paint(dim, string(Same)+": "+title(by)+" "+strings.Join(same[by], " · ")))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Limits are maxima for calls, as a CI gate.
+// Limits are maxima for calls, for a CI gate.
 type Limits struct {
 	// Call and Command bound durations; 0 is no limit.
 	Call, Command time.Duration
@@ -30,7 +30,7 @@ func (l Limits) Set() bool {
 // Crossing is a limit that a call exceeds.
 type Crossing struct {
 	Pod string
-	// Call is name and interface, "CNI ADD eth0"; Trace the trace id.
+	// Call is such as "CNI ADD eth0"; Trace the trace id.
 	Call  string
 	Trace string
 	// Limit is the option's name; By describes the excess.
@@ -38,7 +38,6 @@ type Crossing struct {
 	By    string
 }
 
-// String returns one line.
 func (c Crossing) String() string {
 	return fmt.Sprintf("%s  %s %s (--%s)", c.Pod, c.Call, c.By, c.Limit)
 }
@@ -61,7 +60,6 @@ func (c *Check) cross(all []Crossing) {
 	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
 }
 
-// Check checks every call.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	checked := Check{Crossed: []Crossing{}}
 	var failed []Crossing
@@ -86,7 +84,6 @@ func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	return checked
 }
 
-// crossed returns the limits that a single call exceeds.
 func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Call > 0 && call.took() > l.Call {
 		by := fmt.Sprintf("took %s, more than %s", text.Round(call.took()), l.Call)
@@ -105,7 +102,8 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Command > 0 {
 		call.walk(func(n *node) {
 			if n.kind() == attr.KindCommand && n.longest() > l.Command {
-				all = append(all, crossing(call, "max-command", fmt.Sprintf("ran %s for %s, more than %s", n.Name, text.Round(n.longest()), l.Command)))
+				by := fmt.Sprintf("ran %s for %s, more than %s", n.Name, text.Round(n.longest()), l.Command)
+				all = append(all, crossing(call, "max-command", by))
 			}
 		})
 	}
@@ -119,8 +117,8 @@ func crossing(call *node, limit, by string) Crossing {
 	return Crossing{Pod: pod(call), Call: what(call), Trace: hex.EncodeToString(call.TraceId), Limit: limit, By: by}
 }
 
-// commands returns the number of a call's commands and the most frequent one: "iptables 40 times". If spans are
-// missing, the number is from the call's span.
+// commands returns the number of a call's commands and the most frequent one, such as "iptables 40 times". Without
+// their spans, the number is from the call's.
 func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {

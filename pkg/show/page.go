@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// rowsMax bounds a page's rows: about 20 MB, which browsers still open.
+	// rowsMax bounds a page's rows: 20 MB, which browsers still open.
 	rowsMax = 20_000
 	// problemsMax bounds the list of problems, and the drawn calls unless All.
 	problemsMax = 100
@@ -36,10 +36,9 @@ const (
 	originsMax = 100
 )
 
-// PageOptions select the content of a page.
+// PageOptions select the content of a page. All includes all calls; otherwise those with a problem and those beyond
+// Limits or, if there are none, the slowest.
 type PageOptions struct {
-	// All includes all calls; otherwise those with a problem and those beyond Limits or, if there are none, the
-	// slowest.
 	All    bool
 	Limits Limits
 }
@@ -68,13 +67,15 @@ type page struct {
 
 type head struct {
 	ID, Pod, What, Took, Verdict, Cause, Remedy string
-	// State is failed, slow, partial, or empty.
-	State string
-	took  time.Duration
+	State                                       string // failed, slow, partial, or empty
+	took                                        time.Duration
 }
 
 func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
-	p := &page{PageOptions: o, operations: operations, account: newAccount(), byState: map[string][]head{}, drawn: map[string]bool{}, pods: newDistinct(), origin: map[string]bool{}, written: new(int64)}
+	p := &page{
+		PageOptions: o, operations: operations, account: newAccount(), pods: newDistinct(),
+		byState: map[string][]head{}, drawn: map[string]bool{}, origin: map[string]bool{}, written: new(int64),
+	}
 	for rs := range operations {
 		if len(p.origin) < originsMax {
 			p.origin[origin(rs)] = true
@@ -96,8 +97,8 @@ func (p *page) worst(state string) {
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose lists problems and selects drawn calls: those and the examples of causes. Failed calls use up to half of the
-// list if there are slow ones.
+// choose lists problems and selects drawn calls: those and the examples of causes. Failed calls use up to half of
+// the list if there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)
@@ -205,10 +206,9 @@ func (p *page) Worst() head {
 // Empty reports whether there are no calls.
 func (p *page) Empty() bool { return p.all == 0 }
 
-// shown reports whether a call is on the page.
 func (p *page) shown(call *node) bool { return p.All || p.drawn[idOf(call)] || p.Limits.wants(call) }
 
-// idOf returns the id of a call's element.
+// idOf returns the id of a call's HTML element.
 func idOf(call *node) string { return "call-" + hex.EncodeToString(call.SpanId) }
 
 // Others describes the calls without a problem on the page; empty without any.
@@ -228,7 +228,7 @@ func (p *page) Others() string {
 	return ""
 }
 
-// Unseen counts calls without a problem that are not on the page.
+// Unseen counts calls without a problem that the page lacks.
 func (p *page) Unseen() int {
 	switch {
 	case p.All:
@@ -244,7 +244,8 @@ func (p *page) More() int { return p.problems - len(p.Problems) }
 
 // Counts sums up the calls.
 func (p *page) Counts() string {
-	return fmt.Sprintf("%s of %s: %d failed, %d slow", plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
+	return fmt.Sprintf("%s of %s: %d failed, %d slow",
+		plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
 }
 
 // Origin returns time and place of the calls.
@@ -273,9 +274,9 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// Page writes operations as one self-contained HTML page without scripts, fonts or requests. It iterates several
-// times. The page has the verdict on the worst call, the time of all calls by cause, every slow or failed call, and
-// further selected calls, folded.
+// Page writes operations as one self-contained HTML page without scripts, fonts or requests: the verdict on the
+// worst call, the time of all calls by cause, every slow or failed call, and further selected calls, folded. It
+// iterates several times.
 func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
@@ -306,5 +307,6 @@ func (*page) Style() template.CSS { return template.CSS(pageStyle) }
 // Policy allows the page's style and nothing else, in case the escaping of foreign text fails.
 func (*page) Policy() string {
 	hash := sha256.Sum256([]byte(pageStyle))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; base-uri 'none'; form-action 'none'"
 }

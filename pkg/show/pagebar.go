@@ -26,10 +26,9 @@ type lost struct {
 // spent is the time of all calls on the page.
 type spent struct {
 	Segments []segment
-	// Lost are the largest causes, Few the others.
+	// Lost are the largest causes, Few the others, Rest the parts without slowness.
 	Lost []lost
 	Few  *fewCauses
-	// Rest lists parts without slowness in one line.
 	Rest string
 	// All is the total time.
 	All string
@@ -42,8 +41,8 @@ func (p *page) Spent() *spent {
 	}
 	s := &spent{All: inMS(p.account.total).String()}
 	at := 0.0
-	var rest []string
-	for _, what := range p.account.list() {
+	all := p.account.list()
+	for _, what := range all {
 		class := "rest"
 		if what.Cause != "" {
 			class = "c" + strconv.Itoa(len(s.Lost)%causeColors)
@@ -52,18 +51,16 @@ func (p *page) Spent() *spent {
 				l.Worst = &what.Worst.head
 			}
 			s.Lost = append(s.Lost, l)
-		} else if what.Share >= restLeast {
-			rest = append(rest, what.Name+" "+share(what.Share))
 		}
 		s.Segments = append(s.Segments, segmentOf(what, class, at))
 		at += what.Share
 	}
-	if len(rest) > 0 {
+	if rest := restOf(all); rest != "" {
 		s.Rest = "Nothing was slow in "
 		if len(s.Lost) > 0 {
 			s.Rest += "the rest: "
 		}
-		s.Rest += strings.Join(rest, " · ")
+		s.Rest += rest
 	}
 	if more := len(s.Lost) - causesFirst; more > 1 {
 		few := s.Lost[causesFirst:]
@@ -77,22 +74,33 @@ func (p *page) Spent() *spent {
 	return s
 }
 
-// fewCauses are the smaller causes, behind a title.
+// restOf lists parts without slowness.
+func restOf(all []Spent) string {
+	var rest []string
+	for _, s := range all {
+		if s.Cause == "" && s.Share >= restLeast {
+			rest = append(rest, s.Name+" "+share(s.Share))
+		}
+	}
+	return strings.Join(rest, " · ")
+}
+
 type fewCauses struct {
 	Title string
 	Lost  []lost
 }
 
-// causesFirst is the number of causes shown at once.
-const causesFirst = 5
+const (
+	causesFirst = 5 // shown at once
+	causeColors = 6 // in page.css
+)
 
-// causeColors is the number of cause colors in page.css.
-const causeColors = 6
-
-// segmentOf returns a segment from a share of the bar. A label needs about 7 pixels per character of a bar of 900 or
-// more.
+// segmentOf returns a segment from a share of the bar. A label needs 7 pixels per character of a bar of 900.
 func segmentOf(what Spent, class string, at float64) segment {
-	s := segment{Class: class, bar: bar{percent(100 * at), percent(100 * what.Share)}, Middle: percent(100 * (at + what.Share/2))}
+	s := segment{
+		Class: class, bar: bar{percent(100 * at), percent(100 * what.Share)},
+		Middle: percent(100 * (at + what.Share/2)),
+	}
 	if label := what.Name + " " + share(what.Share); 900*what.Share > float64(7*len(label)+14) {
 		s.Label = label
 	}

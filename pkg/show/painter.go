@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -15,10 +16,8 @@ type Options struct {
 	Width int
 	// Color enables ANSI colors.
 	Color bool
-	// All draws every call, including lo and teardowns.
-	All bool
-	// Each draws each command on its own line.
-	Each bool
+	// All draws every call, including lo and teardowns; Each draws each command on its own line.
+	All, Each bool
 	// ASCII restricts the output, for a locale without UTF-8.
 	ASCII bool
 	// Limits selects calls that exceed them.
@@ -53,6 +52,13 @@ func (p *painter) paint(color, s string) string {
 		return s
 	}
 	return color + s + "\x1b[0m"
+}
+
+func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
+
+// note writes a dim line.
+func (p *painter) note(format string, args ...any) {
+	p.b.WriteString(p.paint(dim, fmt.Sprintf(format, args...)) + "\n")
 }
 
 func title(by string) string {

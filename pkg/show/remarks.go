@@ -39,13 +39,14 @@ func (n *node) remarks() (all []string) {
 	return all
 }
 
-// about describes a fact's span: interface, lock and holder, or agent. Empty for runs and commands.
+// about describes a span's interface, lock and holder, or agent. Empty for runs and commands.
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
 		return n.named() + "  " + plural(int(n.number(attr.ChangesKey)), "change")
 	case attr.KindRequest:
-		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey, attr.ErrnoKey, attr.RequestMessageKey)
+		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey,
+			attr.ErrnoKey, attr.RequestMessageKey)
 	case attr.KindLock:
 		return n.words(attr.LockPathKey, attr.LockNameKey) + n.holder()
 	case attr.KindSysctl:
@@ -84,7 +85,16 @@ func (n *node) evidence() string {
 // found lists an agent's states that cover a tenth of the time or more, without idleness.
 func (n *node) found() string {
 	var all []string
-	for _, state := range states() {
+	for _, state := range []struct {
+		key  attribute.Key
+		says string
+	}{
+		{attr.AgentStoppedMSKey, "stopped"},
+		{attr.AgentFrozenMSKey, "frozen"},
+		{attr.AgentUninterruptibleMSKey, "uninterruptible"},
+		{attr.AgentRunningMSKey, "on a CPU"},
+		{attr.AgentWaitingMSKey, "waiting"},
+	} {
 		if took := n.ms(state.key); took > 0 && took >= n.took()/10 {
 			all = append(all, state.says+" for "+text.Round(took).String())
 		}
@@ -92,33 +102,14 @@ func (n *node) found() string {
 	return strings.Join(all, ", ")
 }
 
-// foundState is an agent's state in words.
-type foundState struct {
-	key  attribute.Key
-	says string
-}
-
-func states() []foundState {
-	return []foundState{
-		{attr.AgentStoppedMSKey, "stopped"},
-		{attr.AgentFrozenMSKey, "frozen"},
-		{attr.AgentUninterruptibleMSKey, "uninterruptible"},
-		{attr.AgentRunningMSKey, "on a CPU"},
-		{attr.AgentWaitingMSKey, "waiting"},
-	}
-}
-
-// own returns the values of the kind's own attributes, cniscope.KIND.*, in order.
+// own returns the values of attributes cniscope.KIND.*, in order.
 func (n *node) own() string {
 	var all []string
 	for _, a := range n.Attributes {
 		if !strings.HasPrefix(a.Key, "cniscope."+n.kind()+".") {
 			continue
 		}
-		all = append(all, a.Value.GetStringValue())
-		for _, one := range a.Value.GetArrayValue().GetValues() {
-			all = append(all, one.GetStringValue())
-		}
+		all = append(append(all, a.Value.GetStringValue()), list(a.Value)...)
 	}
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }

@@ -30,20 +30,18 @@ type pageCall struct {
 // Fact is a name with its value.
 type Fact struct{ Name, Value string }
 
-// pageRow is a span, or several folded ones.
+// pageRow is a span, or several folded ones. Pale marks the extent of a series whose parts are unknown.
 type pageRow struct {
 	Name, Kind, Took, Start string
-	// State is failed, slow, or empty.
-	State string
-	Count int
-	Depth int
-	// Pale marks the extent of a series whose parts are unknown.
-	Pale    bool
-	Bars    []bar
-	Remarks []string
-	Args    string
-	About   []Fact
-	Events  []Fact
+	State                   string // failed, slow, or empty
+	Count                   int
+	Depth                   int
+	Pale                    bool
+	Bars                    []bar
+	Remarks                 []string
+	Args                    string
+	About                   []Fact
+	Events                  []Fact
 	// Same are the rows folded into this row, Below those of child spans.
 	Same, Below []*pageRow
 }
@@ -191,7 +189,7 @@ func (p *page) call(call *node, resource attrs) *pageCall {
 	for _, name := range list(call.attrs[attr.NeverRunKey]) {
 		c.NeverRun = append(c.NeverRun, name+" "+call.text(attr.CNICommandKey))
 	}
-	c.Facts = []Fact{{"started", time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000") + " UTC"}}
+	c.Facts = []Fact{{"started", time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000 UTC")}}
 	for _, fact := range []Fact{
 		{"node", resource.text(semconv.K8SNodeNameKey)},
 		{"network", call.text(attr.CNINameKey)},

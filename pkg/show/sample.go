@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,8 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Sample holds the durations of calls and their spans: three numbers per span, of a random sample if there are too
-// many (see values).
+// Sample holds the durations of calls and their spans, of a random sample if there are too many (see values).
 type Sample struct {
 	pods        *distinct
 	account     *account
@@ -27,17 +27,16 @@ type population struct {
 	pods                  *distinct
 	took                  values // of each call, in ms
 	failed, slow, partial int
-	// whole counts calls with all spans; in a storm only the call's own is kept.
+	// whole counts calls with all spans. In a storm only the call's own is exported.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
 	room      *room
 }
 
-// Row identifies a measured thing.
+// Row identifies a measured thing. By is the kind of span (run, command, lock, agent …), "part" for a part of the
+// call's time, or "cause" for whole calls. Parts are disjoint.
 type Row struct {
-	// By is the kind of span (run, command, lock, agent …), or "part" for a part of the call's time (parts are
-	// disjoint), or "cause" for whole calls.
 	By   string `json:"by"`
 	Name string `json:"name"`
 }
@@ -51,7 +50,9 @@ type series struct {
 
 // Collect returns a sample of operations.
 func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
-	s := &Sample{pods: newDistinct(), account: newAccount(), populations: map[string]*population{}, room: room{valuesMax, rowsMost}}
+	s := &Sample{
+		pods: newDistinct(), account: newAccount(), populations: map[string]*population{}, room: room{valuesMax, rowsMost},
+	}
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			s.add(call)
@@ -81,14 +82,9 @@ func (s *Sample) add(call *node) {
 
 // sorted returns the populations by total time, largest first.
 func (s *Sample) sorted() []*population {
-	all := make([]*population, 0, len(s.populations))
-	for _, p := range s.populations {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *population) int {
+	return slices.SortedFunc(maps.Values(s.populations), func(a, b *population) int {
 		return cmp.Or(cmp.Compare(b.took.total(), a.took.total()), cmp.Compare(a.name, b.name))
 	})
-	return all
 }
 
 func (p *population) add(call *node) {
@@ -100,11 +96,8 @@ func (p *population) add(call *node) {
 	if cause := call.cause(); cause != "" {
 		p.row("cause", cause).add([]float64{took}, took, p.room)
 	}
-	for key, value := range call.attrs {
-		name, isPart := strings.CutPrefix(string(key), attr.TimePrefix)
-		if ms := value.GetDoubleValue(); isPart && ms > 0 {
-			p.row("part", strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ")).add([]float64{ms}, ms, p.room)
-		}
+	for part, ms := range call.parts() {
+		p.row("part", partName(part)).add([]float64{ms}, ms, p.room)
 	}
 	if call.is(attr.ReducedKey) {
 		return
@@ -156,7 +149,9 @@ func (n *node) label() string {
 	case attr.KindRequest:
 		return strings.TrimPrefix(n.Name, "netlink ")
 	}
-	for _, key := range []attribute.Key{attr.LockPathKey, attr.LockNameKey, attr.AgentKey, semconv.NetworkPeerAddressKey, attr.SystemCallKey} {
+	for _, key := range []attribute.Key{
+		attr.LockPathKey, attr.LockNameKey, attr.AgentKey, semconv.NetworkPeerAddressKey, attr.SystemCallKey,
+	} {
 		if s := n.text(key); s != "" {
 			return s
 		}

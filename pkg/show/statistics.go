@@ -19,9 +19,8 @@ type Statistics struct {
 	Calls  int    `json:"calls"`
 	Pods   int    `json:"pods"`
 	Failed int    `json:"failed"`
-	// Slow counts calls that, as a whole or in a part, exceeded a threshold.
-	Slow int `json:"slow"`
-	// Partial counts incompletely observed calls.
+	// Slow counts calls that, as a whole or in a part, exceeded a threshold. Partial were incompletely observed.
+	Slow    int     `json:"slow"`
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
 	// Spent is the time of all calls: causes first, largest first.
@@ -30,9 +29,8 @@ type Statistics struct {
 	Kinds []KindOfCall `json:"kinds"`
 }
 
-// KindOfCall is the calls of one command for one interface name.
+// KindOfCall is the calls of one command for one interface name, such as "CNI ADD eth0".
 type KindOfCall struct {
-	// Name is for example "CNI ADD eth0".
 	Name    string `json:"name"`
 	Pods    int    `json:"pods"`
 	Failed  int    `json:"failed"`
@@ -49,7 +47,7 @@ type Statistic struct {
 	Calls int `json:"calls"`
 	Distribution
 	// Share is the part of the calls' wall time that the row covers; for a cause, of the calls that have it.
-	// Nested rows overlap; only parts sum to 1.
+	// Nested rows overlap, so only parts sum to 1.
 	Share float64 `json:"share"`
 }
 
@@ -98,7 +96,7 @@ func (s *Sample) Statistics() Statistics {
 	return all
 }
 
-// compareBy orders rows: runs, delegated plugins, commands, other spans by name, parts, causes.
+// compareBy orders rows: runs, delegated plugins, commands, other spans, parts, causes.
 func compareBy(a, b string) int {
 	place := func(by string) int {
 		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
@@ -112,7 +110,10 @@ func compareBy(a, b string) int {
 func distribution(ms values) Distribution {
 	sample := stats.Sample{Xs: slices.Clone(ms.kept)}
 	sample.Sort()
-	d := Distribution{Count: ms.n, P50: toNS(sample.Quantile(0.5)), Max: toNS(ms.max), Sum: toNS(sum(sample.Xs)), Sampled: ms.sampled(), Averaged: ms.averaged}
+	d := Distribution{
+		Count: ms.n, P50: toNS(sample.Quantile(0.5)), Max: toNS(ms.max), Sum: toNS(sum(sample.Xs)),
+		Sampled: ms.sampled(), Averaged: ms.averaged,
+	}
 	if d.Count >= p99Least {
 		p99 := toNS(sample.Quantile(0.99))
 		d.P99 = &p99

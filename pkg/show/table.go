@@ -12,25 +12,29 @@ import (
 // Table writes statistics as text.
 func Table(w io.Writer, s Statistics, o Options) error {
 	p := &painter{Options: o}
-	fmt.Fprintf(&p.b, "%s of %s, %s in all: %d failed, %d slow\n", plural(s.Calls, "call"), plural(s.Pods, "pod"), inMS(s.Sum), s.Failed, s.Slow)
+	p.printf("%s of %s, %s in all: %d failed, %d slow\n",
+		plural(s.Calls, "call"), plural(s.Pods, "pod"), inMS(s.Sum), s.Failed, s.Slow)
 	if s.Partial > 0 {
-		fmt.Fprintf(&p.b, "%s\n", p.paint(yellow, fmt.Sprintf("not everything was seen of %s", plural(s.Partial, "call"))))
+		p.printf("%s\n", p.paint(yellow, fmt.Sprintf("not everything was seen of %s", plural(s.Partial, "call"))))
 	}
 	p.spent(s.Spent)
 	for _, kind := range s.Kinds {
 		p.kindOfCall(kind)
 	}
 	if len(s.Kinds) > 0 {
-		fmt.Fprintf(&p.b, "\n%s\n", p.paint(dim, "share: of the calls' wall time. What runs inside another counts for both; under \"time went into\" each\ninstant is counted once."))
+		p.printf("\n")
+		p.note("share: of the calls' wall time. What runs inside another counts for both; under \"time went into\" each\n" +
+			"instant is counted once.")
 	}
 	if slices.ContainsFunc(s.Kinds, func(k KindOfCall) bool { return high(k) == mixed }) {
-		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("%s: the longest (max) where there are fewer than %d.", mixed, p99Least)))
+		p.note("%s: the longest (max) where there are fewer than %d.", mixed, p99Least)
 	}
 	if slices.ContainsFunc(s.Kinds, averaged) {
-		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, "Some commands were sent as series (trace.fold_commands): of these count, sum and the longest are exact, p50 and p99 are not."))
+		p.note("Some commands were sent as series (trace.fold_commands): of these count, sum and the longest are exact, " +
+			"p50 and p99 are not.")
 	}
 	if slices.ContainsFunc(s.Kinds, sampled) {
-		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("p50 and p99 of more than %d values are those of a random sample of them.", exactly)))
+		p.note("p50 and p99 of more than %d values are those of a random sample of them.", exactly)
 	}
 	return p.flush(w)
 }
@@ -40,29 +44,26 @@ func (p *painter) spent(all []Spent) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(&p.b, "\n%s\n", p.paint(bold, "Where the time of all calls went"))
+	p.printf("\n%s\n", p.paint(bold, "Where the time of all calls went"))
 	if all[0].Cause != "" {
-		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, fmt.Sprintf("%6s %9s %7s  cause", "share", "time", "calls")))
+		p.printf("  ")
+		p.note("%6s %9s %7s  cause", "share", "time", "calls")
 	}
-	var rest []string
 	for _, s := range all {
 		if s.Cause == "" {
-			if s.Share >= restLeast {
-				rest = append(rest, s.Name+" "+share(s.Share))
-			}
 			continue
 		}
-		fmt.Fprintf(&p.b, "  %5.1f%% %9s %7d  %s", 100*s.Share, inMS(s.Time), s.Calls, p.paint(yellow, s.Name))
+		p.printf("  %5.1f%% %9s %7d  %s", 100*s.Share, inMS(s.Time), s.Calls, p.paint(yellow, s.Name))
 		if s.Worst != nil {
-			fmt.Fprintf(&p.b, "%s", p.paint(dim, fmt.Sprintf("  most in %s %s", s.Worst.Pod, s.Worst.Call)))
+			p.b.WriteString(p.paint(dim, fmt.Sprintf("  most in %s %s", s.Worst.Pod, s.Worst.Call)))
 		}
 		p.b.WriteByte('\n')
 		if s.Remedy != "" {
-			fmt.Fprintf(&p.b, "%27s→ %s\n", "", s.Remedy)
+			p.printf("%27s→ %s\n", "", s.Remedy)
 		}
 	}
-	if len(rest) > 0 {
-		fmt.Fprintf(&p.b, "  nothing slow in: %s\n", strings.Join(rest, " · "))
+	if rest := restOf(all); rest != "" {
+		p.printf("  nothing slow in: %s\n", rest)
 	}
 }
 
@@ -71,11 +72,12 @@ const mixed = "p99/max"
 
 // high returns the column's heading.
 func high(kind KindOfCall) string {
-	switch rows := slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.P99 != nil }); {
-	case kind.P99 == nil && !rows:
-		return "max"
-	case kind.P99 != nil && !slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.P99 == nil }):
+	lacks := func(s Statistic) bool { return s.P99 == nil }
+	switch {
+	case kind.P99 != nil && !slices.ContainsFunc(kind.Rows, lacks):
 		return "p99"
+	case kind.P99 == nil && !slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return !lacks(s) }):
+		return "max"
 	}
 	return mixed
 }
@@ -97,22 +99,23 @@ func averaged(kind KindOfCall) bool {
 }
 
 func (p *painter) kindOfCall(kind KindOfCall) {
-	fmt.Fprintf(&p.b, "\n%s  %s of %s", p.paint(bold, kind.Name), plural(kind.Count, "call"), plural(kind.Pods, "pod"))
+	p.printf("\n%s  %s of %s", p.paint(bold, kind.Name), plural(kind.Count, "call"), plural(kind.Pods, "pod"))
 	if kind.Failed > 0 {
-		fmt.Fprintf(&p.b, "  %s", p.paint(red, fmt.Sprintf("✗ %d failed", kind.Failed)))
+		p.printf("  %s", p.paint(red, fmt.Sprintf("✗ %d failed", kind.Failed)))
 	}
 	if kind.Slow > 0 {
-		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, fmt.Sprintf("! %d slow", kind.Slow)))
+		p.printf("  %s", p.paint(yellow, fmt.Sprintf("! %d slow", kind.Slow)))
 	}
 	p.b.WriteByte('\n')
 	column := p.column(kind)
-	fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, fmt.Sprintf("%-*s %7s %9s %9s %9s %6s", column, "", "count", "p50", high(kind), "sum", "share")))
+	p.printf("  ")
+	p.note("%-*s %7s %9s %9s %9s %6s", column, "", "count", "p50", high(kind), "sum", "share")
 	p.statistic(column, "call", Statistic{Calls: kind.Count, Distribution: kind.Distribution, Share: 1}, "")
 	by := ""
 	for _, s := range kind.Rows {
 		if s.By != by {
 			by = s.By
-			fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, title(by)))
+			p.printf("  %s\n", p.paint(dim, title(by)))
 		}
 		some := ""
 		if s.Calls < kind.Count && s.By != "cause" {
@@ -123,7 +126,8 @@ func (p *painter) kindOfCall(kind KindOfCall) {
 }
 
 func (p *painter) statistic(column int, name string, s Statistic, remark string) {
-	line := fmt.Sprintf("  %s %7d %9s %9s %9s %5.1f%%  %s", padded(name, column), s.Count, inMS(s.P50), s.high(), inMS(s.Sum), 100*s.Share, p.paint(dim, remark))
+	line := fmt.Sprintf("  %s %7d %9s %9s %9s %5.1f%%  %s", padded(name, column), s.Count, inMS(s.P50), s.high(),
+		inMS(s.Sum), 100*s.Share, p.paint(dim, remark))
 	p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 

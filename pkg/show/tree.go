@@ -1,5 +1,5 @@
 // Package show presents spans: as waterfalls, as an HTML page, as statistics, and as a comparison of two recordings.
-// It reads exported spans, so that its output matches a backend's.
+// It reads exported spans, so its output matches a backend's.
 package show
 
 import (
@@ -24,8 +24,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is the number of spans folded into this span, here (same) or before export, or 1; total is their
-	// duration.
+	// count is the number of spans folded into this span, here (same) or before export, or 1; total is their time.
 	count int
 	same  []*node
 	total time.Duration
@@ -119,21 +118,20 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 
 // alike reports whether two neighbors may be folded, such as thirty runs of iptables.
 func alike(a, b *node) bool {
-	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
+	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() ||
+		a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
 	}
 	switch a.kind() {
 	case attr.KindCommand, attr.KindRequest, attr.KindWait, attr.KindSysctl:
 		return true
 	case attr.KindLock:
-		return a.lock() == b.lock()
+		lock := []attribute.Key{attr.LockPathKey, attr.LockNameKey}
+		return a.words(lock...) == b.words(lock...)
 	}
 	return false
 }
 
-func (n *node) lock() string { return n.words(attr.LockPathKey, attr.LockNameKey) }
-
-// sum formats the total duration of folded spans.
 func (n *node) sum() string {
 	if n.kind() == attr.KindCommand {
 		return fmt.Sprintf("%s in %d runs", text.Round(n.total), n.count)
@@ -141,10 +139,10 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// series reports whether a span stands for a series of commands (trace.Fold), whose single times are unknown.
+// series reports whether a span stands for a series of commands (trace.Fold).
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// longest returns a command's duration; for a series, the longest.
+// longest returns a command's duration; for a series, that of its longest command.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)
@@ -152,7 +150,6 @@ func (n *node) longest() time.Duration {
 	return n.took()
 }
 
-// arguments returns a command's arguments; for a series, those of the longest.
 func (n *node) arguments() []string {
 	if n.series() {
 		return list(n.attrs[attr.FoldedWorstArgsKey])
@@ -196,7 +193,9 @@ func fold(children []*node) (folded []*node) {
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
 			}
 			one.attrs = attrs{}
-			for _, key := range []attribute.Key{attr.KindKey, attr.LockPathKey, attr.LockNameKey, attr.AttributionKey, attr.PeriodicKey, attr.OtherCallsKey} {
+			for _, key := range []attribute.Key{
+				attr.KindKey, attr.LockPathKey, attr.LockNameKey, attr.AttributionKey, attr.PeriodicKey, attr.OtherCallsKey,
+			} {
 				if v := children[i].attrs[key]; v != nil {
 					one.attrs[key] = v
 				}
@@ -237,7 +236,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// noPod replaces the pod of a call without one, such as STATUS.
+// noPod stands for the pod of a call without one, such as STATUS.
 const noPod = "no pod"
 
 func pod(call *node) string {
@@ -264,27 +263,29 @@ func (n *node) slow() bool {
 	return n.is(attr.SlowKey) || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.key) > 0 })
 }
 
-// slowThing is a part of a call that may be slow, with its count attribute.
 type slowThing struct {
 	key  attribute.Key
 	name string
 }
 
+// slowThings are the parts of a call that may be slow, with the attribute that counts them.
 func slowThings() []slowThing {
 	return []slowThing{
-		{attr.SlowCommandsKey, "slow command"}, {attr.SlowAgentsKey, "slow agent call"}, {attr.SlowLocksKey, "slow lock wait"},
+		{attr.SlowCommandsKey, "slow command"},
+		{attr.SlowAgentsKey, "slow agent call"},
+		{attr.SlowLocksKey, "slow lock wait"},
 	}
 }
 
-// verdict returns the judge's verdict, else the error, else the largest part; empty if nothing is known.
+// verdict returns the judge's verdict, else the error, else the largest part.
 func (n *node) verdict() string {
+	failure := ""
 	if n.failed() {
-		return cmp.Or(n.text(attr.VerdictKey), n.Status.Message, n.biggestPart())
+		failure = n.Status.Message
 	}
-	return cmp.Or(n.text(attr.VerdictKey), n.biggestPart())
+	return cmp.Or(n.text(attr.VerdictKey), failure, n.biggestPart())
 }
 
-// biggestPart describes the largest part of a call's time, if known.
 func (n *node) biggestPart() string {
 	part := n.text(attr.BiggestPartKey)
 	if part == "" {
@@ -293,7 +294,7 @@ func (n *node) biggestPart() string {
 	return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
 }
 
-// cause returns the judge's cause, else the largest part's name; empty if nothing is known.
+// cause returns the judge's cause, else the largest part's name.
 func (n *node) cause() string {
 	return cmp.Or(n.text(attr.CauseKey), n.text(attr.BiggestPartNameKey))
 }

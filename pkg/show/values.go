@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// exactly bounds the values kept per row; of more, a random sample is kept, which is as good for a p99.
+	// exactly bounds the values kept per row. Of more, a random sample is kept, which is as good for a p99.
 	exactly = 10_000
-	// valuesMax bounds all kept values, 24 MB; rows beyond it keep valuesLeast or more.
+	// valuesMax bounds all kept values, 24 MB. Rows beyond it keep valuesLeast or more.
 	valuesMax   = 3 << 20
 	valuesLeast = 16
-	// rowsMost and populationsMost bound rows and kinds of calls; further ones count as other.
+	// Rows and kinds of calls beyond these bounds count as other.
 	rowsMost        = 1000
 	populationsMost = 100
 	other           = "other"
@@ -20,17 +20,16 @@ const (
 // room is the remaining capacity of a sample.
 type room struct{ values, rows int }
 
-// values are durations with exact number, sum and maximum, and a random sample of many.
+// values are durations with exact number, sum and maximum, and a random sample.
 type values struct {
-	n    int
-	sum  float64
-	max  float64
-	kept []float64
-	// averaged means that some values are the mean of a series.
-	averaged bool
+	n        int
+	sum      float64
+	max      float64
+	kept     []float64
+	averaged bool // some are the mean of a series
 }
 
-// add adds a value. Beyond the room, each value stays with equal probability (Vitter 1985, algorithm R).
+// add adds a value. Without room, each value stays with equal probability (Vitter 1985, algorithm R).
 func (v *values) add(x float64, room *room) {
 	v.n++
 	v.sum += x
@@ -75,7 +74,7 @@ func thinned(values []float64, n int) []float64 {
 	return few
 }
 
-// distinct counts distinct names with 8 bytes each.
+// distinct counts names with 8 bytes each.
 type distinct struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

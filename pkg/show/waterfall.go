@@ -19,18 +19,19 @@ import (
 // Waterfalls draws operations: per call a headline, a verdict, and a bar per span. Slow and failed spans have a mark
 // and a color. Routine calls are only counted, unless there are no others.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
-	var folded folding
+	drawn, more, longest := 0, 0, time.Duration(0)
 	for rs := range operations {
 		for _, call := range calls(rs) {
-			folded.drawn += one(o.All || !o.routine(call))
+			drawn += one(o.All || !o.routine(call))
 		}
 	}
+	p := &painter{Options: o}
 	for rs := range operations {
-		p := &painter{Options: o}
 		resource := attributes(rs.GetResource().GetAttributes())
 		for _, call := range calls(rs) {
-			if folded.drawn > 0 && !o.All && o.routine(call) {
-				folded.add(call)
+			if drawn > 0 && !o.All && o.routine(call) {
+				more++
+				longest = max(longest, call.took())
 				continue
 			}
 			p.call(call, resource)
@@ -39,27 +40,11 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 			return err
 		}
 	}
-	p := &painter{Options: o}
-	if folded.calls > 0 {
-		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, folded.String()))
+	if more > 0 {
+		p.note("%s of lo or teardown, none slow or failed (the longest %s): --all draws them",
+			plural(more, "more call"), text.Round(longest))
 	}
 	return p.flush(w)
-}
-
-// folding counts calls that are not drawn.
-type folding struct {
-	drawn, calls int
-	longest      time.Duration
-}
-
-func (f *folding) add(call *node) {
-	f.calls++
-	f.longest = max(f.longest, call.took())
-}
-
-// String describes the folded calls and the flag that draws them.
-func (f *folding) String() string {
-	return fmt.Sprintf("%s of lo or teardown, none slow or failed (the longest %s): --all draws them", plural(f.calls, "more call"), text.Round(f.longest))
 }
 
 // routine reports whether a call is uninteresting: for lo or a teardown, without a problem.
@@ -79,33 +64,32 @@ func (p *painter) call(call *node, resource attrs) {
 	p.b.WriteByte('\n')
 }
 
-// headline writes pod, duration, verdict and details.
 func (p *painter) headline(call *node, resource attrs) {
-	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
+	p.printf("%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
 	if call.failed() {
-		fmt.Fprintf(&p.b, "  %s", p.paint(red, "FAILED: "+call.Status.Message))
+		p.printf("  %s", p.paint(red, "FAILED: "+call.Status.Message))
 	}
 	if call.is(attr.SlowKey) {
-		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms(attr.SlowThresholdMSKey))))
+		p.printf("  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms(attr.SlowThresholdMSKey))))
 	}
 	for _, slow := range slowThings() {
 		if n := call.number(slow.key); n > 0 {
-			fmt.Fprintf(&p.b, "  %s", p.paint(yellow, plural(int(n), slow.name)))
+			p.printf("  %s", p.paint(yellow, plural(int(n), slow.name)))
 		}
 	}
 	p.b.WriteByte('\n')
 	if verdict := call.text(attr.VerdictKey); verdict != "" {
 		if verdict != call.Status.GetMessage() { // the headline has it
-			fmt.Fprintf(&p.b, "  %s\n", p.paint(bold, verdict))
+			p.printf("  %s\n", p.paint(bold, verdict))
 		}
 		if remedy := call.text(attr.RemedyKey); remedy != "" {
-			fmt.Fprintf(&p.b, "  → %s\n", remedy)
+			p.printf("  → %s\n", remedy)
 		}
 	} else if part := call.biggestPart(); part != "" {
-		fmt.Fprintf(&p.b, "  %s\n", part)
+		p.printf("  %s\n", part)
 	}
 	if why := call.text(attr.PartialReasonKey); why != "" {
-		fmt.Fprintf(&p.b, "  %s\n", p.paint(yellow, "not everything was seen: "+why))
+		p.printf("  %s\n", p.paint(yellow, "not everything was seen: "+why))
 	}
 	details := []string{time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000Z")}
 	for _, d := range []struct{ name, value string }{
@@ -119,7 +103,8 @@ func (p *painter) headline(call *node, resource attrs) {
 			details = append(details, d.name+" "+d.value)
 		}
 	}
-	fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, strings.Join(details, " · ")))
+	p.printf("  ")
+	p.note("%s", strings.Join(details, " · "))
 }
 
 func (p *painter) children(n *node) []*node {
@@ -151,7 +136,7 @@ func (p *painter) row(call, n *node, depth int) {
 	if p.Width < narrow { // otherwise they begin at the right edge
 		p.line(mark, color, name, p.bar(call, n), took)
 		if len(remarks) > 0 {
-			fmt.Fprintf(&p.b, "      %s\n", strings.Join(remarks, "  "))
+			p.printf("      %s\n", strings.Join(remarks, "  "))
 		}
 	} else {
 		p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{took}, remarks...), "  "))
@@ -161,13 +146,13 @@ func (p *painter) row(call, n *node, depth int) {
 	}
 }
 
-// line writes one row: mark, name, bar and text, in columns.
+// line writes one row in columns.
 func (p *painter) line(mark, color, name, bar, text string) {
 	name = padded(name, p.nameColumn())
 	if bar == "" {
 		bar = strings.Repeat(" ", p.barColumn())
 	}
-	fmt.Fprintf(&p.b, "%s│%s│ %s\n", p.paint(color, mark+name), p.paint(color, bar), text)
+	p.printf("%s│%s│ %s\n", p.paint(color, mark+name), p.paint(color, bar), text)
 }
 
 const (
@@ -177,7 +162,7 @@ const (
 	narrowest = 40
 )
 
-// nameColumn and barColumn return widths: on 80 columns 28 and 20, with 9 for the time and the rest for remarks.
+// nameColumn and barColumn return widths, on 80 columns 28 and 20. The rest is for time (9) and remarks.
 func (p *painter) nameColumn() int { return min(28, max(p.Width, narrowest)*28/80) }
 
 func (p *painter) barColumn() int {
@@ -188,10 +173,10 @@ func (p *painter) barColumn() int {
 func (p *painter) axis(call *node) {
 	end := text.Round(call.took()).String()
 	fill := max(1, p.barColumn()-1-utf8.RuneCountInString(end))
-	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
+	p.printf("  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
-// bar draws the extents of n, or of spans folded into it, in half cells, with a minimum of one.
+// bar draws the extents of n, or of spans folded into it, in half cells.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
 	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
@@ -221,10 +206,9 @@ func (p *painter) bar(call, n *node) string {
 	return b.String()
 }
 
-// pale marks a column that contains part of a series at an unknown position.
+// pale marks a column with a part of a series, whose position is unknown.
 const pale = "░"
 
-// cell draws one column of a bar.
 func cell(left, right, touched bool) string {
 	switch {
 	case left && right:
@@ -258,27 +242,28 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 		for _, call := range calls(rs) {
 			all++
 			pods.add(pod(call))
+			mark, color := "✗ ", red
 			switch {
 			case call.failed():
-				if failed++; failed+slow <= summaryMost {
-					p.problem("✗ ", red, call, call.verdict())
-				}
+				failed++
 			case call.slow():
-				if slow++; failed+slow <= summaryMost {
-					p.problem("! ", yellow, call, call.verdict())
-				}
+				slow++
+				mark, color = "! ", yellow
+			default:
+				continue
+			}
+			if failed+slow <= summaryMost {
+				head := p.paint(color, mark+pod(call)+"  "+what(call))
+				p.printf("%s  %s\n", head, strings.TrimSpace(call.verdict()))
 			}
 		}
 	}
 	if more := failed + slow - summaryMost; more > 0 {
-		fmt.Fprintf(&p.b, "… and %d more\n", more)
+		p.printf("… and %d more\n", more)
 	}
 	problems := p.b.String()
 	p.b.Reset()
-	fmt.Fprintf(&p.b, "%s of %s: %d failed, %d slow\n%s\n", plural(all, "call"), plural(pods.count(), "pod"), failed, slow, problems)
+	p.printf("%s of %s: %d failed, %d slow\n%s\n",
+		plural(all, "call"), plural(pods.count(), "pod"), failed, slow, problems)
 	return p.flush(w)
-}
-
-func (p *painter) problem(mark, color string, call *node, why string) {
-	p.b.WriteString(p.paint(color, mark+pod(call)+"  "+what(call)) + "  " + strings.TrimSpace(why) + "\n")
 }
