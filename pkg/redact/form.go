@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of harmless numbers. A secret made of digits is longer.
+// Bounds of harmless numbers. Secrets made of digits are longer.
 const (
 	maxDigits      = 5  // of one number: a port, an MTU, an HTTP code
 	maxDigitsAll   = 8  // of all numbers in a word: "v1.29.12", "node-10-12"
@@ -18,7 +18,7 @@ const (
 	maxLone        = 2  // single letters, "i" and "o" of "i/o"; one with a number, "v1", counts twice
 )
 
-// form reports whether a word without blanks has a harmless form; numbers allows numbers.
+// form reports whether a word without blanks has a harmless form, with numbers or without.
 func (c *Call) form(s string, numbers bool) bool {
 	if c.short[lower(s)] {
 		return false
@@ -26,18 +26,21 @@ func (c *Call) form(s string, numbers bool) bool {
 	if in(s) {
 		return true
 	}
-	if numbers && (isAddress(s) && !c.spells(s) || isTime(s)) {
-		return true
+	if numbers {
+		if _, is := timeOf(s); is || isAddress(s) && !c.spells(s) {
+			return true
+		}
 	}
 	var n numerals
-	return c.joined(s, numbers, &n, "/:", "_", "-.") && n.lone <= maxLone && (n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
+	return c.joined(s, numbers, &n, "/:", "_", "-.") && n.lone <= maxLone &&
+		(n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
 }
 
-// numerals counts a word's digits, in all and in its longest number, and its single letters.
+// numerals counts a word's digits, in all and in its longest number, and single letters.
 type numerals struct{ all, longest, lone int }
 
-// joined reports whether the parts between separators are harmless. The first separators join names, which may
-// contain later ones.
+// joined reports whether the parts between separators are harmless. The first separators join names that may contain
+// later ones.
 func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
 	if numbers && (c.names[s] || c.isID(s)) {
 		return true
@@ -105,7 +108,7 @@ func numbered(s string) bool {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isID reports whether s is a shortened container id of the call, with 10 digits or more.
+// isID reports whether s is a shortened container id of the call.
 func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
@@ -115,17 +118,16 @@ const idLength = 64
 
 func isUnit(s string) bool {
 	switch s {
-	case "B", "KB", "kB", "MB", "GB", "Ki", "Mi", "Gi", "Ti", "KiB", "MiB", "GiB", "k", "K", "M", "G", "m", "s", "ms", "us", "ns", "h", "%", "x", "bit", "mbit", "gbit", "kbit",
-		"st", "nd", "rd", "th":
+	case "B", "KB", "kB", "MB", "GB", "Ki", "Mi", "Gi", "Ti", "KiB", "MiB", "GiB", "k", "K", "M", "G", "bit", "kbit",
+		"mbit", "gbit", "m", "s", "ms", "us", "ns", "h", "%", "x", "st", "nd", "rd", "th":
 		return true
 	}
 	return false
 }
 
-// isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a
-// range of them.
+// isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a range.
 func isAddress(s string) bool {
-	// A zone can be any text. The test is quick, since most words are no address.
+	// A zone can be any text. Most words are no address, so this test comes first.
 	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
 		return false
 	}
@@ -150,14 +152,18 @@ func isHex(s, pattern string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if pattern[i] != '#' && s[i] != pattern[i] || pattern[i] == '#' && strings.IndexByte("0123456789abcdefABCDEF", s[i]) < 0 {
+		is := s[i] == pattern[i]
+		if pattern[i] == '#' {
+			is = strings.IndexByte("0123456789abcdefABCDEF", s[i]) >= 0
+		}
+		if !is {
 			return false
 		}
 	}
 	return true
 }
 
-// spells reports whether an IPv6 address encodes a secret, since its sixteen bytes have room for text.
+// spells reports whether an IPv6 address encodes a secret. Its sixteen bytes have room for text.
 func (c *Call) spells(address string) bool {
 	address, _, _ = strings.Cut(address, "/")
 	a, err := netip.ParseAddr(address)
@@ -171,12 +177,7 @@ func (c *Call) spells(address string) bool {
 	return c.Repeats(string(b[:]))
 }
 
-// isTime reports whether s is a time with seconds, as in certificates and logs.
-func isTime(s string) bool {
-	_, is := timeOf(s)
-	return is
-}
-
+// timeOf parses a time with seconds, as in certificates and logs.
 func timeOf(s string) (time.Time, bool) {
 	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
 		return time.Time{}, false
@@ -190,7 +191,7 @@ func timeOf(s string) (time.Time, bool) {
 }
 
 // rounded rounds a duration or decimal fraction to the thousandth. It returns false for other texts, and for so many
-// digits that they may be something else.
+// digits that they may mean something else.
 func rounded(s string) (string, bool) {
 	if f, err := strconv.ParseFloat(s, 64); err == nil && strings.Trim(s, "0123456789.") == "" && f < 10_000 {
 		return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64), true

@@ -13,7 +13,6 @@ const (
 	drop
 )
 
-// message is a text during redaction.
 type message struct {
 	call  *Call
 	s     string
@@ -23,15 +22,13 @@ type message struct {
 	numbers []string // distinct words with numbers that stay
 }
 
-// Quotes, brackets and blanks separate chunks, which are redacted separately.
 const (
 	quotes   = "\"'`"
 	brackets = "()[]{}<>,;|"
 	trimmed  = ".:=!?-*&#/\\%@~+$" // removed from the ends of a chunk
 )
 
-// separates returns the number of separator bytes at i. A backslash counts if it escapes a quote or a blank, itself
-// possibly escaped.
+// separates returns the number of separator bytes at i. A backslash counts if it escapes a quote or a blank.
 func separates(s string, i int) int {
 	switch ch := s[i]; {
 	case ch <= ' ', strings.IndexByte(quotes+brackets, ch) >= 0:
@@ -91,7 +88,10 @@ func isNumber(s string) bool {
 }
 
 // secretive lists words that precede a secret.
-var secretive = [...]string{"password", "passwd", "passphrase", "pwd", "pass", "secret", "token", "apikey", "key", "credential", "credentials", "authorization", "auth", "bearer", "psk", "cookie"}
+var secretive = [...]string{
+	"password", "passwd", "passphrase", "pwd", "pass", "secret", "token", "apikey", "key", "credential", "credentials",
+	"authorization", "auth", "bearer", "psk", "cookie",
+}
 
 // namesSecret reports whether a text ends with a word for a secret.
 func namesSecret(s string) bool {
@@ -104,8 +104,8 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// assigns reports whether the text between two chunks makes the second the first's value, as in JSON and key=value. A
-// colon with a blank alone is prose: "no token: unexpected EOF".
+// assigns reports whether the text between two chunks makes the second the first's value, as in JSON and key=value.
+// A colon with a blank alone is prose: "no token: unexpected EOF".
 func assigns(between string) bool {
 	blank := strings.ContainsAny(between, " \t\n")
 	quoted := strings.ContainsAny(between, quotes)
@@ -135,13 +135,13 @@ func (m *message) chunk(from, to int) {
 // maxMarks bounds consecutive punctuation: "...".
 const maxMarks = 3
 
-// part redacts a part of a chunk, or its own parts if it may not stay.
+// part redacts a part of a chunk, or its own parts.
 func (m *message) part(from, to int) {
 	s := m.s[from:to]
 	if m.mayStay(from, to) {
 		return
 	}
-	if i := strings.IndexByte(s, '?'); i >= 0 { // a query is dropped completely
+	if i := strings.IndexByte(s, '?'); i >= 0 { // a query
 		m.remove(from+i+1, to)
 		m.part(from, from+i)
 		return
@@ -163,14 +163,12 @@ func (m *message) part(from, to int) {
 		return
 	}
 	if with, ok := rounded(s); ok && m.call.whole() && !m.dropped(from, to) && !m.call.Repeats(with) && m.room(with) {
-		m.remove(from, to)
-		m.replace(from, with)
-		return
+		m.instead[from] = with
 	}
+	m.remove(from, to)
 	m.remove(from, to)
 }
 
-// path redacts each part of a path separately.
 func (m *message) path(from, to int) {
 	for from < to {
 		end := from + strings.IndexByte(m.s[from:to], '/')
@@ -187,7 +185,7 @@ func (m *message) path(from, to int) {
 // minKey is the shortest key; "c2:b0:57" contains none.
 const minKey = 3
 
-// url redacts scheme, host and path separately, and drops the user.
+// url redacts scheme, host and path separately. It drops the user.
 func (m *message) url(from, scheme, to int) {
 	m.part(from, scheme)
 	from = scheme + len("://")
@@ -211,8 +209,7 @@ func (m *message) mayStay(from, to int) bool {
 	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
 }
 
-// maxNumbers bounds distinct words with numbers in a message, because a plugin can spell a computed secret in
-// numbers.
+// maxNumbers bounds distinct words with numbers in a message: a plugin can spell a computed secret in numbers.
 const maxNumbers = 16
 
 // room reports whether a message may have another word with numbers.
@@ -231,18 +228,7 @@ func (m *message) dropped(from, to int) bool {
 	return slices.Contains(m.marks[from:to], drop)
 }
 
-func (m *message) remove(from, to int) {
-	for i := from; i < to; i++ {
-		m.marks[i] = drop
-	}
-}
-
-func (m *message) replace(at int, with string) {
-	if m.instead == nil {
-		m.instead = map[int]string{}
-	}
-	m.instead[at] = with
-}
+func (m *message) remove(from, to int) { dropAll(m.marks[from:to]) }
 
 func (m *message) String() string {
 	var b strings.Builder

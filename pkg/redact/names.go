@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Program returns the redacted name of a program. Names are rarely listed, so unlisted ones that look like words also
-// stay.
+// Program returns the redacted name of a program. Few names are listed, so those that look like words stay.
 func (c *Call) Program(name string) string {
 	if c.Harmless(name) || !c.lost && wordlike(name) && !c.Repeats(name) {
 		return name
@@ -21,7 +20,9 @@ func wordlike(name string) bool {
 	pieces := 0
 	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+/:()", r) }) {
 		word := strings.TrimRight(piece, "0123456789")
-		if pieces++; pieces > maxParts || len(word) > maxTyped || len(piece)-len(word) > maxSuffix || strings.Trim(word, letters) != "" {
+		pieces++
+		if pieces > maxParts || len(word) > maxTyped || len(piece)-len(word) > maxSuffix ||
+			strings.Trim(word, letters) != "" {
 			return false
 		}
 		if tail := word[min(1, len(word)):]; tail != lower(tail) && word != strings.ToUpper(word) {
@@ -42,8 +43,7 @@ func (c *Call) Argument(s string) bool {
 // predictable matches udev's names (systemd.net-naming-scheme(7)): "enp3s0f1np1".
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
-// isInterface reports whether s looks like a plugin's interface name: a listed word and hexadecimal digits, up to
-// IFNAMSIZ without the NUL.
+// isInterface reports whether s looks like a plugin's interface name: a listed word and hexadecimal digits.
 func isInterface(s string) bool {
 	if predictable.MatchString(s) {
 		return true
@@ -51,13 +51,13 @@ func isInterface(s string) bool {
 	word := strings.TrimRight(s, "0123456789abcdef-")
 	for ; len(word) < len(s); word = s[:len(word)+1] { // "lxc" loses its last letter above
 		if len(word) > 1 && in(word) {
-			return len(s) <= 15
+			return len(s) <= maxInterface
 		}
 	}
 	return false
 }
 
-// Setting returns the redacted path and value of a sysctl: numbers or one word stay, secret settings do not.
+// Setting returns the redacted path and value of a sysctl. Numbers or one word stay, secret settings do not.
 func (c *Call) Setting(key, value string) (string, string) {
 	parts := strings.Split(key, "/")
 	for i, part := range parts {
@@ -65,15 +65,15 @@ func (c *Call) Setting(key, value string) (string, string) {
 			parts[i] = placeholder(part)
 		}
 	}
-	if namesSecret(key) || c.Repeats(value) {
-		return strings.Join(parts, "/"), placeholder(value)
-	}
 	fields := strings.Fields(value)
-	for i, field := range fields {
+	secret := namesSecret(key) || c.Repeats(value) || len(fields) > maxFields
+	for _, field := range fields {
 		_, err := strconv.ParseInt(field, 10, 32)
-		if _, large := strconv.ParseUint(field, 10, 32); err != nil && large != nil && !c.form(field, true) || i >= maxFields {
-			return strings.Join(parts, "/"), placeholder(value)
-		}
+		_, large := strconv.ParseUint(field, 10, 32)
+		secret = secret || err != nil && large != nil && !c.form(field, true)
+	}
+	if secret {
+		value = placeholder(value)
 	}
 	return strings.Join(parts, "/"), value
 }

@@ -23,7 +23,7 @@ func (s *spelt) add(ch byte, from, to int) {
 	s.bytes, s.from, s.to = append(s.bytes, ch), append(s.from, from), append(s.to, to)
 }
 
-// number is a number and its range in the text.
+// number is a number with its range in the text.
 type number struct {
 	n        uint64
 	from, to int
@@ -80,7 +80,7 @@ func instant(word string) (uint64, bool) {
 	return uint64(t.Unix()), is //nolint:gosec // not negative
 }
 
-// interfaceID returns the last six bytes of an IPv6 address, which are free to choose in a link-local one.
+// interfaceID returns the last six bytes of an IPv6 address. A link-local one has any.
 func interfaceID(word string) (uint64, bool) {
 	a, err := netip.ParseAddr(word)
 	b := a.As16()
@@ -106,7 +106,7 @@ func (r reading) numbers(text string) (all []number) {
 }
 
 // counted marks numbers and letters that spell a value of the call, with any separators: "88.113.55.67", "x58 x71",
-// "58h, 71h", "\u0058", "port 22641", "22.641s".
+// "\u0058", "port 22641", "22.641s".
 func (c *Call) counted(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -139,7 +139,7 @@ func (c *Call) counted(message string, marks []mark) {
 
 func isWord(ch byte) bool { return isLetter(ch) || isDigit(ch) }
 
-// other returns every second number, since the rest may be positions.
+// other returns every second number, because the rest may be positions.
 func other(all []number, first int) (some []number) {
 	for i := first; i < len(all); i += 2 {
 		some = append(some, all[i])
@@ -147,7 +147,7 @@ func other(all []number, first int) (some []number) {
 	return some
 }
 
-// written encodes each number, in units, in width bytes; larger ones are left out.
+// written encodes each number, in units, in width bytes. It leaves out larger ones.
 func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {
 	var s spelt
 	for _, number := range all {
@@ -172,16 +172,14 @@ func (n needles) mark(s *spelt, marks []mark) {
 	end := window - 1
 	for w := range windows(string(s.bytes)) {
 		if _, is := n[w]; is {
-			for i := s.from[end-window+1]; i < s.to[end]; i++ {
-				marks[i] = drop
-			}
+			dropAll(marks[s.from[end-window+1]:s.to[end]])
 		}
 		end++
 	}
 }
 
-// spots quickly marks repeated values, also with other separators between letters and digits. It runs for each
-// argument list and path of a plugin's commands.
+// spots quickly marks repeated values, also with other separators between letters and digits. It runs for all
+// arguments and paths of a plugin's commands.
 func (c *Call) spots(s string) []mark {
 	marks := make([]mark, len(s))
 	if len(c.values) == 0 {

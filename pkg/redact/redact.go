@@ -2,12 +2,11 @@
 // arguments, a path, a setting's value.
 //
 // A part stays on two conditions. First, it has a harmless form: listed words, small numbers, addresses, names of the
-// call; only an allow-list holds against unforeseen spellings. Second, it repeats no eight bytes of the plugin's
-// configuration, plain or encoded, unless those are public, because a password may consist of listed words.
+// call. Only an allow-list holds against unforeseen spellings. Second, it repeats no eight bytes of the plugin's
+// configuration, plain or encoded, unless those are public: a password may consist of listed words.
 //
-// Other parts become a placeholder with kind and length: ‹hex 64›.
-//
-// Redact before cutting: half a secret has another form.
+// Other parts become a placeholder with kind and length: ‹hex 64›. Redact before you cut: half a secret has another
+// form.
 package redact
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// window is the number of consecutive secret bytes that may not leave. Shorter pieces occur in ordinary words.
+// window is the number of consecutive secret bytes that may not leave. Ordinary words share shorter pieces.
 const window = 8
 
 // shortest is the minimum length of a value that may not leave as a word.
@@ -25,7 +24,7 @@ const shortest = 4
 // Call holds the known values of a CNI call. The zero value allows listed words only. It is not safe for concurrent
 // use.
 type Call struct {
-	names   map[string]bool // names of the call, which spans contain
+	names   map[string]bool // of the call, which spans contain
 	values  []string        // confidential values
 	ids     []string        // names that tools shorten
 	asked   map[string]bool // cache of Harmless
@@ -45,8 +44,7 @@ func (c *Call) Await() { c.awaits++ }
 // whole reports whether all inputs of the call's plugins are known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
-// Name adds names of the call: pod, namespace, network, interface, container id, plugin. Spans contain them, so texts
-// may too.
+// Name adds names of the call that spans contain: pod, namespace, network, interface, container id, plugin.
 func (c *Call) Name(names ...string) {
 	if c.names == nil {
 		c.names = map[string]bool{}
@@ -64,7 +62,6 @@ func (c *Call) Name(names ...string) {
 	}
 }
 
-// Bounds per call.
 const (
 	maxNames = 256
 	maxName  = 253 // of a pod (RFC 1123 subdomain)
@@ -73,20 +70,24 @@ const (
 
 // Message redacts a program's text.
 func (c *Call) Message(s string) string {
-	m := &message{call: c, s: s, marks: make([]mark, len(s))}
+	m := &message{call: c, s: s, marks: make([]mark, len(s)), instead: map[int]string{}}
 	c.repeated(s, m.marks)
 	c.counted(s, m.marks)
 	m.chunks()
 	return m.String()
 }
 
-// Path redacts each part of a path. Below standard directories, typed-looking parts also stay.
+// Path redacts each part of a path. Below standard directories, typed-looking parts stay.
 func (c *Call) Path(path string) string {
 	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
 	for i, part := range parts {
 		marked := slices.Contains(spots[at:at+len(part)], drop)
 		at += len(part) + 1
-		if part != "" && !c.names[part] && (marked || !c.Harmless(part) && (c.lost || !system(parts[:i]) || !wordlike(part) || c.Repeats(part))) {
+		if part == "" || c.names[part] {
+			continue
+		}
+		typed := !c.lost && system(parts[:i]) && wordlike(part) && !c.Repeats(part)
+		if marked || !c.Harmless(part) && !typed {
 			parts[i] = placeholder(part)
 		}
 	}
@@ -99,13 +100,14 @@ func system(parts []string) bool {
 		return false
 	}
 	switch parts[1] {
-	case "bin", "boot", "dev", "etc", "host", "lib", "lib64", "media", "mnt", "opt", "proc", "run", "sbin", "srv", "sys", "tmp", "usr", "var":
+	case "bin", "boot", "dev", "etc", "host", "lib", "lib64", "media", "mnt", "opt", "proc", "run", "sbin", "srv",
+		"sys", "tmp", "usr", "var":
 		return true
 	}
 	return false
 }
 
-// Apart reports, for each of several words, whether together they repeat a value of the call.
+// Apart reports, for each word, whether the words together repeat a value of the call there.
 func (c *Call) Apart(words []string) []bool {
 	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
 	for i, word := range words {
@@ -115,7 +117,6 @@ func (c *Call) Apart(words []string) []bool {
 	return repeats
 }
 
-// Word returns a word or its placeholder.
 func (c *Call) Word(s string) string {
 	if s == "" || c.Harmless(s) {
 		return s
@@ -123,7 +124,7 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless reports whether a word may stay. It caches answers, since most words recur.
+// Harmless reports whether a word may stay. It caches answers, because most words recur.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true
@@ -142,18 +143,15 @@ func (c *Call) Harmless(s string) bool {
 }
 
 // Repeats reports whether a word contains part of an unencoded value.
+// Repeats reports whether a word contains part of an unencoded value.
 func (c *Call) Repeats(s string) bool {
-	if len(c.values) == 0 {
-		return false
-	}
-	if len(s) < shortest {
+	if len(c.values) == 0 || len(s) < shortest {
 		return false
 	}
 	plain, folded := lower(s), fold(s)
 	return c.short[plain] || c.short[folded] || c.plain.in(plain) || c.folded.in(folded)
 }
 
-// placeholder returns kind and length of a dropped text.
 func placeholder(s string) string { return fmt.Sprintf("‹%s %d›", kind(s), len(s)) }
 
 func kind(s string) string {

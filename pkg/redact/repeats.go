@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// repeated marks parts of a message that occur in the values, in any spelling. The message's few windows are stored,
-// and all spellings of the values are compared with them.
+// repeated marks parts of a message that occur in the values, in any spelling. It stores the message's few windows
+// and compares all spellings of the values with them.
 func (c *Call) repeated(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -27,8 +27,8 @@ func (c *Call) repeated(message string, marks []mark) {
 	folded.mark(marks)
 }
 
-// spellings passes each known encoding of a value to give; case is ignored later. For base64 it passes all three
-// alignments, without characters that depend on adjacent bytes.
+// spellings passes each known encoding of a value to give, ignoring case. For base64 it passes all three alignments,
+// without characters that depend on adjacent bytes.
 func spellings(v string, give func([]byte)) {
 	give([]byte(v))
 	var escaped bytes.Buffer
@@ -57,7 +57,7 @@ func spellings(v string, give func([]byte)) {
 	}
 }
 
-// sieve finds windows of eight bytes, as numbers, in a stream.
+// sieve finds windows of a message in a stream.
 type sieve struct {
 	fold  bool
 	hits  map[uint64]bool
@@ -73,20 +73,21 @@ func newSieve(message string, fold bool) *sieve {
 			s.at, s.bytes = append(s.at, i), append(s.bytes, ch)
 		}
 	}
-	s.windows(s.bytes, func(_ int, w uint64) {
+	for w := range windows(string(s.bytes)) {
 		s.hits[w] = false
 		h := hash(w)
 		s.may[h>>6] |= 1 << (h & 63)
-	})
+	}
 	return s
 }
 
-// sieveBits makes the filter 8 KiB; with a message of 1 KiB it passes one in 64.
+// sieveBits makes the filter 8 KiB. With a message of 1 KiB it passes one window in 64.
 const sieveBits = 16
 
-func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) } // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
+// hash is Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) }
 
-// letter normalizes a byte; false if it does not count.
+// letter normalizes a byte. It returns false if the byte does not count.
 func (s *sieve) letter(ch byte) (byte, bool) {
 	switch {
 	case isUpper(ch):
@@ -95,15 +96,6 @@ func (s *sieve) letter(ch byte) (byte, bool) {
 		return ch, true
 	}
 	return 0, false
-}
-
-func (s *sieve) windows(b []byte, give func(end int, w uint64)) {
-	var w uint64
-	for i, ch := range b {
-		if w = w<<8 | uint64(ch); i >= window-1 {
-			give(i, w)
-		}
-	}
 }
 
 func (s *sieve) pass(b []byte) {
@@ -129,14 +121,11 @@ func (s *sieve) pass(b []byte) {
 
 // mark marks the message from the first to the last byte of each found window.
 func (s *sieve) mark(marks []mark) {
-	marked := 0
-	s.windows(s.bytes, func(end int, w uint64) {
-		if !s.hits[w] {
-			return
+	end := window - 1
+	for w := range windows(string(s.bytes)) {
+		if s.hits[w] {
+			dropAll(marks[s.at[end-window+1] : s.at[end]+1])
 		}
-		for i := max(marked, s.at[end-window+1]); i <= s.at[end]; i++ {
-			marks[i] = drop
-		}
-		marked = s.at[end] + 1
-	})
+		end++
+	}
 }

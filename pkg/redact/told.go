@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Configuration adds a plugin's complete standard input (see Lost). It returns false for invalid JSON, of which no
-// part may stay.
+// Configuration adds a plugin's complete standard input (see Lost). It returns false for invalid JSON, of which
+// nothing may stay.
 func (c *Call) Configuration(b []byte) bool {
 	defer c.index()
 	if !json.Valid(b) {
@@ -37,10 +37,10 @@ func Ours(secrets ...string) *Call {
 	return c
 }
 
-// Said redacts a peer's text, cut to 16 KiB; logs show far less.
+// Said redacts the first 16 KiB of a peer's text. Logs show far less.
 func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
 
-// Lost notes that a plugin's input exceeded the bound. From then on only listed words may stay.
+// Lost notes that a plugin's input exceeded the bound, so only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
 // Environment adds a plugin's environment and CNI_ARGS, as "key=value". Call Name first with the call's names.
@@ -74,9 +74,12 @@ const maxValue = 32 << 10
 // reference plugins, widespread plugins, and environments (environ(7)).
 func repeatable(key string) bool {
 	switch key {
-	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu", "vlan", "vlanId", "subnet", "gateway",
-		"dst", "gw", "datastore_type", "log_level", "logLevel", "pluginLogLevel", "nodename", "linkInContainer", "backend", "externalSetMarkChain", "chain", "policy",
-		"address", "range", "HOME", "HOSTNAME", "LANG", "LOGNAME", "NODE_NAME", "SHELL", "TERM", "USER", "rangeStart", "rangeEnd", "rangeset", "proto", "protocol", "hostPort", "containerPort", "hostIP", "mac", "version", "vethPrefix":
+	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu",
+		"vlan", "vlanId", "subnet", "gateway", "dst", "gw", "datastore_type", "log_level", "logLevel", "pluginLogLevel",
+		"nodename", "linkInContainer", "backend", "externalSetMarkChain", "chain", "policy", "address", "range",
+		"rangeStart", "rangeEnd", "rangeset", "proto", "protocol", "hostPort", "containerPort", "hostIP", "mac",
+		"version", "vethPrefix",
+		"HOME", "HOSTNAME", "LANG", "LOGNAME", "NODE_NAME", "SHELL", "TERM", "USER":
 		return true
 	}
 	return false
@@ -97,7 +100,7 @@ func (c *Call) walk(b []byte, at place) {
 	c.next(in, at)
 }
 
-// next adds the next value; false at the end of an array.
+// next adds the next value. It returns false at the end of an array.
 func (c *Call) next(in *json.Decoder, at place) bool {
 	token, err := in.Token()
 	if err != nil {
@@ -131,7 +134,10 @@ func (c *Call) object(in *json.Decoder, at place) {
 		if !c.form(key, true) {
 			c.value(key)
 		}
-		c.next(in, place{key: key, above: at.key, depth: at.depth + 1, secret: at.secret || Confidential(key), previous: at.previous || key == "prevResult"})
+		c.next(in, place{
+			key: key, above: at.key, depth: at.depth + 1,
+			secret: at.secret || Confidential(key), previous: at.previous || key == "prevResult",
+		})
 	}
 }
 
@@ -172,8 +178,7 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves reports whether spans contain the value: the network's name, plugin types, and interfaces in another
-// plugin's result.
+// leaves reports whether spans contain the value: the network's name, plugin types, interfaces in a previous result.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -233,7 +238,9 @@ func (c *Call) paths(v string) string {
 // Confidential reports whether a key names a secret.
 func Confidential(key string) bool {
 	low := lower(key)
-	for _, word := range [...]string{"passw", "passphrase", "secret", "token", "apikey", "credential", "authoriz", "bearer", "cookie", "private"} {
+	for _, word := range [...]string{
+		"passw", "passphrase", "secret", "token", "apikey", "credential", "authoriz", "bearer", "cookie", "private",
+	} {
 		if strings.Contains(low, word) {
 			return true
 		}
@@ -252,7 +259,8 @@ func Confidential(key string) bool {
 }
 
 // common matches public parts of a value: addresses, schemes, PEM headers.
-var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
+var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?` +
+	`|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
 // value adds a confidential value, its parts, and its decodings.
 func (c *Call) value(v string) {
@@ -263,7 +271,9 @@ func (c *Call) value(v string) {
 		}
 		part = c.paths(part)
 		c.secret(part)
-		for piece := range strings.FieldsFuncSeq(part, func(r rune) bool { return strings.ContainsRune(" \t\n\r:;,@&?=/'\"", r) }) {
+		for piece := range strings.FieldsFuncSeq(part, func(r rune) bool {
+			return strings.ContainsRune(" \t\n\r:;,@&?=/'\"", r)
+		}) {
 			if piece != part && len(piece) >= shortest && !listed(piece) {
 				c.secret(piece)
 			}
@@ -279,10 +289,10 @@ func (c *Call) value(v string) {
 	}
 }
 
-// decoded adds the decodings of a value.
 func (c *Call) decoded(v string) {
 	for _, decode := range [...]func(string) ([]byte, error){
-		hex.DecodeString, base64.StdEncoding.DecodeString, base64.URLEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+		hex.DecodeString, base64.StdEncoding.DecodeString, base64.URLEncoding.DecodeString,
+		base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
 		func(s string) ([]byte, error) { u, err := url.QueryUnescape(s); return []byte(u), err },
 	} {
 		if decoded, err := decode(v); err == nil && string(decoded) != v {
@@ -291,9 +301,8 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// maxKept bounds the stored inputs of one run and its delegated plugins in bytes. It limits memory (indexes need
-// about forty times as much) and time for a plugin that delegates without end. Ten delegated plugins with
-// configurations of 4 KiB need a sixth.
+// maxKept bounds the stored inputs of one run and its delegated plugins in bytes, since indexes need about forty
+// times as much. Ten delegated plugins with configurations of 4 KiB need a sixth.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
@@ -326,7 +335,7 @@ func (c *Call) index() {
 	c.indexed, c.asked = len(c.values), nil
 }
 
-// needles is a set of windows of eight bytes, as numbers.
+// needles is a set of windows, as numbers.
 type needles map[uint64]struct{}
 
 func (n needles) add(s string) {

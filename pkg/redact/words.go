@@ -33,7 +33,7 @@ type lexicon struct {
 	lines []uint32 // see slots
 }
 
-// slots returns the table size: a power of two, less than three quarters full, so that searches are short.
+// slots returns the table size: a power of two, less than three quarters full.
 func slots(words int) int { return 1 << bits.Len(uint(words*4/3)) }
 
 func (l *lexicon) slot(word string) int {
@@ -52,7 +52,7 @@ func (l *lexicon) has(word string) bool {
 	return false
 }
 
-// listed reports whether s is a listed word in any case, or several joined: "NetworkUnavailable", "podCIDRs".
+// listed reports whether s is a listed word in any case, or several joined: "podCIDRs".
 func listed(s string) bool {
 	for parts := 0; ; parts++ {
 		if known(lower(s)) {
@@ -69,7 +69,7 @@ func listed(s string) bool {
 // maxParts bounds the words joined in one.
 const maxParts = 6
 
-// hump returns the end of the first word in camel case: behind "IPAM" of "IPAMError", behind "CIDRs" of "CIDRsFull".
+// hump returns the end of the first word in camel case: "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
 func hump(s string) int {
 	i := 1
 	for i < len(s) && isUpper(s[i]) {
@@ -91,7 +91,7 @@ func hump(s string) int {
 	return i
 }
 
-// known reports whether a word in lower case is listed, also in another form: "marshal" covers "unmarshaled".
+// known reports whether a word in lower case or one of its forms is listed: "marshal" covers "unmarshaled".
 func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {
 		return true
@@ -99,7 +99,9 @@ func known(s string) bool {
 	if len(s) < minStem || len(s) > maxWord || strings.Trim(s, letters) != "" {
 		return false
 	}
-	for _, prefix := range [...]string{"", "un", "re", "non", "pre", "de", "mis", "dis", "sub", "over", "multi", "auto", "inter"} {
+	for _, prefix := range [...]string{
+		"", "un", "re", "non", "pre", "de", "mis", "dis", "sub", "over", "multi", "auto", "inter",
+	} {
 		stem, ok := strings.CutPrefix(s, prefix)
 		if !ok {
 			continue
@@ -137,10 +139,9 @@ func known(s string) bool {
 	return false
 }
 
-// minStem is the shortest word that may get endings.
-const minStem = 4
-
-// maxWord exceeds all words.
-const maxWord = 24
+const (
+	minStem = 4  // of words that may get endings
+	maxWord = 24 // exceeds all words
+)
 
 func in(word string) bool { return words().has(word) }
