@@ -27,7 +27,7 @@ func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
 // Told takes what was said of a connection that is there. attribute finds the process that an exchange belongs to
 // when it is told for the first time; nil if it belongs to none.
-func (cs *Connections) Told(now int64, body event.Body, attribute func(event.Body) *active.Process) {
+func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Body) *active.Process) {
 	switch b := body.(type) {
 	case *event.Accept:
 		cs.accept(b)

@@ -9,13 +9,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// A run that no run started is the next link of an open call's chain, or the first of a new
-// call; and that belongs to an open operation, or begins one.
-
 // teardownBegins closes the setup of a container that is being torn down.
 func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	for _, op := range t.open {
-		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.Commit == 0 && may(e.Caller, op.Began) {
+		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.Commit == 0 && mayJoin(e.Caller, op.Began) {
 			op.Commit, op.Ending = now, model.ClosedNext
 		}
 	}
@@ -27,13 +24,11 @@ func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	})
 }
 
-// operationOf finds or makes the operation of a run; nil beyond the limit. The DELs
-// of a sandbox (it gets two, the second with an empty netns) are calls of one teardown
-// if the second comes before the first has settled. What began before something was said
-// that ends an operation is still part of it: NRI may be heard before the kernel.
+// operationOf finds or makes the operation of a run; nil beyond the limit. A sandbox gets two DELs, the second without
+// netns. Both are calls of one teardown if the second comes before the first has settled.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
-	if op := t.underWay(now, e); op != nil {
+	if op := t.inProgress(now, e); op != nil {
 		return op
 	}
 	if !t.admits(e.Caller) {
@@ -43,7 +38,7 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.node.Mono, Wall: t.node.Wall, MinSpan: t.options.MinSpan,
 	}, e.Caller, active.Limits{Images: t.options.Images, Facts: t.options.Facts}, t.interfaces)
-	// NRI may have spoken before the first plugin's event was even read.
+	// NRI's report may arrive before the first plugin's event.
 	if s := t.pods.Sandbox(op.ContainerID); kind == model.Setup && s != nil && s.Ran && now < s.Since {
 		op.Commit, op.Ending = s.Since, model.ClosedRunning
 	}
@@ -51,10 +46,10 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	return op
 }
 
-// callFor finds or makes the call that a run is a link of.
+// callFor finds or makes the call of a run.
 func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec) *model.Call {
 	for _, sameInterface := range []bool{true, false} {
-		// The latest first: where a chain is run again, its second plugin belongs to the second time.
+		// The latest first: a repeated chain's second plugin belongs to the repetition.
 		for _, call := range slices.Backward(op.Calls) {
 			if (call.IfName == e.Call.IfName) == sameInterface && t.continues(call, im, e) {
 				return call
@@ -73,9 +68,8 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 	return call
 }
 
-// waiting returns the process of a run that somebody else started than the chain's, perhaps for another
-// interface, while a link of the chain runs: an agent, whose connection was not seen (Multus thick). It lies
-// below the link that waits for it. Nil if there is none.
+// waiting returns the process of a run with another parent than the chain's that starts while a link of the chain runs:
+// an agent with an unseen connection started it (Multus thick). It lies below the link that waits for it.
 func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Process {
 	for _, call := range slices.Backward(op.Calls) {
 		link := call.Live()
@@ -86,7 +80,7 @@ func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Proce
 	return nil
 }
 
-// continues tells the next run of a call's chain from the first of another call.
+// continues reports whether a run is the next of a call's chain, not the first of another call.
 func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) bool {
 	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
 	if call.Command != e.Call.Command {
@@ -98,30 +92,29 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
 		return false
 	case !last.Ended:
-		return false // plugins of one chain run one after another
+		return false // plugins of a chain run one after another
 	case first.Run.Plugin == im.Run.Plugin:
-		// Either the whole call again, or a chain that has the plugin twice.
+		// A repeated call, or a chain with the same plugin twice.
 		return t.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
 	}
 	return true
 }
 
-// may reports whether a run that caller started may join or end an operation that somebody else
-// began. Whoever is not the runtime's can name any container, so its operations are kept apart
-// from those of the runtime. An agent works for whoever calls it.
-func may(caller, began event.Caller) bool {
+// mayJoin reports whether a run by caller may join or end an operation that began starts. Other processes than the
+// runtime can name any container, so their operations are separate. An agent works for its callers.
+func mayJoin(caller, began event.Caller) bool {
 	return caller == event.CallerAgent || caller.Anchored() == began.Anchored() ||
 		caller.Anchored() && began == event.CallerAgent
 }
 
-// underWay returns the open operation that a run belongs to, those of the runtime first; nil
-// if there is none.
-func (t *Timeline) underWay(now int64, e *event.Exec) *active.Operation {
+// inProgress returns the open operation of a run, those of the runtime first. An operation that ended later than the
+// run began still includes it: NRI's report may arrive before the kernel's events.
+func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
 		for _, op := range t.open {
 			if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.Began.Anchored() == anchored &&
-				may(e.Caller, op.Began) && takes(op, now) {
+				mayJoin(e.Caller, op.Began) && op.Until == 0 && (op.Commit == 0 || now < op.Commit) {
 				return op
 			}
 		}
@@ -129,8 +122,8 @@ func (t *Timeline) underWay(now int64, e *event.Exec) *active.Operation {
 	return nil
 }
 
-// admits reports whether there is room for an operation that caller begins. Those that the runtime did not
-// begin have half of the places, so that whoever passes for a plugin leaves the runtime its own.
+// admits reports whether there is room for an operation that caller begins. Half of the places are for the runtime's,
+// so a process that imitates a plugin cannot use them all.
 func (t *Timeline) admits(caller event.Caller) bool {
 	if len(t.open) >= t.options.Operations {
 		t.stats.Refused++
@@ -150,10 +143,4 @@ func (t *Timeline) admits(caller event.Caller) bool {
 		return false
 	}
 	return true
-}
-
-// takes reports whether a run that began at now still belongs to op. What NRI says may come
-// before events of the kernel that are older: those are only read then.
-func takes(op *active.Operation, now int64) bool {
-	return op.Until == 0 && (op.Commit == 0 || now < op.Commit)
 }

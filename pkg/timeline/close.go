@@ -10,15 +10,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// cutOff is why an operation is partial that cniscope did not see the end of.
+// cutOff is the reason for a partial operation whose end cniscope did not see.
 const cutOff = "still under way when cniscope ended"
 
-// over says why an operation is over at now; nothing if it is not.
+// over returns why an operation has ended by now, or nothing.
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
+	idle, settle := now-op.End, int64(t.options.Settle)
 	switch {
 	case !op.Live() && op.Commit != 0 && op.Commit <= now:
 		return op.Ending
-	case !op.Live() && now-op.End >= int64(t.options.Settle) && (now-op.End >= patience*int64(t.options.Settle) || !t.expects(op)):
+	case !op.Live() && idle >= settle && (idle >= patience*settle || !t.expects(op)):
 		return model.ClosedSettled
 	case now-op.Start >= int64(t.options.MaxHold):
 		return model.ClosedHeld
@@ -26,17 +27,16 @@ func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	return ""
 }
 
-// patience is how many times Options.Settle an operation waits that is known to be unfinished: a node with
-// much to do may take seconds between two plugins, and from the last of them to a sandbox that runs.
+// patience is the multiple of Options.Settle that a known unfinished operation waits: a busy node needs seconds between
+// two plugins, and from the last one to a running sandbox.
 const patience = 10
 
-// expects reports whether something is still to come: the rest of a chain, or the word of NRI
-// that the sandbox runs.
+// expects reports whether more is to come: the rest of a chain, or NRI's report of the running sandbox.
 func (t *Timeline) expects(op *active.Operation) bool {
 	for _, call := range op.Calls {
 		last := call.Runs[len(call.Runs)-1]
 		if last.Failed() || last.Unseen {
-			return false // a failed chain does not go on
+			return false // a failed chain stops
 		}
 	}
 	if op.Kind == model.Setup && t.nri && !op.Unheard {
@@ -70,7 +70,7 @@ func (t *Timeline) close(why func(*active.Operation) model.Closed) (closed []*mo
 	return closed
 }
 
-// oldest is when the first of the open operations began; now if there is none.
+// oldest returns when the first open operation began, or now.
 func (t *Timeline) oldest() int64 {
 	oldest := t.now
 	for _, op := range t.open {
@@ -79,18 +79,18 @@ func (t *Timeline) oldest() int64 {
 	return oldest
 }
 
-// finish fills in what is known only now. Each step needs those before it.
+// finish completes an ended operation. Each step needs those before it.
 func (t *Timeline) finish(op *active.Operation) {
-	t.identify(op)                              // whose it is, for all that names it from now on
-	t.abandon(op)                               // its processes leave their last facts: waits, and the ends of connections
-	t.past.before(op).link(op.Operation)        // what it follows on, by its pod
-	t.extend(op)                                // now nothing is added to its images: networks, and when all of them ended
-	op.Resolve(t.options.Wait > 0)              // facts, by names that any of them may have told, and by ends of images
-	t.pods.Leave(t.now, op)                     // what may still come for its pod, by calls that are whole
-	t.agents.Close(op, t.now, len(t.open) == 0) // what agents did, also for others, by the ends of all connections
+	t.identify(op)
+	t.abandon(op)                               // its processes record their last waits and connections
+	t.past.before(op).link(op.Operation)        // by its pod
+	t.extend(op)                                // its images are complete
+	op.Resolve(t.options.Wait > 0)              // facts by all names, and ends of images
+	t.pods.Leave(t.now, op)                     // calls are complete
+	t.agents.Close(op, t.now, len(t.open) == 0) // all connections have ended
 }
 
-// identify says whose an operation is, on which runtime, and why not all of it may have been seen.
+// identify sets an operation's pod and runtime, and why it may be incomplete.
 func (t *Timeline) identify(op *active.Operation) {
 	op.Runtime = t.node.Runtime
 	switch {
@@ -106,7 +106,7 @@ func (t *Timeline) identify(op *active.Operation) {
 	}
 }
 
-// extend names the networks of an operation's calls, and ends what is still in progress.
+// extend sets the networks of an operation's calls, and ends images in progress.
 func (t *Timeline) extend(op *active.Operation) {
 	for _, call := range op.Calls {
 		t.networks.resolve(op, call, t.options.Settle)
@@ -126,14 +126,15 @@ func (t *Timeline) abandon(op *active.Operation) {
 			left = append(left, of)
 		}
 	})
-	slices.SortFunc(left, func(a, b *tree.Process) int { return cmp.Compare(a.Key, b.Key) }) // so that facts come in one order
+	// The order of facts depends on it.
+	slices.SortFunc(left, func(a, b *tree.Process) int { return cmp.Compare(a.Key, b.Key) })
 	for _, of := range left {
 		t.leave(t.now, of.Key, active.Of(of))
 		t.tree.Remove(of.Key)
 	}
 }
 
-// leave records what a process leaves behind: its locks, unfinished waits and connections.
+// leave records a process's locks, unfinished waits and connections.
 func (t *Timeline) leave(now int64, key event.Process, p *active.Process) {
 	t.locks.Leave(key, p)
 	p.Disconnect(now)

@@ -9,15 +9,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// history remembers operations that are over, so that the next one of the same sandbox or
-// pod can say what it follows on. Bounded: the one that was spoken of longest ago goes.
+// history stores the last operation of each sandbox and pod, for links between them. The least recently used entry is
+// dropped.
 type history struct {
 	limit   int
 	entries map[string]*list.Element
 	order   list.List // of *past, the latest first
 }
 
-// past is what is remembered under one name: the last operation, and how many there were.
+// past is the last operation under a name, and how many there were.
 type past struct {
 	name  string
 	last  model.Key
@@ -28,7 +28,7 @@ func newHistory(limit int) *history {
 	return &history{limit: limit, entries: map[string]*list.Element{}}
 }
 
-// get returns what is known under name; nil if nothing is.
+// get returns the entry of a name, or nil.
 func (h *history) get(name string) *past {
 	if e := h.entries[name]; e != nil {
 		return e.Value.(*past)
@@ -53,7 +53,7 @@ func (h *history) put(name string, key model.Key) *past {
 	return p
 }
 
-// link says what op follows on, and remembers it for those that follow.
+// link sets what op follows, and stores op for later operations.
 func (h *history) link(op *model.Operation) {
 	if op.ContainerID == "" {
 		return
@@ -78,11 +78,11 @@ func (h *history) link(op *model.Operation) {
 	}
 }
 
-// pasts are what is remembered of operations that are over.
+// pasts is the state of ended operations.
 type pasts struct {
 	vouched *history
-	hearsay *history // of what the runtime does not stand for
-	orphans *history // the last ones that waited in vain, by container
+	hearsay *history // of operations that the runtime does not vouch for
+	orphans *history // the last ones without a span of the runtime, by container
 	extents extents
 }
 
@@ -90,7 +90,7 @@ func newPasts(limit int) pasts {
 	return pasts{vouched: newHistory(4 * limit), hearsay: newHistory(4 * limit), orphans: newHistory(limit)}
 }
 
-// before is what went before an operation of that kind of trust.
+// before returns the history for an operation.
 func (p *pasts) before(op *active.Operation) *history {
 	if op.Vouched() {
 		return p.vouched
@@ -98,11 +98,10 @@ func (p *pasts) before(op *active.Operation) *history {
 	return p.hearsay
 }
 
-// extents are the times of calls that are over, as far as they overlap with open operations.
+// extents are the times of ended calls that overlap with open operations.
 type extents []model.Interval
 
-// concur sets Call.Concurrent for the operations that are over. open are those that are not. It
-// remembers at most limit calls.
+// concur sets Call.Concurrent of the ended operations (over). It stores up to limit calls.
 func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
@@ -129,13 +128,13 @@ func (x *extents) concur(over []*model.Operation, open []*active.Operation, now 
 			call.Concurrent = others(call, all)
 		}
 	}
-	// What ended before any open operation began overlaps with nothing to come.
+	// Earlier calls overlap with no later one.
 	*x = slices.DeleteFunc(*x, func(i model.Interval) bool { return i.End < oldest })
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-// others is the most other calls, of all, that were under way at one instant of a call, each
-// from its first exec to its last exit. Of those that go on, the last exit so far counts.
+// others returns the maximum number of other calls at one moment of a call, each from its first exec to its last exit
+// so far.
 func others(call *model.Call, all []model.Interval) int {
 	type edge struct {
 		at   int64

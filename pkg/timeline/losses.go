@@ -7,22 +7,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// losses are those below roots that are not known yet: losses are told as they happen, events
-// when they are read.
+// losses are losses below unknown roots. They are reported at once, events only when they are read.
 type losses struct {
 	limit int
 	early []belated
 	late  *uint64 // Stats.Late
 }
 
-// belated is a loss of a run that is not known yet.
 type belated struct {
 	*event.Lost
 	told int64
-	of   []*active.Operation // whose it turned out to be
+	of   []*active.Operation // that lack the events
 }
 
-// later keeps a loss until everything that was sent before it was told has been read.
+// later stores a loss until all earlier events have been read.
 func (s *losses) later(now int64, l *event.Lost) {
 	if len(s.early) >= s.limit {
 		*s.late++
@@ -31,7 +29,7 @@ func (s *losses) later(now int64, l *event.Lost) {
 	s.early = append(s.early, belated{Lost: l, told: now})
 }
 
-// belongs gives op the losses of root that were told since then, before the root was known to be op's.
+// belongs assigns losses of root since then to op. They were reported before root was known to belong to op.
 func (s *losses) belongs(root event.Process, op *active.Operation, since int64) {
 	for i := range s.early {
 		if b := &s.early[i]; b.Process == root && b.told >= since && !slices.Contains(b.of, op) {
@@ -41,7 +39,7 @@ func (s *losses) belongs(root event.Process, op *active.Operation, since int64) 
 	}
 }
 
-// forget drops those of roots that nobody will tell of any more: strangers, and runs that are over.
+// forget drops losses of roots that remain unknown: unrelated processes and ended runs.
 func (s *losses) forget(now int64) {
 	s.early = slices.DeleteFunc(s.early, func(b belated) bool {
 		if b.told < now && len(b.of) == 0 {

@@ -10,20 +10,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// loopback is the network that go-cni adds to every sandbox by itself (go-cni
-// opts.go, WithLoNetwork); no file configures it.
+// loopback is the network that go-cni adds to every sandbox without a file (go-cni opts.go, WithLoNetwork).
 var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type: "loopback"}}}
 
-// networks are those that the CNI folder holds.
+// networks are those of the CNI directory.
 type networks struct {
 	known    []event.Network
-	since    int64           // when they became what they are
-	programs *event.Programs // of their plugins; nil if they were not looked at
+	since    int64           // of the latest change
+	programs *event.Programs // of their plugins; nil if unread
 }
 
-// of finds the network of a call, and the plugins of its chain whose turn has not come.
-// It is known only if a single one can be meant: the environment of a plugin does not name
-// it, but its configuration does, where that was seen.
+// of returns the network of a call, and the plugins of its chain that have not run. It is known only if one network
+// fits: a plugin's environment does not name it, only its configuration.
 func (n *networks) of(call *model.Call) (name string, rest []string, known bool) {
 	ran := call.Plugins()
 	var found []event.Network
@@ -38,7 +36,7 @@ func (n *networks) of(call *model.Call) (name string, rest []string, known bool)
 	return found[0].Name, chain(found[0], call.Command)[len(ran):], true
 }
 
-// resolve names the network of a call, and the plugins of its chain whose turn never came.
+// resolve sets the network of a call, and the plugins of its chain that never ran.
 func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.Duration) {
 	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.ConfiguredNetwork(), name)
@@ -46,20 +44,20 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
 	case op.Kind == model.Setup && op.Running:
-		// It would not run if a plugin had been missing.
+		// A missing plugin would have prevented it.
 	case call.Start < n.since:
-		// The runtime may have gone by what the configuration was before.
-	case op.Closed == model.ClosedFinished && !last.Failed(): // their turn may have come unseen
+		// The runtime may have used the previous configuration.
+	case op.Closed == model.ClosedFinished && !last.Failed(): // they may have run unseen
 		op.Lacks(cutOff)
 	case !last.Failed() && (op.Closed != model.ClosedNext || op.Commit-op.End >= int64(settle)):
-		// A runtime that misses a plugin undoes at once what was done. Another runtime on
-		// the node may have a network that begins like this one and ends here.
+		// A runtime that misses a plugin undoes its work at once. Another runtime may have a shorter network that
+		// begins with the same plugins.
 	default:
 		call.NeverRun = rest
 	}
 }
 
-// digest is that of the one network of a name; empty if there is none, or several.
+// digest returns the digest of the network with a name; empty unless there is exactly one.
 func (n *networks) digest(name string) string {
 	found := configuredAs(slices.Clone(n.known), name)
 	if name == "" || len(found) != 1 {
@@ -75,8 +73,8 @@ func (n *networks) begin(ran []string, command string) bool {
 	})
 }
 
-// chain lists a network's plugins in the order in which the command calls them: DEL
-// goes backwards (CNI specification, section 3).
+// chain lists a network's plugins in the order in which the command calls them. DEL goes backwards (CNI
+// specification, section 3).
 func chain(n event.Network, command string) (types []string) {
 	for _, plugin := range n.Plugins {
 		types = append(types, plugin.Type)
@@ -91,7 +89,7 @@ func hasPrefix(chain, ran []string) bool {
 	return len(ran) <= len(chain) && slices.Equal(chain[:len(ran)], ran)
 }
 
-// configuredAs leaves only the networks of a name, if there are any.
+// configuredAs filters networks by name, if any.
 func configuredAs(networks []event.Network, name string) []event.Network {
 	if name == "" {
 		return networks

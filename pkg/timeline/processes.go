@@ -10,20 +10,20 @@ import (
 func (t *Timeline) fork(f *event.Fork) {
 	switch step := t.tree.Apply(f); step.Role {
 	case tree.Forked:
-		if parent := active.Of(step.Parent); parent != nil { // else an agent's
+		if parent := active.Of(step.Parent); parent != nil { // otherwise an agent's
 			step.Process.Kept = parent.Child()
 		}
 	case tree.Refused:
 		if parent := active.Of(step.Process); parent != nil {
-			t.oneTooMany(parent)
+			t.refuse(parent)
 		}
 	default:
 		t.stats.Late++
 	}
 }
 
-// oneTooMany counts a process below parent that the tree refused.
-func (t *Timeline) oneTooMany(parent *active.Process) {
+// refuse counts a process below parent that the tree refused. parent may be nil.
+func (t *Timeline) refuse(parent *active.Process) {
 	t.stats.Refused++
 	if parent != nil {
 		parent.Op.Lacks("more processes than the limit")
@@ -37,7 +37,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 		t.stats.Late++
 		return nil
 	case tree.Refused:
-		t.oneTooMany(active.Of(t.tree.Get(e.Parent)))
+		t.refuse(active.Of(t.tree.Get(e.Parent)))
 		return nil
 	}
 	p, parent := active.Of(step.Process), (*active.Process)(nil)
@@ -47,7 +47,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 	switch {
 	case step.Role == tree.Root:
 		if by := t.agents.Commissioned(e, step.Process.Run); by != nil {
-			if p != nil { // an agent's, which goes on as the plugin that it runs
+			if p != nil { // an agent's process, which becomes the plugin
 				p.Replace(now, e.Used)
 				by.Connections = p.Connections
 			}
@@ -80,7 +80,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 	return nil
 }
 
-// root takes a run that no run started: the next link of an open call's chain, or the first of a new one.
+// root places a run that no run started: the next link of an open call's chain, or the first of a new call.
 func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*model.Operation) {
 	if model.KindOf(e.Call.Command) == model.Teardown {
 		closed = t.teardownBegins(now, e)

@@ -9,29 +9,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Stats counts what a timeline could not place or had no room for.
+// Stats counts dropped events and refused processes.
 type Stats struct {
-	// Late are events of operations that were closed already.
+	// Late counts events of closed operations.
 	Late uint64
-	// Refused are runs, and processes of runs, beyond the limits.
+	// Refused counts runs, and processes of runs, beyond the limits.
 	Refused uint64
-	// Unanchored are runs that the container runtime did not start, beyond their half of Options.Operations.
+	// Unanchored counts runs that the container runtime did not start, beyond their half of Options.Operations.
 	Unanchored uint64
-	// Orphaned are operations that waited in vain to be told what is above them, or had no room to wait.
+	// Orphaned counts operations whose span of the runtime did not come, or that could not wait for it.
 	Orphaned uint64
-	// AfterDropped are programs that agents ran after an ADD, beyond what is kept for one pod.
+	// AfterDropped counts programs that agents ran after an ADD, beyond the limit of one pod.
 	AfterDropped uint64
 }
 
-// Timeline is the state between the events. Create it with New; it is not safe for concurrent
-// use. Each kind of state has a type that owns it; the methods of Timeline pass events on.
+// Timeline is the state between events. It is not safe for concurrent use. Each field's type owns its state; the
+// methods of Timeline pass events on.
 type Timeline struct {
-	passed
 	options Options
 	stats   Stats
 	node    pods.Node
+	now     int64 // the latest event, in monotonic ns
+	swept   int64 // when old locks and namespaces were last dropped
 
-	tree *tree.Tree          // it keeps the processes that belong to open operations
+	tree *tree.Tree          // of processes in open operations
 	open []*active.Operation // in order of their start
 
 	agents      *agents.Agents
@@ -43,14 +44,8 @@ type Timeline struct {
 	losses      losses
 	past        pasts
 
-	nri    bool // NRI speaks to us, so it will say when a sandbox runs
-	seeing bool // system calls of processes are observed
-}
-
-// passed is how far time has passed, in monotonic ns.
-type passed struct {
-	now   int64 // the latest event
-	swept int64 // when old locks and namespaces were last forgotten
+	nri    bool // NRI is connected and will report running sandboxes
+	seeing bool // system calls are observed
 }
 
 // New returns an empty timeline.
@@ -69,21 +64,20 @@ func New(o Options) *Timeline {
 	return t
 }
 
-// Options bound what a timeline waits for and holds.
+// Options bound waiting and memory.
 type Options struct {
-	// Settle is how long after its last run an operation waits for more: for the next
-	// plugin of the chain, and for NRI to name the pod.
+	// Settle is how long after its last run an operation waits for the next plugin of the chain, and for NRI to name
+	// the pod.
 	Settle time.Duration
-	// MaxHold is how long an operation is held at the most.
+	// MaxHold is the maximum duration of an operation.
 	MaxHold time.Duration
-	// Wait is how long an operation that is over waits for the runtime's spans (event.Above),
-	// if the environment of its calls names no parent. 0: it does not wait.
+	// Wait is how long an ended operation waits for the runtime's spans (event.Above) if its calls' environment names
+	// no parent; 0 is not at all.
 	Wait time.Duration
-	// Hung is how long a call may take before Timeline.Overdue returns it; 0 is for ever.
+	// Hung is the age at which Overdue returns a call; 0 is never.
 	Hung time.Duration
-	// MinSpan is how long a wait or a query lasts at least that is kept, and not only counted.
+	// MinSpan is the minimum duration of stored waits and queries. Shorter ones are only counted.
 	MinSpan time.Duration
-	// Processes and Operations are how many are held at once, Images and Facts how many of
-	// each one operation keeps. What exceeds a limit is counted.
+	// Processes and Operations bound the total, Images and Facts each operation. Excess is counted.
 	Processes, Operations, Images, Facts int
 }

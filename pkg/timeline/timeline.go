@@ -1,6 +1,6 @@
-// Package timeline joins events into operations: which process belongs to which run, which runs to which
-// call, which calls to which sandbox, and when all of it is over. It is a pure state machine. It reads no
-// clock; whatever waits for time to pass waits for ticks, so the same events give the same operations.
+// Package timeline joins events into operations: processes into runs, runs into calls, calls into operations of a
+// sandbox. It is a pure state machine without a clock: ticks tell it the time, so the same events give the same
+// operations.
 package timeline
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/pods"
 )
 
-// Apply takes the next event and returns the operations it brought to an end, in order of their start.
+// Apply applies the next event and returns the operations that it finished, in order of their start.
 func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	t.now = max(t.now, e.Time)
 	switch b := e.Body.(type) {
@@ -52,7 +52,7 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	case *event.Agent:
 		t.sampled(e.Time, b)
 	case *event.Accept, *event.Close, *event.Exchange:
-		t.connections.Told(e.Time, b, t.doer)
+		t.connections.Apply(e.Time, b, t.doer)
 	case *event.Link:
 		t.link(b)
 	case *event.FirstConnection:
@@ -63,7 +63,7 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	return nil
 }
 
-// sampled takes a sample of an agent, or of a plugin or holder that stands still (Since).
+// sampled applies a sample of an agent, or of a plugin or lock holder that stands still (Since).
 func (t *Timeline) sampled(now int64, b *event.Agent) {
 	if b.Since == 0 {
 		t.agents.Sample(now, b)
@@ -72,8 +72,7 @@ func (t *Timeline) sampled(now int64, b *event.Agent) {
 	}
 }
 
-// doing passes on what a process of an open operation did or waited for, or what an agent did for
-// one of its calls.
+// doing applies what a process of an open operation, or an agent for one of its calls, did or waited for.
 func (t *Timeline) doing(now int64, body event.Body) {
 	p := t.doer(body)
 	if p == nil && t.agents.Known(body.Doer()) {
@@ -108,8 +107,7 @@ func (t *Timeline) doing(now int64, body event.Body) {
 	p.Did(now, body)
 }
 
-// doer finds the process that did something, or stands for the work of the agent that did; nil if it belongs to
-// no open operation.
+// doer returns the process that did something, or the stand-in for its agent's work; nil outside of open operations.
 func (t *Timeline) doer(body event.Body) *active.Process {
 	if p := active.Of(t.tree.Get(body.Doer())); p != nil {
 		return p
@@ -127,17 +125,17 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 		for _, op := range ops {
 			op.Lose(l)
 		}
-	case !l.OfProcesses(): // it touches names, not times
+	case !l.OfProcesses(): // names are missing, not times
 		t.unheard()
-	default: // nobody knows whose it was
+	default: // of an unknown process
 		for _, op := range t.open {
 			op.Lose(l)
 		}
 	}
 }
 
-// touched lists the open operations that lack what was lost below a root: the run's own,
-// which may go on when its first process is over, or those that an agent works for.
+// touched lists the open operations that lack events lost below a root: its run's own, which may outlive the root, or
+// those that an agent works for.
 func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	if p := active.Of(t.tree.Get(root)); p != nil {
 		return []*active.Operation{p.Op}
@@ -155,7 +153,7 @@ func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	return nil
 }
 
-// sandbox records a report of NRI. When the sandbox runs, its setup is over.
+// sandbox applies a report of NRI. A running sandbox ends its setup.
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	t.nri = true
 	if !t.pods.Reported(now, s) {
@@ -168,14 +166,14 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	}
 }
 
-// unheard records that NRI's reports may have been lost: open operations no longer wait for one.
+// unheard notes that NRI's reports may have been lost, so open operations no longer wait for one.
 func (t *Timeline) unheard() {
 	for _, op := range t.open {
 		op.Unheard = true
 	}
 }
 
-// above records a span of the runtime's for the operations that it may be above.
+// above stores a span of the runtime for the operations that it may contain.
 func (t *Timeline) above(a *event.Above) []*model.Operation {
 	found := false
 	for _, op := range t.open {
@@ -184,7 +182,7 @@ func (t *Timeline) above(a *event.Above) []*model.Operation {
 			found = true
 		}
 	}
-	// Other spans are irrelevant: further ones of a sandbox, or of one without a network of its own.
+	// Other spans are irrelevant: further ones of a sandbox, or of one without a network.
 	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}
@@ -196,7 +194,7 @@ func (t *Timeline) above(a *event.Above) []*model.Operation {
 	})
 }
 
-// detail records that system calls are observed from now on, or are not.
+// detail notes whether system calls are observed from now on.
 func (t *Timeline) detail(d *event.Detail) {
 	t.seeing = d.On
 	if !d.On {
@@ -207,7 +205,7 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 }
 
-// noticed is cniconf's debounce plus read time, in ns (pace): a call begun meanwhile began after the change.
+// noticed is cniconf's debounce plus read time in ns (pace). A call that begins in between began after the change.
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {
@@ -220,7 +218,7 @@ func (t *Timeline) reconfigure(now int64, all []event.Network) {
 	}
 }
 
-// tick closes what is over at now: everything before now has been applied.
+// tick closes what has ended by now. All events before now have been applied.
 func (t *Timeline) tick(now int64) []*model.Operation {
 	t.losses.forget(now)
 	if now-t.swept >= int64(time.Second) {
@@ -232,9 +230,9 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
 
-// Flush closes whatever is open, at the end of the stream. What had not settled may have gone on.
+// Flush closes all operations at the end of the stream, also those that may have continued.
 func (t *Timeline) Flush() []*model.Operation {
-	t.options.Wait = 0 // nothing is told any more
+	t.options.Wait = 0 // no spans will come
 	closed := t.close(func(op *active.Operation) model.Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why
@@ -245,20 +243,19 @@ func (t *Timeline) Flush() []*model.Operation {
 	return closed
 }
 
-// Open returns the number of operations that are not closed.
 func (t *Timeline) Open() int { return len(t.open) }
 
-// Stats returns what could not be placed so far.
+// Stats returns the counts so far.
 func (t *Timeline) Stats() Stats {
 	s := t.stats
 	s.AfterDropped = t.pods.Dropped()
 	return s
 }
 
-// Pods returns what is known of pods beside their operations.
+// Pods returns the state of pods outside of operations.
 func (t *Timeline) Pods() *pods.Pods { return t.pods }
 
-// live yields the calls that have a run in progress, in order of the start of their operations.
+// live yields the calls with a run in progress, in order of their operations' start.
 func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
 	return func(yield func(*active.Operation, *model.Call) bool) {
 		for _, op := range t.open {
@@ -271,7 +268,7 @@ func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
 	}
 }
 
-// InFlight returns the calls that have a run in progress, in order of their start.
+// InFlight returns the calls with a run in progress, in order of their start.
 func (t *Timeline) InFlight() (flights []model.Flight) {
 	for op, call := range t.live() {
 		flights = append(flights, op.Flight(call, call.Live(), t.node.Runtime))
@@ -279,7 +276,7 @@ func (t *Timeline) InFlight() (flights []model.Flight) {
 	return flights
 }
 
-// Overdue returns the calls in progress for longer than Options.Hung, each once.
+// Overdue returns, once each, the calls in progress for longer than Options.Hung.
 func (t *Timeline) Overdue() (flights []model.Flight) {
 	for op, call := range t.live() {
 		if t.options.Hung > 0 && !call.Hung && t.now-call.Start >= int64(t.options.Hung) {
@@ -290,7 +287,7 @@ func (t *Timeline) Overdue() (flights []model.Flight) {
 	return flights
 }
 
-// link takes a name that the kernel told a process of an operation, or an agent.
+// link applies a name that the kernel returned to a process of an operation, or to an agent.
 func (t *Timeline) link(l *event.Link) {
 	switch p := active.Of(t.tree.Get(l.Process)); {
 	case p != nil:
