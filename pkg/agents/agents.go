@@ -1,5 +1,5 @@
-// Package agents attributes what agents do to the calls that wait for them: daemons that plugins connect to, and those
-// that these ask in turn. It follows their connections, the exchanges on them, and what the agents run and change.
+// Package agents attributes the work of agents to the calls that wait for it: daemons that plugins connect to, and
+// those that these call in turn.
 package agents
 
 import (
@@ -12,45 +12,43 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// work is what an agent does while a connection to it is open.
+// work is what an agent does during a connection.
 type work struct {
 	*model.Work
 	of          *connection
 	agent       *agent
-	cpu         int64           // of the agent when the connection began
+	cpu         int64           // of the agent at the connection's start
 	known       bool            // cpu is
-	depth       int             // how many agents are between a run and what is done
-	own, shared *active.Process // stand for the agent itself
-	below       []*work         // of the agents that this one connects to
+	depth       int             // agents between a run and the work
+	own, shared *active.Process // stand for the agent
+	below       []*work         // of agents that it calls
 }
 
 type agent struct {
 	calls  []*connection // open ones, in order of their start
-	recent []*connection // the last recentMax that were closed
-	// periodic are the programs that it ran while it had no connection, and what it then asked of the
-	// kernel: by 15 letters of the name, which is what the kernel keeps.
+	recent []*connection // the last recentMax closed ones
+	// periodic are the programs and requests of the agent without a connection, by the first 15 letters, which is
+	// what the kernel stores.
 	periodic map[string]bool
-	// hidden: who calls it is not seen. who it is then.
-	hidden bool
-	who    event.Actor
-	spells spells
-	deeds  []deed
-	among  *among // the latest claim on several connections
+	hidden   bool // its callers are invisible
+	identity event.Actor
+	spells   spells
+	deeds    []deed
+	among    *among // the latest claim on several connections
 }
 
-// Agents are those that runs call, and what they do for calls.
+// Agents are the agents of runs, and their work for calls.
 type Agents struct {
 	limit int
 	tree  *tree.Tree
-	// belongs says that what an agent does since then may be for an operation.
-	belongs func(agent event.Process, op *active.Operation, since int64)
-	known   map[event.Process]*agent
-	// departed are the last that ended.
+	// belongs notes that an agent's events since then may be for an operation.
+	belongs  func(agent event.Process, op *active.Operation, since int64)
+	known    map[event.Process]*agent
 	departed departed
 }
 
-// New returns no agents, and has room for as many as said, in a tree of processes. belongs is told for which
-// operation an agent may work, and since when.
+// New returns an empty set for up to limit agents in a tree of processes. It calls belongs when an agent may work for
+// an operation, with the time since when.
 func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation, int64)) *Agents {
 	return &Agents{limit: limit, tree: t, belongs: belongs, known: map[event.Process]*agent{}}
 }
@@ -59,16 +57,15 @@ func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation,
 func (as *Agents) Known(p event.Process) bool { return as.known[p] != nil }
 
 const (
-	// recentMax bounds the closed connections that an agent's work is still attributed to: what
-	// it does at the end of one may be read after the close.
+	// recentMax bounds closed connections per agent: work at the end of one may be read after its close.
 	recentMax = 16
-	// nestedMax bounds the agents behind each other: two that wait for one another have no end.
+	// nestedMax bounds agents that call each other endlessly.
 	nestedMax = 8
 	// periodicMax bounds agent.periodic.
 	periodicMax = 64
 )
 
-// serve records that a connection was answered: from now on the agent's work may be for it.
+// serve notes that a connection was answered, so its agent's work may be for it.
 func (as *Agents) serve(c *connection) {
 	p := c.owner
 	if c.Agent == nil || c.Agent.Process == "" || p.Op.Closed != "" || depth(p) >= nestedMax || c.Agent.Process == c.by {
@@ -83,14 +80,17 @@ func (as *Agents) serve(c *connection) {
 		return
 	}
 	as.departed.succeed(c)
-	if c.work != nil { // another one listens than accepts
+	if c.work != nil { // the listener and the accepting process differ
 		c.work.agent.leave(c)
 		c.work.by(a, c.Agent)
 		as.calls(a, c)
 		return
 	}
 	image := func() *model.Image {
-		return &model.Image{Program: model.Program{PID: c.Agent.PID, Process: c.Agent.Process, Name: c.Agent.Name}, Exit: model.Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
+		return &model.Image{
+			Program: model.Program{PID: c.Agent.PID, Process: c.Agent.Process, Name: c.Agent.Name},
+			Exit:    model.Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start,
+		}
 	}
 	w := &work{Work: &model.Work{Own: image(), Shared: image()}, of: c, agent: a, depth: depth(p) + 1}
 	w.own, w.shared = p.StandIn(w.Own, w), p.StandIn(w.Shared, w)
@@ -107,7 +107,7 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// agent finds or makes the state of an agent of that depth, 0 where it is not known; nil beyond the limit.
+// agent finds or makes an agent of a depth, 0 if unknown; nil beyond the limit.
 func (as *Agents) agent(process event.Process, depth int) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -120,8 +120,7 @@ func (as *Agents) agent(process event.Process, depth int) *agent {
 	return a
 }
 
-// makeRoom forgets an agent without connections, if there are too many. It reports whether there
-// is room for one more.
+// makeRoom drops an agent without connections at the limit. It reports whether there is room for another.
 func (as *Agents) makeRoom() bool {
 	if len(as.known) < as.limit {
 		return true
@@ -140,14 +139,14 @@ func (as *Agents) forget(key event.Process) {
 	as.release(key)
 }
 
-// release forgets what an agent started for no call.
+// release drops what an agent started for no call.
 func (as *Agents) release(key event.Process) {
 	if a := as.tree.Agent(key); a != nil {
 		as.tree.Dismiss(a)
 	}
 }
 
-// by makes the work that of another agent.
+// by transfers the work to another agent.
 func (w *work) by(a *agent, who *event.Actor) {
 	w.agent, w.known = a, false
 	for _, im := range []*model.Image{w.Own, w.Shared} {
@@ -155,7 +154,7 @@ func (w *work) by(a *agent, who *event.Actor) {
 	}
 }
 
-// works reports whether an agent still does what p stands for, or nothing for anybody else.
+// works reports whether an agent still does the work of p. It is true for other processes and idle agents.
 func (as *Agents) works(process event.Process, p *active.Process) bool {
 	a := as.known[process]
 	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
@@ -163,7 +162,7 @@ func (as *Agents) works(process event.Process, p *active.Process) bool {
 	})
 }
 
-// leave removes c from the open connections, and reports whether it was one.
+// leave removes c from the open connections. It reports whether c was one.
 func (a *agent) leave(c *connection) bool {
 	i := slices.Index(a.calls, c)
 	if i >= 0 {
@@ -200,7 +199,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 		return
 	}
 	if b.Hidden {
-		a.hidden, a.who = true, event.Actor{Process: b.Process, PID: b.PID, Name: b.Name}
+		a.hidden, a.identity = true, event.Actor{Process: b.Process, PID: b.PID, Name: b.Name}
 	}
 	a.spells.sample(now, b)
 	for _, program := range b.Programs {
@@ -231,7 +230,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 }
 
-// killed records what killed an agent, which may be told before its end or after it.
+// killed records what killed an agent. The report may come before or after its end.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		if by != "" && (c.Open || c.Work.Gone != 0) {
@@ -240,14 +239,13 @@ func (a *agent) killed(by string) {
 	}
 }
 
-// habit notes what the agent does while it has no connection, and habitual reports whether it did.
+// habit notes what an agent does without a connection; habitual reports whether it did so.
 func (a *agent) habit(name string) {
 	if len(a.periodic) < periodicMax {
 		a.periodic[name[:min(len(name), 15)]] = true
 	}
 }
 
-// habitual is described at habit.
 func (a *agent) habitual(name string) bool { return a.periodic[name[:min(len(name), 15)]] }
 
 // Gone ends the connections of an agent that has exited.
@@ -256,7 +254,7 @@ func (as *Agents) Gone(now int64, process event.Process) {
 	as.forget(process)
 	for _, c := range slices.Clone(a.calls) { // served removes from a.calls
 		c.Work.Gone = now
-		if c.Exchange != nil { // it answers no more
+		if c.Exchange != nil { // there is no answer
 			c.hangUp(now)
 		}
 		c.served()
@@ -264,7 +262,7 @@ func (as *Agents) Gone(now int64, process event.Process) {
 	as.departed.add(process, a)
 }
 
-// depth is how many agents are between p and a run.
+// depth returns the number of agents between p and a run.
 func depth(p *active.Process) int {
 	if w, is := p.Work.(*work); is {
 		return w.depth
@@ -272,11 +270,11 @@ func depth(p *active.Process) int {
 	return 0
 }
 
-// Images returns what stands for the agent itself.
+// Images implements active.Work.
 func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
 
-// Close ends what agents do for an operation that is over: first their connections, then what is known of them only
-// by then. idle: no other operation is open.
+// Close completes the agents' work for a closed operation. Connections end first. idle means that no operation is
+// open.
 func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
 	for _, w := range op.Works {
 		w := w.(*work)
@@ -286,11 +284,6 @@ func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
 	for _, w := range op.Works {
 		w.(*work).know(now)
 	}
-	as.dismiss(op, idle)
-}
-
-// dismiss forgets what agents did for an operation that is closed, and them, if none is open.
-func (as *Agents) dismiss(op *active.Operation, idle bool) {
 	of := func(c *connection) bool { return c.owner.Op == op }
 	for key, a := range as.known {
 		a.calls, a.recent, a.among = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of), nil
@@ -301,7 +294,7 @@ func (as *Agents) dismiss(op *active.Operation, idle bool) {
 	as.departed.dismiss(of)
 }
 
-// Called lists the operations whose calls an agent answers.
+// Called lists the operations that wait for an agent.
 func (as *Agents) Called(process event.Process) (ops []*active.Operation) {
 	if a := as.known[process]; a != nil {
 		for _, c := range a.calls {
@@ -313,7 +306,7 @@ func (as *Agents) Called(process event.Process) (ops []*active.Operation) {
 	return ops
 }
 
-// Hidden reports whether a process belongs to an agent whose callers are invisible.
+// Hidden reports whether a process belongs to an agent with invisible callers.
 func (as *Agents) Hidden(p *tree.Process) bool {
 	if p.Agent == nil {
 		return false
@@ -322,11 +315,13 @@ func (as *Agents) Hidden(p *tree.Process) bool {
 	return a != nil && a.hidden && len(a.calls)+len(a.recent) == 0
 }
 
-// HiddenWork finds the call for which such an agent runs a program, and returns the process that of is to be from
-// now on: by what it mentions the call in progress for that sandbox, below the plugin that runs; without a mention
-// perhaps any that is. It returns nil if none is in progress, and in any case the agent.
-func (as *Agents) HiddenWork(e *event.Exec, of *tree.Process, open []*active.Operation) (*active.Process, *event.Actor) {
-	who := as.known[of.Agent.Process].who
+// HiddenWork finds the call for which such an agent runs a program, and returns its process below the running plugin.
+// A mentioned sandbox determines the call; otherwise each one in progress is a candidate. Without a call it returns
+// nil; it always returns the agent.
+func (as *Agents) HiddenWork(
+	e *event.Exec, of *tree.Process, open []*active.Operation,
+) (*active.Process, *event.Actor) {
+	who := as.known[of.Agent.Process].identity
 	ops := servedNow(open, e.Mentions)
 	if len(ops) == 0 {
 		return nil, &who
@@ -343,12 +338,13 @@ func (as *Agents) HiddenWork(e *event.Exec, of *tree.Process, open []*active.Ope
 	return ops[0].Below(call, call.Live(), cl), &who
 }
 
-// servedNow lists the operations of which a plugin runs: those of these containers, or all where none is named. What
-// the runtime stands for goes before others that name the same container.
+// servedNow lists the operations with a running plugin, of the given containers if any. Vouched operations come before
+// others that name the same container.
 func servedNow(open []*active.Operation, containers []string) (ops []*active.Operation) {
 	for _, vouched := range []bool{true, false} {
 		for _, op := range open {
-			if op.Vouched() == vouched && served(op) != nil && (len(containers) == 0 || slices.Contains(containers, op.ContainerID)) {
+			if op.Vouched() == vouched && served(op) != nil &&
+				(len(containers) == 0 || slices.Contains(containers, op.ContainerID)) {
 				ops = append(ops, op)
 			}
 		}
@@ -359,8 +355,7 @@ func servedNow(open []*active.Operation, containers []string) (ops []*active.Ope
 	return ops
 }
 
-// served is the call of op that an agent may work for: one of which a plugin runs, and of several not that of lo;
-// nil if none does.
+// served returns the call of op with a running plugin, preferably not of lo; nil if none.
 func served(op *active.Operation) (found *model.Call) {
 	for _, call := range op.Calls {
 		if call.Live() != nil && (found == nil || found.IfName == "lo") {

@@ -10,31 +10,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// claim is for which calls an agent may have done something.
+// claim states for which calls an agent may have done something.
 type claim struct {
-	first  *connection   // below which it is drawn; nil if it was not seen
-	others []*connection // of other calls, which it may have been for as well
-	// nobodys: it began before the connections to the agent did.
-	nobodys bool
-	// by is the agent, if nobody sees who calls it.
+	first  *connection   // its place in the trace; nil if unseen
+	others []*connection // of other possible calls
+	// startedBefore: it began before all open connections.
+	startedBefore bool
+	// by is the agent if its callers are invisible.
 	by *event.Actor
 	model.Attribution
 }
 
-// Certain is the claim that something was done for a call, by an agent that nobody was seen to call; nil: it is
-// not known which.
+// Certain returns a claim for one call, by an agent with invisible callers; nil if the agent is unknown.
 func Certain(by *event.Actor) active.Claim {
 	return &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}}
 }
 
-// Evidence is described at active.Claim.
+// Evidence implements active.Claim.
 func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attribution, cl.by }
 
-// Did is described at active.Claim.
+// Did implements active.Claim.
 func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
-// attribute finds the connection for which the agent did something, by the containers that it mentions, or
-// by being open when that began (0: always); nil if there is none.
+// attribute finds the connection for which an agent did something, by mentioned containers, or by being open when it
+// began (0: any); nil if there is none.
 func (a *agent) attribute(mentions []string, began int64) *claim {
 	if len(mentions) == 0 {
 		return a.overlapping(began)
@@ -46,11 +45,11 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 	case len(mentions) == 1:
 		return &claim{first: found[len(found)-1], Attribution: model.Attribution{Evidence: model.Certain}}
 	}
-	return a.perhaps(found)
+	return a.candidates(found)
 }
 
-// overlapping finds the connections that were open when something began, for which it may have been done. What
-// began before all of them was done for none; but each may have waited for it.
+// overlapping finds the connections that were open when something began. Work that began before all of them is for
+// none, but each may have waited for it.
 func (a *agent) overlapping(began int64) *claim {
 	var found []*connection
 	for _, c := range a.calls {
@@ -60,33 +59,36 @@ func (a *agent) overlapping(began int64) *claim {
 	}
 	switch {
 	case len(found) > 0:
-		return a.perhaps(found)
+		return a.candidates(found)
 	case len(a.calls) == 0:
 		return nil
 	}
-	cl := a.perhaps(a.calls)
-	cl.nobodys = true
+	cl := a.candidates(a.calls)
+	cl.startedBefore = true
 	return cl
 }
 
-// perhaps is the claim that something was done for one of these connections. As long as they are the same, claims
-// share the list: hundreds of things that an agent does while hundreds call it.
-func (a *agent) perhaps(found []*connection) *claim {
+// candidates returns the claim for one of these connections. Successive claims share the list, because an agent may do
+// hundreds of things for hundreds of callers.
+func (a *agent) candidates(found []*connection) *claim {
 	if a.among == nil || !slices.Equal(a.among.found, found) {
 		each := eachCall(found)
-		a.among = &among{slices.Clone(found), claim{first: each[0], others: each[1:], Attribution: model.Attribution{Evidence: model.Candidate, Others: keysOf(each[1:])}}}
+		a.among = &among{slices.Clone(found), claim{
+			first: each[0], others: each[1:],
+			Attribution: model.Attribution{Evidence: model.Candidate, Others: keysOf(each[1:])},
+		}}
 	}
 	cl := a.among.claim
 	return &cl
 }
 
-// among is what perhaps says of some connections.
+// among is the claim for some connections.
 type among struct {
 	found []*connection
 	claim claim
 }
 
-// eachCall leaves the first connection of each call.
+// eachCall returns the first connection of each call.
 func eachCall(all []*connection) (some []*connection) {
 	for _, c := range all {
 		if !slices.ContainsFunc(some, func(other *connection) bool { return other.owner.Call == c.owner.Call }) {
@@ -103,21 +105,22 @@ func keysOf(calls []*connection) (keys []model.Key) {
 	return keys
 }
 
-// done is the process that stands for what a claim says was done.
-func (cl *claim) done() *active.Process {
+// standIn returns the process that stands for a claim's work.
+func (cl *claim) standIn() *active.Process {
 	if len(cl.others) > 0 || cl.Periodic {
 		return cl.first.work.shared
 	}
 	return cl.first.work.own
 }
 
-// named lists the connections of the open calls for any of these containers. Calls that the runtime
-// stands for go before others that name the same container, open connections before closed ones.
+// named lists the connections of open calls for these containers. Vouched calls come before others that name the same
+// container, open connections before closed ones.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {
 			for _, c := range from {
-				if op := c.owner.Op; op.Closed == "" && op.Vouched() == vouched && slices.Contains(containers, op.ContainerID) {
+				op := c.owner.Op
+				if op.Closed == "" && op.Vouched() == vouched && slices.Contains(containers, op.ContainerID) {
 					found = append(found, c)
 				}
 			}
@@ -129,11 +132,11 @@ func (a *agent) named(containers []string) (found []*connection) {
 	return nil
 }
 
-// afterwards is how long after a connection what an agent does may still be for that.
+// afterwards is how long an agent's work after a connection may be for that (chosen).
 const afterwards = int64(500 * time.Millisecond)
 
-// housekeeping learns what an agent changes though nobody has called it for a while, and marks a claim on
-// such a change that nothing else speaks for.
+// housekeeping learns what an agent changes without a recent caller, and marks claims on such changes that have no
+// other evidence.
 func (a *agent) housekeeping(cl *claim, body event.Body) {
 	r, is := body.(*event.Request)
 	if !is || r.Query() || len(r.Mentions) > 0 {
@@ -146,8 +149,7 @@ func (a *agent) housekeeping(cl *claim, body event.Body) {
 	}
 }
 
-// Work finds the call for which an agent runs a program, and returns the process that of is to
-// be from now on; nil if it is done for no call.
+// Work finds the call for which an agent runs a program, and returns its new process; nil if there is none.
 func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 	a := as.known[of.Agent.Process]
 	if a == nil {
@@ -162,13 +164,13 @@ func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 	}
 	cl.Periodic = cl.Attribution.Evidence == model.Candidate && a.habitual(e.Name)
 	as.tree.Assign(of)
-	p := cl.done().Child()
+	p := cl.standIn().Child()
 	p.Claim = cl
 	return p
 }
 
-// Commissioned finds the call for which an agent runs a plugin, by the container in its environment, and
-// returns its process in the agent's work; nil if no agent runs it, or no call of that container called one.
+// Commissioned finds the call for which an agent runs a plugin, by the container in the plugin's environment, and
+// returns its process in the agent's work; nil if there is none.
 func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
@@ -179,7 +181,7 @@ func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 			found = c
 			break
 		}
-		if found == nil && c.Open { // it undoes what it did for the call
+		if found == nil && c.Open { // it undoes its work for the call
 			found = c
 		}
 	}
@@ -191,8 +193,7 @@ func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	return p
 }
 
-// Doing finds the process that stands for what an agent does itself; nil if that is done for no
-// call, or if nothing says for which.
+// Doing returns the process that stands for an agent's own work; nil if no call is known for it.
 func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	a := as.known[by]
 	if a == nil {
@@ -200,8 +201,8 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	}
 	switch b := body.(type) {
 	case *event.Enter, *event.Address, *event.Questions, *event.Cut, *event.Configuration, *event.Result:
-		return nil // by itself that says nothing
-	case *event.Answer: // it is for who asked
+		return nil // no evidence for a call
+	case *event.Answer: // belongs to its request
 		for _, c := range slices.Concat(a.calls, a.recent) {
 			for _, w := range []*active.Process{c.work.own, c.work.shared} {
 				if w.Op.Closed == "" && active.RefusedBy(w.Current(), b) {
@@ -211,19 +212,18 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 		}
 		return nil
 	}
-	cl := a.attribute(said(body))
+	cl := a.attribute(evidence(body))
 	a.housekeeping(cl, body)
 	if cl == nil {
 		return nil
 	}
-	p := cl.done()
+	p := cl.standIn()
 	p.Claim = cl
 	return p
 }
 
-// said returns what something that an agent did can be attributed by: what it mentions, and when it began (0 if
-// that says nothing).
-func said(body event.Body) (mentions []string, began int64) {
+// evidence returns what attributes an agent's work: mentioned containers, and when it began (0 if irrelevant).
+func evidence(body event.Body) (mentions []string, began int64) {
 	switch b := body.(type) {
 	case *event.Request:
 		return b.Mentions, b.Start

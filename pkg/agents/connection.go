@@ -8,39 +8,41 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// connection is a Connection that may still change.
+// connection is a Connection in progress.
 type connection struct {
 	*model.Connection
 	by     event.Process
-	owner  *active.Process // who has it: by, or the work of the agent that by is
+	owner  *active.Process // by, or the stand-in of the agent by
 	socket string
-	image  *model.Image // that made it
+	image  *model.Image // its maker
 	fact   *model.Fact
-	after  *model.Fact // the attempts that were refused before
+	after  *model.Fact // earlier refused attempts
 	work   *work
 	among  *Connections
 }
 
-// acceptsMax bounds the accepts that wait for their connect: over loopback accept may return first.
+// acceptsMax bounds accepts that precede their connect: over loopback accept may return first.
 const acceptsMax = 64
 
-// Connections are those that are open, by socket.
+// Connections are the open connections, by socket.
 type Connections struct {
 	agents  *Agents
 	sockets map[string]*connection
-	pending map[stream]*connection // exchanges without an end
-	// supposed are those of them of which nobody saw what was asked: the other end stands still. Some may be over.
+	pending map[stream]*connection // exchanges in progress
+	// supposed are those with an unseen request, whose peer stands still. Some may have ended.
 	supposed []*connection
 	reads    reads
-	accepts  []*event.Accept // of connections that are not told yet
+	accepts  []*event.Accept // without a connect so far
 }
 
-// NewConnections returns no connections to some agents.
+// NewConnections returns an empty set.
 func NewConnections(a *Agents) *Connections {
-	return &Connections{agents: a, sockets: map[string]*connection{}, pending: map[stream]*connection{}, reads: reads{}}
+	return &Connections{
+		agents: a, sockets: map[string]*connection{}, pending: map[stream]*connection{}, reads: reads{},
+	}
 }
 
-// Connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.
+// Connect records a connection, or an attempt, by p or by the agent that p stands for.
 func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
 	im := p.Current()
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
@@ -79,7 +81,7 @@ func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
 	}
 }
 
-// refuse turns a connection that was only begun into a refused attempt.
+// refuse turns a started connection into a refused attempt.
 func (cs *Connections) refuse(made *connection, now int64, why string) {
 	delete(cs.sockets, made.socket)
 	made.hangUp(now)
@@ -91,7 +93,7 @@ func (cs *Connections) refuse(made *connection, now int64, why string) {
 	made.image.Facts = slices.DeleteFunc(made.image.Facts, func(f *model.Fact) bool { return f == made.fact })
 }
 
-// keep makes the connection a fact of the process that has it.
+// keep makes the connection a fact of its owner.
 func (c *connection) keep(thread uint32, when model.Interval) {
 	c.fact = c.owner.Keep(&model.Fact{Thread: thread, When: when, What: c.Connection})
 	if cl, is := c.owner.Claim.(*claim); is {
@@ -99,14 +101,14 @@ func (c *connection) keep(thread uint32, when model.Interval) {
 	}
 }
 
-// again is one more attempt that was refused.
+// again adds a refused attempt.
 func again(refused *model.Fact, now int64, why string) {
 	c := refused.What.(*model.Connection)
 	refused.When.End, c.Error = max(refused.When.End, now), why
 	c.Tries++
 }
 
-// refused returns the attempts at an address that have failed so far, if nothing has come of them yet.
+// refused returns the refused attempts at an address since the last success.
 func refused(im *model.Image, network, address string) *model.Fact {
 	for _, f := range slices.Backward(im.Facts) {
 		c, is := f.What.(*model.Connection)
@@ -140,8 +142,7 @@ func (c *connection) answered(a *event.Accept) {
 	c.Agent, c.Answered = &agent, !a.Listens
 }
 
-// hangUp ends a connection that was closed.
-func (cs *Connections) hangUp(now int64, c *event.Close) {
+func (cs *Connections) close(now int64, c *event.Close) {
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process {
 		made.hangUp(now)
 		delete(cs.sockets, c.Socket)
@@ -158,17 +159,18 @@ func (c *connection) hangUp(now int64) {
 // gone reports whether the agent exited while the connection was open.
 func (c *connection) gone() bool { return c.Work != nil && c.Work.Gone != 0 }
 
-// Disconnect is described at active.Connection.
+// Disconnect implements active.Connection.
 func (c *connection) Disconnect(now int64) {
-	if c.Exchange != nil { // its last report is all that is known
+	cs := c.among
+	if c.Exchange != nil { // its last report is the latest knowledge
 		now, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.Open
 	}
 	c.hangUp(now)
-	if cs := c.among; cs.sockets[c.socket] == c {
+	if cs.sockets[c.socket] == c {
 		delete(cs.sockets, c.socket)
 	}
-	if cs := c.among; cs.pending[c.stream()] == c {
+	if cs.pending[c.stream()] == c {
 		delete(cs.pending, c.stream())
 	}
-	c.among.supposed = slices.DeleteFunc(c.among.supposed, func(s *connection) bool { return !s.Open })
+	cs.supposed = slices.DeleteFunc(cs.supposed, func(s *connection) bool { return !s.Open })
 }

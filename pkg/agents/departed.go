@@ -6,11 +6,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// departedMax bounds the agents that are remembered after their end: for what is told late of why, and for
-// who answers in their place.
+// departedMax bounds remembered agents that exited, for late reports of the reason and for their successors.
 const departedMax = 16
 
-// departed are agents that ended while somebody called them, the latest last.
+// departed are agents that exited while called, the latest last.
 type departed []departure
 
 type departure struct {
@@ -37,19 +36,20 @@ func (d departed) of(process event.Process) *agent {
 	return nil
 }
 
-// succeed says that the agent of c answers in the place of one that ended: it has its address, or its name.
+// succeed notes that the agent of c replaces one that exited: it has its address or its name.
 func (d departed) succeed(c *connection) {
 	if !c.Answered {
 		return
 	}
 	back := c.fact.When.Start
-	if c.Exchange != nil { // of which only the end is certainly its own
+	if c.Exchange != nil { // only its end is certain
 		back = c.fact.When.End
 	}
 	for _, one := range d {
 		for _, before := range one.recent {
 			w := before.Work
-			same := before.Network == c.Network && before.Address != "" && before.Address == c.Address || w.Own.Name != "" && w.Own.Name == c.Agent.Name
+			same := before.Network == c.Network && before.Address != "" && before.Address == c.Address ||
+				w.Own.Name != "" && w.Own.Name == c.Agent.Name
 			if w.Gone != 0 && w.Successor == nil && same && c.Agent.Process != one.process {
 				successor := *c.Agent
 				w.Successor, w.Back = &successor, back
@@ -58,7 +58,7 @@ func (d departed) succeed(c *connection) {
 	}
 }
 
-// dismiss forgets the connections of an operation that is closed.
+// dismiss drops the connections of a closed operation.
 func (d *departed) dismiss(of func(*connection) bool) {
 	*d = slices.DeleteFunc(*d, func(one departure) bool {
 		one.recent = slices.DeleteFunc(one.recent, of)

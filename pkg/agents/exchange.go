@@ -11,10 +11,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// unfollowed is why an exchange ended of which no end was seen.
+// unfollowed is the error of an exchange whose end was not seen.
 const unfollowed = "unfollowed"
 
-// supposedMax bounds the supposed waits at one time: a peer that stands still is rare.
+// supposedMax bounds supposed waits. Few peers stand still at one time.
 const supposedMax = 64
 
 // stream is one end of a stream.
@@ -25,21 +25,19 @@ type stream struct {
 
 func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
-// Told takes what was said of a connection that is there. attribute finds the process that an exchange belongs to
-// when it is told for the first time; nil if it belongs to none.
+// Apply applies an event of a connection. attribute finds the process of a new exchange; nil if there is none.
 func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Body) *active.Process) {
 	switch b := body.(type) {
 	case *event.Accept:
 		cs.accept(b)
 	case *event.Close:
-		cs.hangUp(now, b)
+		cs.close(now, b)
 	case *event.Exchange:
 		cs.exchange(now, b, attribute)
 	}
 }
 
-// exchange applies the report of an exchange: that it is pending, still, or over. attribute finds the
-// process that it belongs to when it is told for the first time; nil if it belongs to none.
+// exchange applies a report of an exchange: it is pending, still pending, or complete.
 func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {
 	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)
 	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
@@ -48,9 +46,10 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	key := stream{x.Process, x.Socket}
 	c := cs.pending[key]
 	switch {
-	case x.Error == unfollowed && c == nil, c == nil && x.Pending && x.Peer != nil && cs.agents.departed.of(x.Peer.Process) != nil:
+	case c == nil && (x.Error == unfollowed ||
+		x.Pending && x.Peer != nil && cs.agents.departed.of(x.Peer.Process) != nil):
 		return
-	case x.Error == unfollowed: // nobody knows more than what was told last
+	case x.Error == unfollowed: // the last report is the latest knowledge
 		now = c.fact.When.End
 	case !x.Pending:
 		cs.reads.add(now, x)
@@ -67,7 +66,7 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 			return
 		}
 	}
-	if c.gone() { // the asker reads the end of the stream later
+	if c.gone() { // the caller reads the end of the stream later
 		now = c.Work.Gone
 	}
 	cs.update(c, x, now, asked)
@@ -83,7 +82,7 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	c.hangUp(now)
 }
 
-// update applies what a report adds to an exchange: its end, the last request, the peer.
+// update applies a report to an exchange: its end, the last request, the peer.
 func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64) {
 	c.fact.When.End = max(c.fact.When.End, now)
 	if (c.Exchange.Clipped || c.Exchange.Receipt) && c.Exchange.Asked == 0 && asked > c.fact.When.Start {
@@ -96,20 +95,20 @@ func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64
 	}
 }
 
-// superseded reports whether a report is of the exchange after a pending one, whose end was not reported.
+// superseded reports whether a report is of the next exchange, since the end of the pending one was lost.
 func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	if x.Start > c.fact.When.End {
 		return true
 	}
-	if x.Pending && !cs.agents.works(x.Process, c.owner) { // another caller waits for it, too
+	if x.Pending && !cs.agents.works(x.Process, c.owner) { // another caller also waits for it
 		c.Exchange.Unended = true
 		return true
 	}
 	return false
 }
 
-// spoke ends what one process was supposed to wait for from another, which speaks again: on whichever of their
-// streams. That is told as if it went on until somebody notices.
+// spoke ends the supposed waits of a process for a peer that sends again, on any stream. They are reported as pending
+// until then.
 func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
@@ -124,8 +123,8 @@ func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	})
 }
 
-// serve has the peer's work be for the exchange; not for the connection that its stream is, if the agent made
-// that during the call: the exchange tells better when it was waited for.
+// serve attributes the peer's work to the exchange, not to its connection if the agent made that during the call: the
+// exchange's times are more exact.
 func (cs *Connections) serve(c *connection) {
 	cs.agents.serve(c)
 	if dialled := cs.sockets[c.socket]; c.work != nil && dialled != nil && dialled.by == c.by && dialled.work != nil {
@@ -133,7 +132,7 @@ func (cs *Connections) serve(c *connection) {
 	}
 }
 
-// exchanges makes the fact; nil if it is not worth one.
+// exchanges makes the fact; nil for a short one.
 func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process, receipt bool) *connection {
 	if p == nil {
 		return nil
@@ -163,31 +162,30 @@ func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process
 	return made
 }
 
-// reads are when something was last read from the streams of agents.
+// reads are the last reads from streams of agents.
 type reads map[stream]read
 
 type read struct {
 	at    int64
-	spoke bool // the other end speaks there by itself
+	spoke bool // the other end sends unasked
 }
 
 const (
-	// readsMax bounds reads: an agent has some dozens of streams.
+	// readsMax bounds reads. An agent has dozens of streams.
 	readsMax = 1024
-	// soon is how soon after it has read something an agent acknowledges it: within the goroutine
-	// that reads, or one that it wakes (HTTP/2's WINDOW_UPDATE, RFC 9113, 6.9).
+	// soon is how soon an agent acknowledges a read: in the goroutine that reads, or in one that it wakes (HTTP/2's
+	// WINDOW_UPDATE, RFC 9113, 6.9).
 	soon = 5 * time.Millisecond
 )
 
-// receipt reports whether what was written at an instant may only have acknowledged what was read just before, on a stream on
-// which the other end speaks by itself, so that no answer was waited for: as on HTTP/2, where many wait on one
-// stream for what may never come.
+// receipt reports whether a write may only have acknowledged the previous read, on a stream whose other end sends
+// unasked. Nothing waits for an answer then, as on HTTP/2.
 func (rs reads) receipt(x *event.Exchange, at int64) bool {
 	last, known := rs[stream{x.Process, x.Socket}]
 	return known && last.spoke && !x.Unasked && at >= last.at && at-last.at <= int64(soon)
 }
 
-// add takes what was read.
+// add adds a read.
 func (rs reads) add(now int64, x *event.Exchange) {
 	key := stream{x.Process, x.Socket}
 	if _, known := rs[key]; !known && len(rs) >= readsMax {
@@ -196,8 +194,7 @@ func (rs reads) add(now int64, x *event.Exchange) {
 	rs[key] = read{now, rs[key].spoke || x.Unasked}
 }
 
-// forget forgets the quarter of the streams that were not read from for longest: one at a time would cost a look
-// at all of them each time.
+// forget drops the quarter of the streams with the oldest reads: dropping one would need the same search.
 func (rs reads) forget() {
 	all := slices.SortedFunc(maps.Keys(rs), func(a, b stream) int {
 		return cmp.Or(cmp.Compare(rs[a].at, rs[b].at), cmp.Compare(a.socket, b.socket), cmp.Compare(a.by, b.by))

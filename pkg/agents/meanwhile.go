@@ -8,18 +8,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// deed is something that an agent did: an image or a fact.
+// deed is an agent's image or fact.
 type deed struct {
-	image *model.Image
-	fact  *model.Fact
-	// connection is what the fact is, if it is one.
-	connection *connection
+	image      *model.Image
+	fact       *model.Fact
+	connection *connection // if the fact is one
 	claim      *claim
 }
 
 const (
-	// deedsMax bounds the deeds that are remembered of one agent: the longest. meanwhileMax
-	// bounds those that are told of one connection.
+	// deedsMax bounds an agent's deeds to the longest, meanwhileMax those of one connection.
 	deedsMax     = 256
 	meanwhileMax = 16
 )
@@ -34,9 +32,9 @@ func (d *deed) when(now int64) model.Interval {
 	return model.Interval{Start: d.image.Start, End: max(now, d.image.Start)}
 }
 
-// did remembers a deed for the other calls that had a connection meanwhile.
+// did stores a deed for the calls of other connections at that time.
 func (cl *claim) did(d deed) {
-	if cl.first == nil { // an agent without a caller that was seen
+	if cl.first == nil { // the caller is unknown
 		return
 	}
 	d.claim = cl
@@ -53,7 +51,7 @@ func (cl *claim) did(d deed) {
 	a.deeds = append(a.deeds, d)
 }
 
-// Expire drops what agents did, and the states they were in, that were over before then.
+// Expire drops deeds and states that ended earlier.
 func (as *Agents) Expire(before int64) {
 	for _, a := range as.known {
 		a.deeds = slices.DeleteFunc(a.deeds, func(d deed) bool { return d.when(before).End < before })
@@ -61,10 +59,9 @@ func (as *Agents) Expire(before int64) {
 	}
 }
 
-// know fills in what is known of an agent only when an operation is over: its own, or another one that
-// its agent may have worked for meanwhile.
+// know adds what is known only when an operation ends: its own, or another that the agent may have worked for.
 func (w *work) know(now int64) {
-	if w.of.owner.Work == nil { // else who waits for it does
+	if w.of.owner.Work == nil { // otherwise the caller's work includes it
 		w.states()
 	}
 	w.Meanwhile = w.of.meanwhile(now)
@@ -77,7 +74,7 @@ func (w *work) states() {
 	}
 }
 
-// meanwhile lists, longest first, what the agent of c did during it, and what is not c's own.
+// meanwhile lists, longest first, what the agent of c did during it for others.
 func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	type part struct {
 		*deed
@@ -88,7 +85,7 @@ func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	for i := range deeds {
 		when := deeds[i].when(now)
 		when.Start, when.End = max(when.Start, c.fact.When.Start), min(when.End, c.fact.When.End)
-		if when.Took() > 0 && !deeds[i].only(c) {
+		if when.Took() > 0 && !deeds[i].belongsOnlyTo(c) {
 			some = append(some, part{&deeds[i], when})
 		}
 	}
@@ -102,15 +99,15 @@ func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	return all
 }
 
-// only reports whether a deed is known to be of a connection's call.
-func (d *deed) only(c *connection) bool {
+// belongsOnlyTo reports whether a deed certainly belongs to a connection's call.
+func (d *deed) belongsOnlyTo(c *connection) bool {
 	return len(d.claim.others) == 0 && !d.claim.Periodic && d.claim.first.owner.Call == c.owner.Call
 }
 
 // seen is a deed as seen from a connection.
 func (d *deed) seen(c *connection, when model.Interval) model.Meanwhile {
 	m := model.Meanwhile{
-		When: when, Image: d.image, Fact: d.fact, Perhaps: d.claim.nobodys,
+		When: when, Image: d.image, Fact: d.fact, Perhaps: d.claim.startedBefore,
 		Attribution: model.Attribution{Evidence: d.claim.Attribution.Evidence, Periodic: d.claim.Periodic},
 	}
 	var others []*connection

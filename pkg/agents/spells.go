@@ -8,31 +8,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// spells is what an agent was found doing, in order and disjoint. What is between two samples that differ
-// is divided in the middle.
+// spells are an agent's sampled states, in order and disjoint. The time between two different samples is halved.
 type spells struct {
 	all  []model.Spell
 	last event.Agent // the latest sample
-	at   int64       // when it was taken; 0 if the agent is not followed
+	at   int64       // of last; 0 if the agent is not followed
 }
 
 const (
-	// spellsMax bounds the spells of one agent: of one that is sampled twenty times a second, and
-	// is in another state each time, those of the last 25 s.
+	// spellsMax bounds an agent's spells: at twenty different samples per second, those of the last 25 s.
 	spellsMax = 512
-	// apart is how far apart two samples are at the most for what is between them to be known.
+	// apart is the maximum distance of two samples that determine the time between them.
 	apart = int64(2 * time.Second)
 )
 
-// sample takes a sample. One without a state, as in old recordings, says nothing: it is of one thread.
+// sample adds a sample. One without a state is of an old recording and of a single thread, so it is ignored.
 func (s *spells) sample(now int64, b *event.Agent) {
 	if b.State != "" && s.at != 0 && now > s.at && now-s.at <= apart {
 		middle := now
 		if s.last.State != b.State || s.last.Channel != b.Channel {
 			middle = s.at + (now-s.at)/2
 		}
-		s.add(model.Spell{Interval: model.Interval{Start: s.at, End: middle}, State: s.last.State, Channel: s.last.Channel, By: s.last.By})
-		s.add(model.Spell{Interval: model.Interval{Start: middle, End: now}, State: b.State, Channel: b.Channel, By: b.By})
+		s.add(s.at, middle, &s.last)
+		s.add(middle, now, b)
 	}
 	s.last, s.at = *b, max(s.at, now)
 	if b.State == "" || b.Over {
@@ -40,7 +38,10 @@ func (s *spells) sample(now int64, b *event.Agent) {
 	}
 }
 
-func (s *spells) add(one model.Spell) {
+func (s *spells) add(start, end int64, of *event.Agent) {
+	one := model.Spell{
+		Interval: model.Interval{Start: start, End: end}, State: of.State, Channel: of.Channel, By: of.By,
+	}
 	if one.Took() <= 0 {
 		return
 	}
