@@ -19,7 +19,7 @@ func attach(o Options) (*observer, error) {
 	if o.Source == SourceSnapshots {
 		return snapshots(options, nil), nil
 	}
-	session, err := etw.Open(etw.Options{Log: o.Log})
+	session, err := etw.Open(etw.Options{Name: "cniscope", Log: o.Log})
 	if err == nil {
 		return told(options, session), nil
 	}

@@ -88,7 +88,7 @@ func summary(file io.Reader) (string, error) {
 			parts = append(parts, fmt.Sprintf("%s %d", p.Name, n))
 		}
 	}
-	for _, counts := range []map[string]uint64{d.Unknown(), d.Malformed()} {
+	for _, counts := range []map[string]uint64{d.Unknown, d.Malformed} {
 		for _, event := range slices.Sorted(maps.Keys(counts)) {
 			parts = append(parts, fmt.Sprintf("not understood: %s (%d)", event, counts[event]))
 		}

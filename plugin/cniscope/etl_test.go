@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
-	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/etwtest"
 )
 
 func TestWhatIsInATrace(t *testing.T) {

@@ -9,7 +9,6 @@ package etw
 import (
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
@@ -29,27 +28,6 @@ type Change struct {
 	Image string
 	// CommandLine is empty unless the system logger reported it.
 	CommandLine string
-	// User is the SID ("S-1-5-18"), Terminal the terminal services session.
-	User     string
-	Terminal uint32
-	// Creator is the caller of CreateProcess, which may have set another parent; for a start.
-	Creator uint32
-	// Cycles are CPU cycles used; for an end.
-	Cycles uint64
-}
-
-// Notices returns the notices of a change for a proctracker.Tracker: a Windows process runs one program. A Present
-// process has none, because its start is unknown.
-func (c Change) Notices() []proctracker.Notice {
-	switch {
-	case c.Present:
-		return nil
-	case c.Kind != proctracker.Began:
-		return []proctracker.Notice{c.Notice}
-	}
-	runs := c.Notice
-	runs.Kind, runs.Parent = proctracker.Runs, 0
-	return []proctracker.Notice{c.Notice, runs}
 }
 
 // Taker receives a Session's reports. Session.Run's goroutine makes all calls and waits for each.
@@ -67,12 +45,9 @@ type Taker interface {
 
 // Options of a Session.
 type Options struct {
-	// Name is the prefix of the sessions' names in `logman query -ets`. Default: "cniscope".
+	// Name is the prefix of the sessions' names in `logman query -ets`.
 	Name string
-	// Flush is the delivery interval of Windows. Default: 20 ms.
-	Flush time.Duration
-	// Log may be nil.
-	Log *slog.Logger
+	Log  *slog.Logger
 }
 
 // Stats counts events of a Session.
@@ -88,51 +63,24 @@ type Stats struct {
 	Late, Single uint64
 }
 
-// Refusal is the reason why a Session is unavailable.
-type Refusal string
-
-// Reasons for refusals.
+// Remedies of a RefusedError.
 const (
-	// RefusedPrivilege: tracing requires administrator, SYSTEM or the group Performance Log Users.
-	RefusedPrivilege Refusal = "privilege"
-	// RefusedFull: the machine has its maximum of 64 sessions, 8 of them system loggers.
-	RefusedFull Refusal = "sessions"
-	// RefusedTaken: a session of that name exists.
-	RefusedTaken Refusal = "taken"
-	// RefusedUnsupported: not Windows, or Wine.
-	RefusedUnsupported Refusal = "unsupported"
-	// RefusedOther: another error of Windows.
-	RefusedOther Refusal = "error"
+	remedyPrivilege   = "run cniscope as SYSTEM or as an administrator"
+	remedyFull        = "stop an unused session: `logman query -ets` lists all, `logman stop NAME -ets` stops a session"
+	remedyTaken       = "another program already records: `logman query -ets` lists the sessions, `logman stop NAME -ets` stops one"
+	remedyUnsupported = "it needs Windows Server 2016 or later"
+	remedyOther       = "please report it"
 )
 
 // RefusedError is a refusal of Windows with a remedy.
 type RefusedError struct {
-	Why Refusal
 	// Doing is the failed function, such as "StartTrace cniscope-process".
-	Doing string
-	Err   error // may be nil
+	Doing, Remedy string
+	Err           error
 }
 
 func (e *RefusedError) Error() string {
-	cause := ""
-	if e.Err != nil {
-		cause = ": " + e.Err.Error()
-	}
-	return fmt.Sprintf("event tracing (%s)%s; %s", e.Doing, cause, e.remedy())
-}
-
-func (e *RefusedError) remedy() string {
-	switch e.Why {
-	case RefusedPrivilege:
-		return "run cniscope as SYSTEM or as an administrator"
-	case RefusedFull:
-		return "stop an unused session: `logman query -ets` lists all, `logman stop NAME -ets` stops a session"
-	case RefusedTaken:
-		return "another program already records: `logman query -ets` lists the sessions, `logman stop NAME -ets` stops an abandoned session"
-	case RefusedUnsupported:
-		return "it needs Windows Server 2016 or later"
-	}
-	return "please report it"
+	return fmt.Sprintf("event tracing (%s): %v; %s", e.Doing, e.Err, e.Remedy)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }

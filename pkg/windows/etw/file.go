@@ -2,13 +2,9 @@ package etw
 
 // FileOptions configure RecordFile.
 type FileOptions struct {
-	// Name is the session's. Default: "cniscope-record".
-	Name string
 	// File is the absolute path of the .etl file. It replaces an existing one at the end of the recording; only
 	// administrators and the system may read it.
 	File string
-	// Megabytes bounds the file; recording stops there. Default: 512.
-	Megabytes int
 	// Begun is called when the recording starts.
 	Begun func()
 	// Missing is called for a provider that could not be enabled; the others are recorded.
@@ -25,13 +21,14 @@ type Losses struct {
 // Recorded lists the providers of RecordFile beside the system logger's process events: components that work during a
 // pod's network setup.
 func Recorded() []Provider {
+	const all = ^uint64(0) // keywords
 	return []Provider{
-		{Name: "Microsoft-Windows-Kernel-Process", GUID: KernelProcess, keywords: 0x10},
-		{Name: "Microsoft-Windows-Host-Network-Service", GUID: guid(0x0c885e0d, 0x6eb6, 0x476c, 0xa048, 0x2457eed3a5c1)},
-		{Name: "Microsoft-Windows-Host-Network-Management", GUID: guid(0x93f693dc, 0x9163, 0x4dee, 0xaf64, 0xd855218af242)},
-		{Name: "Microsoft-Windows-Overlay-HNSPlugin", GUID: guid(0x564368d6, 0x577b, 0x4af5, 0xad84, 0x1c54464848e6)},
-		{Name: "Microsoft-Windows-WMI-Activity", GUID: guid(0x1418ef04, 0xb0b4, 0x4623, 0xbf7e, 0xd74ab47bbdaa)},
-		{Name: "ContainerD", GUID: guid(0x2acb92c0, 0xeb9b, 0x571a, 0x69cf, 0x8f3410f383ad)},
+		{"Microsoft-Windows-Kernel-Process", KernelProcess, 0x10},
+		{"Microsoft-Windows-Host-Network-Service", guid(0x0c885e0d, 0x6eb6, 0x476c, 0xa048, 0x2457eed3a5c1), all},
+		{"Microsoft-Windows-Host-Network-Management", guid(0x93f693dc, 0x9163, 0x4dee, 0xaf64, 0xd855218af242), all},
+		{"Microsoft-Windows-Overlay-HNSPlugin", guid(0x564368d6, 0x577b, 0x4af5, 0xad84, 0x1c54464848e6), all},
+		{"Microsoft-Windows-WMI-Activity", guid(0x1418ef04, 0xb0b4, 0x4623, 0xbf7e, 0xd74ab47bbdaa), all},
+		{"ContainerD", guid(0x2acb92c0, 0xeb9b, 0x571a, 0x69cf, 0x8f3410f383ad), all},
 	}
 }
 
@@ -39,6 +36,6 @@ func Recorded() []Provider {
 type Provider struct {
 	Name string
 	GUID GUID
-	// keywords selects events; 0 selects all.
+	// keywords selects events.
 	keywords uint64
 }

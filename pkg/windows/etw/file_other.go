@@ -1,10 +1,13 @@
-//go:build !windows || !(amd64 || arm64)
+//go:build !windows
 
 package etw
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // RecordFile fails with a RefusedError.
 func RecordFile(context.Context, FileOptions) (Losses, error) {
-	return Losses{}, &RefusedError{Why: RefusedUnsupported, Doing: "this is not Windows"}
+	return Losses{}, &RefusedError{Doing: "StartTrace", Err: errors.ErrUnsupported, Remedy: remedyUnsupported}
 }

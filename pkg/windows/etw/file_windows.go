@@ -1,9 +1,6 @@
-//go:build amd64 || arm64
-
 package etw
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -13,15 +10,18 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// fileMax is the default bound in MB; a busy node fills about 10 MB per minute.
-const fileMax = 512
+const (
+	// recorder is the name of the session.
+	recorder = "cniscope-record"
+	// fileMax bounds the file in MB; a busy node fills about 10 MB per minute.
+	fileMax = 512
+)
 
 // RecordFile has Windows write a trace to a file until ctx ends or the file is full. It needs administrator or
 // SYSTEM. The error is a RefusedError if Windows refuses.
 func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
-	name := cmp.Or(o.Name, "cniscope-record")
-	if isWine() {
-		return lost, refused("StartTrace "+name, windows.ERROR_NOT_SUPPORTED)
+	if Wine() {
+		return lost, refused("StartTrace "+recorder, windows.ERROR_NOT_SUPPORTED)
 	}
 	part := o.File + ".part"
 	file, err := windows.UTF16FromString(part)
@@ -33,23 +33,20 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 		return lost, errors.New(o.File + ": the path is too long")
 	}
 	copy(p.file[:], file)
-	p.mode, p.enable, p.fileMaxMB = modeSequential|modeSystemLogger, enableProcess, uint32(cmp.Or(o.Megabytes, fileMax))
+	p.mode, p.enable, p.fileMaxMB = modeSequential|modeSystemLogger, enableProcess, fileMax
 	if err := vacant(part); err != nil {
 		return lost, err
 	}
-	l, err := start(name, p, false)
-	if err == nil {
-		err = protect(part) // in case Windows recreated it
-	} else {
-		_ = os.Remove(part)
-		return lost, err
-	}
+	l, err := start(recorder, p, false)
 	if err != nil {
+		return lost, errors.Join(err, os.Remove(part))
+	}
+	if err := protect(part); err != nil { // in case Windows recreated it
 		return lost, errors.Join(err, l.stop(), os.Remove(part))
 	}
 	o.Begun()
 	for _, provider := range Recorded() {
-		if err := l.enable(provider.GUID, levelVerbose, cmp.Or(provider.keywords, ^uint64(0))); err != nil {
+		if err := l.enable(provider.GUID, levelVerbose, provider.keywords); err != nil {
 			o.Missing(provider.Name, err)
 		}
 	}

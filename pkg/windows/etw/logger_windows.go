@@ -1,12 +1,10 @@
-//go:build amd64 || arm64
-
 package etw
 
 import (
 	"errors"
+	"io/fs"
 	"runtime"
 	"sync"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -58,9 +56,9 @@ func start(name string, p *properties, replace bool) (*logger, error) {
 }
 
 // realTime configures a real-time session; enable holds a system logger's flags, 0 for other sessions.
-func realTime(flush time.Duration, enable uint32) *properties {
+func realTime(enable uint32) *properties {
 	p := newProperties()
-	p.mode, p.flushTimer, p.enable, p.fileOffset = modeRealTime|modeMSFlush, uint32(max(1, flush.Milliseconds())), enable, 0
+	p.mode, p.flushTimer, p.enable, p.fileOffset = modeRealTime|modeMSFlush, uint32(flushEvery.Milliseconds()), enable, 0
 	if enable != 0 {
 		p.mode |= modeSystemLogger
 	}
@@ -147,23 +145,23 @@ func (l *logger) close() error {
 	return err
 }
 
-// isWine reports Wine, whose sessions start but deliver nothing.
-func isWine() bool {
+// Wine reports Wine, whose sessions start but deliver nothing.
+var Wine = sync.OnceValue(func() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
-}
+})
 
 // refused returns the RefusedError for an error of Windows.
 func refused(doing string, err error) error {
-	why := RefusedOther
+	remedy := remedyOther
 	switch {
-	case isWine(), errors.Is(err, windows.ERROR_PROC_NOT_FOUND), errors.Is(err, windows.ERROR_CALL_NOT_IMPLEMENTED), errors.Is(err, windows.ERROR_NOT_SUPPORTED):
-		why = RefusedUnsupported
-	case errors.Is(err, windows.ERROR_ACCESS_DENIED), errors.Is(err, windows.ERROR_PRIVILEGE_NOT_HELD):
-		why = RefusedPrivilege
+	case Wine(), errors.Is(err, windows.ERROR_PROC_NOT_FOUND), errors.Is(err, errors.ErrUnsupported):
+		remedy = remedyUnsupported
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, windows.ERROR_PRIVILEGE_NOT_HELD):
+		remedy = remedyPrivilege
 	case errors.Is(err, windows.ERROR_ALREADY_EXISTS):
-		why = RefusedTaken
-	case errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES):
-		why = RefusedFull
+		remedy = remedyTaken
+	case errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES): // 64 sessions, 8 of them system loggers
+		remedy = remedyFull
 	}
-	return &RefusedError{Why: why, Doing: doing, Err: err}
+	return &RefusedError{Doing: doing, Remedy: remedy, Err: err}
 }

@@ -3,7 +3,6 @@ package etw
 import (
 	"bytes"
 	"encoding/binary"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -64,56 +63,45 @@ func (p *payload) ansi() string {
 }
 
 func (p *payload) wide() string {
-	if p.short {
+	text, rest, ended := UTF16(p.b)
+	if p.short = p.short || !ended; p.short {
 		return ""
 	}
+	p.b = rest
+	return text
+}
+
+// UTF16 reads a little-endian text up to its NUL, or to the end of b. It returns the bytes behind the NUL.
+func UTF16(b []byte) (text string, rest []byte, ended bool) {
 	var units []uint16
-	for i := 0; i+2 <= len(p.b); i += 2 {
-		unit := binary.LittleEndian.Uint16(p.b[i:])
-		if unit == 0 {
-			p.take(i + 2)
-			return string(utf16.Decode(units))
+	for ; len(b) >= 2 && !ended; b = b[2:] {
+		unit := binary.LittleEndian.Uint16(b)
+		if ended = unit == 0; !ended {
+			units = append(units, unit)
 		}
-		units = append(units, unit)
 	}
-	p.short = true
-	return ""
+	return string(utf16.Decode(units)), b, ended
 }
 
 // subAuthorities is SID_MAX_SUB_AUTHORITIES of winnt.h.
 const subAuthorities = 15
 
-// sid reads a SID: revision, number of subauthorities, authority in six bytes big endian, subauthorities.
-func (p *payload) sid() string {
-	head := p.take(8)
-	if head == nil {
-		return ""
+// sid skips a SID: revision, number of subauthorities, authority in six bytes, subauthorities of four.
+func (p *payload) sid() {
+	if head := p.take(8); head != nil && head[1] <= subAuthorities {
+		p.take(4 * int(head[1]))
+		return
 	}
-	if head[1] > subAuthorities {
-		p.short = true
-		return ""
-	}
-	authority := uint64(0)
-	for _, b := range head[2:8] {
-		authority = authority<<8 | uint64(b)
-	}
-	text := "S-" + strconv.Itoa(int(head[0])) + "-" + strconv.FormatUint(authority, 10)
-	for range head[1] {
-		text += "-" + strconv.FormatUint(uint64(p.u32()), 10)
-	}
-	if p.short {
-		return ""
-	}
-	return text
+	p.short = true
 }
 
-// user reads a TOKEN_USER followed by its SID; a zero means none.
-func (p *payload) user() string {
+// user skips a TOKEN_USER followed by its SID; a zero means none.
+func (p *payload) user() {
 	if len(p.b) >= 4 && binary.LittleEndian.Uint32(p.b) == 0 {
 		p.take(4)
-		return ""
+		return
 	}
 	p.address()
 	p.address()
-	return p.sid()
+	p.sid()
 }

@@ -2,7 +2,6 @@ package etw
 
 import (
 	"fmt"
-	"maps"
 )
 
 // What is the kind of a process record.
@@ -35,64 +34,43 @@ type Process struct {
 	// Time is the record's.
 	Time        int64
 	PID, Parent uint32
-	// Creator is the caller of CreateProcess, which may have set another parent; in starts of KernelProcess.
-	Creator uint32
-	// Terminal is the terminal services session; 1<<32-1 for none.
-	Terminal uint32
-	// Created and Exited are FILETIMEs (100 ns since 1601, UTC) of KernelProcess.
-	Created, Exited int64
+	// Created is a FILETIME (100 ns since 1601, UTC) of KernelProcess.
+	Created int64
 	// Code is the exit code; from the system logger 259 means running.
 	Code uint32
-	// Cycles are CPU cycles; Faults are page faults that read from disk.
-	Cycles uint64
-	Faults uint32
 	// Image is a kernel path in starts of KernelProcess, its first 14 characters in ends, else a file name.
 	Image string
-	// CommandLine and User ("S-1-5-18") are from the system logger.
-	CommandLine, User string
-	// Key identifies a running process; from the system logger.
-	Key uint64
+	// CommandLine is from the system logger.
+	CommandLine string
 }
 
-// Decoder decodes process records and counts undecodable ones.
+// Decoder decodes process records. It counts undecodable ones by provider, kind and version: Unknown those of
+// unsupported versions, Malformed those that are too short for theirs.
 type Decoder struct {
-	unknown, malformed map[string]uint64
+	Unknown, Malformed map[string]uint64
 }
 
 // Decode decodes a record; false if it is not about a process or not decodable.
 func (d *Decoder) Decode(r *Record) (Process, bool) {
-	var p Process
-	var known bool
-	from := &payload{b: r.Payload, pointer: r.Pointer}
-	p.What, p.Provider, p.Version, p.Time = kindOf(r), r.Provider, r.Version, r.Time
+	p := Process{What: kindOf(r), Provider: r.Provider, Version: r.Version, Time: r.Time}
 	if p.What == 0 {
 		return Process{}, false
 	}
-	name := "system logger"
+	from := &payload{b: r.Payload, pointer: r.Pointer}
+	name, decode := "system logger", systemProcess
 	if r.Provider == KernelProcess {
-		name, known = "Kernel-Process", kernelProcess(&p, from)
-		if p.What == Start {
-			p.Creator = r.PID
+		name, decode = "Kernel-Process", kernelProcess
+	}
+	counter := &d.Unknown
+	if decode(&p, from) {
+		if !from.short {
+			return p, true
 		}
-	} else {
-		known = systemProcess(&p, from)
+		counter = &d.Malformed
 	}
-	switch {
-	case !known:
-		count(&d.unknown, fmt.Sprintf("%s %s v%d", name, p.What, p.Version))
-	case from.short:
-		count(&d.malformed, fmt.Sprintf("%s %s v%d", name, p.What, p.Version))
-	default:
-		return p, true
-	}
+	count(counter, fmt.Sprintf("%s %s v%d", name, p.What, p.Version))
 	return Process{}, false
 }
-
-// Unknown counts records of unsupported versions, by provider, kind and version.
-func (d *Decoder) Unknown() map[string]uint64 { return maps.Clone(d.unknown) }
-
-// Malformed counts records that are too short for their version.
-func (d *Decoder) Malformed() map[string]uint64 { return maps.Clone(d.malformed) }
 
 func count(m *map[string]uint64, key string) {
 	if *m == nil {
@@ -131,7 +109,8 @@ func kernelProcess(p *Process, from *payload) bool {
 
 // kernelStart decodes starts of versions 0 to 2, without the file data behind the image.
 func kernelStart(p *Process, from *payload, flags bool) {
-	p.PID, p.Created, p.Parent, p.Terminal = from.u32(), int64(from.u64()), from.u32(), from.u32()
+	p.PID, p.Created, p.Parent = from.u32(), int64(from.u64()), from.u32()
+	from.u32() // the terminal services session
 	if flags {
 		from.u32()
 	}
@@ -144,10 +123,8 @@ func kernelStartNumbered(p *Process, from *payload) {
 	p.PID = from.u32()
 	from.u64()
 	p.Created, p.Parent = int64(from.u64()), from.u32()
-	from.u64()
-	p.Terminal = from.u32()
-	from.take(4 + 4 + 4) // flags, elevation type, elevated
-	from.sid()           // the mandatory label
+	from.take(8 + 4 + 4 + 4 + 4) // number, terminal services session, flags, elevation type, elevated
+	from.sid()                   // the mandatory label
 	p.Image = from.wide()
 }
 
@@ -156,12 +133,12 @@ func kernelEnd(p *Process, from *payload) {
 	if p.Version >= 2 {
 		from.u64()
 	}
-	p.Created, p.Exited, p.Code = int64(from.u64()), int64(from.u64()), from.u32()
+	p.Created = int64(from.u64())
+	from.u64() // the end, as a FILETIME
+	p.Code = from.u32()
 	from.take(4 + 4 + 8 + 8) // elevation type, handles, committed memory now and maximum
 	if p.Version >= 1 {
-		p.Cycles = from.u64()
-		from.take(4 * 4) // reads, writes, and their KB
-		p.Faults = from.u32()
+		from.take(8 + 4*4 + 4) // CPU cycles; reads, writes, and their KB; page faults
 	}
 	p.Image = from.ansi()
 }
@@ -174,11 +151,10 @@ func systemProcess(p *Process, from *payload) bool {
 	if p.Version == 0 {
 		p.PID, p.Parent = uint32(from.address()), uint32(from.address())
 	} else {
-		p.Key = from.address() // the page directory in version 1
-		p.PID, p.Parent, p.Terminal, p.Code = from.u32(), from.u32(), from.u32(), from.u32()
-	}
-	if p.Version == 1 {
-		p.Key = 0
+		from.address() // the process's key
+		p.PID, p.Parent = from.u32(), from.u32()
+		from.u32() // the terminal services session
+		p.Code = from.u32()
 	}
 	if p.Version >= 3 {
 		from.address() // the page directory
@@ -186,7 +162,8 @@ func systemProcess(p *Process, from *payload) bool {
 	if p.Version >= 4 {
 		from.u32() // flags
 	}
-	p.User, p.Image = from.user(), from.ansi()
+	from.user()
+	p.Image = from.ansi()
 	if p.Version >= 2 {
 		p.CommandLine = from.wide()
 	}

@@ -1,11 +1,12 @@
 package etw_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
-	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/etwtest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -19,24 +20,18 @@ func told(provider etw.GUID, what etw.What, version uint8) etw.Process {
 	if provider == etw.KernelProcess {
 		p.Created = 132404548233564008
 		if what == etw.End {
-			p.Exited, p.Code = 132404548288251536, 0xc0000005
-			if version >= 1 {
-				p.Cycles, p.Faults = 18544501267, 145
-			}
+			p.Code = 0xc0000005
 			return p
 		}
-		p.Parent, p.Terminal, p.Image = 3508, 1, image
-		if what == etw.Start {
-			p.Creator = 3509
-		}
+		p.Parent, p.Image = 3508, image
 		return p
 	}
-	p.Parent, p.User = 3508, "S-1-5-18"
+	p.Parent = 3508
 	if version >= 1 {
-		p.Terminal, p.Code = 1, 259
+		p.Code = 259
 	}
 	if version >= 2 {
-		p.Key, p.CommandLine = 0xfffffa8300cfb380, `powershell.exe -Command "Get-NetAdapter -InterfaceAlias 'vEthernet (db-6cqff-568022)' # žluťoučký"`
+		p.CommandLine = `powershell.exe -Command "Get-NetAdapter -InterfaceAlias 'vEthernet (db-6cqff-568022)' # žluťoučký"`
 	}
 	return p
 }
@@ -77,8 +72,8 @@ func TestAnUnknownVersionIsCountedAndNotGuessed(t *testing.T) {
 		name := map[etw.GUID]string{etw.KernelProcess: "Kernel-Process", etw.SystemProcess: "system logger"}[v.provider]
 		var d etw.Decoder
 		got, ok := d.Decode(&r)
-		if key := fmt.Sprintf("%s %s v%d", name, v.what, r.Version); ok || d.Unknown()[key] != 1 {
-			t.Errorf("%s: read %+v, counted %v", key, got, d.Unknown())
+		if key := fmt.Sprintf("%s %s v%d", name, v.what, r.Version); ok || d.Unknown[key] != 1 {
+			t.Errorf("%s: read %+v, counted %v", key, got, d.Unknown)
 		}
 	}
 }
@@ -93,8 +88,8 @@ func TestWhatIsCutOffIsCounted(t *testing.T) {
 			r.Payload = whole.Payload[:n]
 			var d etw.Decoder
 			got, ok := d.Decode(&r)
-			if ok && got != want || !ok && len(d.Malformed()) != 1 {
-				t.Fatalf("%s of %s, %d bytes of %d: %v %+v, counted %v", v.what, v.provider, n, len(whole.Payload), ok, got, d.Malformed())
+			if ok && got != want || !ok && len(d.Malformed) != 1 {
+				t.Fatalf("%s of %s, %d bytes of %d: %v %+v, counted %v", v.what, v.provider, n, len(whole.Payload), ok, got, d.Malformed)
 			}
 		}
 	}
@@ -102,7 +97,6 @@ func TestWhatIsCutOffIsCounted(t *testing.T) {
 
 func TestPayloadsOfA32BitMachine(t *testing.T) {
 	want := told(etw.SystemProcess, etw.Start, 3)
-	want.Key = 0x8300cfb380 & 0xffffffff
 	r := etwtest.Record(want)
 	r.Pointer, r.Payload = 4, etwtest.Payload(4, etwtest.System(want))
 	var d etw.Decoder
@@ -113,7 +107,7 @@ func TestPayloadsOfA32BitMachine(t *testing.T) {
 
 func TestNoUserAndNoASCII(t *testing.T) {
 	want := told(etw.SystemProcess, etw.Start, 4)
-	want.User, want.Image = "", "r\xe9seau.exe"
+	want.Code, want.Image = etwtest.NoUser, "r\xe9seau.exe"
 	r := etwtest.Record(want)
 	want.Image = "r\ufffdseau.exe"
 	var d etw.Decoder
@@ -127,8 +121,8 @@ func TestOfOthersNothingIsToldOrCounted(t *testing.T) {
 		{Provider: etw.KernelProcess, ID: 3}, {Provider: etw.SystemProcess, Opcode: 10}, {Provider: etw.GUID{1}, ID: 1, Opcode: 1}, {},
 	} {
 		var d etw.Decoder
-		if p, ok := d.Decode(&r); ok || len(d.Unknown())+len(d.Malformed()) > 0 {
-			t.Errorf("%+v: %+v %v %v", r, p, d.Unknown(), d.Malformed())
+		if p, ok := d.Decode(&r); ok || len(d.Unknown)+len(d.Malformed) > 0 {
+			t.Errorf("%+v: %+v %v %v", r, p, d.Unknown, d.Malformed)
 		}
 	}
 }
@@ -138,7 +132,9 @@ func TestTheNamesOfProviders(t *testing.T) {
 		"{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}": etw.KernelProcess, "{3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}": etw.SystemProcess,
 		"{0c885e0d-6eb6-476c-a048-2457eed3a5c1}": etw.Recorded()[1].GUID,
 	} {
-		harness.Equal(t, g.String(), want, g)
+		le := binary.LittleEndian
+		name := fmt.Sprintf("{%08x-%04x-%04x-%x-%x}", le.Uint32(g[0:]), le.Uint16(g[4:]), le.Uint16(g[6:]), g[8:10], g[10:])
+		harness.Equal(t, name, want, g)
 	}
 	if etw.KernelProcess != (etw.GUID{0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42, 0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16}) {
 		t.Error("it is in another order in memory")

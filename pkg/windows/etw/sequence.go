@@ -89,17 +89,16 @@ func (w *pending) add(p Process) {
 		}
 	}
 	if p.Provider == KernelProcess {
-		w.Created, w.Cycles, w.Creator = p.Created, p.Cycles, p.Creator
+		w.Created = p.Created
 	} else {
-		w.CommandLine, w.User = p.CommandLine, p.User
+		w.CommandLine = p.CommandLine
 	}
-	if w.Kind == proctracker.Ended {
-		if p.Provider == KernelProcess || first {
-			w.Code = p.Code
-		}
-		return
+	switch {
+	case w.Kind != proctracker.Ended:
+		w.Parent = p.Parent
+	case p.Provider == KernelProcess || first:
+		w.Code = p.Code
 	}
-	w.Parent, w.Terminal = p.Parent, p.Terminal
 }
 
 // Lost forwards lost events.

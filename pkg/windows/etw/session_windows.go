@@ -1,12 +1,9 @@
-//go:build amd64 || arm64
-
 package etw
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -15,10 +12,10 @@ import (
 )
 
 const (
-	// flushEvery is the default delivery interval.
+	// flushEvery is the delivery interval of Windows.
 	flushEvery = 20 * time.Millisecond
-	// slack is the tolerated additional delay of a delivery.
-	slack = 35 * time.Millisecond
+	// window is the delay of a change: the delivery interval, and a tolerated delay of 35 ms.
+	window = flushEvery + 35*time.Millisecond
 	// advanceEvery is the interval of deliveries to the Taker, askEvery that of queries for losses.
 	advanceEvery = 10 * time.Millisecond
 	askEvery     = time.Second
@@ -43,15 +40,6 @@ type Session struct {
 // Open starts the sessions and stops those of a crashed predecessor. Events collect from then on. It needs
 // administrator or SYSTEM. The error is a RefusedError if Windows refuses.
 func Open(o Options) (*Session, error) {
-	if o.Name == "" {
-		o.Name = "cniscope"
-	}
-	if o.Flush == 0 {
-		o.Flush = flushEvery
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	s := &Session{options: o, processes: make(chan Process, waitingMax), closed: make(chan struct{})}
 	err := s.begin(o.Name+"-process", 0, func(l *logger) error { return l.enable(KernelProcess, levelInformation, keywordProcess) })
 	err2 := s.begin(o.Name+"-commands", enableProcess, func(*logger) error { return nil })
@@ -64,7 +52,7 @@ func Open(o Options) (*Session, error) {
 
 // begin starts and opens one session.
 func (s *Session) begin(name string, system uint32, enable func(*logger) error) error {
-	l, err := start(name, realTime(s.options.Flush, system), true)
+	l, err := start(name, realTime(system), true)
 	if err != nil {
 		return err
 	}
@@ -102,14 +90,14 @@ func (s *Session) Run(ctx context.Context, t Taker) error {
 			ended <- fmt.Errorf("session %s was stopped, so cniscope no longer sees processes: %w", l.name, errors.Join(err, errStopped))
 		}()
 	}
-	q := NewSequencer(t, s.options.Flush+slack)
+	q := NewSequencer(t, window)
 	tick := time.NewTicker(advanceEvery)
 	defer tick.Stop()
 	for asked := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			s.drain(q)
-			q.Advance(clock.Monotonic() + int64(s.options.Flush+slack))
+			q.Advance(clock.Monotonic() + int64(window))
 			s.count(q)
 			return nil
 		case err := <-ended:
@@ -171,7 +159,7 @@ func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counted := s.stats
-	counted.Unknown, counted.Malformed = maps.Clone(s.decoder.unknown), maps.Clone(s.decoder.malformed)
+	counted.Unknown, counted.Malformed = maps.Clone(s.decoder.Unknown), maps.Clone(s.decoder.Malformed)
 	return counted
 }
 

@@ -3,32 +3,27 @@ package etw_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/windows"
-
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-func wine() bool {
-	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
-}
-
 // TestASessionThatCannotBeHad expects a typed reason, twice, so nothing is left behind.
 func TestASessionThatCannotBeHad(t *testing.T) {
 	for range 2 {
-		s, err := etw.Open(etw.Options{Name: "cniscope-test-refused"})
+		s, err := etw.Open(etw.Options{Name: "cniscope-test-refused", Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			if wine() {
+			if etw.Wine() {
 				t.Error("Wine tells of nothing, but its session was believed")
 			}
 			return
@@ -37,11 +32,11 @@ func TestASessionThatCannotBeHad(t *testing.T) {
 		if !errors.As(err, &refused) {
 			t.Fatalf("%T: %v", err, err)
 		}
-		want := etw.RefusedPrivilege
-		if wine() {
-			want = etw.RefusedUnsupported
+		want := "run cniscope as SYSTEM or as an administrator"
+		if etw.Wine() {
+			want = "it needs Windows Server 2016 or later"
 		}
-		if refused.Why != want || refused.Doing == "" || refused.Err == nil {
+		if refused.Remedy != want || refused.Doing == "" || refused.Err == nil {
 			t.Errorf("%+v", refused)
 		}
 		t.Log(err)
@@ -71,11 +66,11 @@ func (h *heard) Take(c etw.Change) {
 // TestAChildIsTold runs on Windows as an administrator only. It replaces a leftover session.
 func TestAChildIsTold(t *testing.T) {
 	const name = "cniscope-test-child"
-	left, err := etw.Open(etw.Options{Name: name}) // simulates a crash
+	left, err := etw.Open(etw.Options{Name: name, Log: slog.New(slog.DiscardHandler)}) // simulates a crash
 	if err != nil {
 		t.Skipf("there is no event tracing here: %v", err)
 	}
-	s, err := etw.Open(etw.Options{Name: name})
+	s, err := etw.Open(etw.Options{Name: name, Log: slog.New(slog.DiscardHandler)})
 	harness.Check(t, err)
 	defer func() { _, _ = left.Close(), s.Close() }()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -37,7 +38,7 @@ func Run(ctx context.Context) (t Seen, err error) {
 	system := winproc.NewSystem()
 	var teller winproc.Teller = winproc.NewSnapshots(system, func(time.Duration) {})
 	t.Source = "snapshots"
-	session, err := etw.Open(etw.Options{Name: "cniscope-doctor"})
+	session, err := etw.Open(etw.Options{Name: "cniscope-doctor", Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		defer session.Close()
 		teller, t.Source = session, "etw"

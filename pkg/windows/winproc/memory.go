@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
-	"unicode/utf16"
+
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // Memory reads a process's memory.
@@ -92,7 +93,7 @@ func Told(m Memory) (p Parameters, err error) {
 	if err := m.Read(buffer, command); err != nil {
 		return p, err
 	}
-	p.CommandLine = string(utf16.Decode(units(command)))
+	p.CommandLine, _, _ = etw.UTF16(command)
 	return p, nil
 }
 
@@ -102,28 +103,18 @@ func (l layout) pointer(m Memory, at uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-func units(b []byte) []uint16 {
-	all := make([]uint16, len(b)/2)
-	for i := range all {
-		all[i] = binary.LittleEndian.Uint16(b[2*i:])
-	}
-	return all
-}
-
 // variables splits an environment block, which an empty string ends. Names beginning with "=" are cmd.exe's.
 func variables(block []byte) (all []string) {
-	text := units(block)
-	for len(text) > 0 && text[0] != 0 {
-		end := 0
-		for end < len(text) && text[end] != 0 {
-			end++
+	for {
+		variable, rest, _ := etw.UTF16(block)
+		if variable == "" {
+			return all
 		}
-		if text[0] != '=' {
-			all = append(all, string(utf16.Decode(text[:end])))
+		if variable[0] != '=' {
+			all = append(all, variable)
 		}
-		text = text[min(end+1, len(text)):]
+		block = rest
 	}
-	return all
 }
 
 // split splits a command line like Go and Microsoft's C library.

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
-	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/etwtest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -42,12 +42,12 @@ func (w recorded) trace() []byte {
 	for _, l := range w.lives {
 		with, _ := Told(l.made)
 		p := etw.Process{
-			PID: l.PID, Parent: l.Entry.Parent, Creator: l.Entry.Parent, Created: int64(l.Entry.Created),
-			Image: `\Device\HarddiskVolume3` + strings.TrimPrefix(l.file, "C:"), CommandLine: with.CommandLine, User: "S-1-5-18",
+			PID: l.PID, Parent: l.Entry.Parent, Created: int64(l.Entry.Created),
+			Image: `\Device\HarddiskVolume3` + strings.TrimPrefix(l.file, "C:"), CommandLine: with.CommandLine,
 		}
 		p.What, p.Time = etw.Start, (l.Entry.Created.unix()-calendar)/tick
 		put(p)
-		p.What, p.Time, p.Exited, p.Code, p.Image = etw.End, l.ends/tick, int64(at(l.ends)), l.code, base(l.file)
+		p.What, p.Time, p.Code, p.Image = etw.End, l.ends/tick, l.code, base(l.file)
 		if l.ends < 1<<50 {
 			put(p)
 		}

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // NewSystem returns the real Windows.
@@ -139,15 +139,12 @@ func (p process) Ended() (e End, over bool) {
 	if _, e.At, e.CPU, err = p.times(); err != nil {
 		return e, false
 	}
-	if wine() {
+	if etw.Wine() { // it returns the caller's times
 		e.CPU = 0
 	}
 	_ = windows.GetExitCodeProcess(windows.Handle(p), &e.Code)
 	return e, true
 }
-
-// wine reports Wine, which returns the caller's times for an exited process.
-var wine = sync.OnceValue(func() bool { return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil })
 
 // containers is the SID prefix of container accounts (S-1-5-93-2-1, ContainerAdministrator, and -2).
 const containers = "S-1-5-93-"
@@ -188,7 +185,7 @@ func (p process) Privileged() bool {
 		return false
 	}
 	// Wine has one user, who may do everything but is no administrator.
-	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || wine()
+	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || etw.Wine()
 }
 
 // Block implements Memory.

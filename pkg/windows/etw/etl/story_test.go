@@ -23,7 +23,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
-	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/etwtest"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -54,8 +54,12 @@ func (w *world) Take(c etw.Change) {
 	} else {
 		w.over[c.PID] = c.Time
 	}
-	for _, n := range c.Notices() {
-		w.tracker.Take(n)
+	if c.Present {
+		return // its start is unknown
+	}
+	w.tracker.Take(c.Notice)
+	if c.Kind == proctracker.Began { // a process of Windows runs one program
+		w.tracker.Take(proctracker.Notice{Kind: proctracker.Runs, PID: c.PID, Time: c.Time})
 	}
 }
 func (w *world) Advance(read int64) { w.tracker.Advance(read, 0) }
@@ -131,22 +135,22 @@ func seed() etwtest.File {
 	filetime := func(at int64) int64 { return begins + at*ticks }
 	began := func(at int64, pid, parent uint32, path, command string) {
 		kernel = append(kernel, etwtest.Entry(etwtest.Record(etw.Process{
-			Provider: etw.KernelProcess, What: etw.Start, Version: 5, Time: start + at*ticks, PID: pid, Parent: parent, Creator: parent,
+			Provider: etw.KernelProcess, What: etw.Start, Version: 5, Time: start + at*ticks, PID: pid, Parent: parent,
 			Created: filetime(at), Image: `\Device\HarddiskVolume3` + path,
 		})))
 		system = append(system, etwtest.Entry(etwtest.Record(etw.Process{
 			Provider: etw.SystemProcess, What: etw.Start, Version: 4, Time: start + at*ticks + 9, PID: pid, Parent: parent, Code: 259,
-			Image: path[strings.LastIndexByte(path, '\\')+1:], CommandLine: command, User: "S-1-5-18",
+			Image: path[strings.LastIndexByte(path, '\\')+1:], CommandLine: command,
 		})))
 	}
 	ended := func(at, since int64, pid, code uint32, path string) {
 		kernel = append(kernel, etwtest.Entry(etwtest.Record(etw.Process{
 			Provider: etw.KernelProcess, What: etw.End, Version: 2, Time: start + at*ticks, PID: pid, Code: code,
-			Created: filetime(since), Exited: filetime(at), Cycles: 1e6, Image: path[strings.LastIndexByte(path, '\\')+1:],
+			Created: filetime(since), Image: path[strings.LastIndexByte(path, '\\')+1:],
 		})))
 		system = append(system, etwtest.Entry(etwtest.Record(etw.Process{
 			Provider: etw.SystemProcess, What: etw.End, Version: 4, Time: start + at*ticks + 7, PID: pid, Code: code,
-			Image: path[strings.LastIndexByte(path, '\\')+1:], CommandLine: "", User: "S-1-5-18",
+			Image: path[strings.LastIndexByte(path, '\\')+1:],
 		})))
 	}
 	const (
@@ -191,8 +195,8 @@ func told(c etw.Change) []string {
 // TestTheSeed compares with a golden file; `make golden` updates it.
 func TestTheSeed(t *testing.T) {
 	tr := readTrace(t, seed().Bytes())
-	if len(tr.processes) != 20 || len(tr.decoder.Unknown())+len(tr.decoder.Malformed()) > 0 {
-		t.Fatalf("%d were decoded, not %v %v", len(tr.processes), tr.decoder.Unknown(), tr.decoder.Malformed())
+	if len(tr.processes) != 20 || len(tr.decoder.Unknown)+len(tr.decoder.Malformed) > 0 {
+		t.Fatalf("%d were decoded, not %v %v", len(tr.processes), tr.decoder.Unknown, tr.decoder.Malformed)
 	}
 	got, err := otlpjson.Lines(tell(tr.processes, tr.header, told))
 	harness.Check(t, err)

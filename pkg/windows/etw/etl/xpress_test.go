@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
+	"github.com/cniscope/cniscope/test/etwtest"
 )
 
 // TestTheSpecificationsExamples uses the examples of [MS-XCA] 3.1.

@@ -26,6 +26,12 @@ type User bool
 
 var systemSID = []byte{1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0}
 
+// NoUser is the exit code of generated processes without a user.
+const NoUser = 0xdead
+
+// terminal is the terminal services session.
+const terminal = uint32(1)
+
 // Payload encodes the fields.
 func Payload(pointer int, fields Fields) (b []byte) {
 	le := binary.LittleEndian
@@ -73,7 +79,7 @@ func Payload(pointer int, fields Fields) (b []byte) {
 
 // Record returns Windows' record of p in its version, with 8-byte pointers.
 func Record(p etw.Process) etw.Record {
-	r := etw.Record{Provider: p.Provider, Version: p.Version, Time: p.Time, PID: p.Creator, TID: p.Creator + 4, Pointer: 8}
+	r := etw.Record{Provider: p.Provider, Version: p.Version, Time: p.Time, PID: p.Parent, TID: p.Parent + 4, Pointer: 8}
 	if p.Provider == etw.KernelProcess {
 		r.ID = map[etw.What]uint16{etw.Start: 1, etw.End: 2, etw.Present: 15}[p.What]
 		r.Payload = Payload(8, kernel(p))
@@ -93,19 +99,19 @@ func kernel(p etw.Process) Fields {
 		if p.Version >= 2 {
 			f = append(f, uint64(77))
 		}
-		f = append(f, uint64(p.Created), uint64(p.Exited), p.Code, uint32(1), uint32(100), uint64(4096), uint64(8192))
+		f = append(f, uint64(p.Created), uint64(p.Created), p.Code, uint32(1), uint32(100), uint64(4096), uint64(8192))
 		if p.Version >= 1 {
-			f = append(f, p.Cycles, uint32(1), uint32(2), uint32(3), uint32(4), p.Faults)
+			f = append(f, uint64(99), uint32(1), uint32(2), uint32(3), uint32(4), uint32(5))
 		}
 		return append(f, ANSI(p.Image[:min(len(p.Image), 14)]))
 	case numbered:
 		return Fields{
-			p.PID, uint64(78), uint64(p.Created), p.Parent, uint64(77), p.Terminal, uint32(0), uint32(1), uint32(1),
+			p.PID, uint64(78), uint64(p.Created), p.Parent, uint64(77), terminal, uint32(0), uint32(1), uint32(1),
 			SID{},
 			p.Image, uint32(0xc0ffee), uint32(0), "", "", uint32(0),
 		}
 	}
-	f := Fields{p.PID, uint64(p.Created), p.Parent, p.Terminal}
+	f := Fields{p.PID, uint64(p.Created), p.Parent, terminal}
 	if p.Version >= 1 || p.What == etw.Present {
 		f = append(f, uint32(0))
 	}
@@ -121,7 +127,7 @@ func System(p etw.Process) (f Fields) {
 	if p.Version == 0 {
 		f = Fields{Pointer(p.PID), Pointer(p.Parent)}
 	} else {
-		f = Fields{Pointer(p.Key), p.PID, p.Parent, p.Terminal, p.Code}
+		f = Fields{Pointer(0xfffffa8300cfb380), p.PID, p.Parent, terminal, p.Code}
 	}
 	if p.Version >= 3 {
 		f = append(f, Pointer(0x187000))
@@ -129,7 +135,7 @@ func System(p etw.Process) (f Fields) {
 	if p.Version >= 4 {
 		f = append(f, uint32(0))
 	}
-	f = append(f, User(p.User != ""), ANSI(p.Image))
+	f = append(f, User(p.Code != NoUser), ANSI(p.Image))
 	if p.Version >= 2 {
 		f = append(f, p.CommandLine)
 	}
