@@ -6,59 +6,51 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"sync"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// chunk holds consecutive lines as JSON, compressed once full. Its bytes are append-only, so a copy can be read while
-// lines are added.
+// chunk indexes consecutive lines.
 type chunk struct {
-	first uint64
-	lines int
-	began time.Time
-	ended time.Time
-	data  []byte
-	full  bool
+	first        uint64
+	lines        int
+	began, ended time.Time
 }
 
-// add appends a line, without Seq and Node, which the chunk implies. It fails if JSON cannot express Time.
-func (c *chunk) add(l control.Line) error {
+// add encodes a line, without Seq and Node, which the chunk implies. It fails if JSON cannot express Time.
+func (c *chunk) add(data []byte, l control.Line) ([]byte, error) {
 	l.Seq, l.Node, l.Time = 0, "", l.Time.UTC()
-	data, err := json.Marshal(l)
+	line, err := json.Marshal(l)
 	if err != nil {
-		return err
+		return data, err
 	}
-	c.data = append(append(c.data, data...), '\n')
 	if c.lines == 0 || l.Time.Before(c.began) {
 		c.began = l.Time
 	}
 	if c.lines++; l.Time.After(c.ended) {
 		c.ended = l.Time
 	}
-	return nil
+	return append(append(data, line...), '\n'), nil
 }
 
-// each calls take for the lines after a Seq until it returns false, and reports whether it never did.
-func (c *chunk) each(node string, after uint64, take func(control.Line) bool) bool {
-	data := c.data
-	if c.full {
-		data, _ = unpack(data) // compressed by seal, so valid
-	}
-	seq := c.first - 1
-	for one := range bytes.Lines(data) {
-		if seq++; seq <= after {
-			continue
-		}
-		var l control.Line
-		_ = json.Unmarshal(one, &l) // encoded by add, so valid
-		l.Seq, l.Node = seq, node
-		if !take(l) {
-			return false
+// decoded yields the lines after a Seq.
+func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
+	return func(yield func(control.Line) bool) {
+		seq := c.first - 1
+		for one := range bytes.Lines(data) {
+			if seq++; seq <= after {
+				continue
+			}
+			l := control.Line{}
+			_ = json.Unmarshal(one, &l) // encoded by add, so valid
+			if l.Seq = seq; !yield(l) {
+				return
+			}
 		}
 	}
-	return true
 }
 
 // packer compresses. A flate.Writer has 1.2 MB, which the pool frees under memory pressure.

@@ -5,11 +5,13 @@ package history
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/spool"
 )
 
 const (
@@ -31,111 +33,98 @@ type History struct {
 	packer packer
 
 	mu        sync.Mutex
-	chunks    []*chunk // the last one is open
-	lines     int
-	size      int // bytes of the full chunks
+	lines     spool.Memory[chunk]    // compressed chunks
+	whole     spool.Memory[[]string] // compressed TracesData, by the trace ids of an operation in hex
+	open      chunk                  // the last chunk
+	text      []byte                 // its lines; append-only, so that readers need no copy
 	next      uint64
 	since     time.Time // all operations that ended later are held
 	forgotten map[string]uint64
 	changed   chan struct{} // closed when a line is added; nil without waiters
-	whole     wholes
 }
 
 // New returns an empty history. Seq starts at began in ms since 1970, so that it rises over restarts.
 func New(node string, began time.Time) *History {
-	h := &History{
-		node: node, next: uint64(max(1, began.UnixMilli())), since: began.UTC(),
-		forgotten: map[string]uint64{}, whole: newWholes(),
+	first := uint64(max(1, began.UnixMilli()))
+	return &History{
+		node: node, open: chunk{first: first}, next: first, since: began.UTC(), forgotten: map[string]uint64{},
+		whole: spool.Memory[[]string]{Overhead: wholeEntry},
 	}
-	h.chunks = []*chunk{{first: h.next}}
-	return h
 }
 
 // Add numbers and stores a line.
 func (h *History) Add(l control.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	open := h.chunks[len(h.chunks)-1]
-	if open.add(bounded(l)) != nil {
+	text, err := h.open.add(h.text, bounded(l))
+	if err != nil {
 		return
 	}
+	h.text = text
 	h.next++
-	h.lines++
 	if l.Time.Before(h.since) { // the clock was set back
 		h.since = l.Time.UTC()
 	}
-	if open.lines >= chunkLines || len(open.data) >= chunkBytes {
-		open.data, open.full = h.packer.pack(open.data), true
-		h.size += cap(open.data)
-		h.chunks = append(h.chunks, &chunk{first: h.next})
+	if h.open.lines >= chunkLines || len(h.text) >= chunkBytes {
+		h.lines.Add(h.open, h.packer.pack(h.text))
+		h.open, h.text = chunk{first: h.next}, nil
 	}
-	for len(h.chunks) > 1 {
-		first := h.chunks[0]
-		switch {
-		case h.lines-first.lines >= Lines:
-			h.forget("lines")
-		case h.size > LineBytes:
-			h.forget("bytes")
-		default:
-			h.wake()
-			return
+	for all := h.lines.Held(); len(all) > 0; all = h.lines.Held() {
+		if first := all[0].Index; h.next-first.first-uint64(first.lines) >= Lines {
+			h.forget(first, "lines")
+		} else if h.lines.Size() > LineBytes {
+			h.forget(first, "bytes")
+		} else {
+			break
 		}
 	}
-	h.wake()
-}
-
-// forget removes the oldest chunk.
-func (h *History) forget(why string) {
-	first := h.chunks[0]
-	h.chunks[0] = nil
-	h.chunks = h.chunks[1:]
-	h.lines -= first.lines
-	h.size -= cap(first.data)
-	h.forgotten[why] += uint64(first.lines)
-	if first.ended.After(h.since) {
-		h.since = first.ended.UTC()
-	}
-	for _, c := range h.chunks { // the clock was set back after the first chunk, so its times are in the future of the others
-		if c.lines > 0 && c.began.Before(h.since) {
-			h.since = c.began.UTC()
-		}
-	}
-}
-
-func (h *History) wake() {
 	if h.changed != nil {
 		close(h.changed)
 		h.changed = nil
 	}
 }
 
-type view struct {
-	node   string
-	chunks []chunk
-	next   uint64
-	since  time.Time
-	// changed is closed when a line is added.
-	changed <-chan struct{}
+// forget removes the oldest chunk.
+func (h *History) forget(first chunk, why string) {
+	h.lines.Remove(0, 1)
+	h.forgotten[why] += uint64(first.lines)
+	if first.ended.After(h.since) {
+		h.since = first.ended.UTC()
+	}
+	for _, c := range h.view().chunks { // earlier than first, if the clock was set back behind it
+		if c.Index.lines > 0 && c.Index.began.Before(h.since) {
+			h.since = c.Index.began.UTC()
+		}
+	}
 }
 
-func (h *History) look() view {
+type view struct {
+	node   string
+	chunks []spool.Held[chunk] // the last one is not compressed
+	next   uint64
+	since  time.Time
+}
+
+func (h *History) view() view {
+	chunks := append(slices.Clone(h.lines.Held()), spool.Held[chunk]{Index: h.open, Data: h.text})
+	return view{h.node, chunks, h.next, h.since}
+}
+
+// look returns a view, and a channel that is closed when a line is added.
+func (h *History) look() (view, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.changed == nil {
 		h.changed = make(chan struct{})
 	}
-	v := view{node: h.node, next: h.next, since: h.since, changed: h.changed}
-	for _, c := range h.chunks {
-		v.chunks = append(v.chunks, *c)
-	}
-	return v
+	return h.view(), h.changed
 }
 
 // Operations returns the lines that match q. If there are none it waits up to q.Wait, or until ctx ends.
 func (h *History) Operations(ctx context.Context, q control.Query) control.Found {
 	late := time.NewTimer(min(q.Wait, control.MaxWait))
 	defer late.Stop()
-	v := h.look()
+	v, changed := h.look()
 	if q.After >= v.next { // from an earlier process whose clock was ahead
 		q.After = 0
 	}
@@ -145,36 +134,42 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 			break
 		}
 		from.After = v.next - 1 // skip the lines already checked
+		over := false
 		select {
-		case <-v.changed:
+		case <-changed:
 		case <-late.C:
-			return h.look().found(q)
+			over = true
 		case <-ctx.Done():
-			return h.look().found(q)
+			over = true
 		}
-		v = h.look()
+		if v, changed = h.look(); over {
+			break
+		}
 	}
 	return v.found(q)
 }
 
-func (v view) first() uint64 { return v.chunks[0].first }
+func (v view) first() uint64 { return v.chunks[0].Index.first }
 
 // lines yields the lines that match q, without its limit. of also counts those that Problems excludes.
 func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
-		for i := range v.chunks {
-			c := &v.chunks[i]
+		for i, held := range v.chunks {
+			c, data := held.Index, held.Data
 			if c.lines == 0 || c.first+uint64(c.lines) <= q.After+1 || c.ended.Before(q.Since) {
 				continue
 			}
-			if !c.each(v.node, q.After, func(l control.Line) bool {
-				if !wants(q, l) {
-					return true
+			if i < len(v.chunks)-1 {
+				data, _ = unpack(data) // compressed by Add, so valid
+			}
+			for l := range c.decoded(data, q.After) {
+				if l.Node = v.node; !wants(q, l) {
+					continue
 				}
 				*of++
-				return q.Problems && l.Result == control.Ordinary || yield(l)
-			}) {
-				return
+				if !(q.Problems && l.Result == control.Ordinary) && !yield(l) {
+					return
+				}
 			}
 		}
 	}
@@ -231,16 +226,11 @@ func (v view) found(q control.Query) control.Found {
 func (h *History) Readings() []meter.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	const name, help = "history_forgotten_total", "Operations that left the node history, by the full limit. With bytes the history is shorter than 10,000 operations."
-	counts := map[string]uint64{}
-	for why, n := range h.forgotten {
-		counts[why] += n
-	}
-	for why, n := range h.whole.forgotten {
-		counts[why] += n
-	}
-	return append(meter.ByReason(name, help, counts, []string{"lines", "bytes", "whole_operations", "whole_bytes", "large"}),
-		meter.Level("history_operations", "Operations in the node history, one line each.", h.lines),
-		meter.Level("history_whole_operations", "Slow and failed operations that the node history holds with all spans.", len(h.whole.held)),
-		meter.Level("history_bytes", "Memory of the node history.", h.size+cap(h.chunks[len(h.chunks)-1].data)+h.whole.size))
+	return append(meter.ByReason("history_forgotten_total",
+		"Operations that left the node history, by the full limit. With bytes the history is shorter than 10,000 operations.",
+		h.forgotten, []string{"lines", "bytes", "whole_operations", "whole_bytes", "large"}),
+		meter.Level("history_operations", "Operations in the node history, one line each.", int(h.next-h.view().first())),
+		meter.Level("history_whole_operations",
+			"Slow and failed operations that the node history holds with all spans.", len(h.whole.Held())),
+		meter.Level("history_bytes", "Memory of the node history.", h.lines.Size()+cap(h.text)+h.whole.Size()))
 }

@@ -279,7 +279,7 @@ func TestAMemoryBeginsBeforeItsLinesWhenEarlierOnesAreForgotten(t *testing.T) {
 		if i%chunkLines != 0 && i != step {
 			continue
 		}
-		v := h.look()
+		v, _ := h.look()
 		earliest := slices.MinFunc(ended[v.first()-uint64(began.UnixMilli()):], time.Time.Compare)
 		if v.since.After(earliest) || v.since.Before(earliest.Add(-time.Second)) {
 			t.Fatalf("after line %d it begins at %s, and its earliest line ended at %s", i, v.since, earliest)

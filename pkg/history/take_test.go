@@ -92,7 +92,7 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 		if err := errors.Join(err, proto.Unmarshal(data, &got)); err != nil || len(got.ResourceSpans) != 1 || !proto.Equal(got.ResourceSpans[0], kept) {
 			t.Errorf("%s: %v, %v", name, err, &got)
 		}
-		if n := len(h.whole.held); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations {
+		if n := len(h.whole.Held()); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations {
 			t.Errorf("%s: %d operations in %d bytes", name, n, took)
 		}
 		if _, err := h.Whole("0"); !errors.Is(err, control.ErrNotRemembered) || !strings.Contains(err.Error(), "2026-01-02 03:04:05Z") {
@@ -102,8 +102,8 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 	}
 	h := New("node-a", began)
 	h.Keep([]string{"a"}, noise(largestWhole+1))
-	if _, err := h.Whole("a"); !errors.Is(err, control.ErrNotRemembered) || h.whole.forgotten["large"] != 1 {
-		t.Errorf("%v, %v", err, h.whole.forgotten)
+	if _, err := h.Whole("a"); !errors.Is(err, control.ErrNotRemembered) || h.forgotten["large"] != 1 {
+		t.Errorf("%v, %v", err, h.forgotten)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -16,11 +17,7 @@ import (
 )
 
 // Item is one operation to send.
-type Item struct {
-	// Start and End bound the operation; a spool finds it by that time range.
-	Start, End time.Time
-	Data       []byte
-}
+type Item = spool.Operation
 
 // Options configure a Queue. A zero field gets the default named at the field.
 type Options struct {
@@ -68,19 +65,16 @@ type Queue struct {
 	store  chan struct{} // an item can be written to the spool
 	stored chan struct{}
 
-	mu sync.Mutex // guards all fields below
-	waiting
-	storing bool     // the spool writer still runs
-	sender  Sender   // nil drops items
-	retired []Sender // replaced senders, which the worker shuts down
-	closed  bool
-	stats   Stats
-}
-
-type waiting struct {
-	incoming []Item   // not yet in the spool
-	items    [][]byte // to send; the first ones may be in a request
-	bytes    int      // of incoming and items
+	mu      sync.Mutex // guards all fields below
+	waiting spool.Memory[Item]
+	// unspooled is the number of waiting items that the spool failed to write; the spool writer has yet to try the
+	// items behind them.
+	unspooled int
+	storing   bool     // the spool writer still runs
+	sender    Sender   // nil drops items
+	retired   []Sender // replaced senders, which the worker shuts down
+	closed    bool
+	stats     Stats
 }
 
 // New starts a queue in front of s and owns s from then on. A nil s sends nothing until SetSender. Close stops the
@@ -94,6 +88,7 @@ func New(s Sender, o Options) *Queue {
 	q := &Queue{
 		Options: o,
 		sender:  s,
+		waiting: spool.Memory[Item]{Overhead: o.Overhead},
 		cancel:  cancel,
 		wake:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),
@@ -120,22 +115,19 @@ func New(s Sender, o Options) *Queue {
 func (q *Queue) Add(item Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	size := len(item.Data) + q.Overhead
 	if len(item.Data) > q.Largest {
 		q.stats.Dropped[TooLarge]++
 		return false
 	}
-	if !q.admits(size) {
+	if !q.admits(cap(item.Data) + q.Overhead) {
 		return false
 	}
-	q.bytes += size
+	q.waiting.Add(item, item.Data)
 	if q.storing {
-		q.incoming = append(q.incoming, item)
 		signal(q.store)
-		return true
+	} else {
+		signal(q.wake)
 	}
-	q.items = append(q.items, item.Data)
-	signal(q.wake)
 	return true
 }
 
@@ -152,7 +144,7 @@ func (q *Queue) admits(bytes int) bool {
 		q.stats.Dropped[Closed]++
 	case q.sender == nil && q.Spool == nil:
 		q.stats.Unwanted++
-	case len(q.items)+len(q.incoming) >= q.Items || q.bytes+bytes > q.Bytes:
+	case len(q.waiting.Held()) >= q.Items || q.waiting.Size()+bytes > q.Bytes:
 		q.stats.Dropped[Full]++
 	default:
 		return true
@@ -209,9 +201,8 @@ func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.cancel()
 
 	q.mu.Lock()
-	undelivered = len(q.items) + len(q.incoming)
+	undelivered, q.unspooled = q.waiting.Remove(0, math.MaxInt), 0
 	q.stats.Dropped[Closed] += uint64(undelivered)
-	q.items, q.incoming, q.bytes = nil, nil, 0
 	last := slices.Concat(q.retired, []Sender{q.sender})
 	q.retired, q.sender = nil, nil
 	q.mu.Unlock()

@@ -85,6 +85,6 @@ func (q *Queue) Stats() Stats {
 	defer q.mu.Unlock()
 	s := q.stats
 	s.Dropped = maps.Clone(s.Dropped)
-	s.Waiting, s.WaitingBytes, s.Spool = len(q.items)+len(q.incoming), q.bytes, disk
+	s.Waiting, s.WaitingBytes, s.Spool = len(q.waiting.Held()), q.waiting.Size(), disk
 	return s
 }

@@ -15,11 +15,10 @@ const syncEvery = 5 * time.Second
 type storer struct {
 	*Queue
 	synced time.Time
-	// failing is set while the log's last message is that the spool fails; unspooled is Stats.Unspooled before
-	// that.
-	failing   bool
-	unspooled uint64
-	failures  seldom
+	// failing is set while the log's last message is that the spool fails; before is Stats.Unspooled before that.
+	failing  bool
+	before   uint64
+	failures seldom
 }
 
 func (s *storer) run(ctx context.Context) {
@@ -51,28 +50,25 @@ func (s *storer) end() {
 	signal(s.wake)
 }
 
+// first returns the first item that was not tried yet.
 func (s *storer) first() (item Item, some, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.incoming) > 0 {
-		return s.incoming[0], true, s.closed
+	if all := s.waiting.Held(); len(all) > s.unspooled {
+		return all[s.unspooled].Index, true, s.closed
 	}
 	return item, false, s.closed
 }
 
 func (s *storer) keep(item Item) {
-	dropped, err := s.Spool.Append(spool.Operation(item))
+	dropped, err := s.Spool.Append(item)
 	s.mu.Lock()
-	if len(s.incoming) > 0 { // Close may have dropped it
-		s.incoming[0] = Item{}
-		s.incoming = s.incoming[1:]
-		if err == nil {
-			s.bytes -= len(item.Data) + s.Overhead
-			s.stats.Spooled++
-		} else {
-			s.items = append(s.items, item.Data)
-			s.stats.Unspooled++
-		}
+	switch {
+	case err == nil:
+		s.stats.Spooled += uint64(s.waiting.Remove(s.unspooled, 1)) // 0 if Close has dropped it
+	case len(s.waiting.Held()) > s.unspooled:
+		s.unspooled++
+		s.stats.Unspooled++
 	}
 	s.forgot(dropped)
 	s.mu.Unlock()
@@ -119,9 +115,9 @@ func (s *storer) say(err error) {
 	switch {
 	case err == nil:
 		s.failing = false
-		s.Log.Info("spool write recovered", "unspooled", unspooled-s.unspooled)
+		s.Log.Info("spool write recovered", "unspooled", unspooled-s.before)
 	case !s.failing && s.failures.now(time.Now()):
-		s.failing, s.unspooled = true, max(unspooled, 1)-1
+		s.failing, s.before = true, max(unspooled, 1)-1
 		s.Log.Warn("spool write failed, queueing in memory", "error", last)
 	}
 }

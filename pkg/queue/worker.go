@@ -75,17 +75,18 @@ func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.retired = nil
 	if w.sender == nil {
 		w.stats.FailingSince = time.Time{}
-		w.stats.drop(SwitchedOff, w.remove(len(w.items)))
+		w.stats.drop(SwitchedOff, w.remove(len(w.sendable())))
 	}
-	n, size := 0, 0
-	for ; n < min(len(w.items), w.limit); n++ {
-		if size += len(w.items[n]); n > 0 && size > MaxRequest {
+	size := 0
+	for _, item := range w.sendable() {
+		if size += len(item.Data); b.len() == w.limit || b.len() > 0 && size > MaxRequest {
 			break
 		}
+		b.items = append(b.items, item.Data)
 	}
-	sender, b.items, more = w.sender, w.items[:n:n], !w.closed || len(w.items) > 0 || w.storing
+	sender, more = w.sender, !w.closed || len(w.waiting.Held()) > 0 || w.storing
 	w.mu.Unlock()
-	if n == 0 && sender != nil && w.Spool != nil {
+	if b.len() == 0 && sender != nil && w.Spool != nil {
 		b = w.fromSpool()
 		more = more || b.len() > 0
 	}
@@ -204,15 +205,18 @@ func (w *worker) leave(b batch) uint64 {
 	return w.remove(b.len())
 }
 
+// sendable returns the items in memory that the spool does not take.
+func (w *worker) sendable() []spool.Held[Item] {
+	if w.storing {
+		return w.waiting.Held()[:w.unspooled]
+	}
+	return w.waiting.Held()
+}
+
 // remove drops the first n items and returns the number removed; Close may have removed some already.
 func (w *worker) remove(n int) uint64 {
-	n = min(n, len(w.items))
-	for _, data := range w.items[:n] {
-		w.bytes -= len(data) + w.Overhead
-	}
-	clear(w.items[:n]) // release the memory; the backing array stays
-	w.items = w.items[n:]
-	return uint64(n)
+	w.unspooled = max(0, w.unspooled-n)
+	return uint64(w.waiting.Remove(0, n))
 }
 
 func (w *worker) pause(ctx context.Context, d time.Duration) {
