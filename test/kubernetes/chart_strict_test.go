@@ -57,6 +57,8 @@ var dress = map[string]string{
 	"without the reader":      "reader.enabled=false",
 }
 
+const strictly = "?dryRun=All&fieldValidation=Strict"
+
 // `kubectl apply --dry-run=server --validate=strict` for every profile.
 func TestChartPassesTheStrictDryRun(t *testing.T) {
 	c := start(t, rig.Options{})

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -115,14 +113,4 @@ func cgroupExists(name string) bool {
 	v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
 	_, v2 := os.Stat("/sys/fs/cgroup/" + name)
 	return len(v1) > 0 || v2 == nil
-}
-
-func spansOf(resources []*tracepb.ResourceSpans) []*tracepb.Span {
-	var spans []*tracepb.Span
-	for _, r := range resources {
-		for _, s := range r.ScopeSpans {
-			spans = append(spans, s.Spans...)
-		}
-	}
-	return spans
 }

@@ -103,17 +103,3 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 		t.Errorf("left after sweep and Close:\n%s", strings.Join(left, "\n"))
 	}
 }
-
-func TestADropInOfAnOlderVersionIsMerged(t *testing.T) {
-	ctx := needRig(t)
-	r := startRig(ctx, t, Options{DropIns: map[string]string{"10-nri.toml": `version = 2
-[plugins."io.containerd.nri.v1.nri"]
-  disable = true
-`}})
-	if _, err := os.Stat(r.NRISocket()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("NRI listens although the drop-in disables it (%v)", err)
-	}
-	// The rest of the configuration stays.
-	_, err := r.RunPod(ctx, PodOptions{Name: "web"})
-	harness.Check(t, err)
-}

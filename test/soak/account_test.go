@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
@@ -209,70 +207,4 @@ func complete(s traced, runs []run) bool {
 		}
 	}
 	return len(runs) >= want
-}
-
-func TestARunIsTracedExcusedOrUnaccounted(t *testing.T) {
-	const s = int64(time.Second)
-	lives := []life{{Attached: 10 * s, Ended: 100 * s, How: "killed"}, {Attached: 110 * s, Ended: 200 * s, How: "stopped"}, {Attached: 210 * s}}
-	for name, c := range map[string]struct {
-		at, until int64
-		want      string
-	}{
-		"long before a kill":   {50, 51, ""},
-		"just before a kill":   {95, 96, "not settled when cniscope was killed"},
-		"in between":           {105, 106, "while there was no cniscope"},
-		"before a restart":     {198, 199, ""},
-		"in a restart":         {199, 201, "under way at a restart"},
-		"after it":             {211, 212, ""},
-		"before the first one": {1, 2, "while there was no cniscope"},
-	} {
-		harness.Equal(t, excuse(run{Start: c.at * s, End: c.until * s}, c.until*s, truth{lives: lives}), c.want, name)
-	}
-	r := run{Container: "c", Command: "ADD", Ifname: "eth0", Name: "bridge", Start: 50 * s, End: 51 * s}
-	of := truth{runs: []run{r}, lives: lives, wall: 1000 * s}
-	if a := covered(of, nil); len(a.Unaccounted) != 1 {
-		t.Errorf("nothing arrived: %+v", a)
-	}
-	span := traced{Container: "c", Command: "ADD", Ifname: "eth0", Start: 1050 * s, End: 1051 * s}
-	if a := covered(of, []traced{span}); a.Traced != 1 || len(a.Unaccounted) != 0 {
-		t.Errorf("it arrived: %+v", a)
-	}
-	span.Ifname = "lo"
-	if a := covered(of, []traced{span}); a.Traced != 0 {
-		t.Errorf("another interface's arrived: %+v", a)
-	}
-}
-
-func TestWhatASpanSaysIsHeldAgainstWhatRan(t *testing.T) {
-	const ms = int64(time.Millisecond)
-	chain := func(exit uint32, agent int64) (runs []run) {
-		for _, name := range []string{"bridge", "portmap", "firewall", protocol.Plugin} {
-			runs = append(runs, run{Name: name, Start: 1, End: 1 + 10*ms})
-		}
-		runs[1].Exit, runs[3].End = exit, 1+agent*ms
-		return runs
-	}
-	span := func(failed bool, agentMS string) traced {
-		return traced{Command: "ADD", Ifname: "eth0", Pod: "p", Failed: failed, End: 11 * ms, Attrs: map[string]string{"cniscope.time.agent_ms": agentMS}}
-	}
-	for name, c := range map[string]struct {
-		span traced
-		runs []run
-		pod  string
-		ok   bool
-	}{
-		"right":                  {span(false, "5"), chain(0, 10), "p", true},
-		"no run":                 {span(false, "5"), nil, "p", false},
-		"another pod":            {span(false, "5"), chain(0, 10), "q", false},
-		"a failure said":         {span(true, "5"), chain(256, 10), "p", true},
-		"a failure not said":     {span(false, "5"), chain(256, 10), "p", false},
-		"a failure made up":      {span(true, "5"), chain(0, 10), "p", false},
-		"an agent blamed":        {span(false, "900"), chain(0, 10), "p", false},
-		"an agent that was late": {span(false, "1501"), chain(0, 1510), "p" + protocol.Late, false}, // the pod's name differs
-		"late, and not said":     {traced{Command: "ADD", Ifname: "eth0"}, chain(0, 1510), "p" + protocol.Late, false},
-	} {
-		if why := c.span.contradicts(c.runs, c.pod, 0); (why == "") != c.ok {
-			t.Errorf("%s: %q", name, why)
-		}
-	}
 }

@@ -9,12 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
-	"testing"
 	"time"
-
-	"github.com/cniscope/cniscope/test/harness"
 )
 
 // entry is a round in the diary.
@@ -114,26 +110,3 @@ func (d *diary) write(e entry) error {
 }
 
 func (d *diary) close() error { return d.file.Close() }
-
-func TestADiaryGoesOnWhereItWasInterrupted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "diary")
-	d, err := openDiary(path)
-	harness.Check(t, err)
-	harness.Check(t, d.write(entry{Plan: plan{Round: 0}, Pods: make([]started, 3)}))
-	harness.Check(t, d.write(entry{Plan: plan{Round: 1}, Pods: make([]started, 2)}))
-	_, err = d.file.WriteString(`{"Plan":{"Round":2`)
-	harness.Check(t, errors.Join(err, d.close()))
-	d, err = openDiary(path)
-	harness.Check(t, err)
-	if pods, next := d.done(); pods != 5 || next != 2 {
-		t.Errorf("%d pods, round %d", pods, next)
-	}
-	harness.Check(t, d.write(entry{Plan: plan{Round: 2}, Pods: make([]started, 1)}))
-	harness.Check(t, d.close())
-	d, err = openDiary(path)
-	harness.Check(t, err)
-	if pods, next := d.done(); pods != 6 || next != 3 {
-		t.Errorf("%d pods, round %d", pods, next)
-	}
-	harness.Check(t, d.close())
-}

@@ -234,16 +234,3 @@ func TestReport(t *testing.T) {
 	harness.Check(t, err)
 	t.Log("\n" + report(entries))
 }
-
-func TestGrowthIsWithinALife(t *testing.T) {
-	var entries []entry
-	for life, level := range []float64{100, 900, 300} {
-		for pods := warm; pods <= warm+400; pods += 100 {
-			entries = append(entries, entry{Sample: sample{Life: life + 1, Pods: pods, RSS: level + 0.5*float64(pods)}})
-		}
-	}
-	slope, half, n := growth(entries, func(s sample) float64 { return s.RSS })
-	if math.Abs(slope-500) > 1e-6 || half > 1e-3 || n != 11 {
-		t.Errorf("%v ± %v of %d", slope, half, n)
-	}
-}

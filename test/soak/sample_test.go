@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
@@ -124,11 +123,4 @@ func (n *node) sample(ctx context.Context) (s sample, err error) {
 		}
 	}
 	return s, nil
-}
-
-func TestMetricsAreParsed(t *testing.T) {
-	m, err := parse(strings.NewReader("# HELP a b\na 1\nb{c=\"d e\"} 2.5\n"))
-	if err != nil || m["a"] != 1 || m[`b{c="d e"}`] != 2.5 {
-		t.Errorf("%v, %v", m, err)
-	}
 }

@@ -5,9 +5,7 @@ package soak
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
@@ -81,39 +79,4 @@ func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 func dealt(seed uint64, n int, kinds []fault) fault {
 	deck := rand.New(rand.NewPCG(seed, 1<<32+uint64(n/len(kinds)))).Perm(len(kinds))
 	return kinds[deck[n%len(kinds)]]
-}
-
-func TestARoundFollowsFromSeedAndNumberAlone(t *testing.T) {
-	kinds := faults()
-	for round := range 50 {
-		if a, b := schedule(7, round, full, kinds), schedule(7, round, full, kinds); !reflect.DeepEqual(a, b) {
-			t.Errorf("round %d differs: %+v, %+v", round, a, b)
-		}
-	}
-	if reflect.DeepEqual(schedule(7, 3, full, kinds).Faults, schedule(8, 3, full, kinds).Faults) {
-		t.Error("the seed does not matter")
-	}
-}
-
-func TestEveryKindOfFaultComes(t *testing.T) {
-	kinds := faults()
-	seen := map[string]int{}
-	pods := 0
-	for round := 0; pods < 10000; round++ {
-		p := schedule(1, round, full, kinds)
-		pods += len(p.Pods)
-		for _, f := range p.Faults {
-			seen[f.Kind]++
-		}
-	}
-	total := 0
-	for _, f := range kinds {
-		total += seen[f.kind]
-		if seen[f.kind] == 0 {
-			t.Errorf("%s never comes", f.kind)
-		}
-	}
-	if total < 200 {
-		t.Errorf("%d faults", total)
-	}
 }

@@ -14,5 +14,5 @@ soak-report: ## what the soak of SOAK_PODS and SOAK_SEED has found so far, from 
 	CNISCOPE_SOAK_DIARY=$(SOAK_DIR)/diary-$(SOAK_PODS)-$(SOAK_SEED).jsonl $(SOAK) -run '^TestReport$$'
 
 .PHONY: test-soak
-test-soak: tools ## a soak of 60 pods and some 10 faults, and the tests of what judges it (root; 2 minutes)
+test-soak: tools ## a soak of 60 pods and some 10 faults (root; 2 minutes)
 	$(SOAK) -timeout 20m

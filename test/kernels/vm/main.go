@@ -34,8 +34,6 @@ func main() {
 	case err != nil:
 	case counts(string(options)):
 		err = count(os.Stdout)
-	case prices(string(options)):
-		err = price(os.Stdout)
 	case steps(string(options)):
 		err = stepClocks(os.Stdout, string(options))
 	case misses(string(options)):
