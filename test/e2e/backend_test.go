@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -13,13 +12,11 @@ import (
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	_ "google.golang.org/grpc/encoding/gzip" // accept gzip
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
@@ -27,14 +24,10 @@ import (
 // backend is an OTLP server that counts, because a backend that deduplicates ids would hide duplicates.
 type backend struct {
 	coltracepb.UnimplementedTraceServiceServer
-	// tenant restricts the sender, if set.
-	tenant string
-
-	mu      sync.Mutex
-	refused bool
-	spans   []*span
-	times   map[string]int // number of receptions per span
-	asks    []request
+	mu    sync.Mutex
+	spans []*span
+	times map[string]int // number of receptions per span
+	asks  []request
 }
 
 type request struct{ compression, headers, client string }
@@ -57,10 +50,6 @@ func (r *backend) Export(ctx context.Context, in *coltracepb.ExportTraceServiceR
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if got := headers.Get("x-scope-orgid"); r.tenant != "" && (len(got) != 1 || got[0] != r.tenant) {
-		r.refused = true
-		return nil, status.Error(codes.Unauthenticated, "no org id")
-	}
 	r.asks = append(r.asks, q)
 	for _, x := range flatten(in.GetResourceSpans()) {
 		r.spans = append(r.spans, x)
@@ -79,16 +68,6 @@ func (r *backend) requests() []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asks)
-}
-
-// refusedSome fails until a request without the tenant arrived.
-func (r *backend) refusedSome() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.refused {
-		return errors.New("nobody was refused")
-	}
-	return nil
 }
 
 func (r *backend) twice() (n int) {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -179,24 +177,6 @@ func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 	}
 	g.open()
 	harness.Check(t, <-pod)
-}
-
-func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
-	s := set(t, false, rig.Options{}, scope.Options{TOML: patient})
-	out, err := exec.Command(program, "run", "--config", s.scope.Config()).CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 75 { // docs/exit-codes.md
-		t.Errorf("it ended with %v", err)
-	}
-	for _, says := range []string{"already observes this node", fmt.Sprintf("pid %d, started by hand, %s, since 20", s.scope.PID(), program), filepath.Join(s.rig.Dir(), "run", "node.lock"), "stop that one first"} {
-		if !strings.Contains(string(out), says) {
-			t.Errorf("it does not say %q:\n%s", says, out)
-		}
-	}
-	s.pod(rig.PodOptions{Name: "web-0"}) // the first continues
-	s.traced("web-0")
-	s.scope.Kill9()
-	s.startScope(scope.Options{TOML: patient}) // the lock was released
 }
 
 // traced waits for a pod's setup in Jaeger, with data from NRI.

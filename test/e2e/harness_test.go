@@ -52,8 +52,6 @@ const (
 	quick   = "[limits]\nsettle = \"500ms\"\n"
 	patient = "[limits]\nsettle = \"5s\"\n"
 	whole   = "[sampling]\nper_second = 0\n"
-	// unhurried prevents slowness on a busy machine.
-	unhurried = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\nagent = \"1m\"\nlock = \"1m\"\n"
 )
 
 // set builds the stage; with tracing, containerd also exports to Jaeger.

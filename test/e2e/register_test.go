@@ -56,26 +56,6 @@ func TestPreinstalled(t *testing.T) {
 	}
 }
 
-// The next containerd's cniscope starts even if the previous one still sends to an unavailable backend.
-func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
-	s := stageWithoutScope(t, func(s *stage) rig.Options {
-		return rig.Options{
-			NRIPlugins: map[string]string{"90-cniscope": program},
-			NRIPluginConfig: map[string][]byte{"cniscope.conf": fmt.Appendf([]byte(patient),
-				"[export.otlp]\nendpoint = %q\n[state]\ndir = %q\n", s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
-		}
-	})
-	first := s.preinstalled(0)
-	s.jaeger.Kill9()
-	s.pod(rig.PodOptions{Name: "lost"})
-	s.rig.Kill9Containerd()
-	harness.Check(t, s.rig.RestartContainerd(s.ctx))
-	s.preinstalled(first)
-	harness.Check(t, s.jaeger.Restart(s.ctx))
-	s.pod(rig.PodOptions{Name: "web-0"})
-	s.traced("web-0")
-}
-
 // The drop-in of configs/ has version 2, which containerd with version 4 understands.
 func TestTheDropInSwitchesNRIOn(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../configs/containerd/cniscope-nri.toml"))

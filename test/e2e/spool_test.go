@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -202,36 +201,4 @@ func size(t *testing.T, dir string) (n int64) {
 		n += info.Size()
 	}
 	return n
-}
-
-// A full disk affects no pod and no operation: data waits in memory, which is logged once.
-func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
-	s := setAlone(t)
-	addr, dir := harness.Address(t), t.TempDir()
-	harness.Check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
-	t.Cleanup(func() { harness.Check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
-	one := s.observe(fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir))
-	const pods, message = 30, "spool write failed, queueing in memory"
-	s.churn(pods, 0, func(string, time.Time) {})
-	harness.Check(t, one.WaitLog(s.ctx, message, 1))
-	harness.Equal(t, strings.Count(one.LogText(), "no space left on device"), 1, "times")
-	r := receive(t, addr, &backend{})
-	harness.Eventually(s, func() error {
-		arrived := map[string]bool{}
-		for _, x := range r.got() {
-			arrived[x.trace()] = true
-		}
-		for trace := range keptBy(t, one, time.Now()) {
-			if !arrived[trace] {
-				return fmt.Errorf("trace %s has not arrived", trace)
-			}
-		}
-		if n := len(only(r.got(), "call", "CNI ADD")); n != 2*pods { // lo and eth0
-			return fmt.Errorf("%d of %d calls arrived", n, 2*pods)
-		}
-		return nil
-	})
-	if n := r.twice(); n > 0 {
-		t.Errorf("%d spans arrived more than once", n)
-	}
 }

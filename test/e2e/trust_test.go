@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,30 +64,6 @@ func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
 	a.settle()
 }
 
-// The process that serves the CRI socket, here the test, is the runtime: its children are trusted anywhere, others
-// with equal rights in a container are not.
-func TestTheRuntimesChildrenAreTakenForPlugins(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: cniscope loads BPF programs")
-	}
-	socket := filepath.Join(t.TempDir(), "cri.sock")
-	l, err := net.Listen("unix", socket)
-	harness.Check(t, err)
-	defer l.Close()
-	a := newBeside(t, socket, "")
-	hidden := func(c *exec.Cmd) {
-		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
-	}
-	a.run("a child of the runtime in a mount namespace of its own", true, hidden)
-	a.run("a pod with CAP_SYS_ADMIN", false, below("unshare", "--mount", "--net", "--pid", "--fork"))
-	a.run("a sidecar with CAP_NET_ADMIN", false, below("unshare", "--mount", "--net", "--pid", "--fork", "setpriv", "--bounding-set=-all,+net_admin,+setpcap"))
-	a.run("a pod in the host's network and PID namespaces", false, below("unshare", "--mount", "sh", "-c", `"$@"; true`, "sh"))
-	a.run("a grandchild on the host", true, below("sh", "-c", `"$@"; true`, "sh"))
-	a.run("a child of the runtime", true, nil)
-	a.settle()
-	harness.Eventually(t, func() error { return harness.Contains(a.log(), "serves "+socket) })
-}
-
 // An option names a containerd in a container that serves no known socket.
 func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -118,22 +93,11 @@ func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	runtime, other := start(named), start("/bin/sh")
 	harness.Check(t, runtime(":"))
 	harness.Check(t, other(":"))
-	a := newBeside(t, "/nowhere", fmt.Sprintf("callers = [%q]", filepath.Dir(named)+"/contain*"))
+	a := newBeside(t, fmt.Sprintf("callers = [%q]", filepath.Dir(named)+"/contain*"))
 	a.run("a child of another one", false, a.through(other))
 	a.run("a child of the one that is named", true, a.through(runtime))
 	a.settle()
 	harness.Eventually(t, func() error { return harness.Contains(a.log(), "probe.callers") })
-}
-
-// below has an unrelated program run the command.
-func below(command ...string) func(*exec.Cmd) {
-	return func(c *exec.Cmd) {
-		path, err := exec.LookPath(command[0])
-		if err != nil {
-			panic(err)
-		}
-		*c = exec.Cmd{Path: path, Args: slices.Concat(command, []string{"env"}, c.Env, []string{c.Path})}
-	}
 }
 
 // through has a shell run the command.
@@ -154,11 +118,11 @@ type alone struct {
 
 func newAlone(t *testing.T, in ...string) *alone {
 	t.Helper()
-	return newBeside(t, "/nowhere", "", in...)
+	return newBeside(t, "", in...)
 }
 
-// newBeside is newAlone with a runtime's socket and probe options.
-func newBeside(t *testing.T, socket, options string, in ...string) *alone {
+// newBeside is newAlone with probe options.
+func newBeside(t *testing.T, options string, in ...string) *alone {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: cniscope loads BPF programs")
@@ -171,8 +135,8 @@ func newBeside(t *testing.T, socket, options string, in ...string) *alone {
 	harness.Check(t, copyFile("/bin/true", a.plugin))
 	file := filepath.Join(dir, "cniscope.toml")
 	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil,
-		"[nri]\nenabled = false\n[runtime]\nsocket = %[3]q\n[probe]\n%[4]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
-		dir, a.file, socket, options), 0o600))
+		"[nri]\nenabled = false\n[runtime]\nsocket = \"/nowhere\"\n[probe]\n%[3]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
+		dir, a.file, options), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	harness.Check(t, err)
 	defer log.Close()
