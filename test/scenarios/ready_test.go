@@ -54,14 +54,3 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 		return err
 	})
 }
-
-// A short outage is reported, but not as overdue.
-func TestANodeWhoseNetworkIsSoonReady(t *testing.T) {
-	s := set(t, rig.Options{Networks: []rig.Network{}}, "")
-	harness.Check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
-	harness.Check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "soon", Plugins: []rig.Plugin{rig.Bridge()}}))
-	harness.Check(t, s.scope.WaitLog(s.ctx, "the node's network was not ready", 1))
-	if said := lines(s.scope.LogText(), "still not ready"); len(said) > 0 {
-		t.Errorf("%s", said)
-	}
-}

@@ -5,15 +5,12 @@ package scenarios
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
-	"github.com/cniscope/cniscope/test/spans"
 )
 
 func (c *call) plugin(t *testing.T, name string) *span {
@@ -72,71 +69,6 @@ func TestWhatAPluginAnswers(t *testing.T) {
 				t.Errorf("raw output left cniscope (%v)", err)
 			}
 		})
-	}
-}
-
-// tuning writes sysctls in the pod's namespace; otherwise only bridge does.
-func TestSysctlsOfAPlugin(t *testing.T) {
-	s := set(t, rig.Options{}, "")
-	for name, tuning := range map[string]bool{"control": false, "tuned": true} {
-		chain := []rig.Plugin{rig.Bridge()}
-		if tuning {
-			chain = append(chain, rig.Tuning(map[string]string{"net.core.somaxconn": "511"}))
-		}
-		s.network("sysctl-"+name, chain...)
-		call := s.add(rig.PodOptions{}, false)
-		call.accounted(t)
-		found := ""
-		for _, x := range append(call.Below("run", "delegate"), call.Below("sysctl")...) {
-			for _, e := range x.Events {
-				if a := spans.Texts(e.Attributes); a["cniscope.sysctl.key"] == "net/core/somaxconn" {
-					found += x.Attrs["cni.plugin"] + " wrote " + a["cniscope.sysctl.value"]
-				}
-			}
-			if x.Attrs["cniscope.sysctl.key"] == "net/core/somaxconn" {
-				found += x.Attrs["cni.plugin"] + " wrote " + x.Attrs["cniscope.sysctl.value"]
-			}
-		}
-		harness.Equal(t, found, map[bool]string{true: "tuning wrote 511"}[tuning], name)
-	}
-}
-
-// eager is a static C plugin that reads its input immediately.
-const eager = `
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(void) {
-	static char in[65536];
-	ssize_t n, all = 0;
-	while ((n = read(0, in + all, sizeof(in) - 1 - all)) > 0) all += n;
-	if (strcmp(getenv("CNI_COMMAND"), "ADD")) return 0;
-	char *result = strstr(in, "\"prevResult\":"), *end = strstr(in, ",\"type\":");
-	if (!result || !end) return 1;
-	*end = 0;
-	result += strlen("\"prevResult\":");
-	return write(1, result, strlen(result)) < 0;
-}`
-
-// With detail = "always" a fast plugin is complete.
-func TestAPluginThatReadsAtOnce(t *testing.T) {
-	dir := t.TempDir()
-	source, binary := filepath.Join(dir, "eager.c"), filepath.Join(dir, "eager")
-	harness.Check(t, os.WriteFile(source, []byte(eager), 0o600))
-	if out, err := exec.Command("gcc", "-static", "-O2", "-o", binary, source).CombinedOutput(); err != nil {
-		t.Skipf("no static C here: %v\n%s", err, out)
-	}
-	plugin, err := os.ReadFile(binary)
-	harness.Check(t, err)
-	s := set(t, rig.Options{Plugins: map[string][]byte{"eager": plugin}}, "[probe]\ndetail = \"always\"\n")
-	s.network("eager-ones", rig.Bridge(), rig.Test("eager"))
-	for range 20 {
-		call := s.add(rig.PodOptions{}, false)
-		x := call.plugin(t, "eager")
-		if x.Attrs["cniscope.configured.type"] != "eager" || x.Attrs["cniscope.result.ips"] == "" {
-			t.Errorf("%s: of its configuration %q, of its result %q", call.Attrs["k8s.pod.name"], x.Attrs["cniscope.configured.type"], x.Attrs["cniscope.result.ips"])
-		}
 	}
 }
 

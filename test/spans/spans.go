@@ -2,23 +2,26 @@
 package spans
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/scope"
 )
 
 // Span is one span. Attrs are its attributes and those of its resource, as a person would read them.
 type Span struct {
 	Name, TraceID, SpanID, ParentSpanID string
 	StartTimeUnixNano, EndTimeUnixNano  string
-	Status                              struct{ Message string }
+	Status                              struct {
+		Code    int
+		Message string
+	}
 	Attributes                          []Attribute
 	Events                              []Event
 	Links                               []struct {
@@ -27,6 +30,7 @@ type Span struct {
 	}
 
 	Attrs map[string]string `json:"-"`
+	Raw   string            `json:"-"`
 }
 
 // Event is an event of a span.
@@ -76,23 +80,20 @@ func nanoseconds(text string) int64 {
 	return n
 }
 
-// Read returns the spans of a file, without a last line that is not whole yet.
+// Read returns the spans of a file and of its rotated file, without a last line that is not whole yet.
 func Read(path string) (all []*Span, err error) {
-	file, err := os.Open(path)
+	written, err := scope.ReadSpans(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return all, nil
+	for line := range bytes.Lines(written) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
 		}
 		var request struct {
 			ResourceSpans []struct {
 				Resource   struct{ Attributes []Attribute }
-				ScopeSpans []struct{ Spans []*Span }
+				ScopeSpans []struct{ Spans []json.RawMessage }
 			}
 		}
 		if err := json.Unmarshal(line, &request); err != nil {
@@ -100,13 +101,18 @@ func Read(path string) (all []*Span, err error) {
 		}
 		for _, rs := range request.ResourceSpans {
 			for _, ss := range rs.ScopeSpans {
-				for _, x := range ss.Spans {
+				for _, raw := range ss.Spans {
+					x := &Span{Raw: string(raw)}
+					if err := json.Unmarshal(raw, x); err != nil {
+						return nil, err
+					}
 					x.Attrs = Texts(slices.Concat(rs.Resource.Attributes, x.Attributes)) // the pod is on the resource
 					all = append(all, x)
 				}
 			}
 		}
 	}
+	return all, nil
 }
 
 // Call is the span of a CNI call, and all spans of the file.

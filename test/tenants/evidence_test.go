@@ -3,9 +3,6 @@
 package tenants
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/test/harness"
-	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/spans"
 )
 
 // finding is a violation.
@@ -162,62 +159,23 @@ func (n *node) eachEvent(take func(time.Time, event.Event)) {
 	}
 }
 
-type span struct {
-	Name, TraceID, ParentSpanID string
-	StartTimeUnixNano           string
-	Status                      struct{ Code int }
-	Attributes                  []attribute
-	raw                         string
-	attrs                       map[string]string
-}
-
-type attribute struct {
-	Key   string
-	Value map[string]json.RawMessage
-}
-
-func (x *span) number(key string) int {
-	n, _ := strconv.Atoi(x.attrs[key])
+func number(x *spans.Span, key string) int {
+	n, _ := strconv.Atoi(x.Attrs[key])
 	return n
 }
 
-func (x *span) start() time.Time {
-	ns, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
-	return time.Unix(0, ns)
-}
+func start(x *spans.Span) time.Time { return time.Unix(0, x.Start()) }
 
-func (n *node) traces() map[string][]*span {
+// traces returns the spans by their sandbox.
+func (n *node) traces() map[string][]*spans.Span {
 	n.Helper()
-	written, err := scope.ReadSpans(n.spans)
+	written, err := spans.Read(n.spans)
 	harness.Check(n.T, err)
-	all := map[string][]*span{}
-	lines := bufio.NewScanner(bytes.NewReader(written))
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var request struct {
-			ResourceSpans []struct {
-				Resource   struct{ Attributes []attribute }
-				ScopeSpans []struct{ Spans []json.RawMessage }
-			}
-		}
-		harness.Check(n.T, json.Unmarshal(lines.Bytes(), &request))
-		for _, rs := range request.ResourceSpans {
-			for _, ss := range rs.ScopeSpans {
-				for _, raw := range ss.Spans {
-					x := &span{raw: string(raw), attrs: map[string]string{}}
-					harness.Check(n.T, json.Unmarshal(raw, x))
-					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // the pod is a resource attribute
-						for _, value := range a.Value {
-							x.attrs[a.Key] = strings.Trim(string(value), `"`)
-						}
-					}
-					id := x.attrs["sandbox.id"]
-					all[id] = append(all[id], x)
-				}
-			}
-		}
+	all := map[string][]*spans.Span{}
+	for _, x := range written {
+		id := x.Attrs["sandbox.id"]
+		all[id] = append(all[id], x)
 	}
-	harness.Check(n.T, lines.Err())
 	return all
 }
 
@@ -230,34 +188,34 @@ func (n *node) traced(pods []pod) (found []finding) {
 	for _, p := range pods {
 		known[p.sandbox] = p
 	}
-	for id, spans := range all {
+	for id, trace := range all {
 		p, is := known[id]
 		pids := map[int]bool{n.rig.ContainerdPID(): true, n.agent.pid(): true}
-		for _, x := range spans {
-			if pid := x.number("process.pid"); pid > 0 && pids[x.number("process.parent_pid")] {
+		for _, x := range trace {
+			if pid := number(x, "process.pid"); pid > 0 && pids[number(x, "process.parent_pid")] {
 				pids[pid] = true // parents precede children
 			}
 		}
-		for _, x := range spans {
+		for _, x := range trace {
 			report := func(kind, format string, args ...any) {
-				found = append(found, finding{kind, x.Name + ": " + fmt.Sprintf(format, args...), id, x.start()})
+				found = append(found, finding{kind, x.Name + ": " + fmt.Sprintf(format, args...), id, start(x)})
 			}
 			switch {
-			case !is, x.attrs["k8s.pod.name"] != p.name, x.attrs["k8s.namespace.name"] != p.namespace:
-				report(forged, "of pod %s/%s, sandbox %s", x.attrs["k8s.namespace.name"], x.attrs["k8s.pod.name"], id)
-			case x.TraceID == forgedTrace || strings.Contains(x.raw, forgedTrace):
+			case !is, x.Attrs["k8s.pod.name"] != p.name, x.Attrs["k8s.namespace.name"] != p.namespace:
+				report(forged, "of pod %s/%s, sandbox %s", x.Attrs["k8s.namespace.name"], x.Attrs["k8s.pod.name"], id)
+			case x.TraceID == forgedTrace || strings.Contains(x.Raw, forgedTrace):
 				report(forged, "below a forged parent")
-			case p.namespace == ordinary && strings.Contains(x.raw, mark):
-				at := strings.Index(x.raw, mark)
-				report(theirWords, "…%s…", x.raw[max(0, at-120):min(len(x.raw), at+60)])
+			case p.namespace == ordinary && strings.Contains(x.Raw, mark):
+				at := strings.Index(x.Raw, mark)
+				report(theirWords, "…%s…", x.Raw[max(0, at-120):min(len(x.Raw), at+60)])
 			}
-			pid, agent := x.number("process.pid"), x.number("cniscope.agent_pid")
+			pid, agent := number(x, "process.pid"), number(x, "cniscope.agent_pid")
 			switch {
 			case agent > 0 && agent != n.agent.pid() && agent != n.api:
-				report(serverFollowed, "%s (%d)", x.attrs["cniscope.agent"], agent)
+				report(serverFollowed, "%s (%d)", x.Attrs["cniscope.agent"], agent)
 			case pid > 0 && !pids[pid]:
-				report(strangersSpan, "process %d of %d, %s", pid, x.number("process.parent_pid"), x.attrs["process.executable.path"])
-			case x.number("process.parent_pid") == n.agent.pid() && x.attrs["cniscope.attribution"] == "certain" && !n.agent.did(pid, id):
+				report(strangersSpan, "process %d of %d, %s", pid, number(x, "process.parent_pid"), x.Attrs["process.executable.path"])
+			case number(x, "process.parent_pid") == n.agent.pid() && x.Attrs["cniscope.attribution"] == "certain" && !n.agent.did(pid, id):
 				report(wrongPod, "process %d", pid)
 			}
 		}
@@ -275,32 +233,32 @@ const (
 	theirs   = "theirs"
 )
 
-func whole(p pod, spans []*span) (found []finding) {
+func whole(p pod, trace []*spans.Span) (found []finding) {
 	report := func(kind, format string, args ...any) {
 		f := finding{kind: kind, what: p.name + ": " + fmt.Sprintf(format, args...), sandbox: p.sandbox}
-		if len(spans) > 0 {
-			f.at = spans[0].start()
+		if len(trace) > 0 {
+			f.at = start(trace[0])
 		}
 		found = append(found, f)
 	}
 	calls := map[string]int{}
 	served := 0
-	for _, x := range spans {
-		switch x.attrs["cniscope.kind"] {
+	for _, x := range trace {
+		switch x.Attrs["cniscope.kind"] {
 		case "call":
-			calls[x.Name+" "+x.attrs["cni.ifname"]]++
-			if x.attrs["cniscope.partial"] == "true" {
-				report(partial, "%s: %s", x.Name, x.attrs["cniscope.partial_reason"])
+			calls[x.Name+" "+x.Attrs["cni.ifname"]]++
+			if x.Attrs["cniscope.partial"] == "true" {
+				report(partial, "%s: %s", x.Name, x.Attrs["cniscope.partial_reason"])
 			}
 			const failed = 2
-			switch cause := x.attrs["cniscope.cause"]; {
+			switch cause := x.Attrs["cniscope.cause"]; {
 			case x.Status.Code == failed:
-				report(misjudged, "%s failed: %s", x.Name, x.attrs["cniscope.verdict"])
+				report(misjudged, "%s failed: %s", x.Name, x.Attrs["cniscope.verdict"])
 			case cause != "" && cause != "cpu_starved":
-				report(misjudged, "%s %s: %s", x.Name, cause, x.attrs["cniscope.verdict"])
+				report(misjudged, "%s %s: %s", x.Name, cause, x.Attrs["cniscope.verdict"])
 			}
 		case "command":
-			if x.Name == "ovs-vsctl" && x.attrs["cniscope.attribution"] == "certain" && strings.Contains(x.raw, "certain") {
+			if x.Name == "ovs-vsctl" && x.Attrs["cniscope.attribution"] == "certain" && strings.Contains(x.Raw, "certain") {
 				served++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/spans"
 )
 
 // cniscope names a tenant that a plugin calls, but traces none of its work, even if it mentions pods.
@@ -30,7 +31,7 @@ func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
 			report(t, append(n.recorded(), n.traced(pods)...), 5)
 			all := n.traces()
 			for _, p := range pods[1:] {
-				if !slices.ContainsFunc(all[p.sandbox], func(x *span) bool { return x.number("cniscope.agent_pid") == n.api }) {
+				if !slices.ContainsFunc(all[p.sandbox], func(x *spans.Span) bool { return number(x, "cniscope.agent_pid") == n.api }) {
 					t.Errorf("the trace of %s does not name who answered", p.name)
 				}
 			}
