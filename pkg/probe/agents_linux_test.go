@@ -8,14 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
@@ -90,19 +87,7 @@ func agentAct(address string) error {
 }
 
 func forwardIn(file string) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the thread ends
-		f, err := os.Open(file)
-		if err == nil {
-			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-		}
-		if err == nil {
-			err = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0)
-		}
-		done <- err
-	}()
-	return <-done
+	return harness.Within(file, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0) })
 }
 
 func TestWhatAnAgentRunsWhileNobodyCallsItIsTold(t *testing.T) {

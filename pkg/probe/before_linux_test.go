@@ -53,7 +53,6 @@ func (b *opened) hasDialled(t *testing.T) bool {
 	})
 }
 
-// ends answers, ends the plugin, and returns its reported connection.
 func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Connect) {
 	t.Helper()
 	_, err := c.Write([]byte("x"))

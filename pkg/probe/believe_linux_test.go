@@ -30,16 +30,13 @@ const (
 	noSysAdmin = "setpriv --bounding-set=-sys_admin "
 )
 
-// forks runs the rest in a grandchild.
 const forks = "forks "
 
-// orphan runs it in an orphan with a session of its own.
 const orphan = "orphan "
 
 // attempt is an attempt to pass for a plugin.
 type attempt struct {
 	name string
-	// in is the command line that runs the plugin.
 	in   string
 	want event.Caller // empty: refused
 }
@@ -132,7 +129,6 @@ func believed(t *testing.T, o *observed, runs []attempt) {
 	}
 }
 
-// shell runs scripts on demand.
 type shell struct {
 	*exec.Cmd
 	input io.WriteCloser

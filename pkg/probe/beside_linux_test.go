@@ -31,7 +31,6 @@ type seen struct {
 	code         uint32
 }
 
-// view is what one observer saw of the test's plugins, by PID.
 type view struct {
 	mu        sync.Mutex
 	ours      *harness.Ours
@@ -101,7 +100,6 @@ func TestTheConnectorBesideTheProbe(t *testing.T) {
 	}
 }
 
-// both are the two observers.
 type both struct {
 	probe                *Probe
 	connector            *subprocess.Process
@@ -150,7 +148,6 @@ func (b *both) stop(t *testing.T) {
 	}
 }
 
-// compared is the common part of two views.
 type compared struct {
 	calls, callsMissed                        int
 	programs, unidentified, outside, wrongKin int

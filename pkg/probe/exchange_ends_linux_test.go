@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// subscribers are agents that get notifications, and their peers.
 var subscribers = map[string]func(string) error{
 	// It connects to a unix socket, listens at LISTENS, and answers a call after twenty notifications.
 	"subscriber": func(address string) error {

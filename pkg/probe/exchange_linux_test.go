@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// talkers are agents that ask a peer over an old stream.
 var talkers = map[string]func(string) error{
 	// "network address" of a peer that it asks for each call. It listens at LISTENS.
 	"asker": func(peer string) error {
@@ -120,7 +119,6 @@ var talkers = map[string]func(string) error{
 }
 
 const (
-	// listens is an agent's address.
 	listens = "LISTENS"
 	// again: it asks twice.
 	again = "AGAIN"

@@ -22,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// acts are plugins in Go. The argument comes from the test.
 var acts = map[string]func(argument string) error{
 	"lock": func(file string) error {
 		f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -90,7 +89,6 @@ func acting(t *testing.T, act, argument string) *exec.Cmd {
 	return cmd
 }
 
-// answerFile has a plugin's answer. In its environment it would be redacted.
 func answerFile(t *testing.T, answer string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "answer")

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// withoutVariable names the capability that a child of the test drops.
 const withoutVariable = "CNISCOPE_TEST_WITHOUT"
 
 // giveUp drops a capability of this thread, and the one that includes all of BPF's.

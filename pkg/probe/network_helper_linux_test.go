@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// network is a network namespace of a thread.
 type network struct {
 	t    *testing.T
 	path string

@@ -21,7 +21,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// dialers are plugins that connect.
 var dialers = map[string]func(string) error{
 	// "from to": it connects, and waits for a message.
 	"dialfrom": func(argument string) error {

@@ -29,7 +29,6 @@ import (
 // container is the id of all calls of these tests, which differs from other plugins' on the machine.
 var container = harness.Container()
 
-// observed are the events of a real probe.
 type observed struct {
 	mu     sync.Mutex
 	events []event.Event

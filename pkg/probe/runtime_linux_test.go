@@ -21,7 +21,6 @@ type callingRuntime struct {
 	start io.Closer
 }
 
-// manyCalls returns the number of plugins, in all and at a time.
 func manyCalls() (calls, atOnce int) {
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {

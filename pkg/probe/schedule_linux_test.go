@@ -69,7 +69,6 @@ func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (do
 	return done
 }
 
-// records are sent regularly, each late within the skew.
 type records struct {
 	every time.Duration
 	at    int64 // of the next one
@@ -87,7 +86,6 @@ func (r *records) next(now int64) (int64, bool) {
 
 func (r *records) read(int64) { r.at, r.n = r.at+int64(r.every), r.n+1 }
 
-// oldest is the largest age of an unread record.
 func (r *records) oldest() int64 {
 	if r.every == 0 {
 		return math.MaxInt64

@@ -33,7 +33,6 @@ func init() {
 	}
 }
 
-// stopping stops a process, and returns the reverse.
 type stopping func(t *testing.T, pid int) (goOn func())
 
 func bySignal(t *testing.T, pid int) func() {
@@ -69,7 +68,6 @@ func byTracer(t *testing.T, pid int) func() {
 	}
 }
 
-// byFreezer freezes by a file of a cgroup of its own.
 func byFreezer(top, file, freeze, thaw string) stopping {
 	return func(t *testing.T, pid int) func() {
 		if _, err := os.Stat(top); err != nil {

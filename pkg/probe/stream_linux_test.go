@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// writers are plugins that answer in special ways.
 var writers = map[string]func(string) error{
 	"writev": func(answer string) error { return answers(answer, 6) },
 	"write":  func(answer string) error { return answers(answer, 1) },

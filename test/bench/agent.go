@@ -25,8 +25,7 @@ import (
 
 const (
 	agentName = "bench-agent"
-	// agentAt holds the agent's address.
-	agentAt = "BENCH_AGENT"
+	agentAt   = "BENCH_AGENT"
 )
 
 // asAgent runs the agent: for each byte it runs a command, or writes and reads, and answers with a byte.
@@ -55,7 +54,6 @@ func asAgent() error {
 	}
 }
 
-// agentDoes handles one byte.
 func agentDoes(what byte) error {
 	switch what {
 	case overStream:

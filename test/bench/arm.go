@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// arm is one way of observing pods with its measurements.
 type arm struct {
 	name string
 	// shows describes its output, in units of unit.
@@ -140,7 +139,6 @@ func (n *node) billed(ctx context.Context, a *arm, pid int) error {
 	return err
 }
 
-// onThread measures on a locked thread.
 func (l *loop) onThread() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

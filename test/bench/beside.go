@@ -69,7 +69,6 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 // handedOver is the time until everything is settled and sent.
 const handedOver = 5 * time.Second
 
-// side is one of the two.
 type side struct {
 	name, program string
 	scope         *scope.Scope

@@ -53,7 +53,6 @@ func measureBurst(ctx context.Context, s settings) (rows []row, err error) {
 	return rows, nil
 }
 
-// bursts runs rounds of two bursts each and compares.
 func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 	var without, with []burst
 	var cost observed
@@ -101,7 +100,6 @@ func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 	}, nil
 }
 
-// observed is cniscope's cost in all rounds of a size.
 type observed struct {
 	cpu, lost float64 // ms; events
 	peak      int     // KiB
@@ -152,7 +150,6 @@ func (n *node) watched(ctx context.Context, size int, cost *observed, last bool)
 	return b, err
 }
 
-// burst starts concurrent pods, and removes them once all run.
 func (n *node) burst(ctx context.Context, size int) (b burst, err error) {
 	ids, errs := make([]string, size), make([]error, size)
 	b.pods = make([]float64, size)
@@ -202,7 +199,6 @@ func wholes(all []burst) float64 {
 
 var lostLine = regexp.MustCompile(`(?m)^cniscope_events_lost_total\{[^}]*\} (\S+)$`)
 
-// lostEvents returns cniscope's counter of lost events.
 func lostEvents(ctx context.Context, address string) (lost float64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

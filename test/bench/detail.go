@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// details are the values of `[probe] detail`, cheapest first.
 var details = []string{config.DetailCommands, config.DetailAuto, config.DetailAlways}
 
 // measureDetail measures the kernel time per pod in each detail mode, from the kernel's statistics.

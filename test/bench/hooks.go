@@ -26,7 +26,6 @@ const (
 	hookExecs  = 200
 )
 
-// hooks measures the kernel side by BPF run-time statistics.
 type hooks struct {
 	probe *probe.Probe
 }
@@ -61,7 +60,6 @@ func measureHooks(ctx context.Context, _ settings) ([]row, error) {
 	return rows, err
 }
 
-// cost collects single runs of one hook in nanoseconds, and each round's mean.
 type cost struct{ single, rounds []float64 }
 
 func (c *cost) row(figure string, budget float64) row {
@@ -91,7 +89,6 @@ func (h *hooks) sample(into map[string]*cost, runs map[string]uint64, f func() e
 	return nil
 }
 
-// kind is one way of running an unrelated program.
 type kind struct {
 	figure string
 	budget float64 // µs; 0: none
@@ -138,7 +135,6 @@ func (h *hooks) untracked() ([]row, error) {
 		kinds[0].cost["exit"].row("exit hook, untracked", 0)), nil
 }
 
-// run runs a program to its end.
 func (k *kind) run(program string) error {
 	pid, err := syscall.ForkExec(program, []string{program}, &syscall.ProcAttr{
 		Env: k.env, Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: k.user, Gid: k.user}},

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// measureIdle observes a cniscope on an idle node.
 func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
 	n, err := startObserved(ctx, s)
 	if err != nil {
@@ -59,7 +58,6 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func mib(kib int) float64 { return float64(kib) / 1024 }
 
-// rssBudget is the memory budget in MiB.
 const rssBudget = 40
 
 func (m memory) all() int { return m.anon + m.file + m.shmem }

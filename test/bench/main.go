@@ -51,19 +51,15 @@ const (
 
 var onlyNamed = []string{"burst", "scale", beside, profile}
 
-// settings configure the measurements.
 type settings struct {
 	only []string
 	idle time.Duration
 	// pods are the numbers of pods per section, detailed per detail mode, compared for all ways together.
 	pods, detailed, compared int
-	// turn bounds the consecutive pods of one way.
-	turn   int
-	bursts int // per size, with and without
-	// ways are the compared ways of observing.
-	ways []string
-	// program is the measured cniscope.
-	program string
+	turn                     int
+	bursts                   int // per size, with and without
+	ways                     []string
+	program                  string
 	// base is the other one for beside.
 	base string
 }
@@ -125,7 +121,6 @@ func bench(ctx context.Context) error {
 	return nil
 }
 
-// say prints progress on standard error.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// measureMiddle measures the pure part, from events to spans.
 func measureMiddle(context.Context, settings) ([]row, error) {
 	drop := judge.Options{
 		Thresholds: judge.Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
@@ -81,7 +80,6 @@ func setupOf(spans int, id string) (events []event.Event) {
 	return events
 }
 
-// operation runs events through the timeline.
 func operation(events []event.Event) *model.Operation {
 	line := timeline.New(timeline.Options{
 		Settle: time.Second, MaxHold: time.Minute, Processes: 8192, Operations: 8, Images: 4096, Facts: 4096 / 2,

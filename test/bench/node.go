@@ -24,7 +24,6 @@ func build(ctx context.Context, dir string) (string, error) {
 	return scope.Build(ctx, dir)
 }
 
-// node is a private containerd with a backend that discards spans.
 type node struct {
 	rig      *rig.Rig
 	sink     *sink
@@ -58,7 +57,6 @@ func (n *node) close() error {
 	return err
 }
 
-// startObserved starts a node with a permanent cniscope.
 func startObserved(ctx context.Context, s settings) (*node, error) {
 	n, err := startNode(ctx, s)
 	if err != nil {
@@ -91,7 +89,6 @@ func (n *node) pod(ctx context.Context) (time.Duration, error) {
 	return took, n.rig.RemovePod(ctx, id)
 }
 
-// many runs pods, some concurrently.
 func (n *node) many(ctx context.Context, pods, parallel int) error {
 	var group sync.WaitGroup
 	errs := make([]error, parallel)

@@ -25,7 +25,6 @@ import (
 // emptyName is this program's name as an empty NRI plugin.
 const emptyName = "bench-empty"
 
-// empty is an NRI plugin with cniscope's subscriptions.
 type empty struct{ *exec.Cmd }
 
 type nothing struct{}
@@ -50,7 +49,6 @@ func asEmpty(ctx context.Context) error {
 // behind cniscope.
 const before, behind = "89", "91"
 
-// startEmpty runs the plugin in its own process.
 func startEmpty(ctx context.Context, r *rig.Rig, index string) (*empty, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -82,7 +80,6 @@ var (
 	pluginLabel = regexp.MustCompile(`plugin\w*="([^"]*)"`)
 )
 
-// pluginLatency returns containerd's mean latency of each NRI plugin.
 func pluginLatency(ctx context.Context, url string) ([]row, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -139,7 +139,6 @@ func watchMemory(pid int) (highest func() int) {
 	}
 }
 
-// handled is cniscope's statistics of its NRI handlers.
 type handled struct {
 	calls         string
 	p50, p99, max time.Duration

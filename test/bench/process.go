@@ -23,7 +23,6 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// memory is resident memory in KiB, by kind.
 type memory struct{ anon, file, shmem int }
 
 func memoryOf(pid int) (m memory, err error) {
@@ -58,7 +57,6 @@ func status(path string) (map[string]string, error) {
 	return fields, lines.Err()
 }
 
-// machine describes the machine.
 func machine() string {
 	cpu, _ := status("/proc/cpuinfo") // optional
 	var u unix.Utsname

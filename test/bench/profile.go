@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// profiles are pprof's reports with headings.
 var profiles = []struct{ title, file, sample string }{
 	{"CPU, by function", "cpu", "cpu"},
 	{"allocated", "allocs", "alloc_space"},

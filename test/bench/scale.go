@@ -81,7 +81,6 @@ func scale(pods int) ([]row, error) {
 	}, nil
 }
 
-// boot returns the events of a node's concurrent pod setups.
 func boot(pods int) (events []event.Event) {
 	for pod := range pods {
 		one := setupOf(scaleSpans, fmt.Sprint("pod", pod))

@@ -28,7 +28,6 @@ func mean(values []float64) float64 {
 	return sum / float64(max(len(values), 1))
 }
 
-// resamples is the number of bootstrap samples.
 const resamples = 2000
 
 // interval returns the 95 % bootstrap interval of an estimate over n rounds. It resamples rounds, whose values are

@@ -20,10 +20,8 @@ const (
 	overFile   byte = 'f' // the same with a file
 )
 
-// streamMoves is the number of repetitions.
 const streamMoves = 10_000
 
-// moves repeatedly writes a byte and reads it.
 func moves(to, from int) error {
 	for b := [1]byte{}; b[0] < 100; b[0]++ {
 		for range streamMoves / 100 {

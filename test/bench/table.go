@@ -19,7 +19,6 @@ type row struct {
 
 func (r row) over() bool { return r.budget > 0 && r.value > r.budget }
 
-// write prints the table and returns the number of exceeded budgets.
 func write(w io.Writer, rows []row) (over int) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "figure\tvalue\tbudget\tholds\tmore")

@@ -68,7 +68,6 @@ func measureTax(ctx context.Context, _ settings) ([]row, error) {
 	}, nil
 }
 
-// taxRound measures a loop in each state.
 func taxRound(ctx context.Context, plugin string, env []string, loops *[states]loop) (err error) {
 	loops[notThere].run()
 	p, err := probe.Open(probe.Options{
@@ -132,7 +131,6 @@ func (l *loop) run() {
 	l.lowest = append(l.lowest, quantile(batches, 0))
 }
 
-// threadTime is this thread's CPU time.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // exists since Linux 2.6

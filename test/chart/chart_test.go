@@ -119,7 +119,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// built is the image that `make image` builds of this tree.
 func built(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "-C", "../..", "-n", "image")

@@ -12,14 +12,12 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// conflist writes a CNI configuration list.
 func (n *node) conflist(file, name string, chain ...rig.Conf) {
 	n.Helper()
 	path := n.json("conflist", object{"cniVersion": "0.3.1", "name": name, "plugins": chain})
 	harness.Check(n.T, copyFile(path, filepath.Join(n.rig.CNIConfDir(), file)))
 }
 
-// json writes a file of the rig.
 func (n *node) json(name string, content any) string {
 	n.Helper()
 	text, err := json.Marshal(content)
@@ -27,7 +25,6 @@ func (n *node) json(name string, content any) string {
 	return n.file(name, string(text))
 }
 
-// ran expects these runs in a call's trace.
 func (n *node) ran(c *call, names ...string) {
 	n.Helper()
 	var all []string

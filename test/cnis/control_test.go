@@ -77,7 +77,6 @@ func (n *node) objects() {
 	}
 }
 
-// define posts definitions built with a program.
 func (n *node) define(pattern string) {
 	n.Helper()
 	definitions, err := filepath.Glob(filepath.Join(n.tools, pattern))
@@ -107,7 +106,6 @@ func (n *node) create(path string, o object) {
 	})
 }
 
-// kubeconfig points to the API server.
 func kubeconfig(server string) string {
 	return kube.Config(server, token, "")
 }

@@ -30,7 +30,6 @@ func (n *node) examine() doctor.Report {
 	return report
 }
 
-// environment lists checks of the test machine.
 var environment = []string{"otlp", "clock", "kernel", "nri"}
 
 // silent expects no problem and no warning from doctor.
@@ -43,7 +42,6 @@ func (n *node) silent() {
 	}
 }
 
-// finds expects one finding of a check with these texts.
 func (n *node) finds(check string, says ...string) doctor.Finding {
 	n.Helper()
 	var found []doctor.Finding

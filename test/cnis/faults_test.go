@@ -79,7 +79,6 @@ func (n *node) asked(pod string) {
 	n.agentSays(fmt.Sprintf("k8sPodName=shop/%s ", pod))
 }
 
-// hung expects a report of the call in progress.
 func (n *node) hung(pod string) {
 	n.Helper()
 	all, err := spans.Read(n.spans)

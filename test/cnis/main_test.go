@@ -71,12 +71,10 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// cgroup is a directory of the unified hierarchy.
 type cgroup string
 
 const groups = "cniscope-cnis-"
 
-// makeGroup creates a test's cgroup and removes those of dead owners.
 func makeGroup(t *testing.T) cgroup {
 	t.Helper()
 	top := harness.Unified(t)
@@ -93,7 +91,6 @@ func makeGroup(t *testing.T) cgroup {
 	return cgroup(dir)
 }
 
-// remove kills the cgroup's processes and removes it.
 func (c cgroup) remove(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(string(c), "cgroup.kill"), []byte("1"), 0); err != nil {

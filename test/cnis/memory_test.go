@@ -48,7 +48,6 @@ func (n *node) forgetHighest() {
 	harness.Check(n.T, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", n.scope.PID()), []byte("5"), 0))
 }
 
-// memory returns a value of /proc/PID/status in MiB.
 func (n *node) memory(name string) float64 {
 	n.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.scope.PID()))

@@ -99,7 +99,6 @@ func (n *node) startMultus() {
 	n.networkReady()
 }
 
-// network creates a network attachment definition.
 func (n *node) network(name, config string) {
 	n.Helper()
 	n.create("/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions", object{

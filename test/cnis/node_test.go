@@ -35,7 +35,6 @@ const (
 	rigs        = "/run/cniscope-rig"
 )
 
-// node is a machine of a cluster with its programs.
 type node struct {
 	*testing.T
 	ctx   context.Context
@@ -44,14 +43,12 @@ type node struct {
 	api   *kube.API
 	tools string // directory of built tools
 	spans string // cniscope's span file
-	// fault is a directory at the front of the agent's PATH.
 	fault string
 
 	running    map[string]started
 	stopRecord func()
 }
 
-// started is a running program, with its log's length at the start.
 type started struct {
 	*rig.Daemon
 	logged int64
@@ -99,7 +96,6 @@ func newMachine(t *testing.T, programs ...string) *node {
 	return n
 }
 
-// ownMounts makes writes to usual places private to the namespace.
 func (n *node) ownMounts() {
 	n.Helper()
 	files := n.TempDir()
@@ -130,7 +126,6 @@ func (n *node) ownMounts() {
 	}
 }
 
-// ownNetwork creates the node's interface.
 func (n *node) ownNetwork() {
 	n.Helper()
 	for line := range strings.Lines(`
@@ -150,7 +145,6 @@ ip -n outside link set wire up
 	harness.Check(n.T, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
 }
 
-// kubelet answers doctor's health check.
 func (n *node) kubelet() {
 	n.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:10248")
@@ -185,7 +179,6 @@ func (n *node) file(name, text string) string {
 	return path
 }
 
-// start starts a program and returns once it is ready.
 func (n *node) start(name string, ready func(context.Context) error, command ...string) {
 	n.Helper()
 	path := strings.Join([]string{n.fault, n.tools, clang, os.Getenv("PATH")}, ":")
@@ -205,7 +198,6 @@ func (n *node) signal(name string, s unix.Signal) {
 	harness.Check(n.T, unix.Kill(n.running[name].PID(), s))
 }
 
-// kill kills a program.
 func (n *node) kill(name string) {
 	n.Helper()
 	d, runs := n.running[name]
@@ -217,7 +209,6 @@ func (n *node) kill(name string) {
 	delete(n.running, name)
 }
 
-// end stops all programs and keeps their logs on request.
 func (n *node) end() {
 	if n.stopRecord != nil {
 		n.stopRecord()

@@ -47,14 +47,12 @@ func (n *node) record(file string) {
 	}
 }
 
-// pod is a pod's object and its sandbox.
 type pod struct {
 	name, sandbox string
 	err           error
 	took          time.Duration
 }
 
-// describe creates a scheduled pod's object and returns its uid.
 func (n *node) describe(name string, labels map[string]string) (uid string) {
 	n.Helper()
 	return n.describeAs(object{"name": name, "namespace": "shop", "labels": labels})
@@ -103,7 +101,6 @@ func (n *node) add(name string) pod {
 	return p
 }
 
-// crowd runs pods concurrently.
 func (n *node) crowd(prefix string, count int) []pod {
 	n.Helper()
 	var waits []func() pod
@@ -131,7 +128,6 @@ func (n *node) remove(pods ...pod) {
 	}
 }
 
-// plugins lists the running processes of Cilium's plugin.
 func plugins() (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, file := range files {

@@ -53,7 +53,6 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 `, n.file("kubeconfig", kubeconfig(apiServer)), mode, clusterCIDR, nodeName))
 }
 
-// stopProxy kills kube-proxy and removes its rules.
 func (n *node) stopProxy() {
 	n.Helper()
 	n.kill(kubeProxy)
@@ -142,7 +141,6 @@ func (n *node) startWarmAgent(more options) {
 	n.agentSays("progName=cil_from_host")
 }
 
-// reset kills the agent and removes its state.
 func (n *node) reset() {
 	n.Helper()
 	n.kill(ciliumAgent)

@@ -48,7 +48,6 @@ func TestSeed(t *testing.T) {
 	n.silent()
 }
 
-// systemPod is a host-network pod of kube-system.
 type systemPod struct {
 	rig.PodOptions
 	sandbox string
@@ -75,7 +74,6 @@ func (c container) said() string {
 	return string(text)
 }
 
-// run starts a container with the node's programs, with kubelet's attempt counter.
 func (p systemPod) run(n *node, name string, attempt int, privileged bool, mounts map[string]string, command ...string) container {
 	n.Helper()
 	config := n.rig.PodConfig(p.PodOptions)

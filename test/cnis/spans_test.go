@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/spans"
 )
 
-// call is a CNI call's span, and all that were exported.
 type call struct{ spans.Call }
 
 func (c *call) cause() string   { return c.Attrs["cniscope.cause"] }
@@ -29,7 +28,6 @@ func (n *node) call(pod string) *call {
 	return found
 }
 
-// says expects the verdict's cause, sentence and remedy.
 func (n *node) says(c *call, cause, verdict, remedy string) {
 	n.Helper()
 	for what, pair := range map[string][2]string{

@@ -30,7 +30,6 @@ func (n *node) warm() {
 	n.Error("the agent goes on compiling")
 }
 
-// endpoints returns the host interfaces by pod, from the agent.
 func (n *node) endpoints() map[string]string {
 	n.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -59,7 +58,6 @@ func (n *node) endpoints() map[string]string {
 	return found
 }
 
-// certainIsTrue checks that certain statements are about a pod's own interface.
 func (n *node) certainIsTrue(pods []pod) {
 	n.Helper()
 	ends := n.endpoints()

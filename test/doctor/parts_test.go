@@ -67,7 +67,6 @@ func (s *scene) rules(program string, chains ...string) {
 	s.inside(program, "-t", "nat", "-A", "PREROUTING", "-j", chains[0])
 }
 
-// nftablesRules are kube-proxy's rules in nftables mode.
 func nftablesRules(s *scene) {
 	s.inside("nft", "add table ip kube-proxy; add chain ip kube-proxy services; add chain ip kube-proxy nat-prerouting")
 }

@@ -7,14 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -58,20 +56,7 @@ func (s *scene) inside(command ...string) {
 
 func (s *scene) within(do func() error) {
 	s.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // stays locked: the thread must end with the goroutine
-		f, err := os.Open(s.netns)
-		if err == nil {
-			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-			_ = f.Close()
-		}
-		if err == nil {
-			err = do()
-		}
-		done <- err
-	}()
-	harness.Check(s.T, <-done)
+	harness.Check(s.T, harness.Within(s.netns, do))
 }
 
 func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachType, verdict int32) *ebpf.Program {
@@ -85,7 +70,6 @@ func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachTy
 	return p
 }
 
-// services makes Cilium's service map with one ClusterIP and some node ports.
 func (s *scene) services(nodePorts int) {
 	s.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cilium_lb4_services_v2", Type: ebpf.Hash, KeySize: 12, ValueSize: 12, MaxEntries: 16})

@@ -27,8 +27,7 @@ type bpftrace struct {
 	cmd       *exec.Cmd
 	done      chan error
 	out, errs string
-	// wall clock minus nsecs' clock at start
-	wall distance
+	wall      distance
 }
 
 // script prints a line per fork, exec and exit: nsecs, thread and process in the initial PID namespace, process in
@@ -55,7 +54,6 @@ func script() string {
 ` + strings.Replace(probe("fork", "args->child_pid"), "%s", "%d", 1) + probe("exec", "str(args->filename)") + probe("exit", `"."`)
 }
 
-// startBpftrace returns once every exec is reported.
 func startBpftrace(t *testing.T) *bpftrace {
 	t.Helper()
 	if _, err := exec.LookPath("bpftrace"); err != nil {

@@ -4,13 +4,11 @@ package e2e
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -63,22 +61,9 @@ func (i *island) run(program string, args ...string) {
 	}
 }
 
-// within calls a function on a thread in the namespace.
 func (i *island) within(do func() error) {
 	i.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		f, err := os.Open("/run/netns/" + i.name)
-		if err == nil {
-			err = errors.Join(unix.Setns(int(f.Fd()), unix.CLONE_NEWNET), f.Close())
-		}
-		if err == nil {
-			err = do()
-		}
-		done <- err
-	}()
-	harness.Check(i.T, <-done)
+	harness.Check(i.T, harness.Within("/run/netns/"+i.name, do))
 }
 
 // watch records every IP packet from now on (packet(7)).
@@ -195,7 +180,6 @@ func TestItContactsNothingElse(t *testing.T) {
 	}
 }
 
-// backend serves OTLP in the namespace.
 func (i *island) backend(r *otlptest.Collector) (address string) {
 	i.Helper()
 	i.within(func() error {

@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// apart is the maximum difference between a span and its tracepoints.
 const apart = 200 * time.Microsecond
 
 // shells covers what the reference plugins lack: subshells without exec, nested commands, a command and a plugin that
@@ -106,7 +105,6 @@ func (s *stage) inParallel(workers, n int, work func(i int) error) {
 	}
 }
 
-// wholeTraces returns all spans of cniscope's traces, including containerd's, once all parents exist.
 func (s *stage) wholeTraces() (all []*span) {
 	s.Helper()
 	harness.Eventually(s, func() error {
@@ -193,7 +191,6 @@ func spread(d []time.Duration) string {
 	return fmt.Sprintf("%s…%s (median %s)", d[0], d[len(d)-1], d[len(d)/2])
 }
 
-// identified checks each span's names, and NRI's data.
 func (s *stage) identified(all []*span, nri bool) {
 	s.Helper()
 	for _, x := range all {
@@ -218,7 +215,6 @@ func (s *stage) identified(all []*span, nri bool) {
 	}
 }
 
-// underContainerd checks that each call is below containerd's span.
 func (s *stage) underContainerd(all []*span, pods int) {
 	s.Helper()
 	byID := map[string]*span{}

@@ -31,12 +31,10 @@ command = "Get-Net*"
 threshold = "50ms"
 `
 
-// spoil returns a chained plugin that runs body at ADD.
 func spoil(body string) []byte {
 	return rig.Script("[ $CNI_COMMAND = ADD ] && {\n" + body + "\n}")
 }
 
-// answer matches a plugin's answer in a call's status.
 var answer = regexp.MustCompile(`: code \d+: "[^"]*"`)
 
 // statusOf matches a status, without parts that the tested cniscope cannot observe.
@@ -194,7 +192,6 @@ func TestSlowCommandsAreFlaggedWithTheirThreshold(t *testing.T) {
 	}
 }
 
-// warned checks that the log has one complete warning about the pod.
 func (s *stage) warned(pod, message string, call *span) {
 	s.Helper()
 	var lines []map[string]any

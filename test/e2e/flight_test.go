@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// sleeper is a chain whose last plugin sleeps in a command.
 func sleeper(seconds string) rig.Options {
 	return rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("sleeper")}}},

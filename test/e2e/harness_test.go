@@ -35,13 +35,11 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// stage is a rig, a Jaeger and a cniscope.
 type stage struct {
 	*testing.T
-	ctx    context.Context
-	rig    *rig.Rig
-	jaeger *rig.Jaeger
-	// endpoint of cniscope's export.
+	ctx      context.Context
+	rig      *rig.Rig
+	jaeger   *rig.Jaeger
 	endpoint string
 	scope    *scope.Scope
 }
@@ -155,14 +153,12 @@ func one(t *testing.T, all []*span, kind, name, ifname string) *span {
 	return found[0]
 }
 
-// span is a span with decoded attributes.
 type span struct {
 	*tracepb.Span
 	resource map[string]*commonpb.AnyValue
 	attrs    map[string]*commonpb.AnyValue
 }
 
-// text returns an attribute of the span or its resource.
 func (s *span) text(key string) string {
 	return cmp.Or(s.attrs[key], s.resource[key]).GetStringValue()
 }
@@ -204,7 +200,6 @@ func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
 	return m
 }
 
-// spans returns a service's spans in Jaeger once ready accepts them.
 func (s *stage) spans(service string, ready func([]*span) error) []*span {
 	s.Helper()
 	var found []*span

@@ -74,7 +74,6 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	}
 }
 
-// harmless reports every unprintable character.
 func harmless(t *testing.T, name, text string) {
 	t.Helper()
 	for i, r := range text {

@@ -20,7 +20,6 @@ import (
 // nodeFolders are the rig's replacements for the installer's and containerd's directories.
 var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope"}
 
-// nodeState hides the host's cniscope and systemd.
 var nodeState = []string{"/run/cniscope", "/run/systemd"}
 
 // By docs/install.md, for each containerd, as service and as plugin: a pod is traced, a second installation changes
@@ -150,7 +149,6 @@ func (n *installation) restart() {
 	harness.Check(n.T, n.rig.RestartContainerd(n.ctx))
 }
 
-// start runs the unit's command line on the node.
 func (n *installation) start() {
 	n.Helper()
 	var line []string

@@ -38,5 +38,4 @@ func newKeys(t *testing.T) keys {
 	return k
 }
 
-// pem returns the path of a file.
 func (k keys) pem(name string) string { return filepath.Join(k.dir, name) }

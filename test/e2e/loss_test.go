@@ -58,7 +58,6 @@ func setup(all []*span) []*span {
 	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool { return x.text("cni.command") != "ADD" })
 }
 
-// ranPlugins returns the distinct plugins of a pod's setup.
 func ranPlugins(all []*span) string {
 	var names []string
 	for _, x := range only(setup(all), "plugin", "") {

@@ -131,7 +131,6 @@ func (s *stage) exemplarsLeadToTraces() {
 	}
 }
 
-// heldPodIsInFlight observes a call in progress with its age.
 func (s *stage) heldPodIsInFlight(pipe string) {
 	s.Helper()
 	done := make(chan error)
@@ -162,7 +161,6 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 	})
 }
 
-// ask requests a page of the metrics server.
 func (s *stage) ask(path string, accept ...string) (int, string) {
 	s.Helper()
 	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())
@@ -182,7 +180,6 @@ func (s *stage) ask(path string, accept ...string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// scrape returns every series.
 func (s *stage) scrape() map[string]float64 {
 	s.Helper()
 	_, text := s.ask("/metrics")
@@ -197,7 +194,6 @@ func (s *stage) scrape() map[string]float64 {
 	return values
 }
 
-// times selects counts and sums of calls, plugins and commands.
 func times(counted map[string]float64) map[string]float64 {
 	found := map[string]float64{}
 	for series, v := range counted {

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// outputs are all of cniscope's outputs by name.
 type outputs map[string][]byte
 
 // outputs repeats the scenario under `run` and `record` and collects every output, also derived ones. It stops the
@@ -58,7 +57,6 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 
 func (o outputs) add(name, content string) { o[name] = []byte(content) }
 
-// inJaeger returns cniscope's data in Jaeger once it has n spans.
 func (s *stage) inJaeger(n int) string {
 	s.Helper()
 	var text strings.Builder

@@ -28,10 +28,8 @@ import (
 
 const (
 	// overload is the duration of TestOverload's flood; without it the test is skipped, because it asserts times.
-	overload = "CNISCOPE_OVERLOAD"
-	// flooding makes the test binary the flooding plugin.
-	flooding = "CNISCOPE_FLOOD"
-	// perSecond is the rate of events.
+	overload  = "CNISCOPE_OVERLOAD"
+	flooding  = "CNISCOPE_FLOOD"
 	perSecond = 200_000
 )
 
@@ -72,7 +70,6 @@ type flood struct {
 	before, gaps gaps // of ticks, before and after
 }
 
-// look is one answer of /readyz.
 type look struct {
 	at         time.Time
 	overloaded bool
@@ -176,7 +173,6 @@ func TestOverload(t *testing.T) {
 	harness.Equal(t, said, 2, "lines of the log speak of it")
 }
 
-// podsUntil runs pods, two at a time, and returns their number.
 func (s *stage) podsUntil(over func() bool) int {
 	var last atomic.Int64
 	var running sync.WaitGroup
@@ -199,7 +195,6 @@ func (s *stage) podsUntil(over func() bool) int {
 	return int(last.Load())
 }
 
-// lostBy returns the probe's losses by reason.
 func (s *stage) lostBy() map[string]float64 {
 	_, body := s.ask("/metrics")
 	lost := map[string]float64{}
@@ -223,7 +218,6 @@ func (f *flood) read(t *testing.T, report string) {
 	f.began, f.ended = time.Unix(0, began), time.Unix(0, ended)
 }
 
-// judge compares with the promises.
 func (f *flood) judge(t *testing.T) {
 	t.Helper()
 	var first time.Time

@@ -26,7 +26,6 @@ const (
 	unsampled = "00-" + askedIn + "-" + asking + "-00"
 )
 
-// tracing configures containerd's export to addr.
 type tracing func(addr string) rig.Options
 
 func byEnvironment(protocol string, more ...string) tracing {
@@ -132,7 +131,6 @@ broken DEL < cni.Remove`,
 // Every call counts as slow, so it is kept even with an unsampled parent.
 const keepAll = "[limits]\nsettle = \"2s\"\n[slow]\ncall = \"1ms\"\n"
 
-// ancestries draws the parents of the pods' calls once Jaeger has them.
 func (s *stage) ancestries(calls int, want string, pods ...string) (drawn string) {
 	s.Helper()
 	give := time.Now().Add(30 * time.Second)

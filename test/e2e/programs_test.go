@@ -56,7 +56,6 @@ func runPrograms(t *testing.T, perSecond int) (end func() string) {
 	}
 }
 
-// smallest is a minimal program that exits at once.
 func smallest(t *testing.T) string {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
@@ -81,7 +80,6 @@ func smallest(t *testing.T) string {
 	return file
 }
 
-// tables counts the entries in the hash tables of a process's BPF programs.
 func tables(t *testing.T, pid int) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))

@@ -90,7 +90,6 @@ func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
 	s.traced("web-0")
 }
 
-// stageWithoutScope is a stage whose containerd starts cniscope.
 func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	t.Helper()
 	s := setJaeger(t)

@@ -118,7 +118,6 @@ case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no to
 	}
 }
 
-// secretsInTheOptions sets valid and invalid headers at run time.
 func (s *stage) secretsInTheOptions(more outputs) {
 	s.Helper()
 	good := string(s.read(s.scope.Config()))

@@ -19,7 +19,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// setAlone builds a stage whose backend is the test.
 func setAlone(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, ctx: harness.Context(t)}

@@ -204,7 +204,6 @@ func boot(t *testing.T) *booted {
 	return b
 }
 
-// newer builds another version of the program.
 func (b *booted) newer() {
 	b.Helper()
 	b.builds++
@@ -234,7 +233,6 @@ func (b *booted) write(path, text string) {
 	b.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
 }
 
-// does runs a successful subcommand and checks its output.
 func (b *booted) does(line string, say ...string) {
 	b.Helper()
 	b.says(b.run(b.program+" "+line), line, say)
@@ -258,7 +256,6 @@ func (b *booted) says(out, line string, say []string) {
 	}
 }
 
-// active returns the process of an active unit.
 func (b *booted) active(unit string) (pid int) {
 	b.Helper()
 	_, err := fmt.Sscanf(b.run("systemctl is-active --quiet "+unit+" && systemctl show -p MainPID "+unit), "MainPID=%d", &pid)
@@ -266,7 +263,6 @@ func (b *booted) active(unit string) (pid int) {
 	return pid
 }
 
-// files lists all changes in /etc, /usr/local, /opt and /var/lib.
 func (b *booted) files() string {
 	b.Helper()
 	const where = "/run/changes/*/upper /run/changes/*/*/upper /etc/systemd /etc/containerd"

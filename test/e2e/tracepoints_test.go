@@ -34,15 +34,13 @@ func (w *tracepoints) around(t *testing.T) {
 // moment bounds the time of a tracepoint, in ns since 1970.
 type moment struct{ from, to int64 }
 
-// off returns the distance from the moment.
 func (m moment) off(at uint64) time.Duration {
 	return time.Duration(min(0, int64(at)-m.from) + max(0, int64(at)-m.to))
 }
 
 type report struct {
-	what string
-	at   moment
-	// task is the PID in the initial namespace, ours in the test's.
+	what       string
+	at         moment
 	task, ours int
 	// child is the forked thread; file the executed file.
 	child int
@@ -80,7 +78,6 @@ func (w *tracepoints) stop(t *testing.T) (reports []report) {
 	return reports
 }
 
-// ran is one exec below a CNI call.
 type ran struct {
 	pid        int
 	file       string
@@ -92,10 +89,9 @@ type ran struct {
 type proc struct {
 	runtime bool // containerd or a descendant
 	cni     bool // a CNI plugin or a descendant
-	// under is the parent's program at the fork, skipping subshells.
-	under  *ran
-	plugin *ran // its plugin, whatever it runs later
-	now    *ran // its current program
+	under   *ran
+	plugin  *ran // its plugin, whatever it runs later
+	now     *ran // its current program
 }
 
 // cniExecs returns the execs below the CNI calls of a containerd, whose plugins are in bin.

@@ -100,7 +100,6 @@ func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 	harness.Eventually(t, func() error { return harness.Contains(a.log(), "probe.callers") })
 }
 
-// through has a shell run the command.
 func (a *alone) through(shell func(string) error) func(*exec.Cmd) {
 	return func(c *exec.Cmd) {
 		harness.Check(a.T, shell("env '"+strings.Join(c.Env, "' '")+"' "+c.Path))
@@ -121,7 +120,6 @@ func newAlone(t *testing.T, in ...string) *alone {
 	return newBeside(t, "", in...)
 }
 
-// newBeside is newAlone with probe options.
 func newBeside(t *testing.T, options string, in ...string) *alone {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -161,7 +159,6 @@ func (a *alone) log() string {
 	return string(text)
 }
 
-// run runs the plugin with libcni's environment, modified by change.
 func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 	a.Helper()
 	c := &exec.Cmd{Path: a.plugin, Args: []string{a.plugin}, Env: []string{
@@ -179,7 +176,6 @@ func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 	}
 }
 
-// inside runs a command in cniscope's PID namespace.
 func (a *alone) inside(c *exec.Cmd) {
 	args := []string{"nsenter", fmt.Sprintf("--pid=/proc/%d/ns/pid_for_children", a.cniscope), c.Path}
 	path, err := exec.LookPath(args[0])

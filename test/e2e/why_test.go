@@ -68,7 +68,6 @@ func setRemembering(t *testing.T) *stage {
 	return s
 }
 
-// cli queries the running cniscope and returns its output.
 func (s *stage) cli(args ...string) (string, error) {
 	out, err := exec.CommandContext(s.ctx, program, append(args, "--config", s.scope.Config())...).CombinedOutput()
 	if err != nil {

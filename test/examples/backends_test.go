@@ -147,7 +147,6 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	return c
 }
 
-// send sends the recorded run to an address.
 func send(t *testing.T, address string) {
 	t.Helper()
 	program, err := scope.Build(t.Context(), t.TempDir())

@@ -60,7 +60,6 @@ func noisy(node, minute int, r *rand.Rand) []string {
 	return pods
 }
 
-// atOnce adds pods to noisy, on one node in one minute.
 func atOnce(node, minute int, extra ...string) func(int, int, *rand.Rand) []string {
 	return func(n, m int, r *rand.Rand) []string {
 		pods := noisy(n, m, r)
@@ -172,7 +171,6 @@ func (f fleet) write(to io.Writer) {
 	}
 }
 
-// notation writes values in promtool's notation, with runs of equal values joined.
 func notation(values []int) string {
 	var b strings.Builder
 	for i := 0; i < len(values); {

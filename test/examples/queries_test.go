@@ -217,7 +217,6 @@ storage: {trace: {backend: local, wal: {path: DIR/wal}, local: {path: DIR/blocks
 usage_report: {reporting_enabled: false}
 `
 
-// startTempo returns the addresses of Tempo's query API and its OTLP receiver.
 func startTempo(t *testing.T) (api, otlp string) {
 	t.Helper()
 	binary, dir := tool(t, "tempo"), t.TempDir()

@@ -22,7 +22,6 @@ const (
 	janeToken  = "jane"
 )
 
-// controlPlane is a real etcd and a real kube-apiserver on loopback.
 type controlPlane struct {
 	*kube.API
 	address string
@@ -79,7 +78,6 @@ func run(t *testing.T, program string, args ...string) {
 	})
 }
 
-// kubeconfig writes a kubeconfig with a token.
 func (c *controlPlane) kubeconfig(t *testing.T, token string) string {
 	t.Helper()
 	file := filepath.Join(c.dir, token+".config")

@@ -95,7 +95,6 @@ func (c *controlPlane) role(t *testing.T, name, rule string) {
 	harness.Check(t, err)
 }
 
-// populate creates namespaces, ServiceAccounts, nodes, and the pod of cniscope on each node.
 func (c *controlPlane) populate(t *testing.T, alive, silent int) {
 	t.Helper()
 	ctx := context.Background()

@@ -17,7 +17,6 @@ import (
 // patience is the timeout of Eventually. It is long because a busy machine takes seconds for milliseconds of work.
 const patience = time.Minute
 
-// interval is the pause between two checks of Eventually.
 const interval = 5 * time.Millisecond
 
 // Check ends the test if err is not nil. It skips the test if err has a method NotBuilt: a program is missing that

@@ -86,7 +86,6 @@ func (w hostWait) holder() string {
 	return strings.TrimSpace(string(name))
 }
 
-// ignoringEINTR repeats a system call that a signal interrupted.
 func ignoringEINTR(call func() error) (err error) {
 	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
 		err = call()

@@ -15,13 +15,11 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// machine is an emulated architecture.
 type machine struct {
 	program string
 	options []string
 	console string
-	// kernel holds further kernel options.
-	kernel string
+	kernel  string
 }
 
 // Always emulated, even with KVM, for equal behavior everywhere.
@@ -41,20 +39,17 @@ var byInstructions = []string{"-icount", "shift=0,sleep=off", "-smp", "1"}
 // unless its kernel hangs.
 const patience = 15 * time.Minute
 
-// feature is a line of vm's report.
 type feature struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
-// reported is a machine's report.
 type reported struct {
 	kernel   kernel
 	release  string
 	features []feature
-	// missed lists BPF programs with skipped runs.
-	missed []string
+	missed   []string
 }
 
 // boot runs a machine until it powers off, and parses its report.
@@ -105,7 +100,6 @@ func (k kernel) needed(t *testing.T) {
 	}
 }
 
-// read finds the report in the console output.
 func read(t *testing.T, console []byte) (r reported, complete bool) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(console))

@@ -45,7 +45,6 @@ func TestCallsAcrossStepsOfTheClock(t *testing.T) {
 	}
 }
 
-// said parses a machine's clock steps, calls and spans.
 func said(t *testing.T, console string) (turned []string, runs []traced.Run, spans []traced.Span) {
 	t.Helper()
 	parse := func(text string, into any) {

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// measured lists kernels whose instructions are counted.
 var measured = []kernel{
 	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}},
 	{name: "6.12", image: "trixie-amd64"},
@@ -27,22 +26,18 @@ func (k kernel) functions() bool { return !slices.Contains(k.lacks, byFunctions)
 
 // States of a probe, in vm's words.
 const (
-	nothing      = "nothing"
-	nothingAgain = "nothing again"
-	beforeCalls  = "before"
-	inACall      = "in a call"
-	afterCalls   = "after"
-	// bySystemCalls is a call with functions available but unused.
+	nothing       = "nothing"
+	nothingAgain  = "nothing again"
+	beforeCalls   = "before"
+	inACall       = "in a call"
+	afterCalls    = "after"
 	bySystemCalls = "in a call, by system calls"
 )
 
-// costs are instructions per turn, by state and loop.
 type costs map[string]map[string]float64
 
-// added returns a loop's additional cost in a state.
 func (c costs) added(state, loop string) float64 { return c[state][loop] - c[nothing][loop] }
 
-// counted parses a machine's counts.
 func counted(t *testing.T, k kernel, console []byte) costs {
 	t.Helper()
 	c := costs{}
@@ -66,7 +61,6 @@ func counted(t *testing.T, k kernel, console []byte) costs {
 	return c
 }
 
-// states returns the measured states of a kernel.
 func (k kernel) states() []string {
 	all := []string{nothing, nothingAgain, beforeCalls, inACall, afterCalls}
 	if k.functions() {
@@ -75,10 +69,8 @@ func (k kernel) states() []string {
 	return all
 }
 
-// bound is a loop's bound.
 type bound struct {
-	loop string
-	// calls is its number of system calls.
+	loop  string
 	calls float64
 	// noise is the difference of equal measurements in instructions, from wake-ups or memory allocation.
 	noise float64
@@ -166,7 +158,6 @@ func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 	}
 }
 
-// faults returns wrong costs by loop and state.
 func (c costs) faults(k kernel) map[string]string {
 	found := map[string]string{}
 	for _, b := range bounds {
@@ -193,7 +184,6 @@ func (b bound) share() float64 {
 	return 0.5
 }
 
-// within returns the bounds of a loop's additional cost in a state.
 func (c costs) within(k kernel, b bound, state string) (least, most float64) {
 	if b.waits {
 		b.noise = max(b.noise, k.restless)

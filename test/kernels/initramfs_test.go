@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// initramfs returns an architecture's archive with additional programs by source.
 func initramfs(t *testing.T, arch string, more map[string]string) string {
 	t.Helper()
 	packed.Lock()

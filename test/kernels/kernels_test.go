@@ -51,7 +51,6 @@ func init() {
 	}
 }
 
-// withoutProbe lists features that the process connector lacks.
 var withoutProbe = append([]string{
 	"kernel probe", "network namespace", "CPU time", "run-queue delay", "network namespace cookie",
 }, withoutInside...)
@@ -66,7 +65,6 @@ var withoutInside = []string{
 	"connections, who answers", "connections refused", "first connection of a pod",
 }
 
-// kernel is one machine.
 type kernel struct {
 	name    string
 	image   string // SUITE-ARCH, a directory of .cache/kernels
@@ -74,10 +72,8 @@ type kernel struct {
 	lacks   []string
 	// restless is the noise of threads that wake one another, in instructions.
 	restless float64
-	// programs are additional programs by source.
 	programs map[string]string
-	// longer extends the timeout.
-	longer time.Duration
+	longer   time.Duration
 }
 
 func named(name string) kernel {
@@ -95,7 +91,6 @@ const (
 	connectorTries = 12
 )
 
-// surprises returns differences from the known features.
 func surprises(r reported) (all []string) {
 	for _, f := range r.features {
 		switch lacks := slices.Contains(r.kernel.lacks, f.Name); {

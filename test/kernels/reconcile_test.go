@@ -121,7 +121,6 @@ func asked(r *event.Request, at int64, among []event.Event) int {
 	})
 }
 
-// missedBy sums the skipped runs of a way's programs.
 func missedBy(way string, said []string) (all int) {
 	for _, line := range said {
 		var n int

@@ -52,7 +52,6 @@ type ending struct {
 	attach, detach int
 }
 
-// endsOf returns complete starts, and attachments of loaded programs.
 func endsOf(console string) (whole, attached []ending) {
 	for line := range strings.Lines(console) {
 		var e ending
@@ -70,7 +69,6 @@ func endsOf(console string) (whole, attached []ending) {
 	return whole, attached
 }
 
-// spread formats the durations of attaching and detaching.
 func spread(all []ending, how string) string {
 	var attach, detach []int
 	for _, e := range all {

@@ -109,7 +109,6 @@ func TestRecordingsOfBothWaysGiveTheSameSpans(t *testing.T) {
 	}
 }
 
-// unlike returns differences between both ways' spans.
 func unlike(byFunctions, bySystemCalls []event.Event) (faults []string) {
 	a, b, waits, left := reconcile(byFunctions, bySystemCalls)
 	if waits < left {
@@ -193,7 +192,6 @@ func lines(spans *tracepb.ResourceSpans) (all []string) {
 	return all
 }
 
-// duration matches a duration in a verdict.
 var duration = regexp.MustCompile(`\b\d+(\.\d+)? ?(ns|µs|ms|s)\b`)
 
 func without(text string) string { return duration.ReplaceAllString(text, "…") }

@@ -25,7 +25,6 @@ type loss struct {
 	unchecked string
 }
 
-// losses maps the manifest's capabilities to their symptoms.
 var losses = map[string]loss{
 	"BPF":             {fails: "the permission to load BPF programs"},
 	"PERFMON":         {fails: "the permission to load BPF programs"},
@@ -113,7 +112,6 @@ func container(pod object) object {
 	return one
 }
 
-// capabilities returns the added ones.
 func capabilities(pod object) (names []string) {
 	all, _ := container(pod).at("securityContext", "capabilities", "add").([]any)
 	for _, name := range all {

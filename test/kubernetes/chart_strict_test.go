@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// kinds maps the chart's kinds to group, version and resource.
 var kinds = map[string]struct {
 	api, resource string
 	ofCluster     bool
@@ -45,7 +44,6 @@ func collection(t testing.TB, kind, namespace string) string {
 	return k.api + "/namespaces/" + namespace + "/" + k.resource
 }
 
-// dress are values that render all of the chart.
 var dress = map[string]string{
 	"by default": "",
 	"with everything": "options.export.otlp.endpoint=http://collector:4317,options.sampling.rule[0].namespace=kube-*,options.sampling.rule[0].ratio=0," +

@@ -78,7 +78,6 @@ func TestChartLives(t *testing.T) {
 	c.nothingLeft(chartNamespace, before)
 }
 
-// wholeInThePod checks readiness and doctor in the pod.
 func (c *cluster) wholeInThePod(scope *pod) {
 	c.Helper()
 	harness.Eventually(c, func() error {
@@ -187,7 +186,6 @@ func (c *cluster) nothingLeft(namespace string, before []string) {
 	})
 }
 
-// nodeTree lists files where the chart mounts, or pre-installed plugins live.
 func (c *cluster) nodeTree() (files []string) {
 	c.Helper()
 	root := fmt.Sprintf("/proc/%d/root", c.rig.ContainerdPID())

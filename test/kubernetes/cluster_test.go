@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// cluster is one node with its control plane.
 type cluster struct {
 	*testing.T
 	ctx    context.Context
@@ -23,13 +22,11 @@ type cluster struct {
 	api    *kube.API
 
 	node, address, server string
-	// healthz is the kubelet's health address.
-	healthz string
-	tokens  map[string]string
-	podLogs string
+	healthz               string
+	tokens                map[string]string
+	podLogs               string
 }
 
-// start starts a node with the given networks.
 func start(t *testing.T, o rig.Options) *cluster {
 	t.Helper()
 	harness.Root(t)

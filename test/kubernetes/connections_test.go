@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// connections counts a process's TCP connections to a port.
 func connections(t testing.TB, pid int, port string) (n int) {
 	t.Helper()
 	number, err := strconv.Atoi(port)

@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// startWithControllers is start with a scheduler and a controller manager.
 func startWithControllers(t *testing.T, o rig.Options) *cluster {
 	c := start(t, o)
 	dir := filepath.Join(c.rig.Dir(), "control-plane")

@@ -33,7 +33,6 @@ const (
 
 var people = []string{developer, operator, somebody}
 
-// startControlPlane starts etcd and kube-apiserver on loopback.
 func (c *cluster) startControlPlane() {
 	c.Helper()
 	dir := filepath.Join(c.rig.Dir(), "control-plane")

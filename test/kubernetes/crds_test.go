@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// crds are the operators' definitions that the chart uses, by module of test/tools/crds.
 var crds = map[string][]string{
 	"github.com/prometheus-operator/prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
@@ -60,7 +59,6 @@ func (c *cluster) define() {
 	}
 }
 
-// module returns the directory of a module of test/tools/crds.
 func (c *cluster) module(path string) string {
 	c.Helper()
 	cmd := exec.CommandContext(c.ctx, "go", "mod", "download", "-json", path)

@@ -116,7 +116,6 @@ func (c *cluster) simulate(names ...string) {
 	})
 }
 
-// looksRunning sets a pod's status in place of a kubelet.
 func (c *cluster) looksRunning(p corev1.Pod) error {
 	if p.Status.Phase == corev1.PodRunning {
 		return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// imageName is the manifest's image, imageArchive the tested image that replaces it.
 var imageName, imageArchive string
 
 func TestMain(m *testing.M) {
@@ -40,7 +39,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// named finds the image in a manifest.
 func named(manifest string) (string, error) {
 	text, err := os.ReadFile(manifest)
 	if err != nil {

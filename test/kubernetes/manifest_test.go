@@ -38,13 +38,11 @@ func (o object) text(keys ...string) string {
 	return s
 }
 
-// document is one document of the manifest with its URL path.
 type document struct {
 	kind, name, path string
 	yaml             []byte
 }
 
-// collections maps kinds to URL paths.
 var collections = map[string]string{
 	"Namespace":      "/api/v1/namespaces",
 	"ServiceAccount": "/api/v1/namespaces/cniscope/serviceaccounts",
@@ -90,7 +88,6 @@ func (c *cluster) changed() map[string]string {
 	}
 }
 
-// apply creates the manifest's objects with changed applied, and returns the stored DaemonSet.
 func (c *cluster) apply() object {
 	c.Helper()
 	replaced := map[string]int{}

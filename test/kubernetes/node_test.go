@@ -76,7 +76,6 @@ func (c *cluster) startKubelet() {
 		"--hostname-override="+c.node, "--node-ip="+c.address)...)
 }
 
-// kubeletConfig disables what this machine lacks.
 func (c *cluster) kubeletConfig(dir string) map[string]any {
 	c.healthz = harness.Address(c)
 	at := netip.MustParseAddrPort(c.healthz)

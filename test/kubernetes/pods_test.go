@@ -40,7 +40,6 @@ func (p *pod) path() string {
 	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", p.Metadata.Namespace, p.Metadata.Name)
 }
 
-// web is an ordinary pod with a waiting container and a host port.
 func (c *cluster) web(name string) object {
 	return object{
 		"apiVersion": "v1", "kind": "Pod",
@@ -75,7 +74,6 @@ func (c *cluster) run(o object, done func(*pod) error) *pod {
 	return p
 }
 
-// running accepts a pod whose containers run.
 func running(p *pod) error {
 	for _, s := range p.Status.ContainerStatuses {
 		if !s.Ready {
@@ -88,7 +86,6 @@ func running(p *pod) error {
 	return nil
 }
 
-// ended accepts a pod with an exited container.
 func ended(p *pod) error {
 	if _, ok := ending(p); !ok {
 		return fmt.Errorf("no container of pod %s has ended: %+v", p.Metadata.Name, p.Status)
@@ -96,7 +93,6 @@ func ended(p *pod) error {
 	return nil
 }
 
-// ending returns the termination message of the first exited container.
 func ending(p *pod) (message string, ok bool) {
 	for _, s := range p.Status.ContainerStatuses {
 		if t := s.LastState.Terminated; t != nil {
@@ -125,7 +121,6 @@ func (c *cluster) remove(p *pod) {
 	})
 }
 
-// log returns the output of all starts of a pod's container.
 func (c *cluster) log(p *pod) string {
 	c.Helper()
 	files, err := filepath.Glob(filepath.Join(c.podLogs, strings.Join([]string{p.Metadata.Namespace, p.Metadata.Name, p.Metadata.UID}, "_"), "*", "*.log"))

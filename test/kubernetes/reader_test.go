@@ -51,7 +51,6 @@ func TestReader(t *testing.T) {
 	t.Run("three nodes answer kubectl cniscope", func(t *testing.T) { c.in(t).fleetAnswers(web) })
 }
 
-// peopleAndRights grants the rights of docs/fleet.md.
 func (c *cluster) peopleAndRights() {
 	c.Helper()
 	for _, namespace := range []string{"shop", "bank"} {
@@ -152,7 +151,6 @@ func (c *cluster) apart(scope *pod) {
 	}
 }
 
-// tokenIn reports whether a process's container has a token.
 func (c *cluster) tokenIn(pid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d/root/var/run/secrets/kubernetes.io/serviceaccount/token", pid))
 	return err == nil

@@ -13,7 +13,6 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// span is one span of a trace.
 type span struct {
 	*tracepb.Span
 	service  string
@@ -40,7 +39,6 @@ func (s *span) String() string {
 		time.Duration(s.EndTimeUnixNano-s.StartTimeUnixNano))
 }
 
-// above lists a span's ancestors with their services, nearest first.
 func (s *span) above() (names []string) {
 	for p := s.parent; p != nil; p = p.parent {
 		names = append(names, p.service+"/"+p.Name)
@@ -48,11 +46,9 @@ func (s *span) above() (names []string) {
 	return names
 }
 
-// trace is one complete trace.
 type trace struct {
-	id    string
-	spans []*span
-	// orphans have a parent outside the trace.
+	id      string
+	spans   []*span
 	orphans []*span
 }
 

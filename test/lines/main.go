@@ -27,7 +27,6 @@ const tableLines = 60
 // count is what a group of files has: lines in all, and of these, lines with code.
 type count struct{ lines, code, files int }
 
-// counts are the counts of groups, by their names.
 type counts map[string]count
 
 func (c counts) add(group string, n count) {
@@ -71,13 +70,11 @@ func main() {
 	}
 }
 
-// elsewhere reports whether a folder holds nothing that was written here.
 func elsewhere(path string) bool {
 	name := filepath.Base(path)
 	return len(name) > 1 && name[0] == '.' || name == "node_modules" || path == "test/tools/bin"
 }
 
-// file adds a file to its groups.
 func file(path string, groups, folders counts) error {
 	text, err := os.ReadFile(path)
 	if err != nil || generated.Match(text) || filepath.Base(path) == "vmlinux.h" {
@@ -120,7 +117,6 @@ func codeLines(text []byte) int {
 	}
 }
 
-// tables returns how many lines of a file are tables of data.
 func tables(text []byte) int {
 	files, sum := token.NewFileSet(), 0
 	file, err := parser.ParseFile(files, "", text, parser.SkipObjectResolution)

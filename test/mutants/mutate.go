@@ -97,7 +97,6 @@ func (v *visitor) swap(at token.Pos, op token.Token) {
 	}
 }
 
-// visit mutates a node. It skips types, log calls and capacities.
 func (v *visitor) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ArrayType, *ast.StructType, *ast.InterfaceType, *ast.FuncType, *ast.ImportSpec:
@@ -152,7 +151,6 @@ func (v *visitor) cases(n *ast.SwitchStmt) {
 	}
 }
 
-// literal adds one to a small number, and halves any other.
 func (v *visitor) literal(n *ast.BasicLit) {
 	switch n.Kind {
 	case token.INT:
@@ -198,7 +196,6 @@ func (v *visitor) drop(list []ast.Stmt) {
 	}
 }
 
-// early returns zero values at the start of a function.
 func (v *visitor) early(t *ast.FuncType, body *ast.BlockStmt) {
 	if body == nil || len(body.List) == 0 {
 		return
@@ -215,7 +212,6 @@ func (v *visitor) early(t *ast.FuncType, body *ast.BlockStmt) {
 	v.add(at, at, " return "+strings.Join(zeros, ", ")+";")
 }
 
-// called returns the name of the called function or method.
 func called(call *ast.CallExpr) string {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:

@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// suite is the tests of a package, or those that a pattern names.
 type suite struct{ folder, run string }
 
 // users are packages whose tests cover the mutated ones, without those that observe the host.
@@ -28,7 +27,6 @@ var users = []suite{
 	{folder: "plugin/cniscope", run: "Golden"},
 }
 
-// usage is what a run of tests takes.
 type usage struct{ wall, cpu time.Duration }
 
 type runner struct {

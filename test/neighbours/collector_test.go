@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// collector receives the relay's spans, and notes how late containerd's spans arrive.
 type collector struct {
 	coltracepb.UnimplementedTraceServiceServer
 	addr string

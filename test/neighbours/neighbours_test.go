@@ -20,8 +20,7 @@ import (
 const (
 	// hostiles is the number of connections that attackers hold, of the relay and of the metrics server each.
 	hostiles = 1000
-	// delay is the interval of containerd's exports.
-	delay = 200 * time.Millisecond
+	delay    = 200 * time.Millisecond
 	// nriTimeout is containerd's timeout for a plugin, after which it drops the plugin (plugin_request_timeout, 2
 	// s).
 	nriTimeout = 2 * time.Second

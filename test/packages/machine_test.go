@@ -119,7 +119,6 @@ func (m *machine) tree() string {
 		-o -path ./var/lib/rpm -o -path ./root/.rpmdb -o -path ./tmp \) -prune -o -type f -exec sha256sum {} +; ls -A /run/cniscope 2>/dev/null | sed 's/^/run /' || :; } | sort`)
 }
 
-// same compares the tree with an earlier one.
 func (m *machine) same(before string) {
 	m.Helper()
 	after := m.tree()

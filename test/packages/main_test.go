@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// cache holds Debian and the packages.
 const cache = "../../.cache/packages"
 
 func file(t *testing.T, version, name string) string {

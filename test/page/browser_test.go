@@ -84,7 +84,6 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	result(b, chromedp.Steps(actions...))
 }
 
-// result runs an action with a result. The timeout is a minute.
 func result[T any](b *browser, action chromedp.Action[T]) T {
 	b.t.Helper()
 	var v T
@@ -104,7 +103,6 @@ func ask[T any](b *browser, expression string) T {
 	return result(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// text returns the visible text of the first matching element, with single blanks.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	return strings.Join(strings.Fields(ask[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))), " ")

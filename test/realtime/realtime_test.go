@@ -18,7 +18,6 @@ import (
 // subjects are packages about time (test/files: in its long form). `make check` and `make test` do not run them.
 var subjects = []string{"test/bench", "test/soak", "test/tenants", "test/neighbours", "test/files"}
 
-// observers are directories whose tests observe real processes.
 var observers = []string{"pkg/probe", "test"}
 
 // simulated are files with simulated time without testing/synctest.

@@ -29,7 +29,6 @@ func durations(files []*ast.File, observes bool) []token.Pos {
 	return found
 }
 
-// scope holds the knowledge of a function.
 type scope struct {
 	name     string
 	observes bool
@@ -38,7 +37,6 @@ type scope struct {
 	now      map[string]bool
 }
 
-// inspect visits code outside bubbles of synctest.
 func inspect(n ast.Node, visit func(ast.Node) bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if call, is := n.(*ast.CallExpr); is && calls(call, "synctest", "Test") {
@@ -150,7 +148,6 @@ func (s *scope) isElapsed(e ast.Expr) bool {
 	return false
 }
 
-// isConstant reports whether the expression contains a unit of time.
 func isConstant(e ast.Expr) (is bool) {
 	inspect(e, func(n ast.Node) bool {
 		of, selects := n.(*ast.SelectorExpr)
@@ -160,7 +157,6 @@ func isConstant(e ast.Expr) (is bool) {
 	return is
 }
 
-// isNow reports whether the expression reads the real clock.
 func (s *scope) isNow(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -86,7 +86,6 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	t.Run("SBOM", func(t *testing.T) { examineSBOM(t, one.path("dist", version)) })
 }
 
-// leaveBehind makes the files of a killed build.
 func leaveBehind(t *testing.T, s tree) {
 	t.Helper()
 	harness.Check(t, os.MkdirAll(s.path("dist", "."+version+".building", "out"), 0o755))

@@ -91,7 +91,6 @@ func (s tree) write(t *testing.T, name, text string) {
 	harness.Check(t, os.WriteFile(s.path(name), []byte(text), 0o644))
 }
 
-// make runs make release.
 func (s tree) make(args ...string) (printed string, err error) {
 	return s.run("make", append([]string{"--no-print-directory", "release"}, args...)...)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// key is a temporary key of minisign, with a password.
 type key struct{ secret, public, password string }
 
 func newKey(t *testing.T) key {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupName is the parent cgroup of a rig's pods.
 func cgroupName(dir string) string { return "cniscope-" + filepath.Base(dir) }
 
 func removeCgroups(name string) error {
@@ -52,7 +51,6 @@ func removeCgroups(name string) error {
 // kubeletParent is containerd's cgroup for containers that requested none.
 const kubeletParent = "k8s.io"
 
-// kubeletParents returns its directories in every hierarchy.
 func kubeletParents() []string {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.procs"); err == nil { // version 2
 		return []string{"/sys/fs/cgroup/" + kubeletParent}
@@ -64,7 +62,6 @@ func kubeletParents() []string {
 	return tops
 }
 
-// kubeletCgroups returns such containers' cgroups, named by the ids in containerd's state.
 func kubeletCgroups(dir string) ([]string, error) {
 	// containerd's default paths.
 	tasks, err := filepath.Glob(filepath.Join(paths{dir}.at("cover", "containerd"), "io.containerd.runtime.v2.task", "k8s.io", "*"))

@@ -19,7 +19,6 @@ func (p paths) at(names ...string) string { return filepath.Join(append([]string
 func (p paths) config() string  { return p.at("config.toml") }
 func (p paths) dropIns() string { return p.at("conf.d") }
 
-// socket is containerd.sock in /run/containerd, in containerd's mount namespace.
 func (p paths) socket() string { return p.at("cover", "containerd", "containerd.sock") }
 func (p paths) state() string  { return p.at("state") }
 

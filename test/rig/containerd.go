@@ -29,13 +29,10 @@ done
 shift
 exec "$@"`
 
-// engine is the runtime-specific part of a rig.
 type engine interface {
 	name() string
 	command() []string
-	// configure writes its configuration.
 	configure(ctx context.Context) error
-	// load imports an image archive.
 	load(ctx context.Context, archive, name string) error
 	// loaded is nil once it uses the networks in its directory.
 	loaded(ctx context.Context) error
@@ -109,7 +106,6 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 	})
 }
 
-// covered returns the command prefix with the rig's covers.
 func (r *Rig) covered() ([]string, error) {
 	front := []string{"unshare", "--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh"}
 	for _, c := range r.covers() {

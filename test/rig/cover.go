@@ -20,7 +20,6 @@ func (p paths) always() []cover {
 	return []cover{{"/var/lib/cni", p.at("cover", "cni")}, {"/run/containerd", p.at("cover", "containerd")}}
 }
 
-// usual are the covers of Options.Usual.
 func (p paths) usual() []cover {
 	return []cover{{"/run/nri", p.at("nri")}, {"/etc/cni/net.d", p.cniConf()}, {"/run/cniscope", p.at("run")}}
 }

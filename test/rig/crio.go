@@ -19,7 +19,6 @@ type crio struct{ *Rig }
 
 func (crio) name() string { return "crio" }
 
-// socket is the runtime's socket.
 func (r *Rig) socket() string {
 	if r.opts.CRIO {
 		return r.at("crio.sock")
@@ -36,7 +35,6 @@ func (r crio) command() []string {
 	return []string{r.tool("crio"), "--config", r.config(), "--config-dir", r.dropIns()}
 }
 
-// configure writes crio.conf, and a policy that accepts unsigned images.
 func (r crio) configure(context.Context) error {
 	if err := os.WriteFile(r.policy(), []byte(`{"default":[{"type":"insecureAcceptAnything"}]}`), 0o600); err != nil {
 		return fmt.Errorf("write CRI-O's policy: %w", err)
@@ -109,7 +107,6 @@ func (r crio) load(ctx context.Context, archive, name string) error {
 		"--signature-policy", r.policy(), "--image-name", name, "--import-from", "docker-archive:"+archive)
 }
 
-// foundNetwork matches CRI-O's log of a loaded network.
 var foundNetwork = regexp.MustCompile(`(?m)^time="([^"]+)".*Found CNI network .* at ([^ "]+)"$`)
 
 // loaded reads the log, because CRI-O has no API for loaded networks.

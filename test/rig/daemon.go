@@ -99,7 +99,6 @@ func (d *daemon) stop(patience time.Duration) {
 	}
 }
 
-// tail returns the end of a log.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -53,7 +53,6 @@ func sharedParts(t *testing.T) []string {
 	return names
 }
 
-// leftovers lists remains of a rig, and new shared parts of plugins.
 func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	t.Helper()
 	var left []string

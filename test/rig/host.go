@@ -20,7 +20,6 @@ import (
 
 const ipForward = "/proc/sys/net/ipv4/ip_forward"
 
-// host is the initial state that the last rig restores.
 type host struct {
 	IPForward string   `json:"ip_forward"`
 	Firewall  []string `json:"firewall"`

@@ -73,7 +73,6 @@ func writeImage(program, name, archive string) error {
 	return nil
 }
 
-// linkOrCopy links a file, or copies it to another file system.
 func linkOrCopy(from, to string) error {
 	from, err := filepath.EvalSymlinks(from)
 	if err != nil {

@@ -40,7 +40,6 @@ func parseNft(ruleset string) []nftTable {
 	return tables
 }
 
-// nftWithoutSubnets returns the nft script that removes the subnets' rules.
 func nftWithoutSubnets(tables []nftTable, subnets []netip.Prefix) string {
 	var b strings.Builder
 	for _, t := range tables {
@@ -53,7 +52,6 @@ func nftWithoutSubnets(tables []nftTable, subnets []netip.Prefix) string {
 	return b.String()
 }
 
-// nftWithoutTables returns the nft script that removes new tables.
 func nftWithoutTables(tables []nftTable, before []string) string {
 	var b strings.Builder
 	for _, t := range tables {

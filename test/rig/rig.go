@@ -85,7 +85,6 @@ func (r *Rig) start(ctx context.Context) error {
 	return r.ImportImage(ctx, r.at("pause.tar"), PauseImage)
 }
 
-// furnish writes every file that containerd reads.
 func (r *Rig) furnish(ctx context.Context) error {
 	if err := r.make(); err != nil {
 		return err

@@ -48,7 +48,6 @@ func targetOf(rule string) string {
 	return ""
 }
 
-// within reports whether a rule names an address of the subnets.
 func within(rule string, subnets []netip.Prefix) bool {
 	for _, word := range strings.Fields(rule) {
 		prefix, err := netip.ParsePrefix(word)
@@ -82,7 +81,6 @@ var shared = map[string]bool{
 
 func perPod(chain string) bool { return strings.HasPrefix(chain, "CNI-") && !shared[chain] }
 
-// withoutSubnets returns the iptables-restore script that removes the subnets' rules, chains and jumps.
 func withoutSubnets(tables []table, subnets []netip.Prefix) string {
 	return script(tables, func(t table) (doomed func(string) bool, rule func(string) bool) {
 		ours := map[string]bool{}
@@ -129,7 +127,6 @@ func script(tables []table, choose func(table) (doomedChain, doomedRule func(str
 	return b.String()
 }
 
-// removeRules removes the subnets' rules from the host's firewall.
 func removeRules(subnets []netip.Prefix) error {
 	return errors.Join(
 		rewrite(func(t []table) string { return withoutSubnets(t, subnets) }),
@@ -158,7 +155,6 @@ func furniture() ([]string, error) {
 	return names, errors.Join(err, nftErr)
 }
 
-// removeFurniture removes new shared remains.
 func removeFurniture(before []string) error {
 	return errors.Join(
 		rewrite(func(t []table) string { return withoutShared(t, before) }),

@@ -80,7 +80,6 @@ func killAll(dir string, log *slog.Logger) error {
 	})
 }
 
-// mountsBelow lists the mounts at or below dir, innermost last.
 func mountsBelow(dir string) ([]string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

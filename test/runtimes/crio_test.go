@@ -25,7 +25,6 @@ func TestCRIO(t *testing.T) {
 	t.Run("an ADD fails", func(t *testing.T) { n.in(t).refused() })
 }
 
-// pod checks the calls of a pod that starts and stops.
 func (n *node) pod() {
 	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web", HostPorts: []rig.HostPort{{Host: 18099, Container: 80}}})
 	harness.Check(n, err)

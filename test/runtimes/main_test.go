@@ -70,7 +70,6 @@ func (n *node) callOf(key, is, command string) spans.Call {
 	return spans.Wait(n, n.spans, command, key, is)
 }
 
-// namesBelow are the names of the spans of a kind below a call.
 func namesBelow(c spans.Call, kind string) (names []string) {
 	for _, s := range c.Below(kind) {
 		names = append(names, s.Name)

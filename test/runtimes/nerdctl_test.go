@@ -21,7 +21,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// engineer is nerdctl, with its own directories below those of a rig.
 type engineer struct {
 	*node
 	program string
@@ -100,7 +99,6 @@ func (e *engineer) create(name string) string {
 	return nerdctlNamespace + "-" + e.run("run", "--detach", "--pull", "never", "--name", name, "--publish", "127.0.0.1:18098:80", rig.PauseImage)
 }
 
-// container checks the calls of a container that starts and stops.
 func (e *engineer) container() {
 	id := e.create("web")
 	e.run("rm", "--force", "web")

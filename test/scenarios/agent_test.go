@@ -19,7 +19,6 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// agent is a running agentd and its journal.
 type agent struct {
 	cmd  *exec.Cmd
 	mu   sync.Mutex
@@ -29,7 +28,6 @@ type agent struct {
 
 type work struct{ container, line string }
 
-// startAgent starts an agent at an address that runs an unrelated command periodically.
 func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	s.Helper()
 	bin := s.TempDir()

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +24,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The agent behaves like antrea's in the original log: a plugin sends CmdAdd by gRPC; the agent allocates an address,
@@ -95,7 +96,6 @@ func inherit(c net.Conn) error {
 	return exec.Command("sleep", "45").Start()
 }
 
-// agentd is the agent. It prints its work per container.
 type agentd struct {
 	mu   sync.Mutex
 	next int
@@ -138,7 +138,6 @@ func (a *agentd) periodically(every time.Duration) {
 	}
 }
 
-// run runs a command of the agent and prints its container.
 func (a *agentd) run(container, name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(a.bin, name), args...)
 	if err := cmd.Start(); err != nil {
@@ -182,39 +181,24 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	})
 }
 
-// hashOf is antrea's hash in an interface's name.
 func hashOf(container string) string {
 	sum := sha1.Sum([]byte(container))
 	return hex.EncodeToString(sum[:])[:6]
 }
 
-// loUp brings lo up in a network namespace over netlink.
 func loUp(path string) error {
-	done := make(chan error)
-	go func() { // the thread ends with its namespace
-		runtime.LockOSThread()
-		done <- func() error {
-			f, err := os.Open(path)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			// struct ifinfomsg: lo has index 1.
-			info := make([]byte, unix.SizeofIfInfomsg)
-			info[4], info[8], info[12] = 1, unix.IFF_UP, unix.IFF_UP
-			_, err = c.Execute(netlink.Message{
-				Header: netlink.Header{Type: unix.RTM_NEWLINK, Flags: netlink.Request | netlink.Acknowledge}, Data: info,
-			})
+	return harness.Within(path, func() error {
+		c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+		if err != nil {
 			return err
-		}()
-	}()
-	return <-done
+		}
+		defer c.Close()
+		// struct ifinfomsg: lo has index 1.
+		info := make([]byte, unix.SizeofIfInfomsg)
+		info[4], info[8], info[12] = 1, unix.IFF_UP, unix.IFF_UP
+		_, err = c.Execute(netlink.Message{
+			Header: netlink.Header{Type: unix.RTM_NEWLINK, Flags: netlink.Request | netlink.Acknowledge}, Data: info,
+		})
+		return err
+	})
 }

@@ -163,7 +163,6 @@ func TestWhatElseAgentsDo(t *testing.T) {
 	})
 }
 
-// metric returns a metric of the scene's cniscope.
 func (s *scene) metric(name string) string {
 	s.Helper()
 	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())

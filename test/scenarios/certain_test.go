@@ -16,7 +16,6 @@ import (
 // slack bounds the difference between a journal's and a span's clock, in ns.
 const slack = int64(10 * time.Millisecond)
 
-// truth is a node's journal.
 type truth struct {
 	byPID map[string][]standin.Entry
 	of    map[string][]standin.Entry // by container

@@ -31,7 +31,6 @@ func askAPIServer() error {
 	return nil
 }
 
-// promptAPIServer answers at once.
 func promptAPIServer(s *scene, _ rig.Net) func() {
 	l, err := net.Listen("tcp", apiServer)
 	harness.Check(s.T, err)

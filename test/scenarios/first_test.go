@@ -5,40 +5,21 @@ package scenarios
 import (
 	"fmt"
 	"net"
-	"os"
 	"regexp"
-	"runtime"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-func listen(t *testing.T, netns, address string) net.Listener {
+func listen(t *testing.T, netns, address string) (l net.Listener) {
 	t.Helper()
-	file, err := os.Open(netns)
-	harness.Check(t, err)
-	defer file.Close()
-	type made struct {
-		net.Listener
-		error
-	}
-	done := make(chan made)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends
-		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- made{nil, err}
-			return
-		}
-		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-		done <- made{l, err}
-	}()
-	m := <-done
-	harness.Check(t, m.error)
-	t.Cleanup(func() { m.Close() })
-	return m.Listener
+	harness.Check(t, harness.Within(netns, func() (err error) {
+		l, err = net.Listen("tcp", net.JoinHostPort(address, "0"))
+		return err
+	}))
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 // A pod's first connection is reported on the call while that is open, later by its own span, and never for a pod

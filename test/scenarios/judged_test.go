@@ -19,7 +19,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// judged is one public report with a control.
 type judged struct {
 	name    string
 	control []rig.Plugin // chain without the cause
@@ -210,7 +209,6 @@ func TestReportsAreJudged(t *testing.T) {
 	}
 }
 
-// suffers runs a pod with the problem.
 func (s *scene) suffers(c judged, n rig.Net) *call {
 	if c.before != nil {
 		defer c.before(s, n)()

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// apiServer is the address of the fake API server.
 	apiServer = "127.0.6.43:6443"
 	// ciliumSocket is the socket of the fake agent that answers 429.
 	ciliumSocket = "/run/cniscope-scenario/cilium.sock"

@@ -63,7 +63,6 @@ func slowAgent(s *scene, _ rig.Net) func() {
 	}, http.StatusOK)
 }
 
-// answers serves at Cilium's socket.
 func answers(s *scene, first func(), status int) func() {
 	harness.Check(s.T, os.MkdirAll(filepath.Dir(ciliumSocket), 0o755))
 	_ = os.Remove(ciliumSocket)
@@ -77,7 +76,6 @@ func answers(s *scene, first func(), status int) func() {
 	return func() { server.Close() }
 }
 
-// writesMeanwhile writes to the CNI directory while plugin sleeper runs.
 func writesMeanwhile(s *scene, _ rig.Net) func() {
 	sleeps := func() bool {
 		all, _ := filepath.Glob("/proc/[0-9]*/comm")
@@ -92,7 +90,6 @@ func writesMeanwhile(s *scene, _ rig.Net) func() {
 	}
 }
 
-// crowd loads the first CPU with six threads.
 func crowd(*scene, rig.Net) func() {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -108,11 +105,9 @@ func crowd(*scene, rig.Net) func() {
 
 const (
 	antreaSocket = "/run/cniscope-scenario/antrea.sock"
-	// hogDir has the pipes between a plugin and hogRtnl.
-	hogDir = "/run/cniscope-scenario/hog"
+	hogDir       = "/run/cniscope-scenario/hog"
 )
 
-// antrea runs an agent that lists the adapters twice, a second each.
 func antrea(s *scene, _ rig.Net) func() {
 	harness.Check(s.T, os.MkdirAll(filepath.Dir(antreaSocket), 0o755))
 	_ = os.Remove(antreaSocket)

@@ -5,41 +5,25 @@ package scenarios
 import (
 	"fmt"
 	"net"
-	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// dialWithin connects from a network namespace, with retries.
-func dialWithin(t *testing.T, netns, address string, patience time.Duration) {
+func dialWithin(t *testing.T, netns, address string) {
 	t.Helper()
-	file, err := os.Open(netns)
-	harness.Check(t, err)
-	defer file.Close()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends
-		err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
-		if err == nil {
-			var c net.Conn
-			if c, err = net.DialTimeout("tcp", address, patience); err == nil {
-				c.Close()
-				err = fmt.Errorf("somebody is there")
-			} else {
-				err = nil // expected
-			}
+	harness.Check(t, harness.Within(netns, func() error {
+		c, err := net.DialTimeout("tcp", address, 2*time.Second)
+		if err != nil {
+			return nil
 		}
-		done <- err
-	}()
-	harness.Check(t, <-done)
+		c.Close()
+		return fmt.Errorf("somebody is there")
+	}))
 }
 
 // A late first connection is reported with the kernel's evidence: a neighbor without ARP answer, a refusal, or no
@@ -59,10 +43,10 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 	}{
 		{"prompt-0", "", "", nil},
 		{"idle-0", "cause=idle", "tried nothing before", func(string) {}},
-		{"arp-0", "cause=arp", "ARP: no answer from " + nobody.String(), func(netns string) { dialWithin(t, netns, net.JoinHostPort(nobody.String(), "80"), 2*time.Second) }},
+		{"arp-0", "cause=arp", "ARP: no answer from " + nobody.String(), func(netns string) { dialWithin(t, netns, net.JoinHostPort(nobody.String(), "80")) }},
 		{"refused-0", "cause=refused", "failed at once", func(netns string) {
 			for range 3 {
-				dialWithin(t, netns, net.JoinHostPort(gateway.String(), "9"), 2*time.Second)
+				dialWithin(t, netns, net.JoinHostPort(gateway.String(), "9"))
 			}
 		}},
 	} {

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	// randomPoints is the number of points of TestRandomPointsBehindTheAgent, randomSeed an optional fixed seed.
 	randomPoints = "CNISCOPE_TEST_POINTS"
 	randomSeed   = "CNISCOPE_TEST_SEED"
 	// fewPoints is the default; with manyPoints or more, enough statements must be certain.
@@ -49,7 +48,6 @@ var kinds = map[string]map[string]string{
 	},
 }
 
-// draw draws a point and a fault, with the expected part.
 func draw(dice *rand.Rand) behind {
 	for {
 		point := standin.Points[dice.IntN(len(standin.Points))]

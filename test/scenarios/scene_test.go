@@ -56,7 +56,6 @@ type scene struct {
 	prefix string
 }
 
-// set builds the scene, with every act in the CNI directory.
 func set(t *testing.T, ro rig.Options, toml string) *scene {
 	t.Helper()
 	harness.Root(t)
@@ -121,7 +120,6 @@ func (s *scene) add(o rig.PodOptions, fails bool) *call {
 
 type span = spans.Span
 
-// call is a call's span, and all there are.
 type call struct{ spans.Call }
 
 // call waits for the ADD on eth0 of a pod.

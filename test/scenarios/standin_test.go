@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	// lost and soon are durations of faults.
 	lost, soon = 2 * time.Second, time.Second
 )
 
@@ -37,7 +36,6 @@ type behind struct {
 	global bool   // needs the kernel's PIDs in /proc
 }
 
-// asks is the plugin that calls a node's agent.
 func asks(n *standin.Node, c behind) rig.Plugin {
 	return func(net rig.Net) rig.Conf {
 		conf := rig.Conf{"type": standin.Plugin, "agent": n.Agent(), "retry": c.retry, "ipam": rig.Conf{"type": standin.IPAM}}
@@ -51,7 +49,6 @@ func asks(n *standin.Node, c behind) rig.Plugin {
 	}
 }
 
-// heldUp returns a call's real delay by the journal.
 func (c *behind) heldUp(t *testing.T, n *standin.Node, container string) (ms float64) {
 	t.Helper()
 	what := "injected"
@@ -69,7 +66,6 @@ func (c *behind) heldUp(t *testing.T, n *standin.Node, container string) (ms flo
 	return ms
 }
 
-// suffersBehind runs a case and compares the verdict with the journal.
 func (s *scene) suffersBehind(n *standin.Node, c behind) {
 	t := s.T
 	s.prefix = c.name

@@ -22,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// stillDir has the pipe of a parked plugin and a locker's lock.
 const stillDir = "/run/cniscope-scenario/still"
 
 // stopTimes is the number of repetitions in TestWhoIsStoppedIsSaid; default 1.
@@ -42,7 +41,6 @@ func pidOf(s *scene, name string) (pid int) {
 	return pid
 }
 
-// still bounds a process's stop, by standin.Now.
 type still struct{ from, to int64 }
 
 // stand waits longer than stopping lasted, because a debugger starts slowly.
@@ -66,7 +64,6 @@ func parked(s *scene, kind string) (still, error) {
 	return stood, errors.Join(goOn(), <-written)
 }
 
-// injected returns the time of the node's last fault.
 func injected(n *standin.Node) (last still) {
 	for _, e := range n.Journal("") {
 		if e.What == "injected" && e.Start > last.from {

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// times sums the attributes that divide a call's time.
 func (c *call) times() (sum float64) {
 	for key := range c.Attrs {
 		if strings.HasPrefix(key, "cniscope.time.") {
@@ -24,7 +23,6 @@ func (c *call) times() (sum float64) {
 	return sum
 }
 
-// accounted checks that a call's parts sum up to it with little unexplained.
 func (c *call) accounted(t *testing.T) {
 	t.Helper()
 	if sum := c.times(); math.Abs(sum-c.Took()) > 1e-5 {

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// key groups runs and calls.
 type key struct{ container, command, ifname string }
 
 // unsettled is how long before a kill a call must have ended to be expected: limits.settle plus 5 s. A disturbed
@@ -47,8 +46,7 @@ type truth struct {
 	names map[string]string // of pods, by sandbox
 	// unsaid means that the runtime may not have reported running sandboxes.
 	unsaid bool
-	// wall converts monotonic to wall-clock time.
-	wall int64
+	wall   int64
 }
 
 // covered accounts for every run: it is traced if a call's span with the same key covers it.
@@ -80,12 +78,10 @@ func covered(t truth, spans []traced) account {
 	return a
 }
 
-// covers reports whether a run took place during a call.
 func (s traced) covers(r run, wall int64) bool {
 	return s.Start <= r.Start+wall+int64(slack) && s.End >= r.Start+wall-int64(slack)
 }
 
-// holds reports whether a run's middle is during a call.
 func (s traced) holds(r run, wall int64) bool {
 	middle := r.Start + (r.End-r.Start)/2 + wall
 	return s.Start <= middle && middle <= s.End
@@ -134,7 +130,6 @@ func excuse(r run, end int64, t truth) string {
 	return "while there was no cniscope"
 }
 
-// falsehoods returns wrong statements in spans.
 func falsehoods(t truth, spans []traced) (found []string, checked int) {
 	by := map[key][]run{}
 	for _, r := range t.runs {
@@ -195,7 +190,6 @@ func (s traced) contradicts(runs []run, name string, wall int64) string {
 // chainLength counts a pod's plugins: bridge, portmap, firewall and the agent's.
 const chainLength = 4
 
-// complete reports whether the whole chain ran and ended.
 func complete(s traced, runs []run) bool {
 	want := chainLength
 	if s.Ifname == "lo" {

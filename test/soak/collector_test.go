@@ -94,7 +94,6 @@ func (c *collector) up() error {
 	return nil
 }
 
-// down closes connections and the listener.
 func (c *collector) down() error {
 	c.mu.Lock()
 	server := c.server
@@ -185,7 +184,6 @@ func essentials(resource []*commonpb.KeyValue, s *tracepb.Span) (t traced, is bo
 	return t, true
 }
 
-// kept lists the stored attributes.
 var kept = []string{
 	"cniscope.cause", "cniscope.verdict", "cniscope.partial_reason", "cniscope.sandbox_running", "cniscope.time.agent_ms", "cniscope.time.locks_ms",
 	"cniscope.biggest_part", "cniscope.biggest_part_ms", "cniscope.unfinished", "cniscope.reduced", "k8s.pod.ip",
@@ -211,7 +209,6 @@ func (c *collector) got() []traced {
 	return slices.Clone(c.calls)
 }
 
-// forget drops earlier calls.
 func (c *collector) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// entry is a round in the diary.
 type entry struct {
 	Plan   plan
 	Began  time.Time
@@ -85,7 +84,6 @@ func openDiary(path string) (*diary, error) {
 	return &diary{file: file, entries: entries}, nil
 }
 
-// done returns the number of pods and the next round.
 func (d *diary) done() (pods, next int) {
 	for _, e := range d.entries {
 		pods += len(e.Pods)

@@ -20,8 +20,7 @@ type fault struct {
 	// fails means that pods may fail even without cniscope.
 	fails bool
 	// ends means that cniscope may exit and is restarted.
-	ends bool
-	// begin starts it and returns its undo.
+	ends  bool
 	begin func(context.Context, *node) (undo doing, err error)
 }
 
@@ -37,7 +36,6 @@ const (
 
 type doing = func(context.Context) error
 
-// faults returns all kinds.
 func faults() []fault {
 	return []fault{
 		{kind: "cniscope killed", part: ofCniscope, ends: true, begin: by((*node).killed)},
@@ -104,7 +102,6 @@ func (n *node) restarted(context.Context) (doing, error) {
 	return n.start, nil
 }
 
-// signalled stops a process.
 func signalled(of func(*node) int) func(context.Context, *node) (doing, error) {
 	return func(_ context.Context, n *node) (doing, error) {
 		pid := of(n)
@@ -115,7 +112,6 @@ func signalled(of func(*node) int) func(context.Context, *node) (doing, error) {
 	}
 }
 
-// limited restricts cniscope's resources.
 func limited(l limit) func(context.Context, *node) (doing, error) {
 	return func(_ context.Context, n *node) (doing, error) {
 		g, err := confine(l, n.cniscope())
@@ -144,7 +140,6 @@ func (n *node) fewDescriptors(context.Context) (doing, error) {
 	return func(context.Context) error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil) }, nil
 }
 
-// changed is a changed option.
 const changed = "[slow]\ncommand = \"333ms\"\n"
 
 // changedOptions replaces the file like an editor.
@@ -159,7 +154,6 @@ func (n *node) linkedOptions(ctx context.Context) (doing, error) {
 	return n.taking(ctx, s.LogText, "options changed", func() error { return linked(s.Config(), changed) })
 }
 
-// wrongOptions writes an invalid file.
 func (n *node) wrongOptions(ctx context.Context) (doing, error) {
 	s := n.current().scope
 	return n.taking(ctx, s.LogText, "options", func() error { return s.SetOptions(n.options + "[slow\n") })
@@ -209,7 +203,6 @@ func linked(file, more string) error {
 	return nil
 }
 
-// point replaces a path by a symbolic link atomically.
 func point(to, at string) error {
 	next := at + ".link"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -263,7 +256,6 @@ func collecting(b behaviour) func(context.Context, *node) (doing, error) {
 	}
 }
 
-// rotated renews the client's certificate and closes connections.
 func (n *node) rotated(context.Context) (doing, error) {
 	if err := n.keys.rotate(); err != nil {
 		return nil, err
@@ -276,7 +268,6 @@ func (n *node) rotated(context.Context) (doing, error) {
 	return nothing, nil
 }
 
-// full fills the spool's disk.
 func (n *node) full(context.Context) (doing, error) {
 	file := filepath.Join(n.disk, "filled")
 	f, err := os.Create(file)

@@ -14,10 +14,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// year exceeds any soak.
 const year = 365 * 24 * time.Hour
 
-// keys are a CA, a server certificate, and a client's renewable certificate.
 type keys struct {
 	dir    string
 	ca     *harness.Authority

@@ -22,7 +22,6 @@ type group struct {
 	path, before string // current and previous path
 }
 
-// limit is one controller's setting.
 type limit struct {
 	controller string
 	v1, v2     [2]string // file and value
@@ -66,12 +65,10 @@ func confine(l limit, pid int) (*group, error) {
 	return g, nil
 }
 
-// unsupported is the error of an unsuitable machine.
 func unsupported(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, errors.ErrUnsupported, err)
 }
 
-// groupOf returns a process's path in a controller's hierarchy.
 func groupOf(pid int, controller string) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

@@ -24,7 +24,6 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// patience bounds immediate actions.
 const patience = time.Minute
 
 // A node is all that a soak runs on.
@@ -118,12 +117,10 @@ func (n *node) asks(rig.Net) rig.Conf {
 	return rig.Conf{"type": protocol.Plugin, "agent": n.socket()}
 }
 
-// socket is the agent's socket, outside the rig.
 func (n *node) socket() string { return filepath.Join(filepath.Dir(n.agentd), "agent.sock") }
 
 func (n *node) journal() string { return filepath.Join(n.dir, "agent.jsonl") }
 
-// startAgent starts the agent and returns once it answers.
 func (n *node) startAgent() error {
 	n.agent = exec.Command(n.agentd, n.socket(), n.journal())
 	n.agent.Env = append(os.Environ(), n.rig.Env())
@@ -145,7 +142,6 @@ func (n *node) mountDisk() error {
 	return nil
 }
 
-// current is the latest life.
 func (n *node) current() *life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -181,7 +177,6 @@ func (n *node) start(ctx context.Context) error {
 	return nil
 }
 
-// end notes the coming end of the life with its losses.
 func (n *node) end(how string) {
 	lost := n.lost()
 	l := n.current()

@@ -43,7 +43,6 @@ func (n *node) pod(ctx context.Context, name string) started {
 	return s
 }
 
-// pods starts a plan's pods, concurrently or in sequence, and counts answers.
 func (n *node) pods(ctx context.Context, p plan, answered *atomic.Int64) []started {
 	all := make([]started, len(p.Pods))
 	var running sync.WaitGroup

@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// report returns the text of docs/contributing/reliability.md.
 func report(entries []entry) string {
 	var out strings.Builder
 	pods, failed, violations, runs, tracedRuns, checked, faults := 0, 0, 0, 0, 0, 0, 0

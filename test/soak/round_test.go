@@ -76,7 +76,6 @@ func (n *node) round(ctx context.Context, p plan) (e entry) {
 // bound bounds the recovery after the last fault; exports retry every 30 s.
 const bound = 2 * time.Minute
 
-// happening is an executed fault.
 type happening struct {
 	Kind string
 	// Held is its duration in seconds.
@@ -86,7 +85,6 @@ type happening struct {
 	Unsupported bool `json:",omitempty"`
 }
 
-// suffer executes and undoes a fault.
 func (n *node) suffer(ctx context.Context, p planned, now func() bool) happening {
 	h := happening{Kind: p.Kind}
 	fail := func(err error) happening {
@@ -130,7 +128,6 @@ func pause(ctx context.Context, d time.Duration, now func() bool) error {
 	}
 }
 
-// judgePods compares the runtime's answers with the permitted failures.
 func (n *node) judgePods(e *entry, violate func(string, ...any)) {
 	for _, h := range e.Faults {
 		if h.Err != "" && !h.Unsupported {

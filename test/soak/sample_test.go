@@ -31,7 +31,6 @@ func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
 	return parse(answer.Body)
 }
 
-// parse parses Prometheus' text format.
 func parse(r io.Reader) (map[string]float64, error) {
 	m := map[string]float64{}
 	lines := bufio.NewScanner(r)
@@ -50,7 +49,6 @@ func parse(r io.Reader) (map[string]float64, error) {
 	return m, lines.Err()
 }
 
-// losses are cniscope's counters of losses.
 var losses = []string{
 	"cniscope_events_lost_total", "cniscope_export_operations_dropped_total", "cniscope_runs_refused_total", "cniscope_unanchored_refused_total",
 	"cniscope_bpf_program_missed_total", "cniscope_export_spans_refused_total",
@@ -84,7 +82,6 @@ type sample struct {
 	FDs, Goroutines, Maps, Programs, Procs float64
 }
 
-// sample measures cniscope from outside and by its metrics.
 func (n *node) sample(ctx context.Context) (s sample, err error) {
 	l := n.current()
 	s.Life, s.Pods = l.Number, l.Pods

@@ -20,7 +20,6 @@ type plan struct {
 	Faults  []planned
 }
 
-// planned is one fault of a round.
 type planned struct {
 	Kind string
 	// After is the number of answered pods before it, Delay an additional delay.
@@ -30,7 +29,6 @@ type planned struct {
 	Hold time.Duration
 }
 
-// sizes configure rounds.
 type sizes struct {
 	Singles int
 	Bursts  []int

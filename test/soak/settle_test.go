@@ -76,7 +76,6 @@ func unwitnessed(runs []run, pods []started) (names []string) {
 	return names
 }
 
-// namesOf returns the pods with a sandbox in this or the previous round.
 func (n *node) namesOf(pods []started) map[string]string {
 	names := maps.Clone(n.names)
 	n.names = map[string]string{}
@@ -97,7 +96,6 @@ func (n *node) snapshot() (lives []life) {
 	return lives
 }
 
-// allLost sums the losses of all lives by reason.
 func (n *node) allLost() map[string]float64 {
 	sum := map[string]float64{}
 	lives := n.snapshot()

@@ -19,7 +19,6 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// settings are from the environment.
 type settings struct {
 	pods  int
 	seed  uint64
@@ -50,7 +49,6 @@ func read(t *testing.T) settings {
 	return s
 }
 
-// replay is the command that repeats a round.
 func (s settings) replay(round int) string {
 	return fmt.Sprintf("make soak SOAK_PODS=%d SOAK_SEED=%d SOAK_ROUND=%d", s.pods, s.seed, round)
 }

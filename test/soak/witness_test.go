@@ -124,7 +124,6 @@ func offsets() (task, mm map[string]int32, err error) {
 	return task, mm, err
 }
 
-// search lists a structure's members, including anonymous parts.
 func search(t btf.Type, base uint32, found map[string]int32) {
 	s, is := t.(*btf.Struct)
 	if !is {
@@ -175,7 +174,6 @@ func reserve(ring, lost *ebpf.Map, size, kind int32) asm.Instructions {
 	}
 }
 
-// submit submits the record and exits.
 func submit() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R8), asm.Mov.Imm(asm.R2, 0),
@@ -185,7 +183,6 @@ func submit() asm.Instructions {
 	}
 }
 
-// onExec records an exec with name and the start of the environment.
 func onExec(ring, lost *ebpf.Map, taskMM int32, mm map[string]int32) (p asm.Instructions) {
 	p = append(p, asm.LoadMem(asm.R6, asm.R1, 0, asm.DWord)) // the task
 	p = append(p, readKernel(asm.R6, taskMM, -16, 8)...)
@@ -208,7 +205,6 @@ func onExec(ring, lost *ebpf.Map, taskMM int32, mm map[string]int32) (p asm.Inst
 	return append(p, submit()...)
 }
 
-// onExit records the exit of a process's first thread.
 func onExit(ring, lost *ebpf.Map, exitCode int32) (p asm.Instructions) {
 	p = append(p,
 		asm.LoadMem(asm.R6, asm.R1, 0, asm.DWord),

@@ -22,9 +22,9 @@ type Span struct {
 		Code    int
 		Message string
 	}
-	Attributes                          []Attribute
-	Events                              []Event
-	Links                               []struct {
+	Attributes []Attribute
+	Events     []Event
+	Links      []struct {
 		TraceID, SpanID string
 		Attributes      []Attribute
 	}

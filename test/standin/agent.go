@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// agent answers the plugin.
 type agent struct {
 	*stage
 	db, vswitch *stream
@@ -75,7 +74,6 @@ func serveAgent() error {
 // AgentSocket is an agent's socket by its directory.
 func AgentSocket(dir string) string { return filepath.Join(dir, "agent.sock") }
 
-// periodically runs an unrelated command.
 func (a *agent) periodically(every time.Duration) {
 	for range time.Tick(every) {
 		_ = a.run("", Periodic)
@@ -164,7 +162,6 @@ func (a *agent) addSteps(c *cniCall) (string, error) {
 	return string(leased), a.at("agent.end", c.Inject, c.container)
 }
 
-// tell sends a request to a peer and notes it.
 func (a *agent) tell(to *stream, name, method string, r row) error {
 	return a.during(Entry{Container: r.Container, What: "exchange", Name: name}, func() error {
 		_, err := to.ask(method, r)

@@ -7,7 +7,6 @@ import (
 	"os"
 )
 
-// arrival is a message with its sender.
 type arrival struct {
 	from *stream
 	message
@@ -82,14 +81,12 @@ func (d *database) handle(a arrival) error {
 	return a.from.send(message{ID: a.ID, Result: r})
 }
 
-// update notifies all monitors.
 func (d *database) update(r *row) {
 	for _, m := range d.monitors {
 		_ = m.send(message{Method: "update", Params: r}) // a disconnected client gets nothing
 	}
 }
 
-// serveSwitch is the switch's main, with one worker thread.
 func serveSwitch() error {
 	s, err := newStage(Switch)
 	if err != nil {

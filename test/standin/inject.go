@@ -88,7 +88,6 @@ func (in *Injection) Ends() bool {
 	return in.Kind == "kill" || in.Kind == "restart" || in.Kind == "memory"
 }
 
-// first reports whether this is the container's first request.
 func first(container string) bool {
 	f, err := os.OpenFile(filepath.Join(os.Getenv(dirKey), "once-"+container), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -101,7 +100,6 @@ func lockPath() string { return filepath.Join(os.Getenv(dirKey), "store.lock") }
 
 func diskDir() string { return filepath.Join(os.Getenv(dirKey), "disk") }
 
-// lockFile locks and unlocks the programs' store.
 func lockFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asks notes a kernel request.
 func (a *agent) asks(c *cniCall, name string, do func() error) error {
 	return a.during(Entry{Container: c.container, What: "request", Name: name}, do)
 }
@@ -74,7 +73,6 @@ func byIndex(index int) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
 }
 
-// disconnect deletes the interface by the host end's index.
 func (a *agent) disconnect(c *cniCall) error {
 	a.mu.Lock()
 	index := a.links[c.container]
@@ -90,7 +88,6 @@ func (a *agent) disconnect(c *cniCall) error {
 	return err
 }
 
-// touchLink changes a container's host interface.
 func touchLink(container string) error {
 	link, err := netlink.LinkByName(PortOf(container))
 	if err != nil {

@@ -50,7 +50,6 @@ type Node struct {
 	over     bool
 }
 
-// process is a running program.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
@@ -163,7 +162,6 @@ func (n *Node) launch(name string) (*process, error) {
 	return p, nil
 }
 
-// listen executes a program's requests.
 func (n *Node) listen(p *process, out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == "ready" {

@@ -20,7 +20,6 @@ import (
 
 const service = "cnipb.Cni"
 
-// settings are the network configuration's.
 type settings struct {
 	Agent  string // its address
 	Inject *Injection

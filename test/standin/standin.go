@@ -40,15 +40,13 @@ const (
 
 // Environment variables of the programs.
 const (
-	// dirKey is the directory of their state, with programs in bin.
 	dirKey = "CNISCOPE_STANDIN"
 	// everyKey is the interval of the agent's unrelated command, if set.
 	everyKey = "CNISCOPE_STANDIN_EVERY"
 	// databaseKey and switchKey are addresses: "unix /path", "tcp host:port".
 	databaseKey = "CNISCOPE_STANDIN_DB"
 	switchKey   = "CNISCOPE_STANDIN_SWITCH"
-	// monitorKey makes the agent monitor the database on its request stream.
-	monitorKey = "CNISCOPE_STANDIN_MONITOR"
+	monitorKey  = "CNISCOPE_STANDIN_MONITOR"
 )
 
 // Main runs the program with that name and returns its exit code; false if there is none.
@@ -103,7 +101,6 @@ func openJournal(by string) (*journal, error) {
 	return &journal{file: f, by: by}, nil
 }
 
-// note writes an entry that ends now.
 func (j *journal) note(e Entry) {
 	e.By, e.End = j.by, Now()
 	if e.PID == 0 {
@@ -118,7 +115,6 @@ func (j *journal) note(e Entry) {
 	_, _ = j.file.Write(append(text, '\n'))
 }
 
-// during runs do and notes it.
 func (j *journal) during(e Entry, do func() error) error {
 	e.Start = Now()
 	err := do()

@@ -39,7 +39,6 @@ func Stop(kind string, pid int) (goOn func() error, err error) {
 	return nil, fmt.Errorf("nothing stops a process by %q", kind)
 }
 
-// suspend stops a program.
 func (n *Node) suspend(in Injection) (func() error, error) { return Stop(in.Kind, n.PID(in.Of)) }
 
 // trace attaches gdb, which exits when its input ends.
@@ -81,7 +80,6 @@ func stateIn(file string) string {
 // freezer describes a cgroup version: root, line prefix in /proc/N/cgroup, and the files and values for freezing.
 type freezer struct{ top, line, file, freeze, thaw, told, frozen string }
 
-// freeze freezes a process in its own cgroup.
 func freeze(pid int, f freezer) (func() error, error) {
 	own, err := cgroupOf(pid, f.line)
 	if err != nil {

@@ -30,7 +30,6 @@ func until(what string, holds func() bool) error {
 	return nil
 }
 
-// kill kills a program.
 func (n *Node) kill(in Injection) (func() error, error) {
 	n.mu.Lock()
 	p := n.programs[in.Of]
@@ -41,7 +40,6 @@ func (n *Node) kill(in Injection) (func() error, error) {
 	return nil, until(in.Of+" is over", func() bool { s := stateIn(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)); return s == "" || s == "Z" })
 }
 
-// restart kills a program and restarts it later.
 func (n *Node) restart(in Injection) (func() error, error) {
 	if _, err := n.kill(in); err != nil {
 		return nil, err
@@ -52,7 +50,6 @@ func (n *Node) restart(in Injection) (func() error, error) {
 	}, nil
 }
 
-// lockStore holds the lock of the programs' store.
 func (n *Node) lockStore(Injection) (func() error, error) {
 	f, err := os.OpenFile(filepath.Join(n.Dir, "store.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -91,7 +88,6 @@ func HoldRtnl(dir string, length time.Duration) (wait func() error, err error) {
 	return cmd.Wait, nil
 }
 
-// leave moves a cgroup's processes to another one and removes it.
 func leave(group, to string) error {
 	return until("cgroup "+group+" is removed", func() bool {
 		inside, _ := os.ReadFile(group + "/cgroup.procs")
@@ -117,7 +113,6 @@ func (n *Node) limitMemory(pid int) error {
 	return errors.Join(put(filepath.Join(group, limit), strconv.FormatInt(n.o.Memory, 10)), put(group+"/cgroup.procs", strconv.Itoa(pid)))
 }
 
-// mountDisk gives the programs a freezable file system.
 func (n *Node) mountDisk() {
 	image, dir := filepath.Join(n.Dir, "disk.img"), filepath.Join(n.Dir, "disk")
 	f, err := os.Create(image)
@@ -131,7 +126,6 @@ func (n *Node) mountDisk() {
 	n.Cleanup(func() { harness.Check(n, unix.Unmount(dir, 0)) })
 }
 
-// freezeDisk makes writers to the programs' file system wait uninterruptibly.
 func (n *Node) freezeDisk(Injection) (func() error, error) {
 	dir, err := os.Open(filepath.Join(n.Dir, "disk"))
 	if err != nil {

@@ -20,7 +20,6 @@ type message struct {
 	Result *row   `json:"result,omitempty"`
 }
 
-// row is a port and its operation.
 type row struct {
 	Op        string     `json:"op,omitempty"` // insert, wait, set, delete
 	Port      string     `json:"port,omitempty"`
@@ -29,7 +28,6 @@ type row struct {
 	Inject    *Injection `json:"inject,omitempty"`
 }
 
-// stream is a connection with concurrent requests.
 type stream struct {
 	conn    net.Conn
 	mu      sync.Mutex
@@ -37,7 +35,6 @@ type stream struct {
 	waiting map[uint64]chan *row
 }
 
-// dial connects with retries.
 func dial(address string) (*stream, error) {
 	network, at, _ := strings.Cut(address, " ")
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -51,7 +48,6 @@ func dial(address string) (*stream, error) {
 	}
 }
 
-// listen serves an address.
 func listen(address string, serve func(*stream)) error {
 	network, at, _ := strings.Cut(address, " ")
 	if network == "unix" {
@@ -75,7 +71,6 @@ func listen(address string, serve func(*stream)) error {
 
 func newStream(c net.Conn) *stream { return &stream{conn: c, waiting: map[uint64]chan *row{}} }
 
-// read dispatches answers to their requests, and passes the rest to a function.
 func (s *stream) read(take func(message)) error {
 	lines := json.NewDecoder(s.conn)
 	for {
@@ -106,7 +101,6 @@ func (s *stream) send(m message) error {
 	return err
 }
 
-// begin sends a request and returns the answer's channel.
 func (s *stream) begin(method string, r row) (<-chan *row, error) {
 	answer := make(chan *row, 1)
 	s.mu.Lock()

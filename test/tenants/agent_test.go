@@ -105,7 +105,6 @@ func ask(c conf, r request) error {
 	return nil
 }
 
-// agentd is the agent. It prints its commands and their containers.
 type agentd struct {
 	bin     string
 	mu      sync.Mutex
@@ -184,7 +183,6 @@ func (a *agentd) say(words ...string) {
 	fmt.Println(strings.Join(words, " "))
 }
 
-// agent is a running agentd with its output.
 type agent struct {
 	cmd            *exec.Cmd
 	in             io.Writer

@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/test/spans"
 )
 
-// finding is a violation.
 type finding struct {
 	kind, what string
 	sandbox    string
@@ -166,7 +165,6 @@ func number(x *spans.Span, key string) int {
 
 func start(x *spans.Span) time.Time { return time.Unix(0, x.Start()) }
 
-// traces returns the spans by their sandbox.
 func (n *node) traces() map[string][]*spans.Span {
 	n.Helper()
 	written, err := spans.Read(n.spans)

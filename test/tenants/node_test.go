@@ -53,7 +53,6 @@ const (
 	apiImage     = "localhost/cniscope-apiserver:rig"
 )
 
-// newNode builds it. toml is added to cniscope's options.
 func newNode(t *testing.T, toml string) *node {
 	t.Helper()
 	harness.Root(t)
@@ -114,7 +113,6 @@ func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 	return pod{k.Namespace, k.Name, sandbox}
 }
 
-// network serves the following pods through the agent.
 func (n *node) network() {
 	n.Helper()
 	through, err := json.Marshal(conf{Unix: n.agent.path, Abstract: n.agent.abstract, TCP: n.agent.tcp, API: n.apiPod, Known: n.known})

@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// size is the amount of work. CNISCOPE_TENANTS=full selects the long form.
 type size struct {
 	pods               int // ordinary pods, at least
 	connections, execs int

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// onlyAgent is a plugin whose agent does all the work.
 const onlyAgent = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","agent":"\\\\.\\pipe\\antrea-test"}]}`
 
 // Callers on a named pipe are invisible. A command with the pod's adapter in its arguments is certainly the pod's,

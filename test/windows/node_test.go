@@ -61,7 +61,6 @@ var built = sync.OnceValue(func() error {
 	return nil
 })
 
-// node is a new Windows drive with processes of its own.
 type node struct {
 	t *testing.T
 	// merged is the mount point of its Debian, in the mount namespace of pid, which ends it.

@@ -62,7 +62,6 @@ func names(all []span, pod string) (list []string) {
 	return list
 }
 
-// has checks attributes. "" matches any value.
 func has(t *testing.T, attributes, want map[string]string) {
 	t.Helper()
 	for key, value := range want {

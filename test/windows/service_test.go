@@ -108,7 +108,6 @@ func (n *node) folders() (all []string) {
 	return all
 }
 
-// registry returns the keys of the service and of cniscope's event source.
 func (n *node) registry() string {
 	var all strings.Builder
 	for _, key := range []string{"cniscope", `EventLog\Application\cniscope`} {

@@ -73,7 +73,6 @@ func Compare(runs []Run, spans []Span) (wrong []string) {
 	return wrong
 }
 
-// compare checks the times of the run's own span.
 func (r Run) compare(s Span) (wrong []string) {
 	within := func(what string, is int64, bounds [2]int64, tolerance int64) {
 		if is < bounds[0]-tolerance || is > bounds[1]+tolerance {

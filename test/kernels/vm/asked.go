@@ -34,7 +34,6 @@ func (s *stepping) listed(sandbox string) *listed {
 	return nil
 }
 
-// ask runs a subcommand with JSON output.
 func ask(into any, command ...string) error {
 	out, err := exec.Command(cniscope, append(command, "--format", "json", "--config", stepped)...).Output()
 	if err == nil {
@@ -46,7 +45,6 @@ func ask(into any, command ...string) error {
 	return nil
 }
 
-// ages checks a call's age.
 func (s *stepping) ages(c *calling) error {
 	least := clock.Monotonic() - c.Began[1]
 	found := s.listed(c.Sandbox)
@@ -85,10 +83,8 @@ func (s *stepping) memory() error {
 	return nil
 }
 
-// resting is the observation time of an idle program.
 const resting = 3 * time.Second
 
-// rests checks that an idle program uses little CPU and logs little.
 func (s *stepping) rests() error {
 	before, err := procfs.StatOf(s.run.Process.Pid)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// loadedPrograms returns the machine's BPF programs by name.
 func loadedPrograms() (map[string]*ebpf.Program, error) {
 	all := map[string]*ebpf.Program{}
 	for id := ebpf.ProgramID(0); ; {
@@ -83,7 +82,6 @@ func attaching() int {
 	return 0
 }
 
-// attachOnce has a process attach the loaded programs and exit, regularly or killed.
 func attachOnce(to io.Writer, kill bool) error {
 	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "attaching"))}
 	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}

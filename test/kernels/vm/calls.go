@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// configured is every plugin's input.
 const configured = `{"cniVersion":"1.0.0","name":"pods","type":"any","ipam":{"type":"delegate"}}`
 
 // called is a called plugin from its caller's view.
@@ -94,7 +93,6 @@ func callInside(all map[string]*called) error {
 	return nil
 }
 
-// callAll calls every plugin in sequence.
 func callAll() (map[string]*called, error) {
 	all := map[string]*called{}
 	for plugin, change := range map[string]func(*exec.Cmd){

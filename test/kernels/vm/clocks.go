@@ -61,7 +61,6 @@ var turns = []turn{
 	{"an hour back again", func() error { return setBy(-time.Hour) }},
 }
 
-// setBy shifts the wall clock.
 func setBy(d time.Duration) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
@@ -74,7 +73,6 @@ func setBy(d time.Duration) error {
 // errNoSuspend means that the machine cannot suspend.
 var errNoSuspend = errors.New("it cannot be suspended")
 
-// asleep is the duration of a suspend.
 const asleep = 5 * time.Second
 
 // suspend suspends the machine until its real-time clock wakes it.
@@ -98,7 +96,6 @@ func suspend() error {
 	return nil
 }
 
-// suspended returns the total suspended time.
 func suspended() time.Duration {
 	var boot unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // the clock exists
@@ -115,7 +112,6 @@ type stepping struct {
 	runs []traced.Run
 }
 
-// stepClocks runs all turns and reports calls and spans.
 func stepClocks(to io.Writer, options string) error {
 	if err := install(); err != nil {
 		return err
@@ -228,7 +224,6 @@ func (s *stepping) turn(i int, t turn) error {
 	return errors.Join(failed, s.memory(), s.rests())
 }
 
-// operation is one sandbox's plugins in sequence.
 type operation struct {
 	sandbox    string
 	mono, wall int64
@@ -236,7 +231,6 @@ type operation struct {
 
 func newOperation(sandbox string) *operation { return &operation{sandbox: sandbox} }
 
-// calling is a running plugin.
 type calling struct {
 	*exec.Cmd
 	traced.Run
@@ -268,7 +262,6 @@ func (o *operation) begin(plugin string) (*calling, error) {
 	return c, err
 }
 
-// end closes its standard input and waits.
 func (c *calling) end() (traced.Run, error) {
 	c.Ended[0] = clock.Monotonic()
 	_ = c.stdin.Close()
@@ -277,7 +270,6 @@ func (c *calling) end() (traced.Run, error) {
 	return c.Run, err
 }
 
-// whole runs a plugin to its end.
 func (s *stepping) whole(o *operation, plugin string) error {
 	c, err := o.begin(plugin)
 	if err != nil {
@@ -302,7 +294,6 @@ func across() int {
 	return 0
 }
 
-// take runs a collector during do.
 func (s *stepping) take(do func() error) error {
 	taking := exec.Command(taker, takesAt, takenAll)
 	taking.Stderr = os.Stderr
@@ -327,7 +318,6 @@ func taken() (all []traced.Span) {
 	return all
 }
 
-// sent reports whether each operation has spans.
 func (s *stepping) sent(all ...*operation) bool {
 	spans := taken()
 	for _, o := range all {
@@ -338,7 +328,6 @@ func (s *stepping) sent(all ...*operation) bool {
 	return true
 }
 
-// tell prints calls and spans.
 func (s *stepping) tell() error {
 	for _, r := range s.runs {
 		if err := line(s.to, "called", r); err != nil {

@@ -57,7 +57,6 @@ func contending() error {
 	return errors.Join(absent.give(), <-listed, <-changed)
 }
 
-// inside runs do in a network namespace on its own thread.
 func inside(ns int, done chan<- error, do func() error) {
 	runtime.LockOSThread()
 	err := unix.Setns(ns, unix.CLONE_NEWNET)
@@ -138,13 +137,11 @@ func (a absent) tell(request uintptr, what *[4]uint64) error {
 	return nil
 }
 
-// wanted returns on an access to the page.
 func (a absent) wanted() error {
 	_, err := unix.Read(a.fd, make([]byte, uffdMessage))
 	return err
 }
 
-// give provides the page.
 func (a absent) give() error {
 	return a.tell(uffdioZeropage, &[4]uint64{a.start(), uint64(len(a.memory))})
 }

@@ -88,7 +88,6 @@ const (
 	bySystemCall = "system-calls"
 )
 
-// measure returns the cost per turn of each loop.
 func measure(loops []loop) (map[string]float64, error) {
 	costs := map[string]float64{}
 	for _, l := range loops {
@@ -142,7 +141,6 @@ func (p *prober) until(what string) (more string, err error) {
 	return "", fmt.Errorf("the prober ended before it said %q", what)
 }
 
-// stopped runs do while the prober is stopped.
 func (p *prober) stopped(do func() error) error {
 	if err := p.Process.Signal(unix.SIGSTOP); err != nil {
 		return err
@@ -153,7 +151,6 @@ func (p *prober) stopped(do func() error) error {
 	return errors.Join(do(), p.Process.Signal(unix.SIGCONT))
 }
 
-// throughStates takes a probe through all states and returns its way.
 func throughStates(tell func(state string) error) (way string, err error) {
 	p, err := startProber("")
 	if err != nil {
@@ -187,10 +184,8 @@ func inACall(tell func(state string) error) error {
 	return errors.Join(err, p.end.Close(), p.Wait())
 }
 
-// mostFiles exceeds the open files.
 const mostFiles = 1024
 
-// duringACall runs do while the prober traces a plugin.
 func (p *prober) duringACall(do func() error) error {
 	// Inherited connections would make this process the plugin's agent.
 	for fd := 3; fd < mostFiles; fd++ { // Linux 5.10's close_range lacks the flag

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 )
 
-// optional maps degradable features to their checks.
 var optional = map[string]func(*scene) error{
 	"network namespace cookies":             networkCookie,
 	"waits for the kernel's own locks":      kernelLocks,
@@ -94,7 +93,6 @@ func said(s *scene) error {
 	return nil
 }
 
-// byFunctions checks the probe's way.
 func byFunctions(s *scene) error {
 	if s.stats.Way != "functions" {
 		return fmt.Errorf("by %q", s.stats.Way)

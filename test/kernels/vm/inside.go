@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// inner returns a plugin's events of one kind.
 func inner[B event.Body](s *scene, plugin string, of func(B) event.Process) (found []B, at []int64, err error) {
 	root, err := s.run(plugin)
 	if err != nil {
@@ -29,7 +28,6 @@ func inner[B event.Body](s *scene, plugin string, of func(B) event.Process) (fou
 
 func waiter(w *event.Wait) event.Process { return w.Process }
 
-// longest returns a plugin's longest wait of a kind.
 func longest(s *scene, plugin string, kind event.WaitKind) (*event.Wait, int64, error) {
 	waits, over, err := inner(s, plugin, waiter)
 	var worst *event.Wait
@@ -86,7 +84,6 @@ func kernelLocks(s *scene) error {
 	return nil
 }
 
-// entries returns the namespaces that a plugin entered.
 func entries(s *scene, plugin string) ([]*event.Enter, error) {
 	all, _, err := inner(s, plugin, func(e *event.Enter) event.Process { return e.Process })
 	return all, err

@@ -26,7 +26,6 @@ const (
 	answer   = `{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}]}`
 )
 
-// insiders are plugins with observed system calls.
 var insiders = map[string]func() error{
 	"locking": func() error {
 		fd, err := unix.Open(lockFile, unix.O_RDWR, 0)
@@ -88,13 +87,11 @@ var insiders = map[string]func() error{
 	"contending": contending,
 }
 
-// enter moves this thread into a new network namespace.
 func enter() error {
 	runtime.LockOSThread()
 	return unix.Unshare(unix.CLONE_NEWNET)
 }
 
-// loopback brings lo up or down.
 func loopback(up bool) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop is an unrelated activity. A turn is one or more system calls.
 type loop struct {
 	name  string
 	turns int // per batch of about 100,000 instructions
@@ -38,7 +37,6 @@ const lockedFile = "/tmp/counted"
 
 var buffer [4096]byte
 
-// makeLoops opens what the loops work on.
 func makeLoops() ([]loop, error) {
 	loops, err := plainLoops()
 	for _, more := range []func() ([]loop, error){socketLoops, waitingLoops, execLoops} {
@@ -189,7 +187,6 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, up)
 }
 
-// beside runs turns forever on its own thread.
 func beside(turn func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -261,7 +258,6 @@ const (
 
 const forks = "fork, exec, exit and wait"
 
-// execLoops run the shortest program with an ordinary environment.
 func execLoops() ([]loop, error) {
 	const program = "/tmp/nothing"
 	if err := os.WriteFile(program, shortest(), 0o755); err != nil {
@@ -278,7 +274,6 @@ func execLoops() ([]loop, error) {
 	}, nil}}, nil
 }
 
-// shortest is a program that exits at once.
 func shortest() []byte { return program([]byte(exits)) }
 
 // program returns an ELF file with code at codeAt: a header and one writable segment.

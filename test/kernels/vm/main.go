@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounted marks the second init.
 const mounted = "CNISCOPE_MOUNTED"
 
 // patience bounds a machine's own time, usually in instructions of a nanosecond; none needs a tenth.

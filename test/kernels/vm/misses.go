@@ -18,7 +18,6 @@ import (
 
 func misses(options string) bool { return strings.Contains(options, "cniscope.misses=1") }
 
-// metrics is cniscope's metrics address.
 const metrics = "127.0.0.1:9471"
 
 func piping() int {

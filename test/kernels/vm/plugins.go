@@ -27,7 +27,6 @@ const (
 	interpreter  = "/bin/interpreter"
 )
 
-// acts are this program's functions by name.
 var acts = map[string]func() int{
 	"tree":        tree,
 	"delegate":    delegate,
@@ -48,7 +47,6 @@ var acts = map[string]func() int{
 	"across":      across,
 }
 
-// install creates the acts' files.
 func install() error {
 	for _, folder := range []string{pluginFolder, "/bin", "/tmp"} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -81,7 +79,6 @@ func act(name string) func() int {
 	return acts[name]
 }
 
-// self is a plugin's knowledge of itself.
 type self struct {
 	NetNS  string // inode number
 	Cookie uint64 // 0 before Linux 5.14
@@ -105,7 +102,6 @@ func tell() int {
 	return 0
 }
 
-// tree runs a command, then a plugin with its own standard input.
 func tree() int {
 	if exec.Command(helper, "0").Run() != nil {
 		return 1
@@ -128,7 +124,6 @@ func killed() int {
 	select {}
 }
 
-// replaced execs another program from a second thread.
 func replaced() int {
 	failed := make(chan struct{})
 	var other func()

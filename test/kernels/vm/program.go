@@ -22,7 +22,6 @@ const (
 	options    = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[state]\ndir = \"/tmp/run\"\n"
 )
 
-// log is a running program's output.
 type log struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -42,7 +41,6 @@ func (l *log) String() string {
 	return l.all.String()
 }
 
-// wholeProgram runs cniscope during one call and expects its span.
 func wholeProgram(s *scene) error {
 	toml := ""
 	if byConnector(s.options) {
@@ -65,14 +63,12 @@ func wholeProgram(s *scene) error {
 	return err
 }
 
-// running is a running cniscope.
 type running struct {
 	*exec.Cmd
 	said  log
 	ended chan error
 }
 
-// startCniscope runs it with additional options and returns once it observes.
 func startCniscope(more string) (*running, error) {
 	if err := os.WriteFile(configFile, []byte(options+more), 0o600); err != nil {
 		return nil, err

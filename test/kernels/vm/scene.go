@@ -24,17 +24,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// scene is what happened, from the callers' and the probe's view.
 type scene struct {
 	options string // of the kernel
 	calls   map[string]*called
 	hungPID int
 
-	refused     error // reason for a missing kernel probe
-	unsupported error // reason for missing observation
-	connector   bool  // observed by the process connector
-	stats       probe.Stats
-	// strangersMissed counts unobserved programs, possibly plugins.
+	refused         error // reason for a missing kernel probe
+	unsupported     error // reason for missing observation
+	connector       bool  // observed by the process connector
+	stats           probe.Stats
 	strangersMissed uint64
 	mu              sync.Mutex
 	events          []event.Event
@@ -46,7 +44,6 @@ type result struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// report plays the scene and reports each feature.
 func report(to io.Writer, options string) error {
 	if err := install(); err != nil {
 		return err
@@ -135,7 +132,6 @@ func (s *scene) play() error {
 	return errors.Join(err, p.Close())
 }
 
-// observer is the probe or the process connector.
 type observer struct {
 	runner
 	stats func() probe.Stats
@@ -191,7 +187,6 @@ func wayOf(options string) string {
 	return ""
 }
 
-// byConnector reports whether the process connector is requested.
 func byConnector(options string) bool { return strings.Contains(options, "cniscope.source=connector") }
 
 func (s *scene) sink(e event.Event) {
@@ -211,7 +206,6 @@ func (s *scene) exec(is func(*event.Exec) bool) *event.Exec {
 	return nil
 }
 
-// run returns a call's first plugin.
 func (s *scene) run(plugin string) (*event.Exec, error) {
 	if s.unsupported != nil {
 		return nil, errors.New("the kernel probe is off")

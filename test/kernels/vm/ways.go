@@ -28,7 +28,6 @@ import (
 // rounds is the requested number of calls per plugin for comparing ways: cniscope.compare=1.
 func rounds(options string) int { return number(options, "cniscope.compare=") }
 
-// watcher is a probe of one way with its events.
 type watcher struct {
 	*probe.Probe
 	way    string
@@ -57,7 +56,6 @@ func (w *watcher) take(e event.Event) {
 	w.events = append(w.events, e)
 }
 
-// ready reports whether running plugins were reported.
 func (w *watcher) ready() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +121,6 @@ func compare(to io.Writer, rounds int) error {
 	return err
 }
 
-// tell prints the recording and skipped programs.
 func (w *watcher) tell(to io.Writer) error {
 	stats := w.Stats()
 	for name, program := range stats.Programs {

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// post listens, and accepts the tenant's own connections.
 type post struct {
 	mu        sync.Mutex
 	listeners map[string]net.Listener // nil where listening failed
@@ -37,7 +36,6 @@ func (p *post) close() {
 	}
 }
 
-// listen listens at an address once.
 func (p *post) listen(network, address string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +63,6 @@ func (p *post) listen(network, address string) error {
 	return nil
 }
 
-// shared sets SO_REUSEPORT, to share a port with the node's agent.
 func shared(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)

@@ -39,7 +39,6 @@ type Call struct {
 	Path string
 }
 
-// known is the file with the victim.
 const known = "/known/call"
 
 func victim() (c Call, err error) {
@@ -50,7 +49,6 @@ func victim() (c Call, err error) {
 	return c, json.Unmarshal(text, &c)
 }
 
-// tenant holds the state of an attack.
 type tenant struct {
 	Call
 	self string
@@ -107,7 +105,6 @@ func attack(args []string) error {
 	return made(t)
 }
 
-// alias makes the program available under another path.
 func (t *tenant) alias(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
