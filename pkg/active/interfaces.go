@@ -5,28 +5,27 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// place is where an interface is found: in a namespace, by its index there. The kernel does not give an
-// index again before it has given all others (net/core/dev.c, dev_index_reserve).
+// place is an interface's namespace and index there. The kernel reuses an index only after all others (net/core/dev.c,
+// dev_index_reserve).
 type place struct {
 	netns string
 	index uint32
 }
 
-// Interfaces are the names of network interfaces, as far as they were told. Most requests give an index only.
+// Interfaces are the known names of network interfaces. Most requests contain only an index.
 type Interfaces struct {
 	names map[place]string
-	order []place // in which they were told first
+	order []place // of their first reports
 	limit int
 }
 
-// NewInterfaces returns no names, and has room for as many as said.
+// NewInterfaces returns an empty set for limit names.
 func NewInterfaces(limit int) *Interfaces {
 	return &Interfaces{names: map[place]string{}, limit: limit}
 }
 
 const (
-	// InterfacesMax bounds the interfaces of the node whose names are known: the latest. ownMax
-	// bounds those that only one operation knows: it makes or looks at some few.
+	// InterfacesMax bounds the known interfaces of the node, ownMax those of one operation.
 	InterfacesMax = 2048
 	ownMax        = 256
 	// loopbackIndex is lo's in every namespace: LOOPBACK_IFINDEX (include/net/flow.h).
@@ -44,8 +43,7 @@ func (n *Interfaces) put(at place, name string) {
 	n.names[at] = name
 }
 
-// naming is the names that an operation knows: those of the node, and those of namespaces without a
-// key that stays unique, which other operations may know by the same number.
+// naming is the names for an operation: the node's, and its own of namespaces without a unique key.
 type naming struct{ node, own *Interfaces }
 
 func (n naming) of(ns event.Namespace) *Interfaces {
@@ -69,7 +67,7 @@ func (n naming) put(ns event.Namespace, index uint32, name string) {
 	n.of(ns).put(place{ns.Key, index}, name)
 }
 
-// learn takes an interface's index and name from a request.
+// learn stores an interface's index and name from a request.
 func (n naming) learn(r *model.Request) {
 	i := r.Interface
 	if r.Object != event.ObjectLink || i.Index == 0 {
@@ -78,13 +76,13 @@ func (n naming) learn(r *model.Request) {
 	if i.Name != "" {
 		n.put(r.NetNS, i.Index, i.Name)
 	}
-	// It keeps its index where it is moved to, unless that is taken there.
+	// A moved interface keeps its index, unless that is taken.
 	if name := n.name(r.NetNS, i.Index); name != "" && i.NetNS.Key != "" && !r.Query() && n.name(i.NetNS, i.Index) == "" {
 		n.put(i.NetNS, i.Index, name)
 	}
 }
 
-// resolve says which interface a request is about, by name, as far as that is known.
+// resolve sets the names of a request's interfaces, if known.
 func (n naming) resolve(r *model.Request) {
 	if r.On == "" {
 		r.On = r.Interface.Name
@@ -97,12 +95,12 @@ func (n naming) resolve(r *model.Request) {
 	}
 }
 
-// Learn takes a name that the kernel told an agent.
+// Learn stores a name that the kernel returned to an agent.
 func (n *Interfaces) Learn(l *event.Link) {
 	if (naming{node: n}).of(l.NetNS) == n {
 		n.put(place{l.NetNS.Key, l.Index}, l.Name)
 	}
 }
 
-// Learn takes a name that the kernel told a process of op.
+// Learn stores a name that the kernel returned to a process of op.
 func (op *Operation) Learn(l *event.Link) { op.names.put(l.NetNS, l.Index, l.Name) }

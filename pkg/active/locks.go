@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Locks is who has which lock on a file, and who had it before. A lock is known by its path.
+// Locks are the holders of file locks, by path, now and before.
 type Locks struct {
 	suspects
 	limit int // of paths
@@ -17,38 +17,40 @@ type Locks struct {
 	held  map[event.Process][]string
 }
 
-// hold is one period in which a process held a lock.
+// hold is a period in which a process held a lock.
 type hold struct {
-	by   event.Process
-	pid  uint32
-	name string
-	// suspect is the run it belongs to; nil if it is none's.
-	suspect *suspect
+	by      event.Process
+	pid     uint32
+	name    string
+	suspect *suspect // its run; nil if there is none
 	since   int64
-	until   int64 // 0 while it has it
+	until   int64 // 0 while it is held
 }
 
 const (
-	// holdsMax is how many holders of one lock are remembered: those that had it while somebody waited.
+	// holdsMax bounds remembered holders of one lock.
 	holdsMax = 64
-	// remembered is how long a free lock is remembered.
+	// remembered is how long a free lock is stored.
 	remembered = time.Minute
 )
 
-// NewLocks returns no locks, and has room for as many as said.
+// NewLocks returns an empty set for limit paths.
 func NewLocks(limit int, t *tree.Tree) *Locks {
-	return &Locks{suspects: suspects{tree: t, by: map[event.Process]*suspect{}}, limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
+	return &Locks{
+		suspects: suspects{tree: t, by: map[event.Process]*suspect{}}, limit: limit,
+		paths: map[string][]hold{}, held: map[event.Process][]string{},
+	}
 }
 
 func (l *Locks) take(path string, h hold) {
 	for _, other := range l.paths[path] {
 		if other.by == h.by && other.until == 0 {
-			return // it has it already
+			return // it is known
 		}
 	}
 	holds, known := l.paths[path]
 	if !known && len(l.paths) >= l.limit {
-		return // of its holder only the least age will be known
+		return // only the minimum age of its holder will be known
 	}
 	if len(holds) >= holdsMax {
 		l.forget(path, holds[0].by)
@@ -68,27 +70,23 @@ func (l *Locks) release(path string, by event.Process, now int64) {
 }
 
 func (l *Locks) forget(path string, by event.Process) {
-	rest := l.held[by][:0]
-	for _, p := range l.held[by] {
-		if p != path {
-			rest = append(rest, p)
-		}
-	}
-	if l.held[by] = rest; len(rest) == 0 {
+	l.held[by] = slices.DeleteFunc(l.held[by], func(p string) bool { return p == path })
+	if len(l.held[by]) == 0 {
 		delete(l.held, by)
 	}
 }
 
-// Gone releases all that a process had: it is over.
+// Gone releases all locks of an exited process.
 func (l *Locks) Gone(by event.Process, now int64) {
-	for _, path := range append([]string(nil), l.held[by]...) {
+	for _, path := range slices.Clone(l.held[by]) {
 		l.release(path, by, now)
 	}
 }
 
-// holder says who had a lock when waiter began to wait for it, and how long. said is what
-// the source knows of that.
-func (l *Locks) holder(path string, said *event.Actor, waiter event.Process, wait model.Interval) (who *event.Actor, age int64, exact bool) {
+// holder returns who held a lock when waiter began to wait for it, and how long. said is the source's information.
+func (l *Locks) holder(
+	path string, said *event.Actor, waiter event.Process, wait model.Interval,
+) (who *event.Actor, age int64, exact bool) {
 	if said != nil && said.Process == "" && said.PID == 0 {
 		said = nil
 	}
@@ -98,13 +96,11 @@ func (l *Locks) holder(path string, said *event.Actor, waiter event.Process, wai
 			continue
 		}
 		if h.since > wait.Start {
-			least = min(least, h.since) // by then the holder had let go
+			least = min(least, h.since) // the holder had released it by then
 			continue
 		}
-		if h.until != 0 && h.until <= wait.Start {
-			continue
-		}
-		if said != nil && said.Process != h.by && (said.Process != "" || said.PID != h.pid) {
+		if h.until != 0 && h.until <= wait.Start ||
+			said != nil && said.Process != h.by && (said.Process != "" || said.PID != h.pid) {
 			continue
 		}
 		who = said
@@ -123,17 +119,18 @@ func (l *Locks) holder(path string, said *event.Actor, waiter event.Process, wai
 	return said, max(0, least-wait.Start), false
 }
 
-// accused finds the run that had a lock when a wait for it began.
+// accused returns the run that held a lock when a wait for it began.
 func (l *Locks) accused(wait *model.Wait, when model.Interval, waiter *Process) *suspect {
 	for _, h := range l.paths[wait.Path] {
-		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) && h.suspect != nil && h.suspect.run != waiter.Run {
+		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) &&
+			h.suspect != nil && h.suspect.run != waiter.Run {
 			return h.suspect
 		}
 	}
 	return l.run(wait.Holder.Process, waiter)
 }
 
-// passed counts who had a lock during a wait for it, without the one that had it first.
+// passed counts the holders of a lock during a wait, without the first.
 func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n int) {
 	for _, h := range l.paths[path] {
 		if h.since > wait.Start && h.since < wait.End && h.by != first {
@@ -143,7 +140,7 @@ func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n
 	return n
 }
 
-// Prune forgets locks that no process has held for a while.
+// Prune drops locks that have been free for a while.
 func (l *Locks) Prune(now int64) {
 	for path, holds := range l.paths {
 		last := int64(0)
@@ -159,8 +156,7 @@ func (l *Locks) Prune(now int64) {
 	}
 }
 
-// Wait takes that a lock on a file was asked for, taken or released, by a process that is p if
-// it belongs to an open operation.
+// Wait applies a request, grant or release of a file lock. p is nil outside of open operations.
 func (l *Locks) Wait(now int64, w *event.Wait, p *Process) {
 	if w.Released {
 		l.release(w.Path, w.Process, now)
@@ -195,7 +191,7 @@ func (l *Locks) waits(over int64, w *event.Wait, p *Process) {
 		}
 	}
 	a.wait.Holder, a.wait.HolderAge, a.wait.AgeExact = l.holder(w.Path, holder, w.Process, a.when)
-	if w.Error != "" && len(p.tries) < triesMax { // it may ask again
+	if w.Error != "" && len(p.tries) < triesMax { // it may try again
 		p.tries = append(p.tries, a)
 		return
 	}
@@ -215,7 +211,7 @@ func (l *Locks) waited(p *Process, a try) {
 	}
 }
 
-// Leave takes what a process leaves behind: what it held, and waits for locks that it never got.
+// Leave records a process's locks, and its waits for locks that it never got.
 func (l *Locks) Leave(key event.Process, p *Process) {
 	l.over(key, p)
 	for _, a := range p.tries {
@@ -224,7 +220,7 @@ func (l *Locks) Leave(key event.Process, p *Process) {
 	p.tries = nil
 }
 
-// try is a series of refused attempts to take a lock.
+// try is a series of refused attempts to lock.
 type try struct {
 	wait   *model.Wait
 	thread uint32
@@ -233,24 +229,23 @@ type try struct {
 }
 
 const (
-	// idleMax bounds the times in which threads of one image slept, or polled.
+	// idleMax bounds the times in which threads of one image slept or polled.
 	idleMax = 4096
-	// retry is how long after a lock was refused the next attempt still belongs to the
-	// same wait: iptables asks again every second (iptables(8), --wait-interval).
+	// retry is the maximum time between attempts of one wait: iptables repeats every second (iptables(8),
+	// --wait-interval).
 	retry = 2 * time.Second
-	// triesMax bounds the locks that one process is seen to retry.
+	// triesMax bounds the locks that a process retries.
 	triesMax = 8
 )
 
-// Wait records a wait for anything but a file lock. holder is the run that held what was waited
-// for; nil if that is not known.
+// Wait records a wait for anything but a file lock. holder is the run that held it; nil if unknown.
 func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 	im, kept := p.Current(), &model.Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
 	when := Within(im, w.Start, w.Until(now))
 	fact, long := &model.Fact{Thread: w.Thread, When: when, What: kept}, p.Worth(when)
 	switch fact.Kind() {
 	case model.FactMutex:
-		long = true // the source sends only long ones, and they lie within requests
+		long = true // the source sends only long ones, within requests
 	case model.FactSleep:
 		im.Asleep = p.idle(im.Asleep, when)
 		long = when.Took() >= model.Idly*int64(p.Op.MinSpan)
@@ -259,7 +254,7 @@ func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 		long = false
 	case model.FactCall:
 		if p.latest == (systemCall{w.Thread, when.Start}) {
-			return // a request or setting tells more of this call
+			return // a request or setting describes this call better
 		}
 	}
 	im.Tallies[fact.Kind()].Add(1, when.Took())
@@ -277,11 +272,10 @@ func (p *Process) idle(to []model.Interval, i model.Interval) []model.Interval {
 	return join(to, i)
 }
 
-// between is how little a program may do between two rests for them to be one: whoever
-// sleeps in a loop does some hundred thousand times what says nothing.
+// between is the maximum work between two sleeps of one interval: loops sleep a hundred thousand times.
 const between = 100 * time.Microsecond
 
-// join adds an interval to others, in order, that ended before it did, or about then.
+// join adds an interval to earlier ones, which are in order.
 func join(to []model.Interval, i model.Interval) []model.Interval {
 	for len(to) > 0 && to[len(to)-1].End+int64(between) >= i.Start {
 		last := to[len(to)-1]
@@ -291,8 +285,7 @@ func join(to []model.Interval, i model.Interval) []model.Interval {
 	return append(to, i)
 }
 
-// systemCall tells one from another. All requests of one share its time; and if that is
-// long, a wait tells it once more.
+// systemCall identifies a system call. All its requests share its time; a long call is also reported as a wait.
 type systemCall struct {
 	thread uint32
 	start  int64

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// answersMax is how many answers wait for their request.
+// answersMax bounds answers without a request per process.
 const answersMax = 16
 
 func (p *Process) request(now int64, r *event.Request) {
@@ -39,7 +39,8 @@ func (p *Process) answer(a *event.Answer) {
 	var found *model.Request
 	for _, f := range slices.Backward(p.Current().Facts) {
 		r, is := f.What.(*model.Request)
-		if is && r.Answer == nil && r.AnsweredBy(a) && (found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
+		if is && r.Answer == nil && r.AnsweredBy(a) &&
+			(found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
 			found = r
 		}
 		if found != nil && found.Sequence == a.Sequence {
@@ -50,15 +51,14 @@ func (p *Process) answer(a *event.Answer) {
 		found.Answer = a
 		return
 	}
-	// The answer may be read before the request is told. That of a query that is not kept
-	// stays here until others push it out.
+	// The answer may be read before its request. Those of unstored queries stay until others displace them.
 	if len(p.answers) >= answersMax {
 		p.answers = slices.Delete(p.answers, 0, 1)
 	}
 	p.answers = append(p.answers, a)
 }
 
-// RefusedBy tells whether the answer is to one of the image's requests.
+// RefusedBy reports whether an answer is to one of the image's requests.
 func RefusedBy(im *model.Image, a *event.Answer) bool {
 	for _, r := range model.Each[*model.Request](im.Facts) {
 		if r.AnsweredBy(a) {
@@ -68,7 +68,6 @@ func RefusedBy(im *model.Image, a *event.Answer) bool {
 	return false
 }
 
-// tentative reports whether nothing has come of it yet.
 func tentative(d *model.Detection) bool { return d.State == event.AddressTentative }
 
 func (p *Process) address(now int64, a *event.Address) {
@@ -79,7 +78,7 @@ func (p *Process) address(now int64, a *event.Address) {
 			return
 		}
 	}
-	if a.State == event.AddressTentative && p.Room("addresses") { // else it did not have to wait
+	if a.State == event.AddressTentative && p.Room("addresses") { // otherwise it did not wait
 		p.Keep(&model.Fact{
 			When: Within(im, asked(im, a, now), now),
 			What: &model.Detection{NetNS: a.NetNS, Index: a.Index, Address: a.Address, State: a.State},
@@ -87,11 +86,12 @@ func (p *Process) address(now int64, a *event.Address) {
 	}
 }
 
-// asked is when the image gave an interface this address; now if it did not.
+// asked returns when the image gave an interface this address, or now.
 func asked(im *model.Image, a *event.Address, now int64) int64 {
 	for _, f := range slices.Backward(im.Facts) {
 		r, is := f.What.(*model.Request)
-		if is && r.Object == event.ObjectAddress && (r.Verb == event.VerbAdd || r.Verb == event.VerbChange) && bare(r.Address) == bare(a.Address) && r.NetNS.Key == a.NetNS.Key &&
+		if is && r.Object == event.ObjectAddress && (r.Verb == event.VerbAdd || r.Verb == event.VerbChange) &&
+			bare(r.Address) == bare(a.Address) && r.NetNS.Key == a.NetNS.Key &&
 			(r.Interface.Index == a.Index || r.Interface.Index == 0) {
 			return f.When.Start
 		}
@@ -99,7 +99,7 @@ func asked(im *model.Image, a *event.Address, now int64) int64 {
 	return now
 }
 
-// bare is an address without its prefix length.
+// bare returns an address without its prefix length.
 func bare(address string) string {
 	s, _, _ := strings.Cut(address, "/")
 	return s

@@ -1,5 +1,4 @@
-// Package active holds operations that are not over, and the processes that work for them: it makes what these do and
-// wait for facts of their images.
+// Package active holds open operations and their processes. It turns events into facts of images.
 package active
 
 import (
@@ -9,51 +8,52 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Operation is a model.Operation that is not over.
+// Operation is an open model.Operation.
 type Operation struct {
 	*model.Operation
-	// Began is who started its first run.
+	// Began is the caller of its first run.
 	Began event.Caller
-	// Unheard: what NRI said of it may have been lost.
+	// Unheard means that reports of NRI may have been lost.
 	Unheard bool
-	// Commit is when something was said that ends the operation as soon as its runs are over; Ending is what.
+	// Commit is when a report ended the operation, apart from its runs; Ending is the report.
 	Commit int64
 	Ending model.Closed
-	// Until is how long it waits for what is above its calls, once it is over; 0 before.
+	// Until is the deadline for the parents of its calls; 0 while it is running.
 	Until int64
-	// Aboves are the runtime's spans of the sandbox, as far as they were told.
+	// Aboves are the runtime's spans of the sandbox so far.
 	Aboves []*event.Above
-	// Namespaces is how many network namespaces it works on.
+	// Namespaces counts its network namespaces.
 	Namespaces int
 	// Works are what agents do for it.
 	Works []Work
 
 	limits        Limits
-	images, facts int // kept so far
+	images, facts int // stored so far
 	names         naming
-	suspects      []*suspect // its runs, as far as others may have waited for them
-	accused       []accused  // those that its own runs waited for
+	suspects      []*suspect // its runs that others may have waited for
+	accused       []accused  // runs that its own runs waited for
 }
 
-// Limits are how many images and facts one operation keeps.
+// Limits bound the images and facts of one operation.
 type Limits struct{ Images, Facts int }
 
-// New returns an operation that has begun, on a node with these interfaces.
+// New returns a started operation on a node with these interfaces.
 func New(op *model.Operation, began event.Caller, limits Limits, node *Interfaces) *Operation {
 	return &Operation{Operation: op, Began: began, limits: limits, names: naming{node, NewInterfaces(ownMax)}}
 }
 
-// Behind returns what stands for an operation once that is over, for as many images of work that is done for it then.
+// Behind returns a stand-in for a closed operation, for up to images of later work.
 func (op *Operation) Behind(images int) *Operation {
-	return New(&model.Operation{Kind: op.Kind, ContainerID: op.ContainerID}, op.Began, Limits{Images: images}, op.names.node)
+	behind := &model.Operation{Kind: op.Kind, ContainerID: op.ContainerID}
+	return New(behind, op.Began, Limits{Images: images}, op.names.node)
 }
 
-// Below returns a process of an agent, whose work is below a run of a call.
+// Below returns a process of an agent whose work is below a run of a call.
 func (op *Operation) Below(call *model.Call, run *model.Image, claim Claim) *Process {
 	return &Process{Op: op, Call: call, Run: run, up: run, Claim: claim}
 }
 
-// Lacks notes why the operation may not be all there was.
+// Lacks adds a reason why the operation may be incomplete.
 func (op *Operation) Lacks(why string) {
 	if i, found := slices.BinarySearch(op.Partial, why); !found {
 		op.Partial = slices.Insert(op.Partial, i, why)
@@ -66,7 +66,7 @@ func (op *Operation) Lose(l *event.Lost) {
 	op.Lacks("lost events: " + l.Reason)
 }
 
-// Room counts one more image, and reports whether there is room for it.
+// Room counts one more image. It reports whether there was room.
 func (op *Operation) Room() bool {
 	if op.images >= op.limits.Images {
 		op.Dropped++
@@ -77,14 +77,14 @@ func (op *Operation) Room() bool {
 	return true
 }
 
-// Identify names the pod, unless that is known.
+// Identify sets the pod, unless it is known.
 func (op *Operation) Identify(pod event.Pod) {
 	if op.Pod == (event.Pod{}) {
 		op.Pod = pod
 	}
 }
 
-// callOf returns the call that run is a link of; nil for a delegate.
+// callOf returns the call with run in its chain; nil for a delegated plugin.
 func (op *Operation) callOf(run *model.Image) *model.Call {
 	for _, call := range op.Calls {
 		if slices.Contains(call.Runs, run) {
@@ -94,15 +94,14 @@ func (op *Operation) callOf(run *model.Image) *model.Call {
 	return nil
 }
 
-// Vouched reports whether the runtime stands for an operation: it began it, or an agent did that answered one
-// of its calls. Only that hangs under what the runtime tells, and precedes others of the runtime's.
+// Vouched reports whether the runtime began the operation, or an agent that answered one of its calls. Only such an
+// operation gets the runtime's spans as parents, and precedes others of the runtime.
 func (op *Operation) Vouched() bool {
 	return op.Began.Anchored() || op.Began == event.CallerAgent
 }
 
-// Resolve fills in what facts lacked when they were told: the names of interfaces, the ends of detections that a
-// process did not see the end of, and which runs held what others waited for. told says that what is above a call may
-// be told when that is over.
+// Resolve completes facts: names of interfaces, ends of detections without a seen end, and holders of locks. told means
+// that a call's parent may be reported after its end.
 func (op *Operation) Resolve(told bool) {
 	one := func(im *model.Image) {
 		for _, f := range im.Facts {

@@ -8,25 +8,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Process is one process that belongs to an open operation, or stands for what an agent does
-// for one of its calls.
+// Process is a process of an open operation, or stands for an agent's own work for one of its calls.
 type Process struct {
 	Op   *Operation
 	Call *model.Call
-	Run  *model.Image // the innermost that it belongs to
-	// Work is an agent's, which the process stands for or does a part of; nil for processes of a plugin.
+	Run  *model.Image // the innermost one
+	// Work is the agent's work that the process stands for or belongs to; nil for a plugin's process.
 	Work Work
-	// Claim is how what an agent's process does belongs here: its next image, or if it stands for the
-	// agent's own work the next fact. Nil for processes of a plugin.
-	Claim Claim
-	// Connections are those that it has.
+	// Claim attributes the next image of an agent's process, or the next fact of its stand-in; nil for a plugin's.
+	Claim       Claim
 	Connections []Connection
 
-	// up is what its images belong under: the image its parent ran when it forked.
+	// up is the parent of its images: the image that forked it.
 	up *model.Image
-	// image is what it runs; nil before its first exec.
+	// image is the current one; nil before the first exec.
 	image   *model.Image
-	halted  *model.Fact // the *Halt that it is in; nil if it is in none
+	halted  *model.Fact // the current *Halt; nil if it runs
 	tries   []try
 	answers []*event.Answer
 
@@ -34,37 +31,37 @@ type Process struct {
 	latest    systemCall  // of the latest request or setting
 }
 
-// Work is what an agent does while a connection to it is open.
+// Work is an agent's work during a connection.
 type Work interface {
-	// Images stand for the agent itself (model.Work).
+	// Images stand for the agent (model.Work).
 	Images() (own, shared *model.Image)
 }
 
-// Claim is for which calls an agent may have done something.
+// Claim states for which calls an agent may have done something.
 type Claim interface {
-	// Evidence is the claim as the model has it, and by is the agent if its callers are invisible.
+	// Evidence returns the attribution, and the agent if its callers are invisible.
 	Evidence() (how *model.Attribution, by *event.Actor)
-	// Did tells what was done: either an image or a fact that is no connection.
+	// Did records an image, or a fact other than a connection.
 	Did(im *model.Image, f *model.Fact)
 }
 
-// Connection is a connection that a process has.
+// Connection is a process's connection.
 type Connection interface {
+	// Disconnect ends it: its process exited, or is no longer followed.
 	// Disconnect ends it: its process is over, or no longer followed.
 	Disconnect(now int64)
 }
 
-// Leader returns the process that leads a run.
+// Leader returns a run's leader.
 func Leader(op *Operation, call *model.Call, run *model.Image, used event.Usage) *Process {
 	return &Process{Op: op, Call: call, Run: run, up: run, image: run, used: used, ran: used}
 }
 
-// StandIn returns a process that stands for what an agent itself does for p.
+// StandIn returns a stand-in for an agent's own work for p.
 func (p *Process) StandIn(im *model.Image, w Work) *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: im, image: im, Work: w}
 }
 
-// Disconnect ends the connections of p.
 func (p *Process) Disconnect(now int64) {
 	for _, c := range p.Connections {
 		c.Disconnect(now)
@@ -72,7 +69,7 @@ func (p *Process) Disconnect(now int64) {
 	p.Connections = nil
 }
 
-// Did takes what p did or was told.
+// Did applies an activity of p.
 func (p *Process) Did(now int64, body event.Body) {
 	switch b := body.(type) {
 	case *event.Request:
@@ -86,8 +83,8 @@ func (p *Process) Did(now int64, body event.Body) {
 	case *event.Configuration:
 		p.configuration(b)
 	case *event.Result:
-		p.Run.Run.Result = b // whichever of the run's processes wrote it
-	case *event.Questions: // what was asked and not told one by one
+		p.Run.Run.Result = b // of any process of the run
+	case *event.Questions: // short queries
 		p.Current().Tallies[model.FactQuery].Add(int(b.Count), b.Took)
 	case *event.Cut:
 		p.cut(b)
@@ -96,7 +93,7 @@ func (p *Process) Did(now int64, body event.Body) {
 	}
 }
 
-// Of is the process that the tree keeps; nil if p belongs to no open operation.
+// Of returns the process that the tree stores; nil if p belongs to no open operation.
 func Of(p *tree.Process) *Process {
 	if p == nil {
 		return nil
@@ -114,7 +111,7 @@ func (p *Process) Child() *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, Work: p.Work}
 }
 
-// Current is the image that p runs; of a subshell, which runs none, that of who forked it.
+// Current returns the image of p; of a subshell without one, that of its parent.
 func (p *Process) Current() *model.Image {
 	if p.image != nil {
 		return p.image
@@ -122,7 +119,7 @@ func (p *Process) Current() *model.Image {
 	return p.up
 }
 
-// Replace ends the image that p runs. That of a run goes on: a run is its process, whatever that runs.
+// Replace ends the image of p, unless it leads a run: a run lasts as long as its process.
 func (p *Process) Replace(now int64, used event.Usage) {
 	if p.image != nil && p.image != p.Run {
 		ended(p.image, now, p.used, used)
@@ -130,7 +127,7 @@ func (p *Process) Replace(now int64, used event.Usage) {
 	}
 }
 
-// Runs has p run an image, before which it had used as much as said.
+// Runs starts an image of p; used is the consumption before it.
 func (p *Process) Runs(im *model.Image, used event.Usage) {
 	p.Replace(im.Start, used)
 	if p.Claim != nil {
@@ -138,15 +135,15 @@ func (p *Process) Runs(im *model.Image, used event.Usage) {
 		p.Claim.Did(im, nil)
 		p.Claim = nil
 	}
-	im.Outlived = p.Run.Ended // it was forked before that
+	im.Outlived = p.Run.Ended // it was forked earlier
 	p.up.Children = append(p.up.Children, im)
 	p.image, p.used = im, used
-	if im.Run != nil { // what it starts inherits this one
+	if im.Run != nil { // children inherit it
 		p.Run, p.up, p.ran = im, im, used
 	}
 }
 
-// Exit ends p and, if that led a run, the run.
+// Exit ends p, and the run that it leads.
 func (p *Process) Exit(now int64, e *event.Exit) {
 	if e.Unseen {
 		p.Op.Lacks("the end of a process was not seen")
@@ -170,8 +167,7 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	}
 }
 
-// Room counts one more fact, and reports whether the operation of p has room for it. what is its
-// key in Call.Cut if not.
+// Room counts one more fact. It reports whether the operation had room; otherwise it counts what in Call.Cut.
 func (p *Process) Room(what string) bool {
 	if p.Op.facts < p.Op.limits.Facts {
 		p.Op.facts++
@@ -182,7 +178,7 @@ func (p *Process) Room(what string) bool {
 	return false
 }
 
-// miss counts what there was no room for, or what the source did not keep.
+// miss counts dropped details.
 func (p *Process) miss(what string, n uint64) {
 	if p.Call.Cut == nil {
 		p.Call.Cut = map[string]uint64{}
@@ -190,7 +186,7 @@ func (p *Process) miss(what string, n uint64) {
 	p.Call.Cut[what] += n
 }
 
-// Keep makes something a fact of what p runs.
+// Keep stores a fact of the current image.
 func (p *Process) Keep(f *model.Fact) *model.Fact {
 	im := p.Current()
 	im.Facts = append(im.Facts, f)
@@ -203,14 +199,14 @@ func (p *Process) Keep(f *model.Fact) *model.Fact {
 	return f
 }
 
-// Worth reports whether something took long enough to be a fact of its own.
+// Worth reports whether an interval is long enough for a fact.
 func (p *Process) Worth(when model.Interval) bool { return when.Took() >= int64(p.Op.MinSpan) }
 
-// cut counts what the source did not keep.
+// cut counts what the source dropped.
 func (p *Process) cut(c *event.Cut) {
 	what := c.What
 	switch what {
-	case "bytes": // what is known of a stream that was read in part is still right
+	case "bytes": // the known part of a stream is right
 	case "requests":
 		p.Op.Lacks("more requests of one process than are read")
 	default:
@@ -219,15 +215,14 @@ func (p *Process) cut(c *event.Cut) {
 	p.miss(what, c.Count)
 }
 
-// configuration records what a run read, whichever of its processes did: the cat of a shell script reads for
-// the plugin.
+// configuration stores a run's input, read by any of its processes: a shell script's cat reads for the plugin.
 func (p *Process) configuration(c *event.Configuration) {
 	if run := p.Run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
 		run.Configuration = c
 	}
 }
 
-// plain takes an event that is a fact by itself.
+// plain stores an event that is a fact by itself.
 func (p *Process) plain(now int64, body event.Body) {
 	fact, named := model.Plain(body)
 	if fact == nil {
@@ -250,8 +245,8 @@ func (p *Process) enter(e *event.Enter) {
 	}
 }
 
-// Halt takes a sample of a process that is stopped or frozen, or goes on. What is between two samples that differ is
-// divided in the middle.
+// Halt applies a sample of a process that is stopped or frozen, or has resumed. The time between two different samples
+// is halved.
 func (p *Process) Halt(now int64, b *event.Agent) {
 	middle, what := b.Since+(now-b.Since)/2, model.Halt{State: b.State, By: b.By}
 	if p.halted != nil {
@@ -267,7 +262,7 @@ func (p *Process) Halt(now int64, b *event.Agent) {
 	}
 }
 
-// outlive marks what still runs below a run that is over. It never holds a call open.
+// outlive marks images that still run after their run. They do not keep a call open.
 func outlive(run *model.Image) {
 	run.Walk(func(im *model.Image) {
 		if !im.Ended {
@@ -276,8 +271,7 @@ func outlive(run *model.Image) {
 	})
 }
 
-// Settle gives an end to what has none. What is still under way lasts until now; what
-// outlived its run is followed no further than the run.
+// Settle ends images in progress now, and those that outlived their run with it.
 func Settle(im *model.Image, now int64) {
 	if !im.Ended && !im.Outlived {
 		im.End = max(im.End, now)
@@ -294,7 +288,7 @@ func Settle(im *model.Image, now int64) {
 	}
 }
 
-// NewImage returns what a process runs from now on; plugin: it is a CNI plugin, or a delegate.
+// NewImage returns an image; plugin means a CNI plugin or delegated plugin.
 func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	im := &model.Image{
 		Program: model.Program{
@@ -310,7 +304,7 @@ func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	return im
 }
 
-// ended ends an image whose process had used before as much as said.
+// ended ends an image. before is its process's consumption at its start.
 func ended(im *model.Image, now int64, before, used event.Usage) {
 	im.Ended = true
 	im.End = max(now, im.Start)
@@ -326,7 +320,7 @@ func exited(im *model.Image, now int64, before event.Usage, e *event.Exit) {
 	}
 }
 
-// Within puts a time into that of an image, which may have begun later.
+// Within clips an interval to an image's start.
 func Within(im *model.Image, start, end int64) model.Interval {
 	end = max(end, im.Start)
 	return model.Interval{Start: min(max(start, im.Start), end), End: end}

@@ -6,18 +6,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// recentRuns bounds the exited processes that are remembered: a wait for a lock that one of them
-// held ends after it.
+// recentRuns bounds remembered exited processes. A wait for a lock of one ends after it.
 const recentRuns = 256
 
-// suspects finds the run of a process: one that belongs to an open operation, or that ended lately.
+// suspects maps processes of open operations, and recent ones, to runs.
 type suspects struct {
 	tree  *tree.Tree
 	by    map[event.Process]*suspect
 	order []event.Process
 }
 
-// suspect returns the run that p belongs to as others may name it; nil if there is none.
+// suspect returns the run of p for waits of others.
 func (p *Process) suspect() *suspect {
 	op := p.Op
 	for _, s := range op.suspects {
@@ -41,7 +40,7 @@ func (s *suspects) over(key event.Process, p *Process) {
 	s.by[key] = p.suspect()
 }
 
-// run finds the run of a process that has a lock; nil if it belongs to none, or if it is the waiter's own.
+// run returns the run of a lock's holder; nil if there is none or it is the waiter's own.
 func (s *suspects) run(key event.Process, waiter *Process) *suspect {
 	had := s.by[key]
 	if p := Of(s.tree.Get(key)); p != nil {
@@ -53,7 +52,7 @@ func (s *suspects) run(key event.Process, waiter *Process) *suspect {
 	return had
 }
 
-// Holding finds the run that had what a process waited for; nil if that is not known.
+// Holding returns the run that had what a process waited for; nil if unknown.
 func (s *suspects) Holding(w *event.Wait, waiter *Process) *suspect {
 	if w.Holder == nil || w.Kind != event.WaitMutex {
 		return nil
@@ -61,16 +60,7 @@ func (s *suspects) Holding(w *event.Wait, waiter *Process) *suspect {
 	return s.run(w.Holder.Process, waiter)
 }
 
-// stands reports whether im stands for an agent itself.
-func (p *Process) stands(im *model.Image) bool {
-	if p.Work == nil {
-		return false
-	}
-	own, shared := p.Work.Images()
-	return im == own || im == shared
-}
-
-// acquit replaces the runs of op, which is over, by their names, so that op can be freed.
+// acquit replaces the runs of a closed op by their names, so op can be freed.
 func (op *Operation) acquit() {
 	for _, s := range op.suspects {
 		s.blame = s.name()
@@ -79,20 +69,25 @@ func (op *Operation) acquit() {
 	op.suspects = nil
 }
 
-// accused is the run that held what another one waited for.
+// accused is the run that held a lock during a wait.
 type accused struct {
 	wait *model.Wait
 	*suspect
 }
 
-// accuse notes which run held what p waited for; nil if that is not known, or if an agent itself waited.
+// accuse notes the run that held what p waited for, unless it is unknown or an agent waited.
 func (p *Process) accuse(wait *model.Wait, s *suspect) {
-	if im := p.Current(); s != nil && !p.stands(im) {
+	if p.Work != nil {
+		if own, shared := p.Work.Images(); p.Current() == own || p.Current() == shared {
+			return
+		}
+	}
+	if s != nil {
 		p.Op.accused = append(p.Op.accused, accused{wait, s})
 	}
 }
 
-// suspect is a run that holds or held a lock. Once its operation is over, only its name is kept.
+// suspect is a run that holds or held a lock. After its operation only blame remains.
 type suspect struct {
 	op    *model.Operation
 	call  *model.Call
@@ -100,8 +95,7 @@ type suspect struct {
 	blame *model.Blame
 }
 
-// known returns the run's name; nil as long as it may still change, since what is above
-// its call may be told when that is over.
+// known returns the run's name; nil if its call's parent may still be reported.
 func (s *suspect) known(told bool) *model.Blame {
 	if s.blame != nil || told && s.call.Trace.Parent == "" {
 		return s.blame

@@ -10,19 +10,17 @@ import (
 )
 
 const (
-	// afterMax is how many programs are kept that an agent runs for one pod behind its ADD, and afterImages how many
-	// with all that these run in turn.
+	// afterMax bounds an agent's programs for one pod after its ADD, afterImages these and their descendants.
 	afterMax    = 16
 	afterImages = 64
 )
 
-// afters are what agents do for pods behind their ADDs.
+// afters are agents' work for pods after their ADDs.
 type afters struct {
 	limit   int
-	dropped uint64                    // programs beyond what is kept for one pod
+	dropped uint64                    // programs beyond the limit of one pod
 	known   map[string]*finishedSetup // by container
-	// abandon ends following the processes of an operation.
-	abandon func(*active.Operation)
+	abandon func(*active.Operation)   // stops following its processes
 	over    []model.After
 }
 
@@ -30,16 +28,15 @@ type afters struct {
 type finishedSetup struct {
 	of    model.After // without an image
 	until int64
-	// op is the operation until that is over, and work what stands for it: it is held for a minute, and of the
-	// operation nothing else is.
+	// op is the operation until it closes. work stands for it after that, so op can be freed.
 	op, work *active.Operation
 	count    int
 	running  map[event.Process]*model.Image
 	ended    []*model.Image
 }
 
-// After finds the pod for which an agent runs a program though its ADD has returned, and returns the process that is to
-// run it; nil if it names none, or there is no room for it. The name is all there is: that it ran then proves nothing.
+// After finds the pod for which an agent runs a program after the ADD, and returns its process; nil if the program
+// names no pod, or there is no room. Time alone is no evidence.
 func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil
@@ -59,7 +56,7 @@ func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*activ
 	return s.work.Below(call, run, agents.Certain(by))
 }
 
-// of is the setup of a container: one that is over, or one that is open and whose plugins have ended.
+// of returns the finished setup of a container, or an open one whose plugins have exited.
 func (as *afters) of(open []*active.Operation, container string) *finishedSetup {
 	if s := as.known[container]; s != nil {
 		return s
@@ -72,7 +69,7 @@ func (as *afters) of(open []*active.Operation, container string) *finishedSetup 
 	return nil
 }
 
-// add remembers a setup; nil for one that gave no network.
+// add stores a setup; nil if it gave no network.
 func (as *afters) add(op *active.Operation) *finishedSetup {
 	call := op.Network()
 	if call == nil {
@@ -81,15 +78,14 @@ func (as *afters) add(op *active.Operation) *finishedSetup {
 	as.drop(op.ContainerID)
 	evict(as.known, as.limit, func(s *finishedSetup) int64 { return s.until }, as.drop)
 	s := &finishedSetup{
-		of: model.After{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End}, until: call.End + int64(first), op: op,
-		work:    op.Behind(afterImages),
-		running: map[event.Process]*model.Image{},
+		of:    model.After{Flight: op.Flight(call, call.Runs[0], op.Runtime), End: call.End},
+		until: call.End + int64(first), op: op,
+		work: op.Behind(afterImages), running: map[event.Process]*model.Image{},
 	}
 	as.known[op.ContainerID] = s
 	return s
 }
 
-// drop forgets a setup, and who works for it.
 func (as *afters) drop(container string) {
 	if s := as.known[container]; s != nil {
 		delete(as.known, container)
@@ -97,7 +93,7 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// Begun records what a process runs that works for a setup.
+// Begun stores the image of a process that works for a setup.
 func (as *afters) Begun(p *active.Process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
@@ -106,7 +102,7 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited records that it ended at now.
+// Exited notes its end.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
@@ -126,8 +122,8 @@ func (as *afters) works(p *active.Process) *finishedSetup {
 	return nil
 }
 
-// tell reports the ended images once the operation is over, because their spans need its span as parent. Programs
-// below an image that still run end at now.
+// tell returns ended images when the operation has closed: their spans' parent is its span. Descendants in progress end
+// at now.
 func (as *afters) tell(s *finishedSetup, now int64) {
 	if s.op != nil {
 		return
@@ -141,7 +137,7 @@ func (as *afters) tell(s *finishedSetup, now int64) {
 	s.ended = nil
 }
 
-// leave keeps what may be done for op, which is over at now; a teardown ends that.
+// leave closes op at now. A teardown ends the work for its setup.
 func (as *afters) leave(now int64, op *active.Operation) {
 	s := as.known[op.ContainerID]
 	switch {
@@ -156,14 +152,14 @@ func (as *afters) leave(now int64, op *active.Operation) {
 	if s == nil {
 		return
 	}
-	if call := op.Network(); call != nil { // what is above it may have been told by now
+	if call := op.Network(); call != nil { // its parent may be known by now
 		s.of.Flight = op.Flight(call, call.Runs[0], op.Runtime)
 	}
 	s.op = nil
 	as.tell(s, now)
 }
 
-// expire ends waiting for what is done later, and cuts what still runs.
+// expire drops setups after their deadline, with images in progress.
 func (as *afters) expire(now int64) {
 	for id, s := range as.known {
 		if now > s.until && s.op == nil {
@@ -173,7 +169,7 @@ func (as *afters) expire(now int64) {
 	}
 }
 
-// cut tells of what still runs as far as it has come.
+// cut returns images in progress.
 func (as *afters) cut(s *finishedSetup, now int64) {
 	for _, im := range s.running {
 		if im != nil {
@@ -185,7 +181,7 @@ func (as *afters) cut(s *finishedSetup, now int64) {
 	as.tell(s, now)
 }
 
-// forget drops what is done behind an operation that is over.
+// forget drops the work after a closed operation.
 func (as *afters) forget(key model.Key) {
 	if s := as.known[key.ContainerID]; s != nil && s.of.Operation == key {
 		as.drop(key.ContainerID)
@@ -193,10 +189,10 @@ func (as *afters) forget(key model.Key) {
 	as.over = slices.DeleteFunc(as.over, func(a model.After) bool { return a.Operation == key })
 }
 
-// Dropped is how many programs came after an ADD beyond what is kept for one pod.
+// Dropped counts programs beyond the limit of one pod.
 func (as *afters) Dropped() uint64 { return as.dropped }
 
-// Flush cuts all that there is, at the end of the stream.
+// Flush returns all images at the end of the stream.
 func (as *afters) Flush(now int64) {
 	for id, s := range as.known {
 		as.cut(s, now)

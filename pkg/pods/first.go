@@ -8,14 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// first is how long after its setup a pod's first connection is still waited for.
+// first is how long after its setup a pod's first connection is awaited.
 const first = time.Minute
 
-// namespacesMax is how many namespaces one setup may have made or entered.
+// namespacesMax bounds the namespaces of one setup.
 const namespacesMax = 4
 
-// firsts are the first connections of pods: the namespaces in which they are waited for, and
-// those that came when the setup was over and were not asked for.
+// firsts are the namespaces with an awaited first connection, and connections after the setup not returned yet.
 type firsts struct {
 	limit      int
 	namespaces map[string]*namespace // by key
@@ -23,18 +22,16 @@ type firsts struct {
 }
 
 type namespace struct {
-	op *active.Operation // nil once that is over
-	// of is what is said then, and until is how long it is waited for.
+	op    *active.Operation // nil after its end; then a connection before until completes of
 	of    model.Connected
 	since int64
 	until int64
 }
 
-// Entered learns that a process works on a namespace: that of the pod, if it is not
-// the one that the runtime started the plugin in.
+// Entered notes that a process works on a namespace. It is the pod's unless the runtime started the plugin there.
 func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
-	op := p.Op
-	if ns.Key == "" || op.Kind != model.Setup || ns.Key == p.Run.NetNS.Key || ns.Key == p.Call.Runs[0].NetNS.Key || p.Run.NetNS.Key == "" {
+	op, home := p.Op, p.Run.NetNS.Key
+	if ns.Key == "" || op.Kind != model.Setup || home == "" || ns.Key == home || ns.Key == p.Call.Runs[0].NetNS.Key {
 		return
 	}
 	known := f.namespaces[ns.Key]
@@ -45,17 +42,19 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 		return
 	}
 	if known == nil {
-		evict(f.namespaces, f.limit, func(n *namespace) int64 { return n.since }, func(key string) { delete(f.namespaces, key) })
+		evict(f.namespaces, f.limit, func(n *namespace) int64 { return n.since }, func(key string) {
+			delete(f.namespaces, key)
+		})
 	}
 	op.Namespaces++
 	f.namespaces[ns.Key] = &namespace{op: op, since: now}
 }
 
-// Established takes the first connection in a namespace.
+// Established applies the first connection in a namespace.
 func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	n := f.namespaces[c.NetNS.Key]
 	if n == nil {
-		return // of nobody's pod, or too late
+		return // of no pod, or too late
 	}
 	delete(f.namespaces, c.NetNS.Key)
 	if n.op != nil {
@@ -71,7 +70,7 @@ func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	f.over = append(f.over, n.of)
 }
 
-// leave keeps what will be said of the first connection in the namespaces of op, which is over.
+// leave awaits first connections in the namespaces of a closed op.
 func (f *firsts) leave(op *active.Operation) {
 	if op.Namespaces == 0 {
 		return
@@ -89,7 +88,7 @@ func (f *firsts) leave(op *active.Operation) {
 	}
 }
 
-// forget says that nobody wants to know what comes after an operation that is over.
+// forget drops a closed operation's namespaces.
 func (f *firsts) forget(key model.Key) {
 	for name, n := range f.namespaces {
 		if n.op == nil && n.of.Operation == key {

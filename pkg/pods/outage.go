@@ -5,24 +5,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// saidMax bounds the texts that are kept of one outage.
+// saidMax bounds the texts of one outage.
 const saidMax = 64
 
-// Node is what is known of the node at this time.
+// Node is the state of the node.
 type Node struct {
 	Runtime  event.Runtime
 	Networks []event.Network
-	// Mono and Wall are the last instant known on both clocks.
+	// Mono and Wall are the latest instant on both clocks.
 	Mono, Wall int64
 }
 
-// outages are the one that is under way, if there is one, and those that are over and were not asked for.
+// outages are the current one, if any, and those not returned yet.
 type outages struct {
 	now  *model.Outage
 	over []model.Outage
 }
 
-// Readiness begins, continues or ends an outage.
+// Readiness starts, continues or ends an outage.
 func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 	switch {
 	case !r.Ready && o.now == nil:
@@ -34,7 +34,7 @@ func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 		lack(o.now, now, r)
 	case o.now != nil:
 		o.now.End, o.now.Runtime = now, n.Runtime
-		for i := range o.now.Folder { // what ended it is read a moment later
+		for i := range o.now.Folder { // a change that ended it is read later
 			said := &o.now.Folder[i]
 			said.At = min(said.At, now)
 		}
@@ -77,7 +77,7 @@ func files(networks []event.Network) string {
 	return list
 }
 
-// Folder adds what the CNI folder holds now.
+// Folder adds a state of the CNI directory.
 func (o *outages) Folder(now int64, networks []event.Network) {
 	if o.now != nil {
 		o.now.Folder = say(o.now.Folder, now, files(networks))

@@ -1,5 +1,5 @@
-// Package pods follows pods beside their operations: what NRI reports of their sandboxes, their first connections, what
-// agents do for them behind an ADD, and when the node's network was not ready for any.
+// Package pods follows pods outside of their operations: NRI's reports of sandboxes, first connections, agents' work
+// after an ADD, and times without a ready node network.
 package pods
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Pods is what is known of pods. It is not safe for concurrent use.
+// Pods is the state of pods. It is not safe for concurrent use.
 type Pods struct {
 	sandboxes
 	firsts
@@ -21,8 +21,7 @@ type Pods struct {
 	outages
 }
 
-// New returns no pods, and has room for those of as many open operations as said. abandon ends following the processes
-// of an operation.
+// New returns an empty state for as many open operations. abandon stops following an operation's processes.
 func New(operations int, abandon func(*active.Operation)) *Pods {
 	return &Pods{
 		sandboxes: sandboxes{limit: 4 * operations, known: map[string]*Sandbox{}},
@@ -31,39 +30,39 @@ func New(operations int, abandon func(*active.Operation)) *Pods {
 	}
 }
 
-// Leave keeps what may still come for an operation that is over at now: a first connection, and work of agents.
+// Leave notes that an operation closed at now: a first connection and agents' work may follow.
 func (p *Pods) Leave(now int64, op *active.Operation) {
 	p.firsts.leave(op)
 	p.afters.leave(now, op)
 }
 
-// Forget drops what is remembered for Connected and Afters of an operation that is over.
+// Forget drops the state for Connected and Afters of a closed operation.
 func (p *Pods) Forget(op model.Key) {
 	p.firsts.forget(op)
 	p.afters.forget(op)
 }
 
-// Expire ends waiting for what comes too late.
+// Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
 	p.firsts.expire(now)
 	p.afters.expire(now)
 }
 
-// Connected returns the first connections of pods whose setup was over before, each once.
+// Connected returns, once each, first connections of pods after their setup closed.
 func (p *Pods) Connected() []model.Connected {
 	over := p.firsts.over
 	p.firsts.over = nil
 	return over
 }
 
-// Outages returns the outages that are over since it was last asked.
+// Outages returns the outages that ended since the last call.
 func (p *Pods) Outages() []model.Outage {
 	over := p.outages.over
 	p.outages.over = nil
 	return over
 }
 
-// Afters returns what agents did for pods whose setup was over before, each once, in order.
+// Afters returns, once each and in order, agents' work for pods after their setup closed.
 func (p *Pods) Afters() []model.After {
 	over := p.afters.over
 	p.afters.over = nil
@@ -75,10 +74,9 @@ func earlier(a, b *model.Image) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
 }
 
-// forget is how long a removed sandbox is remembered: its last DEL may still be open.
+// forget is how long a removed sandbox is stored: its last DEL may still be open.
 const forget = time.Minute
 
-// sandboxes are those that NRI reported.
 type sandboxes struct {
 	limit int
 	known map[string]*Sandbox
@@ -88,22 +86,22 @@ type sandboxes struct {
 type Sandbox struct {
 	*event.Sandbox
 	told    int64 // when it was reported
-	Ran     bool  // a report said that it runs
-	Since   int64 // the first of those
-	removed int64 // when it was removed; 0 if it was not
+	Ran     bool  // a report called it running
+	Since   int64 // of the first such report
+	removed int64 // 0 if it was not
 }
 
-// Reported records a report of NRI, and returns whether it says that the sandbox runs.
+// Reported applies a report of NRI. It returns whether the sandbox runs.
 func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {
 	case known == nil:
-		// A runtime that was restarted never says that the pods of its former life are gone.
+		// A restarted runtime does not report the end of its earlier pods.
 		evict(all.known, all.limit, func(s *Sandbox) int64 { return s.told }, func(id string) { delete(all.known, id) })
 		known = &Sandbox{}
 		all.known[s.ID] = known
 	case len(s.IPs) == 0 && known.Sandbox != nil:
-		// Addresses are not repeated once the sandbox stops.
+		// Reports of a stopped sandbox lack the addresses.
 		merged := *s
 		merged.IPs = known.IPs
 		s = &merged
@@ -122,10 +120,10 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	return false
 }
 
-// Sandbox returns the latest report on a sandbox; nil if there is none.
+// Sandbox returns the latest report on a sandbox, or nil.
 func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
 
-// ExpireSandboxes forgets those that were removed a while ago.
+// ExpireSandboxes drops removed sandboxes after a while.
 func (all *sandboxes) ExpireSandboxes(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {
@@ -134,7 +132,7 @@ func (all *sandboxes) ExpireSandboxes(now int64) {
 	}
 }
 
-// evict drops the oldest of what is known, by its time and then by its name, if there is no room for one more.
+// evict drops the oldest entry, by time and then by name, if there is no room for another.
 func evict[V any](known map[string]V, limit int, since func(V) int64, drop func(string)) {
 	if len(known) >= limit {
 		drop(slices.MinFunc(slices.Collect(maps.Keys(known)), func(a, b string) int {
