@@ -1,7 +1,7 @@
 package event
 
-// The events of this file, and Request, are activities of plugins' processes and agents. A Start is in monotonic ns;
-// Event.Time is the end. An Error is an error's name ("EEXIST"), empty on success.
+// These events, and Request, are activities of plugins' processes and agents. Start is in monotonic ns, Event.Time is
+// the end. Error is an error's name ("EEXIST"), empty on success.
 
 var activityKinds = map[string]Body{
 	"detail":          &Detail{},
@@ -25,7 +25,7 @@ var activityKinds = map[string]Body{
 	"cut":             &Cut{},
 }
 
-// Detail reports that system-call tracing, the origin of this file's events, was switched on or off.
+// Detail reports that system-call tracing, the origin of this file's events, was switched.
 type Detail struct {
 	On bool `json:"on"`
 }
@@ -33,26 +33,21 @@ type Detail struct {
 // WaitKind is the kind of a Wait.
 type WaitKind string
 
-// The kinds of waits.
 const (
-	// file lock (flock, fcntl)
-	WaitLock WaitKind = "lock"
-	// WaitMutex is a kernel lock, such as rtnl.
-	WaitMutex WaitKind = "mutex"
-	// WaitSleep is a timer that expired.
-	WaitSleep WaitKind = "sleep"
-	// WaitPoll waited for the first of several files, threads or children.
-	WaitPoll WaitKind = "poll"
-	WaitCall WaitKind = "system call"
+	WaitLock  WaitKind = "lock"  // file lock (flock, fcntl)
+	WaitMutex WaitKind = "mutex" // kernel lock, such as rtnl
+	WaitSleep WaitKind = "sleep" // a timer that expired
+	WaitPoll  WaitKind = "poll"  // for the first of several files, threads or children
+	WaitCall  WaitKind = "system call"
 )
 
-// Wait reports that a thread was blocked for 1 ms or longer (kernel lock: 0.1 ms; file lock: any duration, since
-// others may wait for its holder).
+// Wait reports that a thread was blocked for 1 ms or longer. A kernel lock counts from 0.1 ms, a file lock always,
+// since others may wait for its holder.
 type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// End is the last sighting, if the end was only noticed at the event's time; 0: the event's time.
+	// End is the last sighting if the end was noticed late; 0 is the event's time.
 	End  int64    `json:"end,omitempty"`
 	Kind WaitKind `json:"kind"`
 	// Name is the system call ("flock", "nanosleep"), or the kernel lock ("rtnl").
@@ -60,7 +55,7 @@ type Wait struct {
 	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Released bool   `json:"released,omitempty"`
-	// Holder held the lock at Start; nil if unknown, or if none did.
+	// Holder held the lock at Start; nil if none did or it is unknown.
 	Holder *Actor `json:"holder,omitempty"`
 }
 
@@ -76,10 +71,10 @@ func (w *Wait) Until(now int64) int64 {
 type Actor struct {
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
-	// Name is the kernel's name of the program, up to 15 bytes (TASK_COMM_LEN).
+	// Name is the kernel's, up to 15 bytes (TASK_COMM_LEN).
 	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// State is AgentStopped or AgentFrozen if a file lock's holder was so for most of the wait. By is as in Agent.
+	// State is AgentStopped or AgentFrozen if a file lock's holder was so for most of the wait; By as in Agent.
 	State AgentState `json:"state,omitempty"`
 	By    string     `json:"by,omitempty"`
 }
@@ -114,8 +109,8 @@ const (
 	AddressDuplicate AddressState = "duplicate"
 )
 
-// Address reports an IPv6 address's state, from the kernel's answer to a process. The kernel uses an address only
-// after duplicate address detection.
+// Address reports an IPv6 address's state, from the kernel's answer to a process. The kernel uses an address only after
+// duplicate address detection.
 type Address struct {
 	Process Process      `json:"process"`
 	NetNS   Namespace    `json:"netns,omitzero"`
@@ -150,12 +145,11 @@ type Mount struct {
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
 	Name    string  `json:"name"`
-	// Source is a path, a device, or another source; empty for an unmount.
+	// Source is a path, a device, or the like; empty for an unmount.
 	Source string `json:"source,omitempty"`
 	Target string `json:"target,omitempty"`
 	FSType string `json:"fstype,omitempty"`
-	// Flags are named as in mount(8) and umount(8): "bind", "ro", "detach", without those that only tune the file
-	// system.
+	// Flags are as in mount(8) and umount(8): "bind", "ro", "detach", without those that only tune.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
@@ -171,7 +165,7 @@ type Connect struct {
 	Network string `json:"network"`
 	Address string `json:"address"`
 	Error   string `json:"error,omitempty"`
-	// Listener created the listening socket; nil if unknown. Under socket activation another process answers.
+	// Listener created the listening socket; nil if unknown. With socket activation another process answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
@@ -179,7 +173,7 @@ type Connect struct {
 type Accept struct {
 	Socket string `json:"socket"`
 	Agent  Actor  `json:"agent"`
-	// Listens is true if no accept was seen: Agent then created the listening socket.
+	// Listens means that no accept was seen, so Agent is the listener.
 	Listens bool `json:"listens,omitempty"`
 }
 
@@ -189,31 +183,31 @@ type Close struct {
 	Socket  string  `json:"socket"`
 }
 
-// Exchange reports that an agent of a call, or a process that it waits for, wrote to a stream, usually an old one,
-// and read from it 1 ms or more later.
+// Exchange reports that an agent of a call, or a process that it waits for, wrote to a stream, usually an old one, and
+// read from it 1 ms or more later.
 type Exchange struct {
 	Process Process `json:"process"`
 	// Thread is the reading thread; 0 until it read.
 	Thread uint32 `json:"thread,omitempty"`
 	// Start is the first write since the last read; for Unasked the last read, or 0 if unknown.
 	Start int64 `json:"start,omitempty"`
-	// Last is the last write after Start, or 0: an unanswered request may precede the awaited one on a shared stream.
+	// Last is the last write after Start, or 0: an unanswered request may precede the awaited one on a stream.
 	Last int64 `json:"last,omitempty"`
 	// Socket is as in Connect.
 	Socket string `json:"socket"`
 	// Network and Address are of the other end, as in Connect; Address may be empty.
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
-	// Peer has the other end; nil if unknown, such as on another machine.
+	// Peer is the other end; nil if unknown, such as on another machine.
 	Peer *Actor `json:"peer,omitempty"`
-	// Unasked is true if the peer wrote without a new request: a notification, or a late answer.
+	// Unasked means that the peer wrote without a new request: a notification, or a late answer.
 	Unasked bool `json:"unasked,omitempty"`
-	// Pending is true, and repeated, while the process has not read. With Unasked the process wrote for a call before
-	// its last read, and may wait for more. With Start 0 no request was seen: the peer is stopped, and shares a
-	// stream with the awaited process, which may therefore not answer. An Unasked exchange ends the latter.
+	// Pending is repeated until the process reads. With Unasked the process wrote for a call before its last read, and may
+	// wait for more. With Start 0 no request was seen: the peer is stopped and shares a stream with the awaited process,
+	// which may therefore not answer. An Unasked exchange ends the latter.
 	Pending bool `json:"pending,omitempty"`
-	// Error is why the process will never read: "EPIPE"; "EOF" if the peer hung up; "closed" by itself; "unfollowed"
-	// if it no longer waits.
+	// Error is why the process will never read: "EPIPE"; "EOF" if the peer hung up; "closed"; "unfollowed" if it no
+	// longer waits.
 	Error string `json:"error,omitempty"`
 }
 
@@ -223,36 +217,29 @@ type AgentState string
 // Halted reports whether the process does nothing until it is resumed.
 func (s AgentState) Halted() bool { return s == AgentStopped || s == AgentFrozen }
 
-// The states of an agent, in order of precedence among its threads.
+// States of an agent, in order of precedence among its threads.
 const (
-	// by a signal or a debugger
-	AgentStopped AgentState = "stopped"
-	// by its cgroup's freezer
-	AgentFrozen AgentState = "frozen"
-	// in a kernel wait that no signal ends (D)
-	AgentUninterruptible AgentState = "uninterruptible"
-	// on a CPU, or waiting for one
-	AgentRunning AgentState = "running"
-	// in a kernel function in which idle threads do not wait
-	AgentWaiting AgentState = "waiting"
-	// every thread waits for work or for other threads of the process
-	AgentIdle AgentState = "idle"
+	AgentStopped         AgentState = "stopped"         // by a signal or a debugger
+	AgentFrozen          AgentState = "frozen"          // by its cgroup's freezer
+	AgentUninterruptible AgentState = "uninterruptible" // in a kernel wait that no signal ends (D)
+	AgentRunning         AgentState = "running"         // on a CPU, or runnable
+	AgentWaiting         AgentState = "waiting"         // in a kernel function in which idle threads do not wait
+	AgentIdle            AgentState = "idle"            // all threads wait for work or each other
 )
 
 // Agent is a sample of an agent, or of a process that it waits for: at the start and end of following, and during a
-// call. With Since it is a sample of a stopped or frozen process of a plugin, and one after it resumed.
+// call. With Since it is a sample of a plugin's stopped, frozen or resumed process.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Hidden is true if its connections are invisible: its work is attributed by mentions, or by time.
+	// Hidden means that its connections are invisible. Its work is attributed by mentions or time.
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
 	// CPU is the CPU time without children, in ns, to 10 ms.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
-	// Channel is the kernel function in which a waiting or uninterruptible thread waits. Without State it is the
-	// first thread's.
+	// Channel is the kernel function of a waiting or uninterruptible thread; without State, of the first thread.
 	Channel string `json:"channel,omitempty"`
 	// By is what stopped it, if known: the debugger ("gdb (pid 812)"), or the file that freezes its cgroup.
 	By string `json:"by,omitempty"`
@@ -260,7 +247,7 @@ type Agent struct {
 	Since int64 `json:"since,omitempty"`
 	// Killed is "OOM" if the kernel killed it because memory ran out.
 	Killed string `json:"killed,omitempty"`
-	// Programs are names (up to 15 letters) of programs that it ran while it was not followed.
+	// Programs are names (up to 15 letters) of programs that it ran before it was followed.
 	Programs []string `json:"programs,omitempty"`
 }
 
@@ -294,7 +281,7 @@ type FirstConnection struct {
 	Remote string    `json:"remote,omitempty"`
 }
 
-// Questions sums up a process's short queries at the end of its image; Took is in ns.
+// Questions sums up a process's short queries at the end of its image, in ns.
 type Questions struct {
 	Process Process `json:"process"`
 	Count   uint64  `json:"count"`

@@ -1,35 +1,35 @@
-// Package event is the closed vocabulary of observations. Every source (the kernel probe, NRI, the CNI configuration
-// directory, a recording) uses it, and consumers do not know where an event came from.
+// Package event is the closed vocabulary of observations, for every source (the kernel probe, NRI, the CNI directory, a
+// recording). Consumers do not know where an event came from.
 //
 // It holds only types, none specific to Linux. Sources decode, bound and sanitize: no raw arguments, environment or
 // configuration bytes, no control characters, no invalid UTF-8.
 package event
 
-// Event is one observation. The events of one source are in causal order; durations come from Time.
+// Event is one observation. The events of one source are in causal order.
 type Event struct {
 	// Time is the end, in ns of the node's monotonic clock.
 	Time int64
 	Body Body
 }
 
-// Body is a pointer to one of the types in this package that Kinds lists.
+// Body is a pointer to a type in Kinds.
 type Body interface {
-	// Doer returns the acting process; empty for an event of the node and for a sample.
+	// Doer returns the acting process; empty for events of the node and samples.
 	Doer() Process
 }
 
-// Sink receives the events of a source, in order. It may block, so a source that must not needs a queue, and reports
+// Sink receives the events of a source, in order. It may block, so a source that must not needs a queue and reports
 // drops as Lost.
 type Sink func(Event)
 
-// Process is an opaque key of a process until the node restarts. A process may run several images.
+// Process is an opaque key of a process until the node restarts.
 type Process string
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// Key is unique until the node restarts, even after the namespace is gone.
+	// Key is unique until the node restarts.
 	Key string `json:"key,omitempty"`
-	// Label is for people: on Linux the inode number, which may be reused.
+	// Label is for people: on Linux the inode number, which is reused.
 	Label string `json:"label,omitempty"`
 }
 
@@ -47,9 +47,9 @@ var sourceKinds = map[string]Body{
 	"origin":   &Origin{},
 }
 
-// Tick reports that every event before its Time was delivered. Timeouts downstream run on ticks, never on a clock.
+// Tick reports that all events before its Time were delivered. Timeouts run on ticks, never on a clock.
 type Tick struct {
-	// Lag is how far Time is behind the clock in ns, if the source cannot keep up.
+	// Lag is how far Time is behind the clock, in ns.
 	Lag int64 `json:"lag,omitempty"`
 }
 
@@ -61,22 +61,22 @@ type Clock struct {
 
 // Lost reports events that a source could not deliver.
 type Lost struct {
-	// Source is "probe", "nri", "relay", or "recording" (a recorder was too slow).
+	// Source is "probe", "nri", "relay", or "recording" (for a slow recorder).
 	Source string `json:"source"`
 	// Reason is a fixed phrase: "ring full", "process table full", …
 	Reason string `json:"reason"`
 	// Count is the number since the last Lost of this reason.
 	Count uint64 `json:"count"`
-	// Gone is true if cniscope was not late, but the process exited too early.
+	// Gone means that the process exited too early, rather than that cniscope was late.
 	Gone bool `json:"gone,omitempty"`
-	// Process is the root of the plugin's tree; if empty, every call in progress may be affected.
+	// Process is the root of the plugin's tree; empty if any call in progress may be affected.
 	Process Process `json:"process,omitempty"`
 }
 
-// OfProcesses reports whether process events may be lost: NRI and the relay report only sandboxes.
+// OfProcesses reports whether process events may be lost. NRI and the relay report only sandboxes.
 func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
-// Degraded reports, once, that a feature is unavailable on this node.
+// Degraded reports, once, that a feature is unavailable.
 type Degraded struct {
 	// Feature is such as "nri", "kernel probe", "CNI configuration".
 	Feature  string `json:"feature"`
@@ -86,9 +86,9 @@ type Degraded struct {
 
 // Origin reports how processes are observed from now on.
 type Origin struct {
-	// Source is "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which do not see system calls.
+	// Source is "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which lack system calls.
 	Source string `json:"source"`
-	// Resolution is the lifetime in ns below which processes may be missed; 0: none are.
+	// Resolution is the lifetime in ns below which processes may be missed; 0 is none.
 	Resolution int64 `json:"resolution,omitempty"`
 }
 

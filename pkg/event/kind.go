@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// kinds maps names, which are part of the recording format (pkg/record) and never change, to empty bodies. A new kind
-// needs its type, its Doer, and a line in one of the merged lists.
+// kinds maps the names of the recording format (pkg/record), which never change, to empty bodies. A new kind needs its
+// type, its Doer, and a line in one of the lists.
 var kinds = func() map[string]Body {
 	all := map[string]Body{}
 	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {
@@ -27,10 +27,9 @@ var names = func() map[reflect.Type]string {
 // Kinds returns the sorted names of all kinds of events.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Kind returns the name of a body's kind; empty if Kinds does not list it.
+// Kind returns the name of a body's kind; empty if there is none.
 func Kind(body Body) string { return names[reflect.TypeOf(body)] }
 
-// New returns an empty body of the kind; nil if there is no such kind.
 func New(kind string) Body {
 	if body := kinds[kind]; body != nil {
 		return reflect.New(reflect.TypeOf(body).Elem()).Interface().(Body)

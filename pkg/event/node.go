@@ -9,37 +9,34 @@ var nodeKinds = map[string]Body{
 	"programs":  &Programs{},
 }
 
-// Phase is a step in the life of a sandbox, as NRI reports it.
+// Phase is a step in the life of a sandbox.
 type Phase string
 
-// The phases of a sandbox. Running comes after CNI ADD and the sandbox's start, and never if CNI failed; Stopped
-// before CNI DEL.
+// Phases of a sandbox. Running comes after ADD and the sandbox's start, never if CNI failed; Stopped before DEL.
 const (
 	SandboxRunning Phase = "running"
 	SandboxStopped Phase = "stopped"
 	SandboxRemoved Phase = "removed"
-	// at the start of the connection to NRI (Synchronize)
-	SandboxPresent Phase = "present"
+	SandboxPresent Phase = "present" // at the start of the connection to NRI (Synchronize)
 )
 
-// Sandbox is the runtime's report about a pod sandbox, not ordered relative to the kernel's events.
+// Sandbox is NRI's report about a pod sandbox, not ordered relative to the kernel's events.
 type Sandbox struct {
 	Phase  Phase             `json:"phase"`
 	ID     string            `json:"id"`
 	Pod    Pod               `json:"pod"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are only those below "cniscope.dev/": others may hold secrets (kubectl's whole manifests).
+	// Annotations are those below "cniscope.dev/". Others may hold secrets (kubectl's whole manifests).
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
 	NetNS          string            `json:"netns,omitempty"`
-	// Trace is the context of the NRI call (containerd >= 2.2): a link, never a parent, because the call begins after
-	// CNI.
+	// Trace is the context of the NRI call (containerd >= 2.2). It is a link, never a parent: the call begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime that may contain a sandbox's CNI calls, and then is their parent if their
-// environment names none. It comes seconds later, because a runtime exports a span when it ends.
+// Above is a span of the runtime that may contain a sandbox's CNI calls. It is their parent if their environment names
+// none. It comes seconds later, because a runtime exports a span when it ends.
 type Above struct {
 	SandboxID string `json:"sandbox_id"`
 	Name      string `json:"name"`
@@ -59,17 +56,17 @@ type Runtime struct {
 type Readiness struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
-	// Lacks is the next missing step, and Missing a sentence about it; empty if no check ran.
+	// Lacks is the next missing step, Missing a sentence about it; empty without a check.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	// Overdue is true if the network is not ready for too long.
+	// Overdue means that it lasts too long.
 	Overdue bool `json:"overdue,omitempty"`
 }
 
 // Lack is a missing condition of a ready network.
 type Lack string
 
-// The lacks, in the order in which a starting node resolves them.
+// Lacks, in the order in which a starting node resolves them.
 const (
 	LackRuntime       Lack = "runtime"
 	LackFolder        Lack = "cni_folder"        // missing, or a file in it is unreadable
@@ -89,8 +86,8 @@ type Network struct {
 	CNIVersion string   `json:"cni_version,omitempty"`
 	File       string   `json:"file,omitempty"`
 	Plugins    []Plugin `json:"plugins"`
-	// Digest is a 16-bit fingerprint of the configuration without secrets, by a key that never leaves the node. Empty
-	// in old recordings.
+	// Digest is a 16-bit fingerprint of the configuration without secrets, by a key that never leaves the node. Old
+	// recordings lack it.
 	Digest string `json:"digest,omitempty"`
 }
 

@@ -6,7 +6,7 @@ var processKinds = map[string]Body{
 	"exit": &Exit{},
 }
 
-// Fork reports that a process of a plugin's tree forked. The new process may never exec.
+// Fork reports that a process of a plugin's tree forked.
 type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
@@ -14,8 +14,8 @@ type Fork struct {
 	PID uint32 `json:"pid"`
 }
 
-// Exec reports that a process began to run an image: a possible CNI plugin (privileged, with CNI_COMMAND), or a
-// descendant of one.
+// Exec reports that a process began to run an image: a possible CNI plugin (privileged, with CNI_COMMAND), or its
+// descendant.
 type Exec struct {
 	Process Process `json:"process"`
 	// Parent forked the process, and may have exited.
@@ -24,38 +24,36 @@ type Exec struct {
 	ParentPID uint32  `json:"ppid"`
 	// Started is the fork, in monotonic ns.
 	Started int64 `json:"started"`
-	// Root is true if the parent is in no plugin's tree.
+	// Root means that the parent is in no plugin's tree.
 	Root bool `json:"root,omitempty"`
-	// Caller is why a root is trusted; else empty, and in old recordings.
+	// Caller is why a root is trusted; empty for others and in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
 	// File is the path that the caller executed: of a script, not of its interpreter.
 	File string `json:"file"`
-	// Name is the base name of argument 0 without ".exe" (on Debian the file of iptables is xtables-nft-multi), or of
-	// a script.
+	// Name is the base name of argument 0 without ".exe", or of a script. On Debian iptables' file is xtables-nft-multi.
 	Name string `json:"name"`
 	// Args are the permitted arguments after the first.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
-	// Stdin is equal for readers of the same pipe. It is NoStdin, or empty if unknown.
+	// Stdin is equal for readers of the same pipe; NoStdin, or empty if unknown.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// InPath is true if File is in a directory of CNI_PATH. A command that inherited a plugin's environment is
-	// elsewhere.
+	// InPath means that File is in a directory of CNI_PATH. Commands with a plugin's environment are elsewhere.
 	InPath bool `json:"in_path,omitempty"`
-	// Call is the CNI call of a trusted, InPath process; nil for others, which only inherited the environment.
+	// Call is the CNI call of a trusted, InPath process.
 	Call *Call `json:"call,omitempty"`
 	// Mentions are the sandboxes with a call in progress that an agent's command names.
 	Mentions []string `json:"mentions,omitempty"`
 	// Used is the consumption before this image.
 	Used      Usage `json:"used,omitzero"`
 	Truncated bool  `json:"truncated,omitempty"`
-	// Unidentified is true if the process had exited, or changed its image, before it was examined: only its parent,
-	// its times, and sometimes Name are known.
+	// Unidentified means that the process had exited, or changed its image, before it was examined. Only its parent, its
+	// times, and sometimes Name are known.
 	Unidentified bool `json:"unidentified,omitempty"`
 	// Build is a fingerprint of a plugin's file; may be empty.
 	Build string `json:"build,omitempty"`
-	// InFlight is true if the process ran before the source: Time is its start.
+	// InFlight means that the process ran before the source: Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
@@ -65,20 +63,16 @@ const NoStdin = "none"
 // Caller is the kind of process that started a plugin.
 type Caller string
 
-// The trusted callers (docs/trust.md).
+// Trusted callers (docs/trust.md).
 const (
-	CallerRuntime Caller = "runtime"
-	// an agent that is privileged on the node
-	CallerAgent Caller = "agent"
-	// a privileged process that sees the host's file systems
-	CallerHost Caller = "host"
-	// a fully privileged process, with an unknown runtime
-	CallerPrivileged Caller = "privileged"
-	// a runtime in a user namespace
-	CallerRootless Caller = "rootless"
+	CallerRuntime    Caller = "runtime"
+	CallerAgent      Caller = "agent"      // privileged on the node
+	CallerHost       Caller = "host"       // privileged, sees the host's file systems
+	CallerPrivileged Caller = "privileged" // fully privileged, with an unknown runtime
+	CallerRootless   Caller = "rootless"   // a runtime in a user namespace
 )
 
-// Anchored reports whether the caller is the container runtime, which old recordings omit.
+// Anchored reports whether the caller is the container runtime. Old recordings omit it.
 func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
 // Exit reports that all threads of a process exited.
@@ -90,7 +84,7 @@ type Exit struct {
 	// Used is the total, without children.
 	Used  Usage     `json:"used,omitzero"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// Unseen is true if the process was found gone at Time, with unknown code and usage.
+	// Unseen means that the process was found gone at Time, with unknown code and usage.
 	Unseen bool `json:"unseen,omitempty"`
 }
 

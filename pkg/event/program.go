@@ -8,7 +8,6 @@ import (
 // Fault is why the kernel or the dynamic loader cannot start a program.
 type Fault string
 
-// The faults.
 const (
 	FaultAbsent       Fault = "absent"       // no directory has the file
 	FaultName         Fault = "name"         // its name is a path, which libcni refuses
@@ -23,20 +22,19 @@ const (
 	FaultVersion      Fault = "version"      // a library is older than the program needs
 )
 
-// Programs reports which plugins of all networks cannot be started, when they were first looked at and whenever that
-// has changed.
+// Programs reports which plugins of all networks cannot be started, at first and after each change.
 type Programs struct {
-	// Looked lists the names of those that were looked at.
+	// Looked lists the examined names.
 	Looked []string  `json:"looked,omitempty"`
 	Faults []Program `json:"faults,omitempty"`
 }
 
-// Sound reports whether a plugin was looked at, and nothing speaks against its start.
+// Sound reports whether a plugin was examined and can be started.
 func (p *Programs) Sound(name string) bool {
 	return p != nil && slices.Contains(p.Looked, name) && p.Of(name) == nil
 }
 
-// Of returns the fault of a plugin; nil if nothing speaks against its start.
+// Of returns the fault of a plugin, or nil.
 func (p *Programs) Of(name string) *Program {
 	if p == nil {
 		return nil
@@ -47,22 +45,21 @@ func (p *Programs) Of(name string) *Program {
 	return nil
 }
 
-// Doer is no process.
 func (*Programs) Doer() Process { return "" }
 
 // Program is a program that cannot be started, and why.
 type Program struct {
-	// Name is as a caller looks for it, File where it is; empty if no directory has it.
+	// Name is the caller's word, File its place; empty if no directory has it.
 	Name  string `json:"name"`
 	File  string `json:"file,omitempty"`
 	Fault Fault  `json:"fault"`
-	// Needs is what it needs: an interpreter, a library, the version of one, an architecture.
+	// Needs is an interpreter, a library, its version, or an architecture.
 	Needs string `json:"needs,omitempty"`
-	// Has is what is there instead: the node's architecture, a mount point, a library, directories, a file mode.
+	// Has is the node's architecture, a mount point, a library, directories, or a file mode.
 	Has string `json:"has,omitempty"`
 }
 
-// String says in one clause why it cannot be started.
+// String returns why it cannot be started, as a clause.
 func (p Program) String() string {
 	switch p.Fault {
 	case FaultAbsent:
@@ -89,7 +86,7 @@ func (p Program) String() string {
 	return p.File + " is neither a program nor a script"
 }
 
-// Remedy says what makes it start; empty where a new copy of the file does.
+// Remedy returns what makes it start; empty if a new copy of the file does.
 func (p Program) Remedy() string {
 	switch p.Fault {
 	case FaultMode:
@@ -99,9 +96,11 @@ func (p Program) Remedy() string {
 	case FaultArchitecture:
 		return fmt.Sprintf("replace %s with its build for %s", p.File, p.Has)
 	case FaultInterpreter:
-		return fmt.Sprintf("install the package that has %s, or replace %s with a statically linked build", p.Needs, p.File)
+		return fmt.Sprintf("install the package that has %s, or replace %s with a statically linked build",
+			p.Needs, p.File)
 	case FaultLibrary:
-		return fmt.Sprintf("install the package that has %s (ldd %s lists all), or replace %s with a statically linked build", p.Needs, p.File, p.File)
+		return fmt.Sprintf("install the package that has %s (ldd %s lists all), or replace %s with a statically linked build",
+			p.Needs, p.File, p.File)
 	case FaultVersion:
 		return fmt.Sprintf("replace %s with a build for this node's %s, or a statically linked one", p.File, p.Has)
 	}

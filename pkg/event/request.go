@@ -1,11 +1,11 @@
 package event
 
-// Request is a change or query of the kernel's network configuration: a netlink message, an ioctl of a socket, a
-// table of iptables, or a command of bpf(2).
+// Request is a change or query of the kernel's network configuration: a netlink message, an ioctl, a table of iptables,
+// or a command of bpf(2).
 type Request struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
-	// Start is the start of the system call, which may have several messages.
+	// Start is of the system call, which may have several messages.
 	Start int64 `json:"start"`
 	// Object and Verb are empty if the message is unknown.
 	Object Object `json:"object,omitempty"`
@@ -14,24 +14,22 @@ type Request struct {
 	Protocol string `json:"protocol"`
 	// Name is the message's name in the kernel's headers ("RTM_NEWLINK", "SIOCBRADDIF"), for people.
 	Name string `json:"name"`
-	// Exclusive: the request must fail for an existing object (NLM_F_EXCL).
+	// Exclusive requests fail for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Port      uint32 `json:"port,omitempty"`
 	Sequence  uint32 `json:"sequence,omitempty"`
-	// Count is the number of such messages sent at once, if more than one. The fields below describe the first.
+	// Count is the number of such messages at once, if more than one. The fields below describe the first.
 	Count int `json:"count,omitempty"`
 	// Error is such as "EPERM". Netlink reports errors by Answer.
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// Address is an interface's, with its prefix ("10.22.0.5/16"); a neighbor's; or the source that a routing rule
-	// matches.
+	// Address is an interface's, with its prefix ("10.22.0.5/16"), a neighbor's, or the source of a routing rule.
 	Address string `json:"address,omitempty"`
 	// Route is the destination of a route or routing rule, Gateway its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// Table and Chain are a packet filter rule's. Table is also an ipset, or the number of a routing table other than
-	// main.
+	// Table and Chain are a packet filter rule's. Table is also an ipset, or the number of a routing table except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
 	// Program is a BPF program or map (15 letters); Type its kind ("sched_cls", "lru_hash"), or the place of an
@@ -49,7 +47,6 @@ func (r *Request) Query() bool { return r.Verb == VerbQuery }
 // Verb is the action of a request.
 type Verb string
 
-// The verbs.
 const (
 	VerbAdd    Verb = "add"
 	VerbChange Verb = "change"

@@ -7,13 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Connection is one connect(2) until its close, or a series of refused attempts at one address until the last or the
-// first successful one, or one Exchange.
+// Connection is one connect(2) until its close, one Exchange, or a series of refused attempts at one address until the
+// first success.
 type Connection struct {
 	// Network is "unix" or "tcp"; Address a path or "address:port".
 	Network, Address string
-	// Error is the last failure to connect, Tries the number of attempts; for an exchange, the reason for the
-	// missing answer.
+	// Error is the last failure to connect, Tries the number of attempts; for an exchange, why there is no answer.
 	Error string
 	Tries int
 	// Agent is the process that answered (Answered) or that created the listening socket; nil if unknown.
@@ -23,7 +22,7 @@ type Connection struct {
 	Work *Work
 	// Exchange is set for one exchange on an existing stream.
 	Exchange *Exchange
-	// Exchanged counts the exchanges on this connection. Each is a separate fact with its own wait.
+	// Exchanged counts the exchanges on this connection, which are separate facts.
 	Exchanged int
 	// Open means not closed yet.
 	Open bool
@@ -31,62 +30,56 @@ type Connection struct {
 
 func (*Connection) kind() FactKind { return FactConnection }
 
-// Exchange is one request of an agent, or of a process it waits for, to another process on an existing stream until
-// the answer (event.Exchange). Its fact is a Connection whose interval is the wait and whose Agent is the other end.
+// Exchange is one request of an agent, or of a process it waits for, on an existing stream until the answer
+// (event.Exchange). The fact's interval is the wait, its Agent the other end.
 type Exchange struct {
-	// Unasked means that the peer sent data without a request, which is weak evidence for a wait.
+	// Unasked means that the peer sent without a request, which is weak evidence for a wait.
 	Unasked bool
-	// Clipped means that it began before the caller's connection or before the observation; the interval begins
-	// with the connection.
+	// Clipped means that it began before the caller's connection, where the interval begins, or before the observation.
 	Clipped bool
-	// Receipt means that the written data may only acknowledge data read before, so that there was no wait.
+	// Receipt means that the written data may only acknowledge a read, so there was no wait.
 	Receipt bool
-	// Asked is the time of the first later write during the call if the exchange was Clipped or a Receipt; such a
-	// write is a request. 0 if there is none.
+	// Asked is the time of the first later write during the call if the exchange was Clipped or a Receipt; 0 if there is
+	// none. Such a write is a request.
 	Asked int64
-	// Unended means that the call ended before the exchange did, so the caller did not need its answer. The
-	// interval ends with the last report.
+	// Unended means that the call ended first, so it did not need the answer. The interval ends with the last report.
 	Unended bool
 }
 
-// Work is an agent's work during a call's connection. The children and facts of Own and Shared are the work; neither
-// image is a process of the call.
+// Work is an agent's work during a call's connection: the children and facts of Own and Shared, which are no processes
+// of the call.
 type Work struct {
-	// Own is work for this call: certain, or the only call connected to the agent.
+	// Own is work for this call: certain, or of the only call connected to the agent.
 	Own *Image
-	// Shared is work of unknown purpose: other calls were connected too, or the agent does it periodically. It is
-	// drawn below one of the calls.
+	// Shared is work of unknown purpose: other calls were connected, or it is periodic. It is drawn below one call.
 	Shared *Image
-	// CPU is the agent's CPU time (ns), exact to a tick of 10 ms. Channel, only in old recordings, is the kernel
-	// function its main thread last slept in.
+	// CPU is the agent's CPU time (ns), to 10 ms. Channel, only in old recordings, is the kernel function its main thread
+	// last slept in.
 	CPU     int64
 	Channel string
 	// States are the agent's states during the connection, in order; nil in old recordings. See Spent.
 	States []Spell
-	// Gone is the time of the agent's exit during the connection; 0 if it did not exit.
+	// Gone is the time of the agent's exit during the connection, or 0.
 	Gone int64
 	// Killed is "OOM" if the kernel killed it for lack of memory.
 	Killed string
-	// Successor is the process that answered later at the same address, and Back the start of that connection;
-	// nil if none did.
+	// Successor is the process that answered later at the same address, Back the start of that connection.
 	Successor *event.Actor
 	Back      int64
 	// Meanwhile is other work of the agent during the connection, longest first.
 	Meanwhile []Meanwhile
 }
 
-// Meanwhile is an agent's work during a connection that is not drawn below it: it was for another call, or for an
-// unknown one. Either Image or Fact is set.
+// Meanwhile is an agent's work during a connection for another call or an unknown one. Either Image or Fact is set.
 type Meanwhile struct {
 	// When is within the connection.
-	When Interval
-	// Image is the executed program, Fact the request or wait.
+	When  Interval
 	Image *Image
 	Fact  *Fact
-	// Attribution is the evidence from this call's view: Others are the other possible calls.
+	// Attribution is the evidence as this call sees it: Others are the other possible calls.
 	Attribution
-	// Perhaps means that it may have been for this call or for none. Otherwise it only overlaps: the evidence
-	// points to another call, or it began before this connection and after another.
+	// Perhaps means that it may have been for this call or for none. Otherwise it only overlaps: the evidence names
+	// another call, or it began between the two connections.
 	Perhaps bool
 }
 
@@ -115,9 +108,9 @@ func During(all []Spell, when Interval) (some []Spell) {
 type Spent struct {
 	State event.AgentState
 	Time  int64
-	// Channel is the kernel function with the longest wait, if known.
+	// Channel is the kernel function with the longest wait.
 	Channel string
-	// By names what stopped or froze it last, as in event.Agent.
+	// By names what last stopped or froze it, as in event.Agent.
 	By string
 }
 

@@ -22,18 +22,16 @@ type What interface{ kind() FactKind }
 // Kind returns the fact's kind.
 func (f *Fact) Kind() FactKind { return f.What.kind() }
 
-// Idly times Operation.MinSpan is the minimum duration of a sleep or plain system call that gets a span. A Go runtime
-// thread sleeps up to 10 ms repeatedly while the program works (runtime/proc.go, sysmon), and a command's start lasts
-// milliseconds on a busy node.
+// Idly times Operation.MinSpan is the minimum duration of a sleep or plain system call with a span. A Go runtime thread
+// sleeps up to 10 ms repeatedly (runtime/proc.go, sysmon), and a command's start lasts milliseconds on a busy node.
 const Idly = 20
 
 // FactKind is a kind of fact.
 type FactKind int
 
-// Kinds of facts, named for their types. The tables that draw and judge facts have an entry for each.
+// Kinds of facts, named for their types. The tables that draw and judge them have an entry for each.
 const (
-	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are kinds of *Wait (event.WaitKind). A poll has only
-	// a tally and Activity.Polling, no fact.
+	// FactLock to FactCall are kinds of *Wait (event.WaitKind). A poll has only a tally and Activity.Polling.
 	FactLock FactKind = iota
 	FactMutex
 	FactSleep
@@ -85,6 +83,7 @@ type Wait struct {
 	// Name is the system call, or the mutex's name.
 	Name string
 	// Path is the lock's file.
+	// Path is the file of a file lock.
 	Path string
 	// Tries is the number of attempts to lock, if more than one.
 	Tries int
@@ -92,11 +91,11 @@ type Wait struct {
 	Error string
 	// Holder is the process that held the lock at the start; nil if unknown.
 	Holder *event.Actor
-	// HolderAge is how long the holder had held the lock at the end of this wait or at its release (ns): exact if
-	// AgeExact, else a minimum.
+	// HolderAge is how long the holder had held the lock at the end of this wait or at its release, in ns: exact if
+	// AgeExact, otherwise a minimum.
 	HolderAge int64
 	AgeExact  bool
-	// Passed counts other processes that held the lock during the wait.
+	// Passed counts others that held the lock during the wait.
 	Passed int
 	// Blame is the plugin run that held the lock at the start, if any.
 	Blame *Blame
@@ -129,7 +128,7 @@ type Blame struct {
 // Request is a request to the kernel with its answer.
 type Request struct {
 	*event.Request
-	// Answer is the kernel's refusal; nil if it was granted or not observed.
+	// Answer is the kernel's refusal; nil if granted or not observed.
 	Answer *event.Answer
 	// On is the interface's name, Under that of its new parent; empty if only an index is known.
 	On, Under string
@@ -150,7 +149,7 @@ func (r *Request) Errno() string {
 	return r.Error
 }
 
-// Failed distinguishes a real failure from a test for existence.
+// Failed reports a failure that is no test for existence.
 func (r *Request) Failed() bool {
 	switch r.Errno() {
 	case "":
@@ -168,15 +167,15 @@ func (r *Request) AnsweredBy(a *event.Answer) bool {
 	return a.Port == r.Port && a.Sequence-r.Sequence < uint32(max(1, r.Count))
 }
 
-// Detection is duplicate address detection as a process observed it: from the request for the address, or its first
-// tentative state, until the process learned the result.
+// Detection is duplicate address detection from the request for the address, or its first tentative state, until the
+// process learned the result.
 type Detection struct {
 	NetNS   event.Namespace
 	Index   uint32
 	Address string
 	// On is the interface's name, if known.
 	On string
-	// State is the result; AddressTentative if the process did not wait for it.
+	// State is the result; AddressTentative if the process did not await it.
 	State event.AddressState
 }
 
@@ -187,7 +186,7 @@ type Evidence string
 
 // Degrees of evidence.
 const (
-	// Certain means that the work mentions the container, the pod, its namespace, interface or address.
+	// Certain work mentions the container, the pod, its namespace, interface or address.
 	Certain Evidence = "certain"
 	// Candidate means only that the agent had a connection at the time.
 	Candidate Evidence = "candidate"
@@ -202,7 +201,7 @@ type Attribution struct {
 	Others []Key
 }
 
-// Plain returns the fact of an event with its start, and the name for dropped ones (Call.Cut); nil for other events.
+// Plain returns the fact of an event, and the name for dropped ones (Call.Cut); nil for other events.
 func Plain(body event.Body) (fact *Fact, named string) {
 	switch b := body.(type) {
 	case *event.Setting:

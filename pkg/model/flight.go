@@ -13,14 +13,13 @@ type Flight struct {
 	Pod         event.Pod
 	Command     string
 	IfName      string
-	// Plugin is the running plugin; Name is its innermost command (or the plugin itself), in process PID, since
-	// Since (monotonic ns).
+	// Plugin is the running plugin; Name its innermost command (or the plugin), in process PID, since Since (monotonic
+	// ns).
 	Plugin string
 	Name   string
 	PID    uint32
 	Since  int64
-	// Asks is the address of Name's open connection, Agent the process that answers there, Asked its start
-	// (monotonic ns). Empty without a connection.
+	// Asks is the address of Name's open connection, Agent the process there, Asked its start (monotonic ns).
 	Asks, Agent string
 	Asked       int64
 	// Start is the call's start in monotonic ns.
@@ -34,7 +33,7 @@ type Flight struct {
 	Runtime    event.Runtime
 }
 
-// Flight returns the state of a call whose plugin run is run.
+// Flight returns the state of a call with the plugin run run.
 func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Flight {
 	inner := run
 	for next := run; next != nil; next = next.Last() {
@@ -68,27 +67,27 @@ type Connected struct {
 	Local, Remote string
 }
 
-// After is a program that an agent ran for a pod after its ADD returned, to complete the pod's network.
+// After is a program that an agent ran for a pod after its ADD.
 type After struct {
 	// Flight is the call that set up the pod's network, End its end in monotonic ns.
 	Flight
 	End int64
-	// Image is the program. It is still running if it exceeded a minute.
+	// Image is the program, cut after a minute.
 	Image *Image
 }
 
-// Run returns an image for the call's plugin, on whose behalf Image ran.
+// Run returns an image for the call's plugin.
 func (a After) Run() *Image { return &Image{Run: &Run{Plugin: a.Plugin, Command: a.Command}} }
 
-// Outage is a period in which the node's network was not ready.
+// Outage is a period without a ready node network.
 type Outage struct {
 	Interval
 	// Mono and Wall are one instant on both clocks, in ns.
 	Mono, Wall int64
-	// Reasons are the runtime's messages, Folder the states of the CNI directory, each with its changes.
+	// Reasons are the runtime's messages, Folder the states of the CNI directory.
 	Reasons []Said
 	Folder  []Said
-	// Lacks are the missing parts with their changes; Overdue means that the outage lasted too long.
+	// Lacks are the missing parts; Overdue means that it lasted too long.
 	Lacks   []Lack
 	Overdue bool
 	Runtime event.Runtime

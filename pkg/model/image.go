@@ -12,19 +12,17 @@ type Image struct {
 	Exit
 	// Run is set for a plugin or a delegated plugin.
 	Run *Run
-	// Children are the images of forked processes and, for a run, those that replaced the plugin's own, in order
-	// of start.
+	// Children are the images of forked processes and, for a run, those that replaced the plugin's, by start.
 	Children []*Image
 	// Start is the exec, End the exit or the next exec. Monotonic ns.
 	Start, End int64
-	// Attribution is set if an agent ran it for the call; its children have their own.
+	// Attribution is set if an agent ran it for the call.
 	Attribution *Attribution
-	// By is the agent that ran it, if the agent's callers are invisible; otherwise the connection names the
-	// agent.
+	// By is the agent that ran it if its callers are invisible; otherwise the connection names it.
 	By *event.Actor
 
-	// Facts are its requests and waits in order of arrival. Those shorter than Operation.MinSpan are only in the
-	// tallies, except changes of the network and waits for kernel locks.
+	// Facts are in order of arrival. Those shorter than Operation.MinSpan are only in the tallies, except network changes
+	// and waits for kernel locks.
 	Facts []*Fact
 	Activity
 }
@@ -44,7 +42,7 @@ type Program struct {
 	Build string
 	// InFlight means that it started before cniscope.
 	InFlight bool
-	// Unidentified means that it exited before the source could read it; at most its name is known.
+	// Unidentified means that it exited before the source could read it, so only its name may be known.
 	Unidentified bool
 	// Truncated means that arguments or environment exceeded their bound.
 	Truncated bool
@@ -52,28 +50,26 @@ type Program struct {
 
 // Exit describes the end of an image and its resource usage.
 type Exit struct {
-	// Ended is false if it still ran when the operation was closed; Image.End is then the last known moment.
+	// Ended is false if it still ran when the operation closed. Image.End is then the last known moment.
 	Ended bool
 	// Replaced means that the process executed another image, so there is no exit code.
 	Replaced bool
 	// Unseen means that the end was not observed.
-	Unseen bool
-	// Outlived means that it outlived its run.
+	Unseen   bool
 	Outlived bool
 	Code     uint32
 	Signal   string
 	// Switched is the network namespace at exit, if it differs from Program.NetNS.
 	Switched event.Namespace
-	// CPU and RunDelay are of this image alone, in ns; they are approximate, since the scheduler updates its
-	// clocks at ticks.
+	// CPU and RunDelay are of this image alone, in ns, exact to the scheduler's ticks.
 	CPU, RunDelay int64
 }
 
-// Run marks an image that is a CNI plugin; its extent is the whole process.
+// Run marks an image that is a CNI plugin. It lasts as long as the process.
 type Run struct {
 	// Plugin is the base name of the plugin's file, Command its CNI_COMMAND.
 	Plugin, Command string
-	// Configuration and Result are its input and output, by any of its processes; nil if not observed.
+	// Configuration and Result are its input and output; nil if not observed.
 	Configuration *event.Configuration
 	Result        *event.Result
 }
@@ -91,7 +87,7 @@ func (im *Image) Last() (live *Image) {
 	return live
 }
 
-// Walk calls f for im and everything below it, parents first and agents' work last.
+// Walk calls f for im and all below it, parents first and agents' work last.
 func (im *Image) Walk(f func(*Image)) {
 	f(im)
 	im.walkBelow(f)
@@ -118,13 +114,12 @@ func (im *Image) Works() iter.Seq[*Work] {
 	}
 }
 
-// Activity sums up an image's behavior beside its facts.
+// Activity sums up an image's behavior.
 type Activity struct {
-	// Tallies count everything, also what is shorter than Operation.MinSpan. Threads wait in parallel, so a time
-	// may exceed the image's duration.
+	// Tallies also count what is shorter than Operation.MinSpan. Threads wait in parallel, so a time may exceed the
+	// image's.
 	Tallies [FactKinds]Tally
-	// Asleep and Polling are times in which a thread waited for a timer or for several events; disjoint, in
-	// order. Other threads may have worked.
+	// Asleep and Polling are times in which a thread waited for a timer or for several events; disjoint, in order.
 	Asleep, Polling []Interval
 	// Entered is the first other network namespace it entered, Switches the number of entries.
 	Entered  event.Namespace

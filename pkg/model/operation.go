@@ -1,5 +1,5 @@
-// Package model holds the data that the timeline builds from events and that the judge and the tracer read:
-// operations, calls, images and facts. It contains no logic of the pipeline.
+// Package model holds operations, calls, images and facts: the timeline builds them from events, the judge and the
+// tracer read them.
 package model
 
 import (
@@ -44,8 +44,7 @@ const (
 
 // Lineage links an operation to earlier ones.
 type Lineage struct {
-	// Attempt counts the setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries a failed setup with
-	// a new sandbox.
+	// Attempt counts the setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries with a new sandbox.
 	Attempt int
 	// Before lists the earlier operations.
 	Before []Before
@@ -57,18 +56,18 @@ type Gaps struct {
 	Lost uint64
 	// Dropped counts images beyond the limit.
 	Dropped int
-	// Partial lists, sorted, the reasons for incompleteness.
+	// Partial lists, sorted, why it is incomplete.
 	Partial []string
 }
 
-// Operation is one sandbox's setup or teardown with its calls. It is the unit of sampling and export.
+// Operation is one sandbox's setup or teardown with its calls, the unit of sampling and export.
 type Operation struct {
 	Kind        Kind
 	ContainerID string
 	Pod         event.Pod
 	// Sandbox is NRI's description, if any.
 	Sandbox *event.Sandbox
-	// Running means that NRI reported the sandbox running; it may have stopped since.
+	// Running means that NRI reported the sandbox running. It may have stopped since.
 	Running bool
 	Runtime event.Runtime
 	// Calls are in order of their start.
@@ -93,12 +92,14 @@ func (op *Operation) Key() Key {
 	return k
 }
 
-// KeyOf returns a call's key: the operation's, if the call has no parent span.
+// KeyOf returns a call's key: the operation's if the call has no parent span.
 func (op *Operation) KeyOf(call *Call) Key {
 	if call.Trace.Parent == "" {
 		return op.Key()
 	}
-	return Key{Kind: op.Kind, ContainerID: op.ContainerID, First: call.Runs[0].Process, Start: call.Start, Trace: call.Trace}
+	return Key{
+		Kind: op.Kind, ContainerID: op.ContainerID, First: call.Runs[0].Process, Start: call.Start, Trace: call.Trace,
+	}
 }
 
 // Network returns the call for the pod's network, not for lo.
@@ -126,7 +127,7 @@ type Key struct {
 	Trace event.TraceContext
 }
 
-// Before is the earlier operation that an operation follows.
+// Before is an earlier operation.
 type Before struct {
 	Key
 	// Why is the relation: "setup of the sandbox", "earlier teardown", "previous attempt".
@@ -144,27 +145,26 @@ type Call struct {
 	// NetNS is the path in CNI_NETNS.
 	NetNS string
 	Parent
-	// Network is the network's name, NeverRun the plugins of its chain that did not start; both only if the
-	// configuration is unambiguous.
+	// Network is the network's name, NeverRun the plugins of its chain that did not start. Both need an unambiguous
+	// configuration.
 	Network  string
 	NeverRun []string
-	// Programs are the node's plugins that cannot be started; nil if they were not looked at.
+	// Programs are the node's plugins that cannot be started; nil if not examined.
 	Programs *event.Programs
-	// Configured changes with the network's configuration (event.Network.Digest); empty if unknown.
+	// Configured changes with the network's configuration (event.Network.Digest).
 	Configured string
-	// Hung means that it exceeded slow.hung and was reported in progress.
+	// Hung means that it exceeded slow.hung.
 	Hung bool
 	// Concurrent is the maximum number of other calls on the node at the same time.
 	Concurrent int
-	// Reconfigured is the last change of the CNI directory during the call, exact to 250 ms; 0 without one. The
-	// runtime then waits for running calls before it starts another.
+	// Reconfigured is the last change of the CNI directory during the call, to 250 ms, or 0. The runtime then waits for
+	// running calls before it starts another.
 	Reconfigured int64
 	// Seen means that system calls of its processes were observed at least partly.
 	Seen bool
-	// Cut counts dropped details by kind: "bytes", "requests", "waits", "connections", "addresses", "sysctls",
-	// "other". Nil if there are none.
+	// Cut counts dropped details: "bytes", "requests", "waits", "connections", "addresses", "sysctls", "other".
 	Cut map[string]uint64
-	// First is the pod's first connection; nil if there was none while the operation was open. See Connected.
+	// First is the pod's first connection while the operation was open. See Connected.
 	First *FirstConnection
 	// Runs of the chain, in order of start. Each has Image.Run set.
 	Runs       []*Image
@@ -173,13 +173,12 @@ type Call struct {
 
 // Parent is a call's parent span.
 type Parent struct {
-	// Trace comes from the call's environment, or, if Told, from the runtime after the call. Empty without
-	// either.
+	// Trace comes from the call's environment, or, if Told, later from the runtime.
 	Trace event.TraceContext
 	Told  bool
 }
 
-// FirstConnection is a pod's first TCP connection, if established while the setup was open.
+// FirstConnection is a pod's first TCP connection.
 type FirstConnection struct {
 	// At is the time of the connection, in monotonic ns.
 	At            int64
@@ -212,9 +211,8 @@ func (c *Call) ConfiguredNetwork() string {
 	return ""
 }
 
-// Main returns the first plugin of the call's chain in the configuration, which creates the interface (CNI
-// specification, section 1); it is the same for every command. For a DEL that failed early without a known
-// configuration it is the last plugin that ran.
+// Main returns the first plugin of the call's configured chain, for every command: it creates the interface (CNI
+// specification, section 1). For a DEL that failed early without a known configuration it is the last started plugin.
 func (c *Call) Main() string {
 	ran := c.Plugins()
 	switch {
