@@ -12,6 +12,16 @@ type Fork struct {
 	Parent  Process `json:"parent"`
 	// PID is in cniscope's PID namespace.
 	PID uint32 `json:"pid"`
+	// Stack is the parent's, innermost call first, without its standard library; empty if it has no names.
+	Stack []Frame `json:"stack,omitempty"`
+}
+
+// Frame is one call on a stack of a trusted program.
+type Frame struct {
+	// Function has its package's path.
+	Function string `json:"function"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
 }
 
 // Exec reports that a process began to run an image: a possible CNI plugin (privileged, with CNI_COMMAND), or its

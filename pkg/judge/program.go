@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -37,6 +38,8 @@ type actor struct {
 	agent      string
 	time       time.Duration
 	runs       int
+	// stack are the functions from which all runs came, innermost first; empty if they are unknown.
+	stack []event.Frame
 }
 
 // programs lists the programs that were waited for, longest first.
@@ -75,7 +78,7 @@ func (e *evidence) listPrograms() (all []*program) {
 			}
 			o.program, o.actor = p, p.actor(s)
 			p.runs++
-			o.actor.runs++
+			o.actor.came(s.image.Stack)
 		}
 		p, own := o.program, time.Duration(s.own)
 		o.time += s.own
@@ -103,6 +106,14 @@ func (p *program) actor(s *span) *actor {
 	}
 	p.by = append(p.by, a)
 	return a
+}
+
+// came counts a run that came from a stack.
+func (a *actor) came(stack []event.Frame) {
+	if a.runs++; a.runs > 1 {
+		stack = model.CommonCallers(a.stack, stack)
+	}
+	a.stack = stack
 }
 
 // settle orders the actors and finds the inner program, after all times are added up.
@@ -138,6 +149,9 @@ func (p *program) String() string {
 			said += fmt.Sprintf("%d ", a.runs)
 		}
 		said += "by " + a.ran(p.via)
+		if len(a.stack) > 0 {
+			said += ", from " + model.Caller(a.stack[0])
+		}
 	}
 	return said
 }

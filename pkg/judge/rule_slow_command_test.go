@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
@@ -16,6 +17,25 @@ func TestSlowCommand(t *testing.T) {
 			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{ran("Get-NetAdapter", 10, 900)}, nil)))),
 			cause: CauseCommand, says: `^890ms of 1s in Get-NetAdapter, by agentd at /run/a\.sock while plugin p called it`, report: "antrea-io/antrea#4859",
 		},
+		"runs from one function of an agent": {
+			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*model.Image{
+				cameFrom(ran("netadapter", 10, 400), 136), cameFrom(ran("netadapter", 410, 900), 136),
+			}, nil)))),
+			cause: CauseCommand, says: `^880ms of 1s in 2 runs of netadapter, by agentd .*, from getNetAdapter \(interface\.go:136\)$`, report: "antrea-io/antrea#4859",
+		},
+		"runs from different lines of it": {
+			op:    add(plugin("p", 0, 1000, cameFrom(ran("policyctl", 10, 400), 7), cameFrom(ran("policyctl", 410, 900), 9))),
+			cause: CauseCommand, says: `^880ms of 1s in 2 runs of policyctl, by plugin p, from getNetAdapter \(interface\.go\)$`,
+		},
+		"control: runs from different functions, one of them unknown": {
+			op:    add(plugin("p", 0, 1000, cameFrom(ran("policyctl", 10, 400), 7), ran("policyctl", 410, 900))),
+			cause: CauseCommand, says: `^880ms of 1s in 2 runs of policyctl, by plugin p$`,
+		},
 		"control: it is soon over": {op: add(with(plugin("p", 0, 1000, ran("ip", 10, 20)), cpu(1000))), cause: CausePlugin},
 	})
+}
+
+func cameFrom(im *model.Image, line int) *model.Image {
+	im.Stack = []event.Frame{{Function: "example.com/agent.(*network).getNetAdapter", File: "example.com/agent/interface.go", Line: line}}
+	return im
 }

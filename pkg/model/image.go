@@ -36,6 +36,8 @@ type Program struct {
 	Args            []string
 	// Hidden counts withheld arguments.
 	Hidden int
+	// Stack is the parent's at the fork (event.Fork.Stack).
+	Stack []event.Frame
 	// NetNS is the network namespace at exec.
 	NetNS event.Namespace
 	// Build is a fingerprint of a plugin's file, if taken.

@@ -9,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/decode"
+	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -32,7 +33,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		probe: p,
 		decoder: decode.New(decode.Options{
 			Arguments: p.options.Arguments, Here: p.numbers.Here, Symbols: p.symbols, Processes: p.options.Processes,
-			Environ: environOf(procfs.NewMemory()),
+			Environ: environOf(procfs.NewMemory()), Functions: functions.NewStacks(),
 		}),
 		sink:   sink,
 		table:  newTable(p.kernel),

@@ -74,7 +74,9 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 	}
 	step.Process.Kept = p
 	if p.Op.Room() {
-		p.Runs(active.NewImage(now, e, step.Role == tree.Delegate || step.Role == tree.Root), e.Used)
+		im := active.NewImage(now, e, step.Role == tree.Delegate || step.Role == tree.Root)
+		im.Stack = step.Process.Stack
+		p.Runs(im, e.Used)
 		t.pods.Begun(p, e.Process)
 	}
 	return nil
@@ -94,6 +96,7 @@ func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*m
 		op.Lacks("already running when cniscope started")
 	}
 	im := active.NewImage(now, e, true)
+	im.Stack = of.Stack
 	if p := waiting(op, im, e); p != nil {
 		p.Runs(im, e.Used)
 		of.Kept = p

@@ -127,6 +127,7 @@ func aboutProcess(im *model.Image) []attribute.KeyValue {
 		attr.RunDelayMS(time.Duration(im.RunDelay)),
 	}
 	kvs = append(kvs, nonZero(semconv.ProcessCommandArgs(im.Args...), attr.HiddenArguments(im.Hidden))...)
+	kvs = append(kvs, aboutStack(im.Stack)...)
 	kvs = append(kvs, aboutAttribution(im.Attribution)...)
 	if im.By != nil {
 		kvs = append(kvs, aboutActor(im.By)...)
@@ -148,6 +149,22 @@ func aboutProcess(im *model.Image) []attribute.KeyValue {
 		attr.Unidentified(im.Unidentified),
 		attr.Truncated(im.Truncated),
 	)...)
+}
+
+func aboutStack(stack []event.Frame) []attribute.KeyValue {
+	if len(stack) == 0 {
+		return nil
+	}
+	callers := make([]string, len(stack))
+	for i, f := range stack {
+		callers[i] = model.Caller(f)
+	}
+	return nonZero(
+		semconv.CodeFunctionName(stack[0].Function),
+		semconv.CodeFilePath(stack[0].File),
+		semconv.CodeLineNumber(stack[0].Line),
+		attr.Callers(callers...),
+	)
 }
 
 // aboutRun is on a plugin run and on everything below it.

@@ -42,6 +42,8 @@ type Process struct {
 	Agent *Agent
 	// Worker: assigned to a call (Tree.Assign), or descended from such a process.
 	Worker bool
+	// Stack is its parent's at the fork.
+	Stack []event.Frame
 	// Kept is the user's data, which stays if the process becomes a root.
 	Kept any
 }
@@ -137,7 +139,11 @@ type Step struct {
 func (t *Tree) Apply(body event.Body) Step {
 	switch b := body.(type) {
 	case *event.Fork:
-		return t.fork(b.Process, b.Parent)
+		step := t.fork(b.Process, b.Parent)
+		if step.Role == Forked {
+			step.Process.Stack = b.Stack
+		}
+		return step
 	case *event.Exec:
 		return t.exec(b)
 	case *event.Exit:
@@ -203,7 +209,7 @@ func (t *Tree) exec(e *event.Exec) Step {
 		t.Remove(p.Key)
 		step := t.root(e, p)
 		if step.Role == Root {
-			step.Process.Kept = p.Kept
+			step.Process.Kept, step.Process.Stack = p.Kept, p.Stack
 		}
 		return step
 	case p.Run == nil:

@@ -81,6 +81,9 @@ func seenBy(pid int, name string) (*os.File, error) {
 	return regular(at, unix.O_NOFOLLOW)
 }
 
+// Running opens the executable of a process, and never a path, which may lead to another file.
+func Running(pid int) (*os.File, error) { return regular(procfs.Runs(pid), 0) }
+
 // regular uses O_PATH first: no device notices, and no pipe blocks.
 func regular(name string, flags int) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/redact"
@@ -52,12 +53,14 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 	}
 	switch kernel.LifeKind(raw[0]) {
 	case kernel.LifeKindKIND_FORK:
-		var w kernel.LifeForkEvent
-		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeForkEvent{})); err != nil {
+		w := &d.forks
+		bare := unsafe.Offsetof(w.Stack)
+		if err := wire(w, raw, bare); err != nil {
 			return event.Event{}, asked, fmt.Errorf("fork: %w", err)
 		}
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
 			Process: kernel.ProcessOf(w.H.Task), Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid,
+			Stack: d.stack(w, (len(raw)-int(bare))/8),
 		}}, asked, nil
 	case kernel.LifeKindKIND_EXEC:
 		w := &d.execs
@@ -81,6 +84,15 @@ func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ erro
 		}}, questions(w.H.Task, w.Asked, w.Asking), nil
 	}
 	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
+}
+
+func (d *Decoder) stack(w *kernel.LifeForkEvent, depth int) []event.Frame {
+	if d.options.Functions == nil || w.Mounts == 0 || depth == 0 {
+		return nil
+	}
+	return d.options.Functions.Name(functions.Stack{
+		PID: w.Parent.Pid, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd, Addresses: w.Stack[:min(depth, len(w.Stack))],
+	})
 }
 
 func questions(of kernel.Key, count uint32, took uint64) event.Questions {

@@ -6,6 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
@@ -19,6 +20,8 @@ type Options struct {
 	Here func(tgid uint32) (uint32, bool)
 	// Symbols name the kernel's locks.
 	Symbols *symbols.Table
+	// Functions name programs' stacks; may be nil.
+	Functions *functions.Stacks
 	// Processes bounds the known processes.
 	Processes int
 	// Environ returns a plugin's environment; may be nil.
@@ -43,6 +46,7 @@ type Decoder struct {
 	nobody redact.Call
 	seed   maphash.Seed
 	// reused
+	forks kernel.LifeForkEvent
 	execs kernel.LifeExecEvent
 	calls kernel.InsideCallEvent
 }

@@ -151,7 +151,12 @@ type LifeForkEvent struct {
 		Time     uint64
 		Task     LifeTaskKey
 	}
-	Parent LifeTaskKey
+	Parent    LifeTaskKey
+	Mounts    uint32
+	Pad       uint32
+	CodeStart uint64
+	CodeEnd   uint64
+	Stack     [32]uint64
 }
 
 type LifeHabit struct {
@@ -248,6 +253,7 @@ const (
 	LifeMapCalls         = "calls"
 	LifeMapCounters      = "counters"
 	LifeMapEvents        = "events"
+	LifeMapForks         = "forks"
 	LifeMapHabits        = "habits"
 	LifeMapLosses        = "losses"
 	LifeMapOutcasts      = "outcasts"
@@ -344,6 +350,7 @@ type LifeMapSpecs struct {
 	Calls     *ebpf.MapSpec `ebpf:"calls"`
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Events    *ebpf.MapSpec `ebpf:"events"`
+	Forks     *ebpf.MapSpec `ebpf:"forks"`
 	Habits    *ebpf.MapSpec `ebpf:"habits"`
 	Losses    *ebpf.MapSpec `ebpf:"losses"`
 	Outcasts  *ebpf.MapSpec `ebpf:"outcasts"`
@@ -410,6 +417,7 @@ type LifeMaps struct {
 	Calls     *ebpf.Map `ebpf:"calls"`
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Events    *ebpf.Map `ebpf:"events"`
+	Forks     *ebpf.Map `ebpf:"forks"`
 	Habits    *ebpf.Map `ebpf:"habits"`
 	Losses    *ebpf.Map `ebpf:"losses"`
 	Outcasts  *ebpf.Map `ebpf:"outcasts"`
@@ -428,6 +436,7 @@ func (m *LifeMaps) Close() error {
 		m.Calls,
 		m.Counters,
 		m.Events,
+		m.Forks,
 		m.Habits,
 		m.Losses,
 		m.Outcasts,

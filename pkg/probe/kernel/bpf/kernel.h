@@ -24,6 +24,7 @@ enum {
 	BPF_EXIST = 2,
 };
 enum {
+	BPF_F_USER_STACK = 1 << 8,
 	BPF_F_MMAPABLE = 1 << 10,
 };
 enum {
@@ -151,6 +152,7 @@ struct files_struct {
 };
 
 struct mm_struct {
+	unsigned long start_code, end_code;
 	unsigned long arg_start, arg_end, env_start, env_end;
 };
 

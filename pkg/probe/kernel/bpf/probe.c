@@ -121,12 +121,33 @@ static __always_inline void forget_outcast(struct task_struct *task)
 		__sync_fetch_and_add(any, -1);
 }
 
+/* Adds the user stack of a forking process, unless its program may be a tenant's: of a server without
+ * rights on the node, or in other mounts than those of the node or its server. It returns the record's size. */
+static __always_inline __u64 add_stack(void *ctx, struct task_struct *task, const struct process *p, struct fork_event *e)
+{
+	__u64 bare = __builtin_offsetof(struct fork_event, stack);
+	__u32 mounts = mounts_of(task);
+	long n;
+
+	e->mounts = 0;
+	if (p->agent ? !p->on_node || mounts != p->mounts : mounts != node_mounts)
+		return bare;
+	n = bpf_get_stack(ctx, e->stack, sizeof(e->stack), BPF_F_USER_STACK);
+	if (n <= 0 || n > sizeof(e->stack))
+		return bare;
+	e->mounts = mounts;
+	e->code_start = READ(task, mm, start_code);
+	e->code_end = READ(task, mm, end_code);
+	return bare + n;
+}
+
 SEC("tp_btf/sched_process_fork")
 int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 tgid = parent->tgid;
+	__u32 tgid = parent->tgid, zero = 0;
 	struct process *up, p = {};
-	struct fork_event e = {};
+	struct fork_event *e;
+	__u64 size;
 
 	slip_of(parent, bpf_ktime_get_ns());
 	if (child->pid != child->tgid) /* a thread */
@@ -148,11 +169,15 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.session = up->session;
 	p.mounts = up->mounts;
 	p.caller = up->caller;
-	e.h.kind = KIND_FORK;
-	e.h.time = bpf_ktime_get_ns();
-	p.since = e.h.time;
+	e = bpf_map_lookup_elem(&forks, &zero);
+	if (!e)
+		return 0;
+	size = add_stack(ctx, parent, up, e);
+	e->h.kind = KIND_FORK;
+	e->h.time = bpf_ktime_get_ns();
+	p.since = e->h.time;
 	/* An unreported process is not tracked: then its exec and exit are not reported. */
-	if (!pays(&p.root, e.h.time, sizeof(e), 2)) {
+	if (!pays(&p.root, e->h.time, size, 2)) {
 		lose(LOST_QUOTA, &p.root);
 		cast_out(child, p.agent);
 		return 0;
@@ -161,9 +186,9 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		cast_out(child, p.agent);
 		return 0;
 	}
-	e.h.task = p.self;
-	e.parent = p.parent;
-	put(&e, sizeof(e), &p.root, false);
+	e->h.task = p.self;
+	e->parent = p.parent;
+	put(e, size, &p.root, false);
 	return 0;
 }
 

@@ -56,9 +56,17 @@ struct head {
 	struct task_key task;
 };
 
+/* Go needs ten frames from its fork to the caller of os/exec. */
+#define FRAMES_MAX 32
+
 struct fork_event {
 	struct head h;
 	struct task_key parent;
+	/* Of the parent, if its program may be named: its mount namespace, where its code is mapped, and its user
+	 * stack, innermost address first. */
+	__u32 mounts, pad;
+	__u64 code_start, code_end;
+	__u64 stack[FRAMES_MAX];
 };
 
 struct exec_event {

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// FunctionName returns a Go function's name without package, receiver and the numbers of its closures.
+func FunctionName(function string) string {
+	name := strings.ReplaceAll(function[strings.LastIndexByte(function, '/')+1:], "[...]", "")
+	parts := strings.Split(name, ".")
+	for len(parts) > 2 && closure.MatchString(parts[len(parts)-1]) {
+		parts = parts[:len(parts)-1]
+	}
+	return parts[len(parts)-1]
+}
+
+var closure = regexp.MustCompile(`^(func|gowrap|deferwrap)?[0-9]+$`)
+
+// Caller names a call: "configureContainerLink (interface_configuration.go:136)".
+func Caller(f event.Frame) string {
+	name := FunctionName(f.Function)
+	switch {
+	case f.File == "":
+		return name
+	case f.Line == 0:
+		return fmt.Sprintf("%s (%s)", name, path.Base(f.File))
+	}
+	return fmt.Sprintf("%s (%s:%d)", name, path.Base(f.File), f.Line)
+}
+
+// CommonCallers returns the calls of one stack that are also on the other, without the line where that differs.
+func CommonCallers(one, other []event.Frame) (common []event.Frame) {
+	for _, f := range one {
+		i := slices.IndexFunc(other, func(o event.Frame) bool { return o.Function == f.Function })
+		if i < 0 {
+			continue
+		}
+		if other[i].Line != f.Line {
+			f.Line = 0
+		}
+		common = append(common, f)
+	}
+	return common
+}

@@ -1,0 +1,95 @@
+// Package functions names the functions of programs by addresses in their code.
+package functions
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Program reads names from an ELF file. It holds only where the tables are.
+type Program struct {
+	image
+	start, end uint64 // of the code, as the kernel counts it (fs/binfmt_elf.c)
+	table      *goTable
+}
+
+// Open finds the tables of a program.
+func Open(f io.ReaderAt) (*Program, error) {
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{image: image{file: f, order: file.ByteOrder}, start: 1<<64 - 1}
+	for _, s := range file.Progs {
+		if s.Type != elf.PT_LOAD {
+			continue
+		}
+		p.segments = append(p.segments, segment{s.Vaddr, s.Off, s.Filesz})
+		if s.Flags&elf.PF_X != 0 {
+			p.start, p.end = min(p.start, s.Vaddr), max(p.end, s.Vaddr+s.Filesz)
+		}
+	}
+	if p.start >= p.end {
+		return nil, errors.New("a program without code")
+	}
+	if p.table, err = newGoTable(file, p.image); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Size is that of the code in bytes, as far as the kernel counts it.
+func (p *Program) Size() uint64 { return p.end - p.start }
+
+// Frames returns the calls at an offset from the start of the code, innermost first; none if it has no name. f is
+// the file, opened again.
+func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
+	if offset >= p.Size() {
+		return nil
+	}
+	table := *p.table
+	table.image.file = f
+	return table.frames(p.start + offset)
+}
+
+// image reads a file by the addresses that it has in memory.
+type image struct {
+	file     io.ReaderAt
+	order    binary.ByteOrder
+	segments []segment
+}
+
+type segment struct{ address, offset, size uint64 }
+
+var errAddress = errors.New("an address outside of the file")
+
+func (m *image) read(address uint64, into []byte) error {
+	if m.readSome(address, into) < len(into) {
+		return errAddress
+	}
+	return nil
+}
+
+func (m *image) readSome(address uint64, into []byte) int {
+	for _, s := range m.segments {
+		if address >= s.address && address-s.address < s.size {
+			n := min(uint64(len(into)), s.size-(address-s.address))
+			got, _ := m.file.ReadAt(into[:n], int64(s.offset+address-s.address))
+			return got
+		}
+	}
+	return 0
+}
+
+// text0 reads a text up to its NUL; empty if it is too long.
+func (m *image) text0(address uint64) string {
+	var raw [nameMax]byte
+	n := m.readSome(address, raw[:])
+	end := bytes.IndexByte(raw[:n], 0)
+	return string(raw[:max(end, 0)])
+}

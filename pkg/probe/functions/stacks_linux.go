@@ -1,0 +1,151 @@
+package functions
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/builds"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	// A node has a dozen programs, and each a few places where it forks.
+	programsMax = 64
+	stacksMax   = 1024
+	framesMax   = 8
+	// patience is for a file on a mount that hangs; the usual is 1 ms. Each timeout holds a thread, so after hungMax
+	// nothing is named any more.
+	patience = 500 * time.Millisecond
+	hungMax  = 4
+)
+
+// Stacks names stacks of running programs. It is for one goroutine.
+type Stacks struct {
+	mu       sync.Mutex // a read that hung may go on
+	programs map[identity]*Program
+	stacks   map[known][]event.Frame
+	hung     int
+}
+
+// identity changes with the file and with its content.
+type identity struct {
+	device, inode     uint64
+	size              int64
+	modified, changed unix.Timespec
+}
+
+type known struct {
+	identity
+	addresses [32]uint64
+}
+
+// Stack is what the kernel side reports of a process.
+type Stack struct {
+	PID uint32
+	// Mounts is its mount namespace.
+	Mounts uint32
+	// Start and End are those of its code.
+	Start, End uint64
+	// Addresses begin with the innermost.
+	Addresses []uint64
+}
+
+// NewStacks returns an empty cache.
+func NewStacks() *Stacks {
+	return &Stacks{programs: map[identity]*Program{}, stacks: map[known][]event.Frame{}}
+}
+
+// Name returns the calls of a stack that are not the standard library's, innermost first, up to 8. It is empty if
+// the process has exited or runs another program now, or if that has no names.
+func (s *Stacks) Name(of Stack) []event.Frame {
+	if s.hung >= hungMax || of.Mounts == 0 || of.PID == 0 {
+		return nil
+	}
+	named := make(chan []event.Frame, 1)
+	go func() { named <- s.name(of) }()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case frames := <-named:
+		return frames
+	case <-late.C:
+		s.hung++
+		return nil
+	}
+}
+
+func (s *Stacks) name(of Stack) []event.Frame {
+	f, err := builds.Running(int(of.PID))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	// Afterwards, so that the program is not one of a container that the process has entered.
+	if mounts, err := procfs.Namespace(int(of.PID), "mnt"); err != nil || mounts != of.Mounts {
+		return nil
+	}
+	var stat unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &stat) != nil {
+		return nil
+	}
+	key := known{identity: identity{stat.Dev, stat.Ino, stat.Size, stat.Mtim, stat.Ctim}}
+	depth := min(len(of.Addresses), len(key.addresses))
+	for i, a := range of.Addresses[:depth] {
+		key.addresses[i] = a - of.Start
+	}
+	if frames, ok := lookUp(s, s.stacks, key); ok {
+		return frames
+	}
+	p, ok := lookUp(s, s.programs, key.identity)
+	if !ok {
+		p, _ = Open(f)
+		store(s, s.programs, programsMax, key.identity, p)
+	}
+	if p == nil || p.Size() != of.End-of.Start {
+		return nil
+	}
+	frames := p.callers(f, key.addresses[:depth])
+	store(s, s.stacks, stacksMax, key, frames)
+	return frames
+}
+
+func lookUp[K comparable, V any](s *Stacks, in map[K]V, key K) (V, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := in[key]
+	return v, ok
+}
+
+func store[K comparable, V any](s *Stacks, in map[K]V, most int, key K, v V) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(in) >= most {
+		clear(in)
+	}
+	in[key] = v
+}
+
+// callers takes offsets from the start of the code.
+func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
+	for i, offset := range stack {
+		if i > 0 { // a return address, behind the call
+			offset--
+		}
+		for _, frame := range p.Frames(f, offset) {
+			if len(all) == framesMax {
+				return all
+			}
+			if !standard(frame.Function) {
+				frame.Function = text.Clean(frame.Function, text.Bound)
+				frame.File = text.Clean(frame.File, text.Bound)
+				all = append(all, frame)
+			}
+		}
+	}
+	return all
+}

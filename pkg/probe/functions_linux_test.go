@@ -1,0 +1,65 @@
+package probe
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// forker builds testdata/forker, without symbols, and returns a command that calls it as libcni would.
+func forker(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := plugin(t, "forker", "")
+	harness.Check(t, os.Remove(cmd.Path))
+	build := exec.Command("go", "build", "-o", cmd.Path, "-trimpath", "-ldflags=-s -w", "./testdata/forker")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %s", err, out)
+	}
+	return cmd
+}
+
+// forks are those of processes that ran a program: os/exec once forks without one.
+func (o *observed) forks() (all []*event.Fork) {
+	ran := o.execs()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.events {
+		f, is := e.Body.(*event.Fork)
+		if is && slices.ContainsFunc(ran, func(x *event.Exec) bool { return x.Process == f.Process }) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func TestAForkNamesTheFunction(t *testing.T) {
+	cmd := forker(t)
+	stdin, err := cmd.StdinPipe()
+	harness.Check(t, err)
+	o := observe(t, func(o *observed) {
+		harness.Check(t, cmd.Start())
+		harness.Until(t, "both commands have run", func() bool { return len(o.forks()) >= 2 })
+		stdin.Close()
+		harness.Check(t, cmd.Wait())
+	})
+	var lines []int
+	for _, f := range o.forks() {
+		var names []string
+		for _, frame := range f.Stack {
+			names = append(names, frame.Function+" "+filepath.Base(frame.File))
+		}
+		harness.Equal(t, strings.Join(names, ", "),
+			"main.getNetAdapter main.go, main.configurator.configureContainerLink main.go, main.cmdAdd main.go, main.main.func1 main.go")
+		if len(f.Stack) > 1 {
+			lines = append(lines, f.Stack[1].Line)
+		}
+	}
+	harness.Equal(t, fmt.Sprint(lines), "[14 17]", "the lines of its calls")
+}
