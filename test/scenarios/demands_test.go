@@ -56,7 +56,7 @@ func beingWritten(name string) func(*scene, rig.Net) func() {
 	}
 }
 
-// Cases of docs/demands.md without another scenario, each with a control.
+// Cases of public reports without another scenario, each with a control.
 func TestDemands(t *testing.T) {
 	s := set(t, rig.Options{Plugins: map[string][]byte{
 		"mute":    rig.Script(`[ "$CNI_COMMAND" = ADD ] && exit 3`),
