@@ -105,7 +105,10 @@ func pairs(s string) any {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}
-		name, value, _ := strings.Cut(pair, "=")
+		name, value, is := strings.Cut(pair, "=")
+		if !is {
+			name = "" // it may be a secret without its name
+		}
 		if plain, err := url.PathUnescape(value); err == nil {
 			value = plain
 		}

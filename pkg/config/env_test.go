@@ -221,3 +221,20 @@ func checkVariables(t *testing.T, environ, want string) {
 		t.Errorf("%s:\n%s, want\n%s", environ, said, want)
 	}
 }
+
+// Before: a token without its header's name was taken for the name, and logged.
+func TestATokenInPlaceOfANameIsNotRepeated(t *testing.T) {
+	const token = "Xq7CanaryTokenZ9t4421"
+	for _, headers := range []string{"Bearer " + token, token, "x=1,Bearer " + token, "Bearer " + token + "=", "authorization: Bearer " + token} {
+		_, err := Source{Base: FromEnvironment([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:1", "OTEL_EXPORTER_OTLP_HEADERS=" + headers}, "host")}.Load()
+		if err == nil || strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_HEADERS: "+noHeader) {
+			t.Errorf("%s: %v", headers, err)
+		}
+	}
+	for _, key := range []string{`"Bearer ` + token + `"`, `x."Bearer ` + token + `"`, `"` + token + `é".a`} {
+		_, err := Parse("x.toml", []byte("[export.otlp]\nendpoint = \"h:1\"\nheaders = { "+key+" = \"x\" }\n"))
+		if err == nil || strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), "x.toml:3:1: export.otlp.headers: "+noHeader) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}

@@ -223,6 +223,11 @@ func attributes() value {
 func headers() value {
 	return tables(func(v any) (map[string]Secret, []*fault) {
 		table, faults := entries(v, maxHeaders, checkHeader)
+		for _, f := range faults {
+			if f.what == noHeader {
+				f.under = "" // it may be the secret
+			}
+		}
 		secrets := make(map[string]Secret, len(table))
 		for k, v := range table {
 			secrets[strings.ToLower(k)] = NewSecret(v)
@@ -234,11 +239,13 @@ func headers() value {
 	}, Secret.String, fmt.Sprintf("up to %d names with their text", maxHeaders))
 }
 
+const noHeader = "has an entry that is not the name of a header"
+
 // checkHeader rejects headers that gRPC would reject at every request (PROTOCOL-HTTP2, "Custom-Metadata").
 func checkHeader(key, value string) *fault {
 	lower := strings.ToLower(key)
 	if lower == "" || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
-		return wrong("use letters, digits, -, _ and .", "is not the name of a header")
+		return wrong("use letters, digits, -, _ and . before the =", noHeader)
 	}
 	if strings.HasPrefix(lower, "grpc-") {
 		return wrong("remove it", "belongs to gRPC itself")
