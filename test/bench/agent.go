@@ -76,7 +76,6 @@ func agentDoes(what byte) error {
 	return err
 }
 
-// asCaller forwards bytes to the agent and answers back.
 func asCaller() error {
 	c, err := net.Dial("unix", os.Getenv(agentAt))
 	if err != nil {
@@ -147,7 +146,6 @@ func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) 
 	return f(&hooks{probe: p}, file, dir, where)
 }
 
-// measureAgents measures an agent's commands during calls of a plugin and of another program.
 func measureAgents(ctx context.Context, _ settings) ([]row, error) {
 	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
 		return h.agentCommands(ctx, file, dir, where)

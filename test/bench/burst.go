@@ -23,7 +23,6 @@ import (
 // bursts are numbers of concurrent pods: a busy scheduler's, and a full node's with those that terminate.
 var bursts = []int{30, 135}
 
-// burst holds each pod's start time, sorted, and the total.
 type burst struct {
 	pods  []float64 // ms
 	whole float64   // ms

@@ -67,7 +67,6 @@ func (n *node) arms() []*arm {
 		&arm{name: "strace -f of containerd", shows: "system calls of containerd and what it starts; no pod, no plugin that they belong to", unit: "lines", start: n.strace})
 }
 
-// chosen returns the unobserved arms and those of BENCH_WAYS, all by default.
 func (s settings) chosen(arms []*arm) []*arm {
 	if len(s.ways) == 0 {
 		return arms

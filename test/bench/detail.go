@@ -35,7 +35,6 @@ func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
 	return rows, nil
 }
 
-// kernelTime returns the BPF programs' time for a pod's setup and teardown, without other activity.
 func (n *node) kernelTime(ctx context.Context, stats *statistics, detail string) (_ row, err error) {
 	observer, err := n.observe(ctx, probeOptions(detail))
 	if err != nil {

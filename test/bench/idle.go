@@ -15,7 +15,6 @@ func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	// Warm up with one pod.
 	if _, err := n.pod(ctx); err != nil {
 		return nil, err
 	}

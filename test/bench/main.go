@@ -24,7 +24,6 @@ import (
 	"time"
 )
 
-// sections in order.
 var sections = []struct {
 	name string
 	run  func(context.Context, settings) ([]row, error)

@@ -68,7 +68,6 @@ func startObserved(ctx context.Context, s settings) (*node, error) {
 	return n, nil
 }
 
-// observe starts a cniscope with default and given options and a backend.
 func (n *node) observe(ctx context.Context, options string) (*scope.Scope, error) {
 	return scope.Start(ctx, n.rig, scope.Options{
 		Program: n.settings.program, TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint) + options,

@@ -38,7 +38,6 @@ func memoryOf(pid int) (m memory, err error) {
 	return m, nil
 }
 
-// status parses lines "name: value".
 func status(path string) (map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -149,7 +149,6 @@ func programName(id string) (string, error) {
 // took is run time by program.
 type took map[string]time.Duration
 
-// since returns the time since before, without the statistics' cost.
 func (r ran) since(before ran) took {
 	delta, own := took{}, r.empty(before)
 	for name, now := range r {
@@ -160,7 +159,6 @@ func (r ran) since(before ran) took {
 	return delta
 }
 
-// empty returns the statistics' cost per run since before, in nanoseconds.
 func (r ran) empty(before ran) float64 {
 	now, was := r[noProgram], before[noProgram]
 	return float64(now.took-was.took) / float64(max(now.n-was.n, 1))

@@ -95,7 +95,6 @@ func boot(pods int) (events []event.Event) {
 	return append(events, event.Event{Time: settled, Body: &event.Tick{}})
 }
 
-// heap returns the used heap in bytes.
 func heap() int {
 	runtime.GC()
 	var m runtime.MemStats

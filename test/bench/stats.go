@@ -8,7 +8,6 @@ import (
 	"slices"
 )
 
-// quantile returns the value that a share q (0 to 1) does not exceed; 0 for no values.
 func quantile[T cmp.Ordered](values []T, q float64) T {
 	var none T
 	if len(values) == 0 {

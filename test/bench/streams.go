@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Further work of an agent.
 const (
 	overStream byte = 's' // write to and read from a stream
 	overFile   byte = 'f' // the same with a file
@@ -100,7 +99,6 @@ func (h *hooks) moved(file string, env []string, into map[byte]*cost) error {
 	return errors.Join(in.Close(), cmd.Wait())
 }
 
-// calls returns the system-call hooks' time so far.
 func (h *hooks) calls() time.Duration {
 	programs := h.probe.Stats().Programs
 	return programs["enter"].Time + programs["return"].Time

@@ -12,7 +12,6 @@ type row struct {
 	figure string
 	value  float64
 	unit   string
-	// budget bounds value; 0 without a budget.
 	budget float64
 	note   string
 }

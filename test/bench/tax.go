@@ -26,7 +26,6 @@ const (
 	taxCalls   = 10_000
 )
 
-// States of a probe, in order.
 const (
 	notThere = iota
 	beforeCalls

@@ -100,7 +100,6 @@ func (h *hooks) onePlugin(file string, env []string, first, command map[string]*
 
 const pluginName = "bench-plugin"
 
-// pluginIn installs this program as a plugin.
 func pluginIn(dir string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -21,7 +21,6 @@ const (
 
 type object = map[string]any
 
-// controlPlane starts etcd and kube-apiserver with the required objects.
 func (n *node) controlPlane() {
 	n.Helper()
 	dir := n.folder("control-plane")

@@ -32,7 +32,6 @@ func (n *node) examine() doctor.Report {
 
 var environment = []string{"otlp", "clock", "kernel", "nri"}
 
-// silent expects no problem and no warning from doctor.
 func (n *node) silent() {
 	n.Helper()
 	for _, f := range n.examine().Findings {
@@ -74,7 +73,6 @@ func (n *node) options() string {
 	return n.file("cniscope.toml", scope.Leads(n.rig, nodeName, true))
 }
 
-// quiet expects checks that ran without a finding.
 func (n *node) quiet(checks ...string) {
 	n.Helper()
 	report := n.examine()

@@ -73,7 +73,6 @@ func TestFaults(t *testing.T) {
 	n.silent()
 }
 
-// asked waits until the agent starts a pod's endpoint.
 func (n *node) asked(pod string) {
 	n.Helper()
 	n.agentSays(fmt.Sprintf("k8sPodName=shop/%s ", pod))

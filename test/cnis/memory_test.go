@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
-// mostMemory is the memory budget in MiB: docs/performance.md.
 const mostMemory = 40
 
 // With a followed agent, a backend and a file, cniscope stays within its memory budget while pods come and go.

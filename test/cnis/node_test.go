@@ -72,7 +72,6 @@ func (n *node) plugin(built, name string) {
 	harness.Check(n.T, copyFile(filepath.Join(n.tools, built), filepath.Join(n.rig.CNIBinDir(), name)))
 }
 
-// newMachine creates the machine with containerd, etcd and kube-apiserver. It skips the test without the programs.
 func newMachine(t *testing.T, programs ...string) *node {
 	t.Helper()
 	n := &node{T: t, ctx: harness.Context(t), running: map[string]started{}}

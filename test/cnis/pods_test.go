@@ -36,7 +36,6 @@ func (n *node) observeWith(toml string) {
 	}
 }
 
-// record records until the node ends.
 func (n *node) record(file string) {
 	n.Helper()
 	cmd := exec.CommandContext(n.ctx, program, "record", file, "--overwrite", "--config", n.scope.Config())

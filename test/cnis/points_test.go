@@ -26,7 +26,6 @@ const (
 	share  = 0.95            // minimum share of the lost time
 )
 
-// fault is a loss of two seconds behind the real agent.
 type fault struct {
 	name   string
 	weight int
@@ -45,7 +44,6 @@ var faults = []fault{
 
 const begins = "Create endpoint request"
 
-// stops stops a program for two seconds.
 func stops(program string) func(*node, string, time.Duration) func() pod {
 	return within(func(n *node) { n.signal(program, unix.SIGSTOP) }, func(n *node) { n.signal(program, unix.SIGCONT) })
 }

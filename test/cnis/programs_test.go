@@ -26,7 +26,6 @@ const (
 	agentSocket = stateDir + "/cilium.sock"
 )
 
-// startProxy starts kube-proxy and waits for its rules.
 func (n *node) startProxy(mode string) {
 	n.Helper()
 	rules := map[string][]string{
@@ -109,7 +108,6 @@ func (n *node) library() string {
 	return dir
 }
 
-// startAgent starts Cilium's agent and returns once pods can start, while it compiles the node's programs.
 func (n *node) startAgent(more options) {
 	n.Helper()
 	n.start(ciliumAgent, n.agentReady, filepath.Join(n.tools, "cilium", ciliumAgent), "--config-dir="+n.agentConfig(more))
@@ -151,7 +149,6 @@ func (n *node) reset() {
 	}
 }
 
-// agentReady probes the agent like kubelet.
 func (n *node) agentReady(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(n.rig.CNIConfDir(), "05-cilium.conflist")); err != nil {
 		return err
@@ -173,7 +170,6 @@ func (n *node) agentReady(ctx context.Context) error {
 	return err
 }
 
-// agentSays waits until the agent logs a text again.
 func (n *node) agentSays(text string) {
 	n.Helper()
 	harness.Eventually(n, func() error {

@@ -129,7 +129,6 @@ func (n *node) stopContainer(c container) {
 	harness.Check(n.T, err)
 }
 
-// agentContainer starts Cilium's agent like the DaemonSet.
 func (n *node) agentContainer(p systemPod, attempt int, more options) container {
 	n.Helper()
 	within := "/tmp/cilium/config-map"

@@ -20,7 +20,6 @@ func (c *call) String() string {
 	return fmt.Sprintf("%s, %.0f ms, %s: %s (%s)", c.Attrs["k8s.pod.name"], c.Took(), c.cause(), c.verdict(), c.remedy())
 }
 
-// call waits for a pod's ADD on eth0.
 func (n *node) call(pod string) *call {
 	n.Helper()
 	found := &call{spans.Wait(n, n.spans, "ADD", "k8s.pod.name", pod)}
@@ -39,7 +38,6 @@ func (n *node) says(c *call, cause, verdict, remedy string) {
 	}
 }
 
-// ordinary expects a call without losses.
 func (n *node) ordinary(c *call) {
 	n.Helper()
 	if c.Took() > 1000 {

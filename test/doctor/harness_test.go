@@ -48,7 +48,6 @@ func newNode(t *testing.T, o rig.Options) *node {
 	return n
 }
 
-// command returns the command cniscope doctor for this node.
 func (n *node) command(flags ...string) *exec.Cmd {
 	n.Helper()
 	config := filepath.Join(filepath.Dir(program), "cniscope.toml") // readable by an ordinary user
@@ -93,7 +92,6 @@ func of(r doctor.Report, name string) (found []doctor.Finding) {
 	return found
 }
 
-// finds checks that a check has one finding, of this level and with these texts.
 func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Finding {
 	n.Helper()
 	found := of(n.examine(), name)
@@ -113,7 +111,6 @@ func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Fin
 	return f
 }
 
-// silent checks that these checks ran without a finding.
 func (n *node) silent(names ...string) {
 	n.Helper()
 	report := n.examine()

@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// aged sets the age of the files that libcni and host-local wrote for a sandbox.
 func (n *node) aged(id string, age time.Duration) (results, leases []string) {
 	n.Helper()
 	root := fmt.Sprintf("/proc/%d/root", n.rig.ContainerdPID())

@@ -39,7 +39,6 @@ func TestTwoServiceProxies(t *testing.T) {
 			name: "Cilium's sockets beside kube-proxy, for local redirect policies", has: []part{kubeProxyProcess, socketsOnly}, note: true,
 			says: []string{"its replacement is not seen to be on", "cil_sock4_conne on cgroup", "none of a node port"},
 		},
-		// The conflict, by each piece of evidence.
 		{
 			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},
 			says: append(conflict, "is kube-proxy (/", "cil_sock4_conne on cgroup", "map cilium_lb4_serv holds 2 entries"),
@@ -60,7 +59,6 @@ func TestTwoServiceProxies(t *testing.T) {
 			name: "Cilium does not come up, and was told to", has: []part{kubeProxyProcess, ciliumCrashing},
 			says: append(conflict, "container cilium-agent", "kube-proxy-replacement=true (its ConfigMap, "+os.TempDir()),
 		},
-		// Rules without a kube-proxy.
 		{name: "leftovers in nf_tables", has: []part{iptablesRules}, rules: []string{"kube-proxy is gone", "nftables ip nat: 2 chains", "KUBE-SVC-ABC", "iptables-save | grep -v KUBE | iptables-restore"}},
 		{name: "leftovers in legacy iptables", has: []part{legacyRules}, rules: []string{"iptables-legacy ip nat: 2 chains", "iptables-legacy ip6 nat: 1 chain"}},
 		{name: "leftovers of nftables mode", has: []part{nftablesRules, socketLB}, rules: []string{"nftables ip kube-proxy", "nft delete table ip kube-proxy"}},
@@ -87,7 +85,6 @@ func TestTwoServiceProxies(t *testing.T) {
 	}
 }
 
-// expect checks that a check reports all the texts, or nothing if there are none.
 func expect(t *testing.T, report doctor.Report, name string, says []string) {
 	t.Helper()
 	found := of(report, name)

@@ -81,7 +81,6 @@ func (r *backend) twice() (n int) {
 	return n
 }
 
-// compression notes a request's encoding, which gRPC removes before the handler.
 type compression struct{}
 
 func (compression) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {

@@ -85,7 +85,6 @@ func startBpftrace(t *testing.T) *bpftrace {
 	return b
 }
 
-// canary waits until a test program is reported.
 func (b *bpftrace) canary(t *testing.T) {
 	t.Helper()
 	ended := false

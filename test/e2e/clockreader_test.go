@@ -19,7 +19,6 @@ import (
 // clockReader reads the clock at tracepoints. Its programs, unlike bpftrace's shared ones, run last there.
 type clockReader struct{ rings map[string]*ebpf.Map }
 
-// clockRing holds all readings of a test (24 bytes each).
 const clockRing = 16 << 20
 
 func readClocks(t *testing.T, tracepoints ...string) *clockReader {

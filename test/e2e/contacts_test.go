@@ -66,7 +66,6 @@ func (i *island) within(do func() error) {
 	harness.Check(i.T, harness.Within("/run/netns/"+i.name, do))
 }
 
-// watch records every IP packet from now on (packet(7)).
 func (i *island) watch() {
 	i.Helper()
 	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8 // in network byte order
@@ -75,7 +74,6 @@ func (i *island) watch() {
 		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, all)
 		return err
 	})
-	// An endless read could not be stopped.
 	harness.Check(i.T, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

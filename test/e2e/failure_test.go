@@ -209,7 +209,6 @@ func (s *stage) warned(pod, message string, call *span) {
 	if l["msg"] != message || l["node"] != "rig-node" || l["trace_id"] != call.trace() {
 		s.Errorf("the warning says %v; the call's trace is %s", l, call.trace())
 	}
-	// JSON logs have nanoseconds.
 	why, want := fmt.Sprint(l["most"]), call.text("cniscope.biggest_part")
 	if verdict := call.text("cniscope.verdict"); verdict != "" {
 		why, want = fmt.Sprint(l["verdict"], l["cause"]), verdict+call.text("cniscope.cause")

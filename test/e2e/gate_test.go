@@ -26,7 +26,6 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-// rig has the gate as the second of three plugins.
 func (g *gate) rig() rig.Options {
 	return rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("gate"), rig.Portmap()}}},

@@ -68,7 +68,6 @@ func newHandover(t *testing.T) *handover {
 	return h
 }
 
-// start starts a cniscope, optionally as containerd does.
 func (h *handover) start(preinstalled bool) *exec.Cmd {
 	h.Helper()
 	cmd := exec.CommandContext(h.ctx, program, "run", "--config", filepath.Join(h.dir, "cniscope.toml"))
@@ -98,7 +97,6 @@ func socketpair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs"), nil
 }
 
-// observes waits until this instance observes the node.
 func (h *handover) observes(cmd *exec.Cmd) {
 	h.Helper()
 	for {
@@ -114,7 +112,6 @@ func (h *handover) observes(cmd *exec.Cmd) {
 	}
 }
 
-// has waits until this instance has the spool.
 func (h *handover) has(cmd *exec.Cmd) {
 	h.Helper()
 	harness.Eventually(h, func() error {

@@ -128,7 +128,6 @@ func (s *stage) network(name string, behind ...string) {
 	})
 }
 
-// podSpans waits for the lo and eth0 calls of a pod and returns its spans.
 func (s *stage) podSpans(pod string, calls ...string) (all []*span) {
 	s.Helper()
 	s.spans("cniscope", func(found []*span) error {
@@ -143,7 +142,6 @@ func (s *stage) podSpans(pod string, calls ...string) (all []*span) {
 	return all
 }
 
-// one returns the only span of a kind, a name and, if given, an interface.
 func one(t *testing.T, all []*span, kind, name, ifname string) *span {
 	t.Helper()
 	found := slices.DeleteFunc(only(all, kind, name), func(x *span) bool { return ifname != "" && x.text("cni.ifname") != ifname })
@@ -208,7 +206,6 @@ func (s *stage) spans(service string, ready func([]*span) error) []*span {
 		if err != nil {
 			return err
 		}
-		// A trace also contains other services' spans.
 		found = slices.DeleteFunc(flatten(all), func(x *span) bool {
 			return x.resource["service.name"].GetStringValue() != service
 		})
@@ -217,7 +214,6 @@ func (s *stage) spans(service string, ready func([]*span) error) []*span {
 	return found
 }
 
-// calls waits for n call spans of a command and returns all of cniscope's spans.
 func (s *stage) calls(command string, n int) []*span {
 	s.Helper()
 	return s.spans("cniscope", func(all []*span) error {

@@ -36,7 +36,6 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	s := set(t, true, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test(plugin)}}},
 		Plugins: map[string][]byte{plugin: rig.Script(fmt.Sprintf(
-			// Under its own and another name, and with such arguments.
 			"'%[1]s' 0.3\nbash -c 'exec -a \"$0\" \"$@\"' 'argv0%[2]s' '%[1]s' 0 '%[2]s'; '%[3]s' '%[2]s'\n"+
 				"case $CNI_ARGS in *K8S_POD_NAME=bad-*) [ $CNI_COMMAND = DEL ] || fail 11 'no';; esac",
 			file, hostileName, script))},
@@ -63,7 +62,6 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 		harmless(t, name, text)
 		harmlessJSON(t, name, content)
 	}
-	// The names are present and readable.
 	for name, what := range map[string]string{
 		"log of run": `evil\\x1b[2J\\x1b]0;title\\x07\\x0d\\nlevel=INFO`, "show": `evil\x1b[2J`, "recording": `evil\\x1b[2J`,
 		"OTLP file": `argv0evil\\x1b[2J`, "Jaeger": `\\xff\\xc3(`,
@@ -89,7 +87,6 @@ func harmless(t *testing.T, name, text string) {
 	}
 }
 
-// harmlessJSON checks decoded JSON strings, which may be printed.
 func harmlessJSON(t *testing.T, name string, lines []byte) {
 	t.Helper()
 	var walk func(any)

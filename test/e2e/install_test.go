@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// nodeFolders are the rig's replacements for the installer's and containerd's directories.
 var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope"}
 
 var nodeState = []string{"/run/cniscope", "/run/systemd"}
@@ -36,7 +35,6 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 				}
 				out := n.cniscope(line)
 				harness.Says(t, out, "new       /usr/local/bin/cniscope", "containerd has to be restarted", "say where the spans go")
-				// As long as it is true.
 				if out := n.cniscope(line); !strings.Contains(out, "containerd has to be restarted") || strings.Contains(out, "new ") {
 					t.Errorf("before the restart it says:\n%s", out)
 				}
@@ -65,7 +63,6 @@ func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 	}
 }
 
-// installation is a stage whose node has no cniscope yet.
 type installation struct {
 	*stage
 	daemon *rig.Daemon
@@ -125,14 +122,12 @@ func (n *installation) cniscope(line string) string {
 	return out
 }
 
-// files lists everything that an installation may touch.
 func (n *installation) files() string {
 	n.Helper()
 	where := strings.Join(nodeFolders, " ") + " " + filepath.Dir(n.rig.NRIPluginDir())
 	return n.inside("sh", "-ec", "{ find "+where+" -not -type s -printf '%p %M %u %l\\n'; find "+where+" -type f -exec sha256sum {} +; } | sort")
 }
 
-// setEndpoint configures the export like an operator.
 func (n *installation) setEndpoint() {
 	n.Helper()
 	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
@@ -172,7 +167,6 @@ func (n *installation) observes() error {
 	return err
 }
 
-// status waits until `cniscope status` prints all texts.
 func (n *installation) status(say ...string) {
 	n.Helper()
 	harness.Eventually(n, func() error {
@@ -186,7 +180,6 @@ func (n *installation) status(say ...string) {
 	})
 }
 
-// known waits for a pod's trace with NRI's data.
 func (n *installation) known(pod string) {
 	n.Helper()
 	n.spans("cniscope", func(all []*span) error {

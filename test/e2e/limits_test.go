@@ -22,7 +22,6 @@ func TestTheExampleGatesACI(t *testing.T) {
 	path := t.TempDir()
 	harness.Check(t, os.Symlink(program, filepath.Join(path, "cniscope")))
 	recording := filepath.Join(path, "cni.rec.gz")
-	// gate runs the example; pods start while its command waits for a file.
 	gate := func(pod string, limits ...string) (code int, said string) {
 		t.Helper()
 		begun, over := filepath.Join(path, "begun"+pod), filepath.Join(path, "over"+pod)

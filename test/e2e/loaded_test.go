@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// loadedBPF holds the ids of a process's BPF objects and the number of attached programs.
 type loadedBPF struct {
 	programs, maps []uint32
 	attached       int

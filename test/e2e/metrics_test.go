@@ -21,7 +21,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// policy is a plugin that works, is slow, fails, or waits for a pipe, by the pod's name.
 func policy(pipe string) rig.Options {
 	return rig.Options{
 		Networks: []rig.Network{{CNIVersion: "1.1.0", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
@@ -116,7 +115,6 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	})
 }
 
-// exemplarsLeadToTraces scrapes like Prometheus and finds each trace id in Jaeger.
 func (s *stage) exemplarsLeadToTraces() {
 	s.Helper()
 	_, text := s.ask("/metrics", "application/openmetrics-text; version=1.0.0")
@@ -144,7 +142,6 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 		if n := now[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 1 {
 			return fmt.Errorf("%v calls in flight, want 1", n)
 		}
-		// The age rises.
 		was := age
 		if age = now[`cniscope_cni_oldest_call_seconds{cni_command="ADD"}`]; was == 0 || age <= was {
 			return fmt.Errorf("the oldest is %v s old, was %v", age, was)

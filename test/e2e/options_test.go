@@ -26,14 +26,12 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 		return fmt.Sprintf("[export.otlp]\nendpoint = %q\ncompression = \"gzip\"\ncert = %q\nkey = %q\nheaders = { authorization = \"Bearer x\", x-scope-orgid = \"nodes\" }\n%s\n",
 			"https://"+addr, k.pem("client.crt"), k.pem("client.key"), ca)
 	}
-	// An unknown certificate is rejected.
 	s.options(destination(""))
 	s.pod(rig.PodOptions{Name: "web-0"})
 	s.logged("certificate signed by unknown authority", 1)
 	if got := r.got(); len(got) > 0 {
 		t.Fatalf("%d spans went to a stranger", len(got))
 	}
-	// The queue is sent at once.
 	s.options(destination(fmt.Sprintf("ca = %q", k.pem("ca.crt"))))
 	harness.Eventually(s, func() error {
 		if len(only(of(r.got(), "web-0"), "call", "CNI ADD")) < 2 {
@@ -64,7 +62,6 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	}
 }
 
-// options replaces a running cniscope's options and waits until they apply.
 func (s *stage) options(toml string) {
 	s.Helper()
 	n := strings.Count(s.scope.LogText(), "msg=\"options changed\"")

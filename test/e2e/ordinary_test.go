@@ -22,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// ordinaryPods is the number of pods; `make test-ordinary` uses 500.
 const ordinaryPods = "CNISCOPE_TEST_PODS"
 
 // Ordinary pods have no span with status Error, although iptables -C exits 1 in every ADD, and few distinct span
@@ -124,7 +123,6 @@ func (s *stage) judgedRight(x ptrace.Span) {
 		}
 		return
 	}
-	// On a busy healthy node only these causes occur.
 	parts := map[string]string{
 		"file_lock": "locks", "kernel_lock": "kernel_locks", "slow_command": "commands", "many_commands": "commands",
 		"network_configuration": "network", "system_call": "system_calls", "runtime": "between_runs", "plugin": "plugins", "sleep": "sleep",
@@ -138,7 +136,6 @@ func (s *stage) judgedRight(x ptrace.Span) {
 	s.Logf("%s took %.0f ms: %s", x.Name(), took, verdict.Str())
 }
 
-// eachSpan passes each span of an OTLP JSON file with a lookup in its and its resource's attributes.
 func (s *stage) eachSpan(file string, take func(x ptrace.Span, text func(key string) string)) {
 	s.Helper()
 	data, err := scope.ReadSpans(file)

@@ -83,7 +83,6 @@ func (s *stage) run(args ...string) string {
 	return string(out)
 }
 
-// logged waits until a text was logged n times.
 func (s *stage) logged(what string, n int) {
 	s.Helper()
 	harness.Eventually(s, func() error {
@@ -101,7 +100,6 @@ func (s *stage) read(file string) []byte {
 	return text
 }
 
-// around returns the text around an offset.
 func around(text []byte, at int) []byte {
 	return bytes.TrimSpace(text[max(0, at-120):min(len(text), at+120)])
 }

@@ -62,7 +62,6 @@ func floodFor(text string) error {
 	return os.Rename(file+".new", file)
 }
 
-// flood describes a flood as observed from outside.
 type flood struct {
 	began, ended time.Time
 	rate         int
@@ -81,7 +80,6 @@ type gaps struct {
 	all  float64
 }
 
-// watch polls /readyz until ctx ends, then sends the answers.
 func (s *stage) watch(ctx context.Context, seen chan<- []look) {
 	var looks []look
 	defer func() { seen <- looks }()

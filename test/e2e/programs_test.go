@@ -22,7 +22,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// runPrograms runs programs at a rate until end, which returns their number.
 func runPrograms(t *testing.T, perSecond int) (end func() string) {
 	t.Helper()
 	const workers = 4

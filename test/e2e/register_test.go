@@ -99,7 +99,6 @@ func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	return s
 }
 
-// preinstalled waits until a new cniscope of containerd observes.
 func (s *stage) preinstalled(before int) (pid int) {
 	s.Helper()
 	harness.Eventually(s, func() error {

@@ -19,15 +19,12 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// Secrets: any text, and one that resembles a key or an address.
 const (
 	canary    = "Xq7Canary9ZtSecret"
 	canaryKey = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0"
-	// unseen is only in a plugin's environment.
-	unseen = "Zq8vUnse3n4TkPl4ce"
+	unseen    = "Zq8vUnse3n4TkPl4ce"
 )
 
-// long is longer than any exported text.
 var long = strings.Repeat("Ln9wLongC4nary", 40)
 
 // A secret in arguments, environment, CNI configuration, error text, annotations or options is in no output.
@@ -105,7 +102,6 @@ case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no to
 	if !bytes.Contains(out["recording"], []byte("no ‹")) || !bytes.Contains(out["log of run"], []byte("failed: Get https://‹")) {
 		t.Errorf("what failed is not told:\n%s", out["log of run"])
 	}
-	// The outputs contain the commands.
 	for _, command := range []string{"fetch", "iptables", "ip", "nft"} {
 		for _, name := range []string{"Jaeger", "OTLP file", "recording", "show", "show as JSON"} {
 			if !bytes.Contains(out[name], []byte(command)) {

@@ -62,7 +62,6 @@ func (s *stage) churn(pods int, within time.Duration, done func(name string, beg
 
 var kept = regexp.MustCompile(`(?m)^time=(\S+) .*msg="CNI call .*trace_id=([0-9a-f]{32})`)
 
-// keptBy returns the traces that a cniscope logged as kept, up to a time.
 func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
 	t.Helper()
 	traces := map[string]bool{}
@@ -76,7 +75,6 @@ func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
 	return traces
 }
 
-// outage is the duration of the endpoint's outage: CNISCOPE_OUTAGE, or a short default.
 func outage(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("CNISCOPE_OUTAGE")
@@ -183,7 +181,6 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	}
 	t.Logf("down for %s: %d operations kept, %d pods seen whole, %d spans arrived, spool of %d bytes", down, len(want), seen, len(all), size(t, dir))
 
-	// The node answers queries at the same time.
 	out, err := exec.CommandContext(s.ctx, program, "show", "--last", "1h", "--pod", fmt.Sprint("shop/pod-", pods), "--config", second.Config()).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), fmt.Sprintf("shop/pod-%d  CNI ADD eth0", pods)) || strings.Contains(string(out), "shop/pod-1 ") {
 		t.Errorf("show --last: %v\n%s", err, out)

@@ -31,7 +31,6 @@ func (w *tracepoints) around(t *testing.T) {
 	w.after = readClocks(t, "sched_process_exec", "sched_process_exit")
 }
 
-// moment bounds the time of a tracepoint, in ns since 1970.
 type moment struct{ from, to int64 }
 
 func (m moment) off(at uint64) time.Duration {

@@ -58,7 +58,6 @@ func setRemembering(t *testing.T) *stage {
 	t.Helper()
 	harness.Root(t)
 	s := &stage{T: t, ctx: harness.Context(t)}
-	// Without iptables, which is slow on a busy machine.
 	unmasked := rig.Bridge(rig.Conf{"ipMasq": false})
 	s.startRig(rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{unmasked, rig.Test("sleeper")}}},
@@ -76,7 +75,6 @@ func (s *stage) cli(args ...string) (string, error) {
 	return string(out), err
 }
 
-// overTheReadOnlySocket queries like the sidecar.
 func (s *stage) overTheReadOnlySocket() {
 	s.Helper()
 	r := control.Reader{Path: filepath.Join(s.rig.Dir(), "run", "read", control.ReadSocket)}

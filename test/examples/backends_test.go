@@ -171,7 +171,6 @@ func get(t *testing.T, url string) (string, error) {
 	return string(body), err
 }
 
-// listeners returns the TCP addresses on which a process listens.
 func listeners(t *testing.T, pid int) (addresses []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ss", "-Hltnp").Output()

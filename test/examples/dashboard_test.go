@@ -169,7 +169,6 @@ func TestTheDashboardOfANode(t *testing.T) {
 	exemplars(t, p, all, spans, begin)
 }
 
-// troubles starts and removes a pod of each kind, and holds the lock of one kind.
 func troubles(t *testing.T, r *rig.Rig, round int, lock string) {
 	t.Helper()
 	held, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)

@@ -25,12 +25,9 @@ type fleet struct {
 	pods      func(node, minute int, r *rand.Rand) []string
 	teardowns func(node, minute int, r *rand.Rand) []string
 	// gauges returns other series of a node, by name and labels, in promtool's notation.
-	gauges func(node int) map[string]string
-	// restarted reports whether a node's cniscope restarted in that minute, so its counters begin at 0. May be
-	// nil.
+	gauges    func(node int) map[string]string
 	restarted func(node, minute int) bool
-	// absent reports whether the scrape of a node fails in that minute. May be nil.
-	absent func(node, minute int) bool
+	absent    func(node, minute int) bool
 }
 
 var causes = []string{"file_lock", "kernel_lock", "many_commands", "agent", "plugin_error"}

@@ -74,7 +74,6 @@ func TestTheScriptForNodeProblemDetector(t *testing.T) {
 	}
 }
 
-// nodeAPI is an API server with one node, for node-problem-detector.
 type nodeAPI struct {
 	mu   sync.Mutex
 	last map[string]string // status and reason and message, by type of condition

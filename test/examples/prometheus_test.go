@@ -58,7 +58,6 @@ func TestTheDashboardsQueries(t *testing.T) {
 		}
 	}
 	harness.Check(t, json.Unmarshal(data, &d))
-	// Grafana's variables.
 	variables := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$instance", ".*")
 	var rules strings.Builder
 	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")

@@ -112,7 +112,6 @@ func ask(t *testing.T, names map[string]string, find func(question) (traces []st
 	}
 }
 
-// sent sends the recordings to an endpoint, and returns the names of their traces in answers, by id.
 func sent(t *testing.T, endpoint string) (names map[string]string) {
 	t.Helper()
 	program, err := scope.Build(t.Context(), t.TempDir())

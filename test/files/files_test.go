@@ -31,7 +31,6 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
 
-// size returns the unpacked size of the files in bytes: CNISCOPE_FILES in MB, or 1 MB.
 func size(t *testing.T) (bytes int64, whole bool) {
 	mb := 1
 	if s := os.Getenv("CNISCOPE_FILES"); s != "" {
@@ -106,7 +105,6 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write makes a file of a number of unpacked bytes.
 func write(t *testing.T, path string, bytes int64, lines func(io.Writer, int), level int) {
 	t.Helper()
 	f, err := os.Create(path)

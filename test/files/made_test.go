@@ -10,11 +10,9 @@ import (
 )
 
 type file struct {
-	// lines writes piece n. Piece 0 is the header.
 	lines  func(w io.Writer, n int)
 	packed int
-	// says is the expected text on standard error, if any.
-	says string
+	says   string
 }
 
 const head = `{"cniscope":"recording","version":1,"writer":"0","options":{"timeline":{"Settle":1000000000,"MaxHold":600000000000,` +

@@ -28,9 +28,7 @@ import (
 // Namespace is that of cniscope.
 const Namespace = "cniscope"
 
-// Nodes answers in the place of kubelets and readers.
 type Nodes struct {
-	// Spans is the encoded TracesData of every operation.
 	Spans []byte
 	// Hangs reports whether a node accepts an exec and never answers.
 	Hangs func(node string) bool

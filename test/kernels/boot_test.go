@@ -52,7 +52,6 @@ type reported struct {
 	missed   []string
 }
 
-// boot runs a machine until it powers off, and parses its report.
 func boot(t *testing.T, k kernel) reported {
 	t.Helper()
 	console := run(t, k, byInstructions...)
@@ -67,7 +66,6 @@ func boot(t *testing.T, k kernel) reported {
 	return r
 }
 
-// run runs a machine until it powers off, and returns its console output.
 func run(t *testing.T, k kernel, more ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(harness.Context(t), patience+k.longer)

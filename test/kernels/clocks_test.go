@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/test/kernels/traced"
 )
 
-// stepping lists machines for clock steps and suspend.
 var stepping = []string{"5.10", "6.1", "6.12", "newest", "6.12, connector"}
 
 // While the clock is set and the machine suspended during calls, each call keeps one trace, its monotonic duration

@@ -21,10 +21,8 @@ var measured = []kernel{
 	{name: "6.12, arm64", image: "trixie-arm64"},
 }
 
-// functions reports whether a kernel's functions are usable for tracing.
 func (k kernel) functions() bool { return !slices.Contains(k.lacks, byFunctions) }
 
-// States of a probe, in vm's words.
 const (
 	nothing       = "nothing"
 	nothingAgain  = "nothing again"

@@ -34,7 +34,6 @@ var packed = struct {
 	archives map[string][]byte
 }{archives: map[string][]byte{}}
 
-// pack packs vm as /init, cniscope, and more.
 func pack(t *testing.T, arch string, more map[string]string) []byte {
 	t.Helper()
 	var archive bytes.Buffer

@@ -46,7 +46,6 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	}
 }
 
-// ending is one attached and stopped probe, in microseconds of the machine.
 type ending struct {
 	of, how        string // the way, or the number of attached programs
 	attach, detach int

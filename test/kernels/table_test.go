@@ -15,7 +15,6 @@ var update = flag.Bool("update", false, "write testdata/features.md")
 
 const page = "testdata/features.md"
 
-// table returns the page's table: a line per feature, a column per kernel.
 func table(reports []reported) string {
 	var b strings.Builder
 	b.WriteString("| feature |")

@@ -228,7 +228,6 @@ func value(v *commonpb.AnyValue) string {
 	return fmt.Sprint(v)
 }
 
-// differences returns lines in only one list, else the first moved one.
 func differences(byFunctions, bySystemCalls []string) (all []string) {
 	for _, line := range byFunctions {
 		if !slices.Contains(bySystemCalls, line) {

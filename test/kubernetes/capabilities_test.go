@@ -105,7 +105,6 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 	}
 }
 
-// container returns the only container of a pod.
 func container(pod object) object {
 	all, _ := pod.at("spec", "containers").([]any)
 	one, _ := all[0].(map[string]any)

@@ -52,7 +52,6 @@ func (c *cluster) in(t *testing.T) *cluster {
 	return &sub
 }
 
-// beside starts a program of the cluster for the test.
 func (c *cluster) beside(name string, ready func(context.Context) error, command ...string) {
 	c.Helper()
 	env := []string{

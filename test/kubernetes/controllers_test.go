@@ -44,7 +44,6 @@ func (c *cluster) configOf(person string) string {
 	return file
 }
 
-// helm is helm for this cluster.
 func (c *cluster) helm() *chart.Helm {
 	c.Helper()
 	h := chart.New(c)
@@ -52,7 +51,6 @@ func (c *cluster) helm() *chart.Helm {
 	return h
 }
 
-// daemonPod waits for a release's only non-terminating pod that done accepts.
 func (c *cluster) daemonPod(namespace, release string, done func(*pod) error) (found *pod) {
 	c.Helper()
 	harness.Eventually(c, func() error {

@@ -22,7 +22,6 @@ var crds = map[string][]string{
 	},
 }
 
-// define posts the operators' definitions and waits until they are served.
 func (c *cluster) define() {
 	c.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

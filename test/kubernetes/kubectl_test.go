@@ -32,7 +32,6 @@ func (c *cluster) kubectl(person, input string, arguments ...string) said {
 	return said{out.String(), err.String(), cmd.ProcessState.ExitCode()}
 }
 
-// admin runs kubectl with all rights; it must succeed.
 func (c *cluster) admin(arguments ...string) string {
 	c.Helper()
 	s := c.kubectl(admin, "", arguments...)
@@ -42,7 +41,6 @@ func (c *cluster) admin(arguments ...string) string {
 	return s.out
 }
 
-// ask queries a pod's sidecar as a user through kubectl's exec.
 func (c *cluster) ask(person string, scope *pod, question ...string) said {
 	c.Helper()
 	return c.kubectl(person, "", append([]string{"exec", "-n", scope.Metadata.Namespace, scope.Metadata.Name, "-c", "reader", "--", "/cniscope-reader", "ask"}, question...)...)

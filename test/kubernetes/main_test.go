@@ -51,7 +51,6 @@ func named(manifest string) (string, error) {
 	return string(image[1]), nil
 }
 
-// buildImage builds the image from the Dockerfile for this architecture.
 func buildImage(ctx context.Context, dir string) (string, error) {
 	archive := filepath.Join(dir, "image.tar")
 	for _, command := range [][]string{

@@ -54,7 +54,6 @@ func (c *cluster) web(name string) object {
 	}
 }
 
-// run creates a pod and waits until done accepts it.
 func (c *cluster) run(o object, done func(*pod) error) *pod {
 	c.Helper()
 	body, err := json.Marshal(o)

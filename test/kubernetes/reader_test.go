@@ -64,7 +64,6 @@ func (c *cluster) peopleAndRights() {
 	c.admin("create", "rolebinding", "operates", "-n", chartNamespace, "--role", chartRelease+"-operator", "--user", operator)
 }
 
-// describes waits until kubectl describe shows why the pod was slow.
 func (c *cluster) describes(p *pod) {
 	c.Helper()
 	var shown string
@@ -186,7 +185,6 @@ func (c *cluster) operatorAsks(scope *pod) {
 	}
 }
 
-// refused checks users without the rights.
 func (c *cluster) refused(scope *pod) {
 	c.Helper()
 	for _, person := range []string{developer, somebody} {

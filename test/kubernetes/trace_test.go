@@ -20,7 +20,6 @@ type span struct {
 	parent   *span
 }
 
-// has reports whether the span or its resource has an attribute with this value.
 func (s *span) has(key, value string) bool {
 	return slices.ContainsFunc(slices.Concat(s.resource, s.Attributes), func(kv *commonpb.KeyValue) bool {
 		return kv.Key == key && kv.Value.GetStringValue() == value
@@ -99,7 +98,6 @@ func (t *trace) outside() (found []string) {
 	return found
 }
 
-// services returns the trace's services, sorted.
 func (t *trace) services() []string {
 	var all []string
 	for _, s := range t.spans {
@@ -113,7 +111,6 @@ func (t *trace) find(service, name string) []*span {
 	return slices.DeleteFunc(slices.Clone(t.spans), func(s *span) bool { return s.service != service || s.Name != name })
 }
 
-// String draws the trace as a tree.
 func (t *trace) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "trace %s\n", t.id)

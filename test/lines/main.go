@@ -24,7 +24,6 @@ import (
 // tableLines is where a literal becomes a table of data: more than fits on a screen.
 const tableLines = 60
 
-// count is what a group of files has: lines in all, and of these, lines with code.
 type count struct{ lines, code, files int }
 
 type counts map[string]count

@@ -83,7 +83,6 @@ func TestEveryCallIsThere(t *testing.T) {
 	b := open(t, cniscope(t, "show", "--html", "--all", threePods))
 	harness.Equal(t, ask[int](b, "document.querySelectorAll('article.call').length"), 2, "calls that need looking at")
 	harness.Equal(t, ask[int](b, "document.querySelectorAll('details.call:not([open])').length"), 10, "others")
-	// Every span of the recording is in a row, alone or in a group.
 	lines := cniscope(t, "show", "--all", "--all-commands", "--pod", "shop/slow-0", threePods)
 	want := strings.Count(string(lines), "│") / 2
 	rows := ask[int](b, `[...document.querySelectorAll('.call')].filter(c => c.innerHTML.includes('shop/slow-0'))

@@ -70,7 +70,6 @@ func (r containerd) loaded(ctx context.Context) error {
 	return loadedNetworks(r.cniConf(), status.Info["cniconfig"])
 }
 
-// connect creates the CRI clients, which connect on demand.
 func (r *Rig) connect() error {
 	conn, err := grpc.NewClient("unix://"+r.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

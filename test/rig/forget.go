@@ -46,7 +46,6 @@ func (r *Rig) ForgetPods(ctx context.Context, ids ...string) error {
 	return r.RestartContainerd(ctx)
 }
 
-// of reports whether a process belongs to a sandbox or is its shim, by cgroup or arguments.
 func of(pid int, ids []string) bool {
 	for _, name := range []string{"cgroup", "cmdline"} {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))

@@ -23,8 +23,7 @@ const ipForward = "/proc/sys/net/ipv4/ip_forward"
 type host struct {
 	IPForward string   `json:"ip_forward"`
 	Firewall  []string `json:"firewall"`
-	// Made are created directories, outer ones first.
-	Made []string `json:"made"`
+	Made      []string `json:"made"`
 }
 
 func hostFile() string { return filepath.Join(root, "host.json") }

@@ -62,7 +62,6 @@ func nftWithoutTables(tables []nftTable, before []string) string {
 	return b.String()
 }
 
-// nftTables lists the plugins' tables; none without nft.
 func nftTables() ([]nftTable, error) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil, nil

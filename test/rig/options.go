@@ -11,8 +11,7 @@ import (
 // (host-local, ipMasq) and portmap.
 type Options struct {
 	// Tools is the directory of `make tools`. Default: test/tools/bin of the working directory's repository.
-	Tools string
-	// Containerd is a directory with another containerd, containerd-shim-runc-v2 and ctr.
+	Tools      string
 	Containerd string
 	// CRIO runs CRI-O instead of containerd. DropIns, Serial, OTLP and MetricsURL do not apply.
 	CRIO bool
@@ -20,8 +19,7 @@ type Options struct {
 	// network.
 	Networks []Network
 	// Serial makes containerd set up networks sequentially.
-	Serial bool
-	// Plugins are further files of the CNI bin directory by name.
+	Serial  bool
 	Plugins map[string][]byte
 	// NRIPlugins are pre-installed NRI plugins by name (`10-cniscope`), copied from a path.
 	NRIPlugins map[string]string
@@ -34,8 +32,7 @@ type Options struct {
 	Covers []string
 	// HostMounts runs containerd in the caller's mount namespace without covers: only there plugins run by a
 	// container's hook are trusted.
-	HostMounts bool
-	// NRIDisabled switches NRI off.
+	HostMounts  bool
 	NRIDisabled bool
 	// OTLP is containerd's export endpoint over gRPC, `http://127.0.0.1:4317`; empty for none.
 	OTLP string
@@ -50,8 +47,7 @@ type Options struct {
 	LogLevel string
 	// Ready bounds containerd's start. Default: a minute.
 	Ready time.Duration
-	// Log gets the rig's actions. Default: none.
-	Log *slog.Logger
+	Log   *slog.Logger
 }
 
 func (o Options) withDefaults() Options {

@@ -16,23 +16,19 @@ import (
 
 // PodOptions describe a pod, as a kubelet requests its sandbox.
 type PodOptions struct {
-	Namespace string // default: default
-	Name      string
-	UID       string // default: derived from the name
-	Attempt   uint32
-	Hostname  string // default: the name
-	HostPorts []HostPort
-	Labels    map[string]string
-	// Annotations are the pod's; NRI hands them to plugins.
+	Namespace   string // default: default
+	Name        string
+	UID         string // default: derived from the name
+	Attempt     uint32
+	Hostname    string // default: the name
+	HostPorts   []HostPort
+	Labels      map[string]string
 	Annotations map[string]string
-	// HostNetwork selects the host's network, without CNI.
 	HostNetwork bool
-	// HostPID selects the host's PID namespace.
-	HostPID bool
+	HostPID     bool
 	// UserNamespace maps the pod's users to unprivileged ones.
 	UserNamespace bool
-	// Config modifies the request.
-	Config func(*cri.PodSandboxConfig)
+	Config        func(*cri.PodSandboxConfig)
 }
 
 // HostPort maps a port of the host to the pod's.

@@ -54,7 +54,6 @@ func within(rule string, subnets []netip.Prefix) bool {
 		if err != nil {
 			addr, err := netip.ParseAddr(word)
 			if err != nil {
-				// DNAT's target: an address and a port.
 				pair, err := netip.ParseAddrPort(word)
 				if err != nil {
 					continue

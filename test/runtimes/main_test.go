@@ -20,7 +20,6 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
 
-// node is a rig and a cniscope that writes its spans to a file.
 type node struct {
 	*testing.T
 	ctx   context.Context
@@ -58,7 +57,6 @@ func (n *node) tool(args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// call waits for a call of a pod on eth0.
 func (n *node) call(pod, command string) spans.Call {
 	n.Helper()
 	return n.callOf("k8s.pod.name", pod, command)

@@ -131,7 +131,6 @@ func (e *engineer) runs(name string) bool {
 	return slices.ContainsFunc(processes, func(p rig.Process) bool { return p.Name == name })
 }
 
-// lock checks the verdict of a container that waits for host-local's lock.
 func (e *engineer) lock() {
 	f, err := os.OpenFile(filepath.Join(e.net.DataDir, e.net.Name, "lock"), os.O_RDWR, 0)
 	harness.Check(e, err)

@@ -29,11 +29,10 @@ var acts = map[string]func() error{
 		}
 		return nil
 	},
-	"idler":   func() error { return nil },
-	"parked":  func() error { _, err := os.ReadFile(stillDir + "/park"); return err },
-	"limited": askAPIServer,
-	"hanger":  func() error { time.Sleep(3 * time.Second); return nil },
-	// Computes for a second on one shared CPU.
+	"idler":       func() error { return nil },
+	"parked":      func() error { _, err := os.ReadFile(stillDir + "/park"); return err },
+	"limited":     askAPIServer,
+	"hanger":      func() error { time.Sleep(3 * time.Second); return nil },
 	"sharer":      func() error { return share(0, 300*time.Millisecond) },
 	"cilium":      putEndpoint,
 	"binder":      bind(fuseDir),

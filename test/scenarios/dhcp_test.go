@@ -17,7 +17,6 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// leases starts a DHCP server that answers after a second.
 func (s *scene) leases(n rig.Net) {
 	s.Helper()
 	server, err := exec.LookPath("dnsmasq")

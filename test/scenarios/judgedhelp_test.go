@@ -23,7 +23,6 @@ import (
 	"github.com/cniscope/cniscope/test/standin"
 )
 
-// taken marks 40,000 addresses of a network as used.
 func taken(s *scene, n rig.Net) func() {
 	dir := filepath.Join(n.DataDir, n.Name)
 	harness.Check(s.T, os.MkdirAll(dir, 0o755))
@@ -34,7 +33,6 @@ func taken(s *scene, n rig.Net) func() {
 	return func() { harness.Check(s.T, os.RemoveAll(dir)) }
 }
 
-// slowAPIServer needs half a second per connection.
 func slowAPIServer(s *scene, _ rig.Net) func() {
 	l, err := net.Listen("tcp", apiServer)
 	harness.Check(s.T, err)
@@ -50,7 +48,6 @@ func slowAPIServer(s *scene, _ rig.Net) func() {
 	return func() { l.Close() }
 }
 
-// busyAgent answers 429 after a delay.
 func busyAgent(s *scene, _ rig.Net) func() {
 	return answers(s, func() { time.Sleep(200 * time.Millisecond) }, http.StatusTooManyRequests)
 }
@@ -148,10 +145,8 @@ func hogRtnl(s *scene, _ rig.Net) func() {
 	}
 }
 
-// recording names a file for a recording of the test.
 const recording = "CNISCOPE_TEST_RECORDING"
 
-// record records the scene's cniscope until the test ends.
 func (s *scene) record() {
 	file := os.Getenv(recording)
 	if file == "" {

@@ -131,7 +131,6 @@ func TestRandomPointsBehindTheAgent(t *testing.T) {
 	t.Logf("%d statements are certain, and right", s.certain(n, true))
 }
 
-// burst runs eight pods at once and waits for their verdicts.
 func (s *scene) burst(name string) {
 	s.Helper()
 	const pods = 8

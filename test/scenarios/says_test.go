@@ -104,7 +104,6 @@ func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 	}
 }
 
-// rtnl returns the call's waits for the kernel's network lock.
 func (c *call) rtnl() (found []*span) {
 	for _, x := range c.Below("lock") {
 		if x.Attrs["cniscope.lock.name"] == "rtnl" {

@@ -102,7 +102,6 @@ func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 	return s.rig.Networks()[0]
 }
 
-// add runs a pod and returns its ADD on eth0. fails expects a failure.
 func (s *scene) add(o rig.PodOptions, fails bool) *call {
 	s.Helper()
 	s.pods++
@@ -122,13 +121,11 @@ type span = spans.Span
 
 type call struct{ spans.Call }
 
-// call waits for the ADD on eth0 of a pod.
 func (s *scene) call(pod string) *call {
 	s.Helper()
 	return &call{spans.Wait(s, s.spans, "ADD", "k8s.pod.name", pod)}
 }
 
-// crowd runs pods at once: prefix-0, prefix-1, and so on.
 func (s *scene) crowd(prefix string, pods int) {
 	s.Helper()
 	var all sync.WaitGroup

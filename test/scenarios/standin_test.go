@@ -88,7 +88,6 @@ func (s *scene) ordinary(n *standin.Node, c behind) {
 	s.Logf("control: %.0f ms, mostly %s", control.Took(), control.Attrs["cniscope.biggest_part"])
 }
 
-// judges checks the verdict of a call with a known delay in ms.
 func (c *behind) judges(t *testing.T, call *call, truth float64) {
 	t.Helper()
 	t.Logf("%.0f ms of %.0f, %s: %s (%s)\nmostly %s for %s ms", truth, call.Took(), call.Attrs["cniscope.cause"], call.Attrs["cniscope.verdict"],

@@ -27,7 +27,6 @@ const stillDir = "/run/cniscope-scenario/still"
 // stopTimes is the number of repetitions in TestWhoIsStoppedIsSaid; default 1.
 const stopTimes = "CNISCOPE_TEST_TIMES"
 
-// pidOf waits for a process by program name.
 func pidOf(s *scene, name string) (pid int) {
 	harness.Until(s, name+" runs", func() bool {
 		all, _ := filepath.Glob("/proc/[0-9]*/comm")

@@ -34,7 +34,6 @@ func (c *call) accounted(t *testing.T) {
 	harness.Equal(t, c.Attrs["cniscope.partial"], "", "it is partial", c.Attrs["cniscope.partial_reason"])
 }
 
-// hold locks a path until the returned function is called.
 func hold(t *testing.T, path string) (free func()) {
 	t.Helper()
 	harness.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -65,7 +65,6 @@ func run(command []string) (code int, err error) {
 	return cmd.ProcessState.ExitCode(), err
 }
 
-// conditions returns the conditions of list.txt that hold for this run.
 func conditions(command []string) []string {
 	holds := []string{"any"}
 	if slices.Contains(command, "-short") {

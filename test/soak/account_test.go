@@ -87,7 +87,6 @@ func (s traced) holds(r run, wall int64) bool {
 	return s.Start <= middle && middle <= s.End
 }
 
-// ends returns the last run's end per operation; 0 while one runs.
 func ends(runs []run) map[[2]string]int64 {
 	last := map[[2]string]int64{}
 	for _, r := range runs {

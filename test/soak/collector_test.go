@@ -215,7 +215,6 @@ func (c *collector) forget() {
 	c.calls = nil
 }
 
-// current is nil for the client's current certificate.
 func (k *keys) current(chain []*x509.Certificate) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,7 +24,6 @@ type fault struct {
 	begin func(context.Context, *node) (undo doing, err error)
 }
 
-// Parts of a node.
 const (
 	ofCniscope   = "cniscope"
 	ofContainerd = "containerd"
@@ -122,7 +121,6 @@ func limited(l limit) func(context.Context, *node) (doing, error) {
 	}
 }
 
-// fewDescriptors prevents cniscope from opening files.
 func (n *node) fewDescriptors(context.Context) (doing, error) {
 	pid := n.cniscope()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -26,7 +26,6 @@ import (
 
 const patience = time.Minute
 
-// A node is all that a soak runs on.
 type node struct {
 	*testing.T
 	dir       string // on disk: received data
@@ -56,7 +55,6 @@ type life struct {
 	scope           *scope.Scope
 }
 
-// newNode creates a node for the test.
 func newNode(ctx context.Context, t *testing.T, dir string) *node {
 	t.Helper()
 	harness.Root(t)
@@ -130,7 +128,6 @@ func (n *node) startAgent() error {
 	return nil
 }
 
-// mountDisk creates the spool's disk, of the spool's default size.
 func (n *node) mountDisk() error {
 	n.disk = filepath.Join(n.rig.Dir(), "disk")
 	if err := os.Mkdir(n.disk, 0o700); err != nil {

@@ -131,7 +131,6 @@ func kindOf(e entry) string {
 	return e.Faults[0].Kind
 }
 
-// medianAndMost formats two columns in seconds.
 func medianAndMost(values []float64) string {
 	if len(values) == 0 {
 		return " | "
@@ -171,7 +170,6 @@ type grows struct {
 	of   func(sample) float64
 }
 
-// growths lists values that must not grow.
 func growths() []grows {
 	return []grows{
 		{"anonymous memory, KiB", func(s sample) float64 { return s.RSS }},

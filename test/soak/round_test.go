@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// round executes a plan and waits for the normal state.
 func (n *node) round(ctx context.Context, p plan) (e entry) {
 	e = entry{Plan: p, Began: time.Now().UTC()}
 	since, lost := protocol.Now(), n.allLost()

@@ -73,7 +73,6 @@ func (n *node) lost() map[string]float64 {
 	return found
 }
 
-// sample is cniscope's resource usage after a round.
 type sample struct {
 	Life int
 	Pods int // in this life

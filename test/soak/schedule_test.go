@@ -25,8 +25,7 @@ type planned struct {
 	// After is the number of answered pods before it, Delay an additional delay.
 	After int
 	Delay time.Duration
-	// Hold is its duration.
-	Hold time.Duration
+	Hold  time.Duration
 }
 
 type sizes struct {
@@ -41,7 +40,6 @@ var full = sizes{Singles: 8, Bursts: []int{30, 30, 30, 135}, Faults: []int{0, 1,
 // small is for a test.
 var small = sizes{Singles: 5, Bursts: []int{7}, Faults: []int{1, 1, 1, 0}}
 
-// schedule returns a round's plan. Kinds are dealt like cards, without repetition until all were used.
 func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 	r := rand.New(rand.NewPCG(seed, uint64(round)))
 	p := plan{Round: round, Burst: r.IntN(2) == 0}

@@ -97,7 +97,6 @@ func newWitness(rigDir string) (_ *witness, err error) {
 	return w, nil
 }
 
-// offsets returns those of this kernel's structures.
 func offsets() (task, mm map[string]int32, err error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -109,7 +109,6 @@ func PortOf(container string) string {
 	return "vs-" + hex.EncodeToString(sum[:])[:8]
 }
 
-// add is the agent's work for an ADD.
 func (a *agent) add(c *cniCall) (result string, err error) {
 	err = a.during(Entry{Container: c.container, What: "call", Name: "ADD"}, func() error {
 		result, err = a.addSteps(c)
@@ -177,7 +176,6 @@ func (a *agent) behind(c *cniCall) {
 	_ = a.tell(a.vswitch, Switch, "flows", row{Container: c.container})
 }
 
-// del is the agent's work for a DEL.
 func (a *agent) del(c *cniCall) (string, error) {
 	return "", a.during(Entry{Container: c.container, What: "call", Name: "DEL"}, func() error {
 		if err := a.tell(a.db, Database, "transact", row{Op: "delete", Port: c.port, Container: c.container}); err != nil {

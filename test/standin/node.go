@@ -32,8 +32,7 @@ type Options struct {
 	Memory int64
 	// Disk gives the programs their own file system.
 	Disk bool
-	// Env is added to their environment.
-	Env []string
+	Env  []string
 }
 
 // Node is a running database, switch and agent.

@@ -26,7 +26,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs, by file name.
 const (
 	Plugin   = "vs-cni"
 	Agent    = "vs-agent"
@@ -38,7 +37,6 @@ const (
 	rtnlName = "vs-rtnl"
 )
 
-// Environment variables of the programs.
 const (
 	dirKey = "CNISCOPE_STANDIN"
 	// everyKey is the interval of the agent's unrelated command, if set.
@@ -124,7 +122,6 @@ func (j *journal) during(e Entry, do func() error) error {
 
 // Injection makes a program lose time at a point of a call.
 type Injection struct {
-	// Point is one of Points.
 	Point string
 	// Kind is the fault: "sleep", "compute", those of Stop, "kill", "restart", "command", "command's child",
 	// "anonymous command", "lock", "rtnl", "disk", "memory".

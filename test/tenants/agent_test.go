@@ -24,8 +24,6 @@ import (
 // The plugin of these tests uses an agent, as those of Calico, Antrea and the AWS VPC do, and connects to an API
 // server. It reports the current victim to the tenants, which could otherwise only guess it.
 
-// conf is the plugin's configuration, with the addresses of the agent and the API server, and the directory that
-// tenants read.
 type conf struct {
 	Unix, Abstract, TCP string
 	API                 string

@@ -69,7 +69,6 @@ type node struct {
 	logs   string
 }
 
-// newNode starts a node with these CNI plugins and without processes.
 func newNode(t *testing.T, plugins string) *node {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -14,13 +14,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listed is a call in the output of cniscope ps.
 type listed struct {
 	Sandbox string        `json:"sandbox"`
 	Age     time.Duration `json:"age_ns"`
 }
 
-// listed returns a sandbox's call in cniscope ps, or nil.
 func (s *stepping) listed(sandbox string) *listed {
 	var said struct{ Calls []listed }
 	if ask(&said, "ps") != nil {

@@ -108,7 +108,6 @@ func attachOnce(to io.Writer, kill bool) error {
 	return err
 }
 
-// stop ends a process and returns the time until its exit.
 func (p *prober) stop(kill bool) (took time.Duration, how string, err error) {
 	began, how := time.Now(), "closed"
 	if kill {

@@ -21,10 +21,8 @@ import (
 	"github.com/cniscope/cniscope/test/kernels/traced"
 )
 
-// steps reports whether the machine is for clock steps and suspend.
 func steps(options string) bool { return strings.Contains(options, "cniscope.clocks=1") }
 
-// Options of the observing program, and the collector.
 const (
 	stepped  = "/tmp/stepped.toml"
 	taker    = "/collector"
@@ -70,12 +68,10 @@ func setBy(d time.Duration) error {
 	return unix.ClockSettime(unix.CLOCK_REALTIME, &to)
 }
 
-// errNoSuspend means that the machine cannot suspend.
 var errNoSuspend = errors.New("it cannot be suspended")
 
 const asleep = 5 * time.Second
 
-// suspend suspends the machine until its real-time clock wakes it.
 func suspend() error {
 	if states, _ := os.ReadFile("/sys/power/state"); !slices.Contains(strings.Fields(string(states)), "mem") {
 		return fmt.Errorf("%w: /sys/power/state has %q", errNoSuspend, states)
@@ -156,7 +152,6 @@ func (s *stepping) begin(connector bool) error {
 	return s.until("it observes", func() bool { return s.said.says("observing CNI calls") })
 }
 
-// until waits for another process.
 func (s *stepping) until(what string, is func() bool) error {
 	for began := clock.Monotonic(); !is(); time.Sleep(20 * time.Millisecond) {
 		select {

@@ -82,7 +82,6 @@ func count(to io.Writer) error {
 	return err
 }
 
-// Ways in which a probe observes plugins.
 const (
 	byFunction   = "functions"
 	bySystemCall = "system-calls"
@@ -131,7 +130,6 @@ func startProber(way string) (*prober, error) {
 	return p, p.Start()
 }
 
-// until waits for a line of the prober and returns its rest.
 func (p *prober) until(what string) (more string, err error) {
 	for p.says.Scan() {
 		if said, is := strings.CutPrefix(p.says.Text(), what); is {

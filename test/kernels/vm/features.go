@@ -20,7 +20,6 @@ var optional = map[string]func(*scene) error{
 	"first connection, refused connections": firstConnection,
 }
 
-// feature is a kernel's feature. Its check returns nil, or the deviation.
 type feature struct {
 	name  string
 	check func(*scene) error

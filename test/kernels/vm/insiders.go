@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Objects of the plugins below.
 const (
 	lockFile = "/tmp/lock"
 	agent    = "/tmp/agent.sock"

@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Paths of plugins and their commands.
 const (
 	pluginFolder = "/opt/cni/bin"
 	helper       = "/bin/helper"
@@ -65,7 +64,6 @@ func install() error {
 	return os.WriteFile(filepath.Join(pluginFolder, "script"), []byte("#!"+interpreter+" option\n"), 0o755)
 }
 
-// act returns the function for a name, or nil.
 func act(name string) func() int {
 	if do := insiders[name]; do != nil {
 		return func() int {
@@ -161,7 +159,6 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// hung runs until its standard input ends.
 func hung() int {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 4

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is cniscope, and options its configuration.
 const (
 	cniscope   = "/cniscope"
 	exported   = "/tmp/spans.json"

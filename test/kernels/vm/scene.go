@@ -177,7 +177,6 @@ func (s *scene) missed() uint64 {
 	return s.strangersMissed + s.stats.Lost[proctracker.LostSight]
 }
 
-// wayOf returns the requested way: cniscope.way=functions.
 func wayOf(options string) string {
 	for _, o := range strings.Fields(options) {
 		if way, is := strings.CutPrefix(o, "cniscope.way="); is {
@@ -217,7 +216,6 @@ func (s *scene) run(plugin string) (*event.Exec, error) {
 	return x, nil
 }
 
-// degraded reports whether the probe reported a feature as unavailable.
 func (s *scene) degraded(feature string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

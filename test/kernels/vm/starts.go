@@ -164,7 +164,6 @@ func startAndStop(to io.Writer, whole, times int) error {
 	return err
 }
 
-// startOnce starts a probe in its own process and stops it during a call.
 func startOnce(to io.Writer, kill bool, meanwhile func() error) error {
 	began := time.Now()
 	p, err := startProber("")

@@ -36,7 +36,6 @@ type watcher struct {
 	ran    chan error
 }
 
-// watch observes in a way until ctx ends.
 func watch(ctx context.Context, way string) (*watcher, error) {
 	p, err := probe.Open(probe.Options{
 		Ring: 4 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Way: way,
