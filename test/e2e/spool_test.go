@@ -134,7 +134,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 
 	// The spool is written shortly after the log, and the kill may come between.
 	want := keptBy(t, first, killed.Add(-100*time.Millisecond))
-	r := receive(t, addr, &backend{})
+	r := receive(t, addr)
 	harness.Eventually(s, func() error {
 		for trace := range keptBy(t, second, time.Now()) {
 			want[trace] = true

@@ -69,9 +69,9 @@ func (p paths) make() error {
 func containerdConfig(p paths, o Options, metrics string) string {
 	return strings.NewReplacer(
 		"{root}", p.at("root"), "{state}", p.stateOf(o), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
-		"{socket}", p.socket(), "{level}", o.LogLevel, "{metrics}", metrics,
+		"{socket}", p.socket(), "{metrics}", metrics,
 		"{pause}", PauseImage, "{cni-bin}", p.cniBin(), "{cni-conf}", p.cniConf(),
-		"{networks}", fmt.Sprint(max(1, len(o.Networks))), "{serial}", fmt.Sprint(o.Serial),
+		"{networks}", fmt.Sprint(max(1, len(o.Networks))),
 		"{runc}", filepath.Join(o.Tools, "runc"), "{runc-root}", p.at("runc"),
 		"{nri-off}", fmt.Sprint(o.NRIDisabled), "{nri-socket}", p.nriSocketOf(o),
 		"{nri-plugins}", p.nriPlugins(), "{nri-config}", p.nriConfig(),
@@ -86,7 +86,7 @@ disabled_plugins = ["io.containerd.image-verifier.v1.bindir", "io.containerd.sna
 [grpc]
   address = "{socket}"
 [debug]
-  level = "{level}"
+  level = "info"
 [metrics]
   address = "{metrics}"
 
@@ -101,7 +101,6 @@ disabled_plugins = ["io.containerd.image-verifier.v1.bindir", "io.containerd.sna
     bin_dir = "{cni-bin}"
     conf_dir = "{cni-conf}"
     max_conf_num = {networks}
-    setup_serially = {serial}
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]

@@ -48,7 +48,7 @@ func (r crio) configure(context.Context) error {
 // text is crio.conf. Every default that touches the host is overridden.
 func (r crio) text() string {
 	return strings.NewReplacer(
-		"{dir}", r.dir, "{socket}", r.socket(), "{level}", r.opts.LogLevel, "{pause}", PauseImage, "{policy}", r.policy(),
+		"{dir}", r.dir, "{socket}", r.socket(), "{pause}", PauseImage, "{policy}", r.policy(),
 		"{cni-bin}", r.cniBin(), "{cni-conf}", r.cniConf(), "{pinns}", r.tool("pinns"),
 		"{runc}", filepath.Join(r.opts.Tools, "runc"), "{env}", r.Env(),
 		"{nri}", fmt.Sprint(!r.opts.NRIDisabled), "{nri-socket}", r.nriSocket(),
@@ -65,7 +65,7 @@ clean_shutdown_file = "{dir}/state/clean"
 listen = "{socket}"
 
 [crio.runtime]
-log_level = "{level}"
+log_level = "info"
 selinux = false
 cgroup_manager = "cgroupfs"
 irqbalance_config_file = ""

@@ -13,14 +13,12 @@ type Options struct {
 	// Tools is the directory of `make tools`. Default: test/tools/bin of the working directory's repository.
 	Tools      string
 	Containerd string
-	// CRIO runs CRI-O instead of containerd. DropIns, Serial, OTLP and MetricsURL do not apply.
+	// CRIO runs CRI-O instead of containerd. DropIns, OTLP and MetricsURL do not apply.
 	CRIO bool
 	// Networks are a pod's attachments beside lo. Default: Bridge and Portmap. An empty non-nil slice means no
 	// network.
 	Networks []Network
-	// Serial makes containerd set up networks sequentially.
-	Serial  bool
-	Plugins map[string][]byte
+	Plugins  map[string][]byte
 	// NRIPlugins are pre-installed NRI plugins by name (`10-cniscope`), copied from a path.
 	NRIPlugins map[string]string
 	// NRIPluginConfig are their configuration files.
@@ -43,8 +41,6 @@ type Options struct {
 	// Nice is the priority of containerd and its children (nice(1)); with -20 plugins do not wait for a CPU.
 	// Default: the caller's.
 	Nice int
-	// LogLevel is containerd's: trace, debug, info, warn, error. Default: info.
-	LogLevel string
 	// Ready bounds containerd's start. Default: a minute.
 	Ready time.Duration
 	Log   *slog.Logger
@@ -53,9 +49,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Networks == nil {
 		o.Networks = []Network{{Plugins: []Plugin{Bridge(), Portmap()}}}
-	}
-	if o.LogLevel == "" {
-		o.LogLevel = "info"
 	}
 	if o.Ready == 0 {
 		o.Ready = time.Minute

@@ -242,17 +242,11 @@ func (r *Rig) NRISocket() string { return r.nriSocket() }
 // NRIPluginDir is the directory of pre-installed NRI plugins.
 func (r *Rig) NRIPluginDir() string { return r.nriPlugins() }
 
-// NRIPluginConfigDir is the directory of their configuration.
-func (r *Rig) NRIPluginConfigDir() string { return r.nriConfig() }
-
 // CNIBinDir is the directory of the CNI plugins.
 func (r *Rig) CNIBinDir() string { return r.cniBin() }
 
 // CNIConfDir is the directory of the networks.
 func (r *Rig) CNIConfDir() string { return r.cniConf() }
-
-// CNIDataDir is the directory of host-local's files.
-func (r *Rig) CNIDataDir() string { return r.cniData() }
 
 // Processes returns the rig's processes: containerd, shims, plugins, pause processes.
 func (r *Rig) Processes() ([]Process, error) { return processesOf(r.dir) }
