@@ -36,8 +36,7 @@ func openBefore(t *testing.T, network string) *opened {
 	return b
 }
 
-// hasDialled reports whether a connection waits to be accepted: a unix socket without an inode but with the
-// listener's path, or a TCP connection in the listener's queue.
+// hasDialled reports whether a connection waits to be accepted.
 func (b *opened) hasDialled(t *testing.T) bool {
 	if b.network == "unix" {
 		all, err := os.ReadFile("/proc/net/unix")

@@ -41,8 +41,7 @@ type attempt struct {
 	want event.Caller // empty: refused
 }
 
-// attempts runs all of them by a shell, so that some are its own children. If p is set, /proc must give the same
-// result as the kernel side.
+// attempts runs all by a shell, some as its own children. With p, /proc must agree with the kernel.
 func attempts(t *testing.T, p *Probe, runs []attempt) string {
 	t.Helper()
 	script := "touch $0.$CNI_IFNAME.done"

@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// asked runs a script as a plugin in a network namespace of its own, with tracing on. $PEER is the file of another
-// namespace.
+// asked runs a script as a plugin in its own network namespace. $PEER is the file of another.
 func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -31,8 +31,7 @@ func manyCalls() (calls, atOnce int) {
 	return number("CNISCOPE_TEST_CALLS", 48), number("CNISCOPE_TEST_AT_ONCE", 16)
 }
 
-// startRuntime starts a runtime whose plugin runs commands and a delegated plugin. It is a process of its own,
-// because a fork blocks the threads of a Go process.
+// startRuntime starts a runtime of its own process: a fork blocks the threads of a Go process.
 func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 	t.Helper()
 	dir := t.TempDir()

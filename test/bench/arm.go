@@ -88,8 +88,7 @@ func (n *node) turn(ctx context.Context, a *arm, pods int) (err error) {
 	return err
 }
 
-// timed runs pods in sequence, and measures an unrelated system call immediately after the last, while tracing is
-// still on.
+// timed runs pods in sequence and measures an unrelated system call while tracing is still on.
 func (n *node) timed(ctx context.Context, a *arm, pods int) error {
 	took := make([]float64, pods)
 	for i := range took {

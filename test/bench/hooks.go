@@ -146,8 +146,7 @@ func (k *kind) run(program string) error {
 	return os.NewSyscallError("wait4", err)
 }
 
-// environment returns exactly n variables and bytes, NULs included, named like Kubernetes services, with random
-// values.
+// environment returns n variables of so many bytes with NULs, named like Kubernetes services.
 func environment(n, bytes int) []string {
 	const letters = "/abcdefghijklmnopqrstuvwxyz.0123456789:ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	random := rand.New(rand.NewPCG(1, 2))

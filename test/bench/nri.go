@@ -45,8 +45,7 @@ func asEmpty(ctx context.Context) error {
 	return s.Run(ctx)
 }
 
-// The runtime calls plugins by index, and the first one is asleep more often, so there is an empty one before and
-// behind cniscope.
+// The first plugin that the runtime calls is asleep more often: empty ones are on both sides.
 const before, behind = "89", "91"
 
 func startEmpty(ctx context.Context, r *rig.Rig, index string) (*empty, error) {

@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// measurePods runs pods with a cniscope and an empty NRI plugin: cniscope's usage, and containerd's wait. First four
-// at once, which saturates a small machine, then sequentially.
+// measurePods runs pods beside an empty NRI plugin, four at once (saturates two CPUs), then singly.
 func measurePods(ctx context.Context, s settings) ([]row, error) {
 	rows, err := podsAtOnce(ctx, s, 4)
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statistics are the kernel's BPF statistics. They count their own cost in each run; empty programs measure it at the
-// same time and places.
+// statistics are the kernel's BPF statistics, less their own cost, which empty programs measure.
 type statistics struct {
 	on      io.Closer
 	empties []idleProgram

@@ -27,8 +27,7 @@ const (
 	scaleNodes = 5000
 )
 
-// measureScale runs the pure part with the events of large nodes. It uses no clock, so a busy machine only affects
-// the time per event.
+// measureScale runs the pure part with the events of large nodes, without a clock.
 func measureScale(context.Context, settings) (rows []row, err error) {
 	for _, pods := range []int{250, 500} {
 		more, err := scale(pods)

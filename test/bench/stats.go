@@ -29,8 +29,7 @@ func mean(values []float64) float64 {
 
 const resamples = 2000
 
-// interval returns the 95 % bootstrap interval of an estimate over n rounds. It resamples rounds, whose values are
-// correlated, deterministically.
+// interval returns the 95 % bootstrap interval of an estimate over n rounds, deterministically.
 func interval(n int, estimate func(rounds []int) float64) (low, high float64) {
 	random := rand.New(rand.NewPCG(1, 2))
 	estimates := make([]float64, resamples)

@@ -35,8 +35,7 @@ const (
 	states
 )
 
-// measureTax measures the cost per system call for an unrelated process: the cheapest call in a loop, without a probe
-// and in every state of one.
+// measureTax measures the cost per system call for an unrelated process, in every state of a probe.
 func measureTax(ctx context.Context, _ settings) ([]row, error) {
 	dir, err := os.MkdirTemp("", "cniscope-bench")
 	if err != nil {

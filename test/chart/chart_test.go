@@ -132,8 +132,7 @@ func built(t *testing.T) string {
 	return string(name[1])
 }
 
-// A source tree has no published image: its chart and its manifest name the image that `make image` builds,
-// and never the image of a release, which may not know the options of this tree.
+// A source tree names the image that `make image` builds: a released one may lack its options.
 func TestTheImageIsTheOneOfTheTree(t *testing.T) {
 	image := built(t)
 	if image != "ghcr.io/cniscope/cniscope:devel" {

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The first three pods wait for an agent that compiles its programs, and clang is named without a remedy. Later pods
-// are ordinary. Eight concurrent ones wait for each other, and certain statements are about their own pod.
+// The first pods wait for an agent that compiles its programs; later ones are ordinary.
 func TestBursts(t *testing.T) {
 	if !apart(t) {
 		return

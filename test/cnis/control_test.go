@@ -45,8 +45,7 @@ func (n *node) controlPlane() {
 	n.objects()
 }
 
-// objects creates Cilium's definitions, the node, and two services, one with a node port. Endpoints are included,
-// since no controller runs.
+// objects creates Cilium's definitions, the node, and two services with endpoints.
 func (n *node) objects() {
 	n.Helper()
 	n.define("cilium/crds/*/*.yaml")

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/spans"
 )
 
-// An agent stops for two seconds during a call, is killed, never answers, or is dead; ordinary pods before and after.
+// An agent stops for two seconds during a call, is killed, never answers, or is dead.
 func TestFaults(t *testing.T) {
 	if !apart(t) {
 		return

@@ -16,8 +16,7 @@ import (
 
 const flanneld = "flanneld"
 
-// Flannel's plugin reads flanneld's file and delegates to bridge and host-local. A stopped flanneld affects no pod,
-// one that never ran all.
+// A stopped flanneld affects no pod, one that never ran all: the plugin reads its file.
 func TestFlannel(t *testing.T) {
 	if !apart(t) {
 		return

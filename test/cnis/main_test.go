@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(scope.Main(m, &program))
 }
 
-// apart reruns the test in a child process with its own namespaces and cgroup, and reports whether this is the child.
+// apart reruns the test in its own namespaces and cgroup, and reports whether this is the child.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {

@@ -24,7 +24,7 @@ sleep 2
 echo '{"cniVersion":"0.3.1","interfaces":[],"ips":[]}'
 `
 
-// Multus' daemon runs the plugins of both networks for the shim, and updates the API server: each slow one is named.
+// Multus' daemon runs the plugins of both networks, and updates the API server.
 func TestMultus(t *testing.T) {
 	if !apart(t) {
 		return

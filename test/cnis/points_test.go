@@ -53,8 +53,7 @@ var loses = within(func(n *node) {
 	n.run("nft", "add table ip fault; add chain ip fault in { type filter hook input priority 0; }; add rule ip fault in tcp dport 6443 drop")
 }, func(n *node) { n.run("nft", "delete table ip fault") })
 
-// within starts a fault some time after a pod's plugin and ends it two seconds later. The pod's new labels require an
-// identity.
+// within starts a fault some time after a pod's plugin and ends it two seconds later.
 func within(begin, end func(*node)) func(*node, string, time.Duration) func() pod {
 	return func(n *node, name string, after time.Duration) func() pod {
 		n.Helper()
@@ -84,8 +83,7 @@ func slowClang(n *node, name string, _ time.Duration) func() pod {
 	}
 }
 
-// Two seconds lost at random points behind the agent are attributed to their place if the agent's log shows that the
-// call waited.
+// Two seconds lost at random points are attributed to their place if the agent's log shows a wait.
 func TestPoints(t *testing.T) {
 	if !apart(t) {
 		return

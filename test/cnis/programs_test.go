@@ -60,8 +60,7 @@ func (n *node) stopProxy() {
 
 type options map[string]string
 
-// agentConfig writes the agent's options as a ConfigMap: those of the Helm chart without Hubble, Envoy, IPv6 and
-// health checks; IPAM "kubernetes" needs no operator.
+// agentConfig writes the options of the Helm chart without Hubble, Envoy, IPv6 and health checks.
 func (n *node) agentConfig(more options) (dir string) {
 	n.Helper()
 	all := options{
@@ -114,8 +113,7 @@ func (n *node) startAgent(more options) {
 	n.networkReady()
 }
 
-// networkReady polls containerd's network status like kubelet. The agent renames its file, which containerd may miss,
-// so this writes another file: doctor's remedy.
+// networkReady writes another file, as doctor's remedy does: containerd may miss a renamed one.
 func (n *node) networkReady() {
 	n.Helper()
 	harness.Check(n.T, os.WriteFile(filepath.Join(n.rig.CNIConfDir(), ".reload"), nil, 0o600))

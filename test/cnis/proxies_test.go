@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// One proxy alone is healthy, and so is Cilium beside kube-proxy without replacement. Two proxies for the same
-// services are not, nor are rules of a removed one.
+// Two proxies for the same services, and rules of a removed one, are found; one alone is healthy.
 func TestProxies(t *testing.T) {
 	if !apart(t) {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// kubeadm's kube-proxy crashes while Cilium replaces it: nothing answers at 10.96.0.1, so Cilium's agent waits for
-// the API server and writes no CNI configuration. Doctor names both, and its remedy makes the node ready.
+// kubeadm's kube-proxy crashes while Cilium replaces it, so its agent waits for 10.96.0.1. Doctor
+// names both; its remedy makes the node ready.
 func TestSeed(t *testing.T) {
 	if !apart(t) {
 		return

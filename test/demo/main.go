@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// policy is a chained plugin that asks a tool, as vendors' plugins do. The tool is slow for one pod and refuses
-// another.
+// policy is a chained plugin whose tool is slow for one pod and refuses another.
 const policy = `
 if [ "$CNI_COMMAND" = ADD ]; then
 	case "$CNI_ARGS" in

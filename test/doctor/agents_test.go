@@ -18,8 +18,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// The network is loaded and reported ready, but no agent listens on the plugin's socket. The agent here is a process
-// without a container.
+// The network is reported ready, but no agent listens on the plugin's socket.
 func TestTheAgentOfALoadedNetwork(t *testing.T) {
 	a := newAsker(t, true)
 	asks := "plugin asker of network " + a.rig.Networks()[0].Name + " asks its agent at " + a.socket
@@ -160,8 +159,7 @@ func checkState(n *node, name string) doctor.State {
 	return ""
 }
 
-// askerSource is the plugin and, without CNI_COMMAND, its agent. The agent does not answer while the file mute
-// exists.
+// askerSource is the plugin and, without CNI_COMMAND, its agent, mute while the file mute exists.
 const askerSource = `package main
 
 import (

@@ -52,8 +52,7 @@ func TestADeletedFolderIsFound(t *testing.T) {
 	n.silent("runtime", "cni-folder", "network-ready")
 }
 
-// containerd reads the directory again if a file is written or removed, but not if a file is moved there. The test
-// runs the remedy.
+// containerd does not read the directory again if a file is moved there. The test runs the remedy.
 func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	n.silent("cni-loaded")

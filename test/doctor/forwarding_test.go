@@ -9,8 +9,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Forwarding that is off, and a firewall that drops every forwarded packet, are found by nf_tables and legacy iptables;
-// a policy that drops beside a rule is a note, because the rule may accept pods.
+// Forwarding that is off, and a firewall that drops everything, by nf_tables and legacy iptables. A
+// drop beside a rule is a note.
 func TestANodeThatDoesNotForward(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	s := newScene(t, n)

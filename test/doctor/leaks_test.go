@@ -49,8 +49,7 @@ func there(files []string) (left []string) {
 	return left
 }
 
-// A containerd that lost its state never runs DEL for its sandboxes, so their attachments and leases become stale.
-// doctor must not report existing pods, young files, or anything while the CRI socket does not answer.
+// A containerd that lost its state never runs DEL. Existing pods and young files are not reported.
 func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
 	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
 	run := func(name string) string {

@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Two components answer for services, in a network namespace with real rules, processes, containers and BPF programs
-// with Cilium's names. Only a live kube-proxy and an enabled replacement make a conflict.
+// Only a live kube-proxy and an enabled replacement make a conflict.
 func TestTwoServiceProxies(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	conflict := []string{

@@ -23,8 +23,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// island is a network namespace whose routes end in a device without a peer, on which every packet is visible,
-// including DNS queries.
+// island is a network namespace whose routes end in a device on which every packet is visible.
 type island struct {
 	*testing.T
 	name    string

@@ -19,8 +19,7 @@ import (
 
 const apart = 200 * time.Microsecond
 
-// shells covers what the reference plugins lack: subshells without exec, nested commands, a command and a plugin that
-// exec another program.
+// shells has what the reference plugins lack: subshells without exec, commands that exec another.
 var shells = rig.Script(`
 ( ( /bin/true ) )
 /bin/sh -c '/bin/true; ( ( /bin/cat </dev/null ); : ); exec /bin/true'
@@ -77,8 +76,7 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 	}
 }
 
-// inParallel runs n tasks with several workers, the first one alone, because two concurrent portmap plugins fail to
-// create shared chains ("iptables … CHAIN_USER_ADD failed (File exists)").
+// inParallel runs the first of n tasks alone: two concurrent portmap plugins fail to create chains.
 func (s *stage) inParallel(workers, n int, work func(i int) error) {
 	s.Helper()
 	todo := make(chan int)

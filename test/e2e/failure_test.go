@@ -125,8 +125,7 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 					t.Errorf("%s outlived its plugin: %t", x.Name, outlived)
 				}
 			}
-			// Consequences of the same fault: DEL also fails at the missing binary, and a plugin's second
-			// program has its own span.
+			// DEL also fails at the missing binary, and a plugin's second program has its own span.
 			for _, x := range all {
 				expected := slices.Contains(wrong, x) || c.name == "missing-binary" && x.Name == "CNI DEL" ||
 					x.kind() == "command" && x.parent() == wrong[len(wrong)-1].id() && x.text("cniscope.signal") == c.signal

@@ -34,8 +34,7 @@ func (g *gate) rig() rig.Options {
 	}
 }
 
-// podIn runs a pod, for which alone the gate closes, and returns when its ADD is in the gate. The channel gets the
-// result.
+// podIn runs a pod, for which alone the gate closes, and returns when its ADD is in the gate.
 func (s *stage) podIn(g *gate, name string) <-chan error {
 	s.Helper()
 	harness.Check(s.T, unix.Mkfifo(g.fifo, 0o600))

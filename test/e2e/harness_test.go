@@ -44,8 +44,8 @@ type stage struct {
 	scope    *scope.Scope
 }
 
-// Defaults for options. Tests that need NRI use patient, because a busy machine starts sandboxes slowly after their
-// network; whole prevents summaries in bursts.
+// patient is for tests that need NRI: a busy machine starts sandboxes slowly after their network.
+// whole prevents summaries in bursts.
 const (
 	quick   = "[limits]\nsettle = \"500ms\"\n"
 	patient = "[limits]\nsettle = \"5s\"\n"
@@ -109,8 +109,7 @@ func (s *stage) sub(t *testing.T) *stage {
 	return &sub
 }
 
-// network replaces the network by bridge and further plugins, and waits until containerd and cniscope use it. Names
-// must be unique.
+// network replaces the network and waits until containerd and cniscope use it. Names are unique.
 func (s *stage) network(name string, behind ...string) {
 	s.Helper()
 	chain := []rig.Plugin{rig.Bridge()}

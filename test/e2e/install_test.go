@@ -21,8 +21,7 @@ var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/sys
 
 var nodeState = []string{"/run/cniscope", "/run/systemd"}
 
-// By docs/install.md, for each containerd, as service and as plugin: a pod is traced, a second installation changes
-// nothing, and uninstalling removes everything.
+// By docs/install.md, for each containerd, as service and as plugin.
 func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 	for _, containerd := range []string{"", "containerd-2.3", "containerd-1.7"} {
 		for _, as := range []string{"service", "plugin"} {

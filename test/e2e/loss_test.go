@@ -17,7 +17,7 @@ import (
 
 const served = "[metrics]\nlisten = \"127.0.0.1:0\"\n"
 
-// With 2,000 unrelated programs per second and sixteen concurrent pods no event is lost and no operation is partial.
+// Beside 2,000 unrelated programs per second no event is lost and no operation is partial.
 func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
 	const pods = 16
 	s := set(t, false, rig.Options{}, scope.Options{TOML: patient + served + "[probe]\nlinger = \"1s\"\n"})

@@ -24,8 +24,7 @@ import (
 
 const ordinaryPods = "CNISCOPE_TEST_PODS"
 
-// Ordinary pods have no span with status Error, although iptables -C exits 1 in every ADD, and few distinct span
-// names.
+// iptables -C exits 1 in every ADD, and no span has the status Error. Span names are few.
 func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	pods := 60
 	if text := os.Getenv(ordinaryPods); text != "" {

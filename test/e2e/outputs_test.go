@@ -18,8 +18,7 @@ import (
 
 type outputs map[string][]byte
 
-// outputs repeats the scenario under `run` and `record` and collects every output, also derived ones. It stops the
-// stage's cniscope.
+// outputs repeats a scenario under `run` and `record` and collects every output.
 func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	s.Helper()
 	dir := s.TempDir()

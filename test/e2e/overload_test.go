@@ -105,8 +105,7 @@ func (s *stage) gaps() gaps {
 	return g
 }
 
-// One plugin floods with 200,000 events per second while pods come and go: time advances, only the flooding pod is
-// incomplete, and the state is reported and ends.
+// Beside a plugin with 200,000 events per second only the flooding pod is incomplete.
 func TestOverload(t *testing.T) {
 	text := os.Getenv(overload)
 	if text == "" {

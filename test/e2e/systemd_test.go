@@ -17,8 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// With systemd: the service starts, restarts after an upgrade, and is restored if a change fails. containerd is a
-// stand-in.
+// The service starts, restarts after an upgrade, and is restored if a change fails.
 func TestInstalledWithSystemd(t *testing.T) {
 	b := boot(t)
 	before := b.files()
@@ -129,8 +128,7 @@ func (b *booted) isSecond(first int) (now int) {
 	return now
 }
 
-// booted is a systemd in namespaces, with private changes to the host's /etc, /usr/local and /var/lib, and without
-// the host's units.
+// booted is a systemd in namespaces, with private /etc, /usr/local and /var/lib.
 type booted struct {
 	*testing.T
 	cmd     *exec.Cmd

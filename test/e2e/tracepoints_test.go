@@ -13,8 +13,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// tracepoints are two observers around cniscope: bpftrace before, a clock reader after it. The kernel calls them in
-// the order of attachment, so cniscope's times lie between theirs even under preemption.
+// tracepoints are two observers around cniscope. The kernel calls them in the order of attachment,
+// so cniscope's times lie between theirs.
 type tracepoints struct {
 	before *bpftrace
 	after  *clockReader

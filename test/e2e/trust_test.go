@@ -184,8 +184,7 @@ func (a *alone) inside(c *exec.Cmd) {
 	*c = exec.Cmd{Path: path, Args: append(args[:2:2], append([]string{"env"}, append(c.Env, c.Path)...)...)}
 }
 
-// settle waits for the expected plugins and checks that there are no others. The last one run is expected, so earlier
-// ones would be visible.
+// settle waits for the expected plugins, the last one run, so that others would be visible.
 func (a *alone) settle() {
 	a.Helper()
 	var found []string

@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// With default options, without backend and spool, the node explains a slow and an ordinary pod at once, also over
-// the read-only socket.
+// With default options, without backend and spool, the node explains slow and ordinary pods.
 func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
 	s := setRemembering(t)
 	for _, pod := range []string{"slow-0", "web-0"} {

@@ -130,8 +130,7 @@ path = %q
 dir = %q
 `
 
-// Every query of the dashboard returns data from a real Prometheus and node, every variable has values, and exemplars
-// name exported traces.
+// Every query of the dashboard returns data, and exemplars name exported traces.
 func TestTheDashboardOfANode(t *testing.T) {
 	harness.Root(t)
 	if os.Getenv("CNISCOPE_DASHBOARD") == "" {

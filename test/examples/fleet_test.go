@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// fleet is a cluster of time series, as Prometheus has after a scrape of each node per minute. Every run makes the
-// same series.
+// fleet is a cluster of time series, with a scrape of each node per minute, the same in every run.
 type fleet struct {
 	cluster string
 	nodes   int
@@ -42,8 +41,7 @@ func usual(r *rand.Rand) []string {
 	return nil
 }
 
-// noisy adds ordinary faults to usual: one ADD in 2000 is slow, one in ten on every hundredth node, and one node
-// fails six times at once.
+// noisy adds ordinary faults to usual: single slow ADDs, a node with many, a node failing at once.
 func noisy(node, minute int, r *rand.Rand) []string {
 	pods := usual(r)
 	for i := range pods {

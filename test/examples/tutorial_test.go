@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// The commands of docs/tutorial.md lead from a recording to a trace in a Jaeger with the example's configuration. Those
-// that build cniscope, start Jaeger and record a node are left out.
+// The commands of docs/tutorial.md lead from a recording to a trace in a Jaeger.
 func TestTutorial(t *testing.T) {
 	jaeger := start(t, jaegerConfig, nil)
 	program, err := scope.Build(t.Context(), t.TempDir())

@@ -43,8 +43,7 @@ func size(t *testing.T) (bytes int64, whole bool) {
 	return int64(mb) << 20, whole
 }
 
-// The author of a file controls neither the memory nor, with CNISCOPE_FILES set, the duration of reading it. cniscope
-// reports omitted parts.
+// The author of a file controls neither the memory nor the duration of reading it.
 func TestLookingAtAStrangersFile(t *testing.T) {
 	if program == "" {
 		t.Skip("needs root, as whatever builds cniscope")

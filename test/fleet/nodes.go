@@ -109,8 +109,7 @@ func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []
 	return err
 }
 
-// answer makes up a node's answer: every tenth operation waits for a lock, every fiftieth hangs, the first four nodes
-// have a finding, and the fifth cannot make a check.
+// answer: every tenth operation waits for a lock, every fiftieth hangs, four nodes have a finding.
 func (n *Nodes) answer(node string, question []string) (answer []byte, code int) {
 	var number int
 	fmt.Sscanf(node, "node-%d", &number) //nolint:errcheck // 0 does

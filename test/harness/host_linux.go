@@ -39,8 +39,7 @@ func Host(tests interface{ Run() int }) (code int) {
 	return tests.Run()
 }
 
-// The main goroutine keeps the main thread, so that no test gives the main thread its own namespaces: /proc/self/ns
-// shows the main thread's.
+// The main goroutine keeps the main thread, whose namespaces /proc/self/ns shows.
 func init() { runtime.LockOSThread() }
 
 type hostWait struct {

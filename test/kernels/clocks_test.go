@@ -11,8 +11,7 @@ import (
 
 var stepping = []string{"5.10", "6.1", "6.12", "newest", "6.12, connector"}
 
-// While the clock is set and the machine suspended during calls, each call keeps one trace, its monotonic duration
-// and its wall-clock start.
+// Across clock steps and suspends each call keeps one trace, its duration and its start.
 func TestCallsAcrossStepsOfTheClock(t *testing.T) {
 	which := os.Getenv("CNISCOPE_CLOCKS")
 	if which == "" {

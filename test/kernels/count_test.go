@@ -123,8 +123,8 @@ var bounds = []bound{
 // forkAndExec pays in every state, because each new program is examined.
 const forkAndExec = "fork, exec, exit and wait"
 
-// An unrelated process pays nothing per system call without calls, and with functions nothing during calls except in
-// loops that reach them.
+// An unrelated process pays nothing without calls, and with functions only in loops that reach
+// them.
 func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 	all := map[string]costs{}
 	for _, k := range measured {
@@ -247,7 +247,7 @@ func bracket(more float64) string {
 	return fmt.Sprintf("%+d", int(math.Round(more)))
 }
 
-// tell logs the table and writes it with -update. Compilers change some instructions, so only the lines must match.
+// tell logs the table and writes it with -update. Only its lines must match: compilers differ.
 func tell(t *testing.T, all map[string]costs) {
 	t.Helper()
 	const performance = "../../docs/contributing/performance.md"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// kernels lists the booted kernels: columns of testdata/features.md. kernels.mk reads the images to fetch from here.
+// kernels are the columns of testdata/features.md. kernels.mk reads the images from here.
 var kernels = []kernel{
 	{name: "5.10", image: "bullseye-amd64", lacks: []string{
 		"network namespace cookie",
@@ -84,8 +84,8 @@ func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-
 
 func (k kernel) file() string { return filepath.Join("../../.cache/kernels", k.image, "vmlinuz") }
 
-// tries bounds boots. A kernel that preempts BPF programs skips runs and reports that. The process connector misses
-// plugins at random and boots quickly.
+// tries bounds boots: runs of BPF programs are skipped, and the connector misses plugins, by
+// chance.
 const (
 	tries          = 6
 	connectorTries = 12
@@ -106,8 +106,7 @@ func surprises(r reported) (all []string) {
 // undisturbed must hold in every boot.
 const undisturbed = "plugins run undisturbed"
 
-// seen merges two boots: a skipped BPF run or a process that the connector missed is chance. make test-connector
-// measures the connector.
+// seen merges two boots: a skipped BPF run or a process that the connector missed is chance.
 func seen(before, again reported) reported {
 	for i, f := range before.features {
 		if f.OK != (f.Name == undisturbed) {

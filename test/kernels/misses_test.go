@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A preempted BPF program is not run for others on that CPU. The count and doctor report it. Linux 6.12 preempts
-// programs at functions on request.
+// A preempted BPF program is not run for others on that CPU: the count and doctor report it.
 func TestProgramsThatWereNotRunAreCounted(t *testing.T) {
 	if os.Getenv("CNISCOPE_ROUNDS") == "" {
 		t.Skip("make test-ways runs it")

@@ -58,7 +58,7 @@ func reconcile(byFunctions, bySystemCalls []event.Event) (a, b []event.Event, bo
 	return append(a, over), append(b, over), both, left
 }
 
-// idle reports whether a system call may not have waited but worked or been preempted, which functions do not report.
+// idle reports whether a system call may have worked or been preempted, not waited.
 func idle(w *event.Wait, at int64) bool {
 	return (w.Kind == event.WaitPoll || w.Kind == event.WaitCall) && took(w, at) < offCPU
 }

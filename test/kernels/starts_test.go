@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Repeatedly attaching and detaching a probe to busy functions, half of the time with SIGKILL, hangs no kernel. Time
-// is counted in instructions, so results do not depend on the host.
+// Attaching and detaching a probe to busy functions, half of the time by SIGKILL, hangs no kernel.
 func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	times, err := strconv.Atoi(os.Getenv("CNISCOPE_STARTS"))
 	if err != nil {

@@ -28,8 +28,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A plugin's trace is the same with functions and with system calls. Two probes observe the same calls. make
-// test-ways runs more rounds.
+// A plugin's trace is the same with functions and with system calls.
 func TestBothWaysGiveTheSameSpans(t *testing.T) {
 	rounds := 1
 	if more, err := strconv.Atoi(os.Getenv("CNISCOPE_ROUNDS")); err == nil {

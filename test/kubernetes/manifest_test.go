@@ -126,7 +126,7 @@ func (c *cluster) serviceAccount(namespace string) {
 	}
 }
 
-// podOf replaces the DaemonSet controller and the scheduler: a pod of the template on the node, altered by change.
+// podOf replaces the DaemonSet controller and the scheduler.
 func (c *cluster) podOf(daemonSet object, name string, change func(pod object)) object {
 	c.Helper()
 	template, err := json.Marshal(daemonSet.at("spec", "template"))

@@ -44,7 +44,7 @@ func (c *cluster) addNodeAddress() {
 	}
 }
 
-// startKubelet starts the kubelet in containerd's namespace, exporting to Jaeger, and returns once the node is ready.
+// startKubelet starts the kubelet in containerd's namespace and returns once the node is ready.
 func (c *cluster) startKubelet() {
 	c.Helper()
 	dir := filepath.Join(c.rig.Dir(), "kubelet")

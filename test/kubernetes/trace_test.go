@@ -78,8 +78,8 @@ func newTrace(id string, all []*tracepb.ResourceSpans) *trace {
 	return t
 }
 
-// answered reports a server span between kubelet and containerd: it ends when gRPC has sent the answer, which the
-// client may have earlier.
+// answered reports a server span, which ends when gRPC has sent the answer: the client may have it
+// earlier.
 func (s *span) answered() bool {
 	return s.Kind == tracepb.Span_SPAN_KIND_SERVER && s.parent.Kind == tracepb.Span_SPAN_KIND_CLIENT
 }

@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// All mutants within functions are compiled at once: a function begins with a copy of itself for each of its mutants,
-// and the environment selects a copy. go build -overlay reads the changed files in place of the sources. A mutant
-// outside a function has its own build.
+// All mutants within functions are compiled at once: a function begins with a copy of itself for
+// each, selected by the environment. A mutant outside a function has its own build.
 
 const chooser = `package %s
 

@@ -15,8 +15,7 @@ import (
 // promised bounds an answer: the default timeoutSeconds of a kubelet's probe is 1 s.
 const promised = time.Second
 
-// live queries /healthz as a kubelet does until ctx ends. It also queries a server without attackers, to measure the
-// load of the machine.
+// live queries /healthz as a kubelet does, and a server without attackers for comparison.
 func (n *node) live(ctx context.Context) {
 	control := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer control.Close()

@@ -82,7 +82,7 @@ func (n *node) start() {
 		"[metrics]\n%s[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.options, n.relay, n.collector.addr)})
 }
 
-// settle waits until containerd exports: it starts before the relay listens, and gRPC retries at growing intervals.
+// settle waits until containerd exports: it starts before the relay listens.
 func (n *node) settle() {
 	n.Helper()
 	n.pod()

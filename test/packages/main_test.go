@@ -69,8 +69,7 @@ func TestLintianHasNothingToSay(t *testing.T) {
 
 // rpmlint.toml lists the warnings that stay, with reasons.
 func TestRpmlintSaysNothingNew(t *testing.T) {
-	// nfpm's file names are absolute, and rpmlint unpacks them with cpio: without the option they would overwrite
-	// files of this machine.
+	// rpmlint unpacks nfpm's absolute names with cpio, which would overwrite files of this machine.
 	shim := t.TempDir()
 	harness.Check(t, os.WriteFile(filepath.Join(shim, "cpio"), []byte("#!/bin/sh\nexec /usr/bin/cpio --no-absolute-filenames \"$@\"\n"), 0o755))
 	cmd := exec.Command("rpmlint", "--config", "rpmlint.toml", file(t, "v0.2.0", "cniscope-0.2.0.x86_64.rpm"))

@@ -18,8 +18,7 @@ func (m *machine) one(observes string) {
 
 const unpacked = "dpkg-deb -x " + deb + " /run/tarball; cp /run/tarball/usr/bin/cniscope /run/cniscope-tarball; rm -r /run/tarball"
 
-// After cniscope install, the package takes over the service: one unit, one program, one process, the same options
-// and containerd configuration.
+// After cniscope install, the package takes over the service, its options and containerd's.
 func TestThePackageTakesOverTheService(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("containerd-1.7")
@@ -77,8 +76,7 @@ func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m.same(before)
 }
 
-// The pod of a DaemonSet shares the node's /run/cniscope and processes. The second instance waits or exits, and names
-// the first. A purge keeps the directories of the pod.
+// The pod of a DaemonSet shares the node's /run/cniscope. The second instance names the first.
 func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	m := boot(t)
 	m.run(unpacked)

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// durations returns the places where the functions of a package compare a duration of the real clock. observes is set
-// for packages that observe real processes: the times of their events are of the real clock, so constants must not
-// bound them from above. A lower bound holds on a busy machine.
+// durations returns the places that compare a duration of the real clock. observes is set for
+// packages that observe real processes: constants must not bound their times from above.
 func durations(files []*ast.File, observes bool) []token.Pos {
 	var found []token.Pos
 	shared := map[string]bool{} // fields and functions with durations

@@ -37,8 +37,7 @@ var artifacts = []string{
 	"release-notes.md",
 }
 
-// Two builds of a commit are equal: a plain one, and one from a shallow clone with another path, umask, home, time
-// zone, language, build cache, and Go variables.
+// Two builds of a commit are equal, also from another path, home, time zone and language.
 func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	from := sources(t)
 	key := newKey(t)
@@ -92,8 +91,7 @@ func leaveBehind(t *testing.T, s tree) {
 	s.write(t, "dist/."+version+".building/out/checksums.txt", "half of it")
 }
 
-// anotherCache returns a build cache under another path, with the same content: a second compilation takes minutes.
-// With CNISCOPE_RELEASE_CACHE=cold it is empty.
+// anotherCache is a build cache under another path, empty with CNISCOPE_RELEASE_CACHE=cold.
 func anotherCache(t *testing.T) string {
 	t.Helper()
 	cache := filepath.Join(t.TempDir(), "cache")

@@ -44,8 +44,7 @@ func (s tree) clone(t *testing.T, name string, env ...string) tree {
 	return c
 }
 
-// environment is that of every build: without the user's variables, except the module cache and proxy, so that
-// another HOME fetches no module again.
+// environment is without the user's variables, except the module cache and proxy.
 func environment(t *testing.T) []string {
 	t.Helper()
 	env := []string{

@@ -32,8 +32,7 @@ func (k key) text(t *testing.T) string {
 	return string(text)
 }
 
-// verified verifies as SECURITY.md instructs users: minisign checks the signature of the checksums, sha256sum the
-// files.
+// verified verifies as SECURITY.md instructs users: minisign, then sha256sum.
 func verified(dir string, k key) (string, error) {
 	cmd := exec.Command("sh", "-c", `minisign -V -H -p "$1" -m checksums.txt && sha256sum --check --strict --quiet checksums.txt`, "sh", k.public)
 	cmd.Dir = dir

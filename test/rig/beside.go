@@ -32,8 +32,7 @@ func (d *Daemon) Stop() { d.d.stop(10 * time.Second) }
 // Log is the file of its output.
 func (d *Daemon) Log() string { return d.d.log }
 
-// Inside returns a command prefix that runs in a copy of containerd's mount namespace, after a script; containerd's
-// mounts are visible there.
+// Inside returns a command prefix that runs in a copy of containerd's mount namespace.
 func (r *Rig) Inside(script string) ([]string, error) {
 	pid := r.ContainerdPID()
 	if pid == 0 {

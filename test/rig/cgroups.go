@@ -35,8 +35,8 @@ func removeCgroups(name string) error {
 	}
 	slices.Reverse(groups)
 	for _, group := range groups {
-		// cpu and cpuacct may be one hierarchy with two names, so it may be gone. An exiting process keeps
-		// the cgroup busy after it left /proc (EBUSY).
+		// cpu and cpuacct may be one hierarchy, so it may be gone. An exiting process keeps it busy
+		// (EBUSY).
 		err := patiently(func() (bool, error) {
 			err := unix.Rmdir(group)
 			return !errors.Is(err, unix.EBUSY), err

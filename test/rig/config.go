@@ -22,8 +22,7 @@ func (p paths) dropIns() string { return p.at("conf.d") }
 func (p paths) socket() string { return p.at("cover", "containerd", "containerd.sock") }
 func (p paths) state() string  { return p.at("state") }
 
-// stateOf is containerd's state directory. With Usual it is /run/containerd, so that mounting it includes the pods'
-// root file systems.
+// stateOf is containerd's state directory; with Usual it includes the pods' root file systems.
 func (p paths) stateOf(o Options) string {
 	if o.Usual {
 		return "/run/containerd"
@@ -64,8 +63,8 @@ func (p paths) make() error {
 	return nil
 }
 
-// containerdConfig is the main configuration. Every containerd since 1.5 reads version 2; every default that touches
-// the host is overridden.
+// containerdConfig has version 2, which every containerd since 1.5 reads, and touches nothing of
+// the host.
 func containerdConfig(p paths, o Options, metrics string) string {
 	return strings.NewReplacer(
 		"{root}", p.at("root"), "{state}", p.stateOf(o), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
@@ -123,8 +122,7 @@ disabled_plugins = ["io.containerd.image-verifier.v1.bindir", "io.containerd.sna
 // hostDropIns is imported into a migrated configuration since 2.2.
 const hostDropIns = "/etc/containerd/conf.d/*.toml"
 
-// writeConfig writes the configuration in containerd's own latest version, so that drop-ins are tested against it;
-// 1.7 gets version 2.
+// writeConfig writes containerd's own latest version, so that drop-ins are tested against it.
 func (r *Rig) writeConfig(ctx context.Context) error {
 	text := containerdConfig(r.paths, r.opts, r.metrics.Addr)
 	if err := os.WriteFile(r.config(), []byte(text), 0o600); err != nil {

@@ -17,8 +17,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// enter is a script for a new mount namespace. For each three arguments it makes a mount ($1) private and covers a
-// directory ($2) by the rig's ($3), shared like systemd's mounts; then it executes the command after `--`.
+// enter is a script for a new mount namespace. For each three arguments it makes a mount ($1)
+// private and covers a directory ($2) by the rig's ($3); then it executes the command after `--`.
 const enter = `set -e
 while [ "$1" != -- ]; do
 	mount --make-private "$1"

@@ -14,8 +14,7 @@ import (
 // cover replaces a host directory by a rig's, in a mount visible only in its containerd's mount namespace.
 type cover struct{ dir, by string }
 
-// always are covers for paths that no configuration changes: libcni's result cache, and shim sockets before
-// containerd 2.4.
+// always are covers that no configuration changes: libcni's cache, shims before containerd 2.4.
 func (p paths) always() []cover {
 	return []cover{{"/var/lib/cni", p.at("cover", "cni")}, {"/run/containerd", p.at("cover", "containerd")}}
 }

@@ -20,8 +20,7 @@ type daemon struct {
 	done chan struct{} // closed after its exit
 }
 
-// startDaemon runs a command with exactly this environment and appends its output to the log. It has its own process
-// group, so that Ctrl-C does not stop the runtime before its pods are removed.
+// startDaemon gives the command its own process group: Ctrl-C must not stop the runtime first.
 func startDaemon(name, log string, env []string, command string, args ...string) (*daemon, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -54,8 +53,7 @@ func (d *daemon) running() bool {
 	}
 }
 
-// await polls ready until it succeeds, the daemon exits, or the timeout. The error has the last answer and the log's
-// end.
+// await polls ready until it succeeds, the daemon exits, or the timeout.
 func (d *daemon) await(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -82,8 +82,7 @@ func restoreHostIfLast(log *slog.Logger) error {
 	return os.Remove(hostFile())
 }
 
-// subnets are rig n's address ranges: 64 of /16 in 10.192.0.0/10, with a /20 per network; fd63:6e69 is cniscope's
-// unique local prefix.
+// subnets are rig n's ranges: 64 of /16 in 10.192.0.0/10, a /20 per network, fd63:6e69 for IPv6.
 func subnets(n int) []netip.Prefix {
 	return []netip.Prefix{
 		netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n), 0, 0}), 16),

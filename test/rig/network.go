@@ -116,8 +116,7 @@ func merge(conf Conf, more []Conf) Conf {
 	return conf
 }
 
-// writeNetworks replaces dir's configuration lists atomically. containerd reloads only when a file is written, not on
-// a rename (CREATE to inotify), so another file is written last.
+// writeNetworks writes another file last: containerd does not reload on a rename alone.
 func writeNetworks(dir, staging string, networks []Network, nets []Net) error {
 	old, err := filepath.Glob(filepath.Join(dir, "*.conflist"))
 	if err != nil {

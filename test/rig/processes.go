@@ -19,8 +19,7 @@ type Process struct {
 
 func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
 
-// processesOf finds a place's processes by the marker in their environment, an executable below its directory (a
-// pre-installed NRI plugin has another environment), its pods' cgroup, or a root file system below its directory. The
+// processesOf finds a place's processes by marker, executable, cgroup or root file system. The
 // caller is never included.
 func processesOf(dir string) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")

@@ -63,8 +63,8 @@ func Start(ctx context.Context, opts Options) (*Rig, error) {
 }
 
 func (r *Rig) start(ctx context.Context) error {
-	// The rig's directory is a shared mount in a private namespace, so that the host sees containerd's mounts but
-	// not its covers.
+	// The rig's directory is a shared mount, so that the host sees containerd's mounts but not its
+	// covers.
 	if err := unix.Mount(r.dir, r.dir, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount the rig's folder: %w", err)
 	}

@@ -92,8 +92,8 @@ func withoutSubnets(tables []table, subnets []netip.Prefix) string {
 	})
 }
 
-// withoutShared returns the script that removes new shared chains and chains left empty by a killed plugin. A table
-// with another network's pod stays.
+// withoutShared removes new shared chains and those of killed plugins, if no network's pod is
+// there.
 func withoutShared(tables []table, before []string) string {
 	return script(tables, func(t table) (doomed func(string) bool, rule func(string) bool) {
 		inUse := slices.ContainsFunc(t.rules, func(r string) bool { return perPod(chainOf(r)) })
@@ -133,7 +133,7 @@ func removeRules(subnets []netip.Prefix) error {
 	)
 }
 
-// furniture lists shared remains of CNI plugins in the host's firewall: `table/chain` of iptables, `family table` of
+// furniture lists shared remains in the host's firewall: `table/chain`, or `family table` of
 // nftables.
 func furniture() ([]string, error) {
 	var names []string

@@ -56,8 +56,7 @@ func patiently(ask func() (done bool, err error)) error {
 	}
 }
 
-// killAll kills a place's processes and waits for the last. It checks twice, because a process during exec has no
-// environment.
+// killAll checks twice, because a process during exec has no environment.
 func killAll(dir string, log *slog.Logger) error {
 	none := 0
 	return patiently(func() (done bool, err error) {
@@ -119,8 +118,7 @@ func removeLinks(n int) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// linksOf lists rig n's bridges and their ports. It queries the kernel, because /sys shows another network
-// namespace's links.
+// linksOf queries the kernel, because /sys shows another network namespace's links.
 func linksOf(n int) (bridges, ports []netlink.Link, err error) {
 	var all []netlink.Link
 	err = patiently(func() (bool, error) {

@@ -66,8 +66,7 @@ func (e *engineer) run(args ...string) string {
 	return strings.TrimSpace(said.String())
 }
 
-// ownNetwork writes nerdctl's default network, with addresses, a bridge and files of the rig: the defaults may be in
-// use.
+// ownNetwork writes nerdctl's default network with the rig's addresses: the defaults may be in use.
 func (e *engineer) ownNetwork() {
 	e.Helper()
 	first := e.rig.Networks()[0]
@@ -158,8 +157,7 @@ func (e *engineer) lock() {
 	}
 }
 
-// doctor checks that nerdctl's network is separate from CRI's, and that the address and rules of its container are
-// not leftovers.
+// doctor keeps nerdctl's network apart from CRI's: its container's remains are no leftovers.
 func (e *engineer) doctor() {
 	e.create("stays")
 	said, _ := e.tool("doctor", "--config", e.scope.Config())

@@ -28,8 +28,8 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The agent behaves like antrea's in the original log: a plugin sends CmdAdd by gRPC; the agent allocates an address,
-// lists the adapters twice, and adds a port. Durations are a fifth of the log's.
+// The agent behaves like antrea's in the original log: it allocates an address, lists the adapters
+// twice, and adds a port, in a fifth of the log's durations.
 
 const (
 	method = "/cnipb.Cni/CmdAdd"
@@ -82,8 +82,7 @@ func remote() int {
 	return 0
 }
 
-// inherit leaves a child with the connection. A raw descriptor is passed, because os.File would make it blocking for
-// both.
+// inherit leaves a child with the raw descriptor: os.File would make it blocking for both.
 func inherit(c net.Conn) error {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {

@@ -34,8 +34,8 @@ func truthOf(n *standin.Node) *truth {
 	return t
 }
 
-// certain compares statements marked certain about work behind the agent with the programs' journal, and returns
-// their number.
+// certain compares the statements marked certain with the programs' journal, and returns their
+// number.
 func (s *scene) certain(n *standin.Node, report bool) (statements int) {
 	s.Helper()
 	all, err := spans.Read(s.spans)

@@ -14,8 +14,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// Sixteen pods use one agent, which also runs an unrelated command every 10 ms. Statements marked certain match its
-// log; work that names its pod's container is certain.
+// Sixteen pods use one agent, which also runs an unrelated command. Statements marked certain match
+// its log.
 func TestManyPodsThroughOneAgent(t *testing.T) {
 	const pods = 16
 	s := set(t, rig.Options{}, "")

@@ -22,8 +22,7 @@ func listen(t *testing.T, netns, address string) (l net.Listener) {
 	return l
 }
 
-// A pod's first connection is reported on the call while that is open, later by its own span, and never for a pod
-// without one.
+// A first connection is on the call while that is open, later on its own span.
 func TestTheFirstConnectionOfAPod(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	s.network("pods", rig.Bridge())

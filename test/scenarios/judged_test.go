@@ -30,8 +30,8 @@ type judged struct {
 	says   string
 	report string
 	hung   bool // it is also reported as hung
-	// span is the kind, an attribute, and the value (a regular expression) of a span below the call. Little of such a call
-	// is unexplained.
+	// span is the kind, an attribute, and the value (a regular expression) of a span below the
+	// call.
 	span [3]string
 }
 

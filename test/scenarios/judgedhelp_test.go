@@ -112,8 +112,7 @@ func antrea(s *scene, _ rig.Net) func() {
 	return func() { _ = a.cmd.Process.Kill() }
 }
 
-// hogRtnl holds the kernel's network lock for two seconds when the plugin requests it; the plugin continues once it
-// is held.
+// hogRtnl holds the kernel's network lock for two seconds; the plugin continues once it is held.
 func hogRtnl(s *scene, _ rig.Net) func() {
 	harness.Check(s.T, os.RemoveAll(hogDir))
 	harness.Check(s.T, os.MkdirAll(hogDir, 0o755))

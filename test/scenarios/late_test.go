@@ -26,8 +26,7 @@ func dialWithin(t *testing.T, netns, address string) {
 	}))
 }
 
-// A late first connection is reported with the kernel's evidence: a neighbor without ARP answer, a refusal, or no
-// attempt, so that the network is not the cause. A prompt one is not reported.
+// A late first connection is reported with the kernel's evidence: ARP, a refusal, no attempt.
 func TestWhyAFirstConnectionWasLate(t *testing.T) {
 	const late = "a pod's first connection came late"
 	s := set(t, rig.Options{}, "[slow]\nfirst_connection = \"3s\"\n")

@@ -26,8 +26,7 @@ func lines(log, text string) (found []string) {
 	return found
 }
 
-// For a sandbox that containerd lost without DEL, cniscope reports the stale attachment and the command to release
-// it, also after a restart. Running and regularly removed pods are not reported.
+// Of a sandbox that containerd lost without DEL, the attachment and its release are reported.
 func TestAnADDWithoutADEL(t *testing.T) {
 	const options = "[leaks]\nafter = \"2s\"\n"
 	s := set(t, rig.Options{}, options)

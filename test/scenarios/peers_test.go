@@ -41,8 +41,7 @@ func TestPeersOfTheAgent(t *testing.T) {
 	}})
 }
 
-// The same over TCP, with an agent that monitors its database on the stream it queries, and one with a periodic
-// command.
+// The same over TCP, with an agent that monitors its database, and one with a periodic command.
 func TestBehindAnotherAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
@@ -76,8 +75,8 @@ func TestBehindAnotherAgent(t *testing.T) {
 		n.SetPeriodic(1500 * time.Millisecond)
 		s.each(n, []behind{{
 			name: "periodic", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
-			// The command is periodic once it was observed without callers; the agent is followed a
-			// second longer (agents.Linger).
+			// The command is periodic once seen without callers, a second after the call
+			// (agents.Linger).
 			before: func(*scene, rig.Net) func() {
 				quiet := standin.Now() + int64(1500*time.Millisecond)
 				harness.Until(t, "the agent runs its command while it is not followed", func() bool {
@@ -118,8 +117,7 @@ func namedIn(all []standin.Entry, name string) (found []standin.Entry) {
 	return found
 }
 
-// Eight pods wait for a stopped switch, for one or another of them. The stop holds up each of them, so it is the cause
-// of every call, and the remedy resumes the switch.
+// Eight pods wait for a stopped switch: it is the cause of every call.
 func TestACrowdBehindTheAgent(t *testing.T) {
 	const pods = 8
 	s := set(t, rig.Options{}, slowly)

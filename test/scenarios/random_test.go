@@ -61,8 +61,8 @@ func draw(dice *rand.Rand) behind {
 		if kind == "rtnl" && (at == "begin" || at == "ipam") { // no interface yet
 			continue
 		}
-		// The process that the database waits for is found only if it is stopped, since the database asked
-		// before the call.
+		// The process that the database waits for is found only if it is stopped: it was asked
+		// before.
 		if still := kind == "stop" || kind == "freeze"; point == "switch.update" && (!still || !global()) {
 			continue
 		}
@@ -83,8 +83,7 @@ func draw(dice *rand.Rand) behind {
 	}
 }
 
-// Lost time behind the agent is attributed to its place, for random points and faults. Certain statements match the
-// journal.
+// Time lost at random points behind the agent is attributed to its place.
 func TestRandomPointsBehindTheAgent(t *testing.T) {
 	points, seed := fewPoints, uint64(time.Now().UnixNano())
 	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {

@@ -113,8 +113,7 @@ func (c *behind) judges(t *testing.T, call *call, truth float64) {
 	}
 }
 
-// charged returns the largest part in ms; for a sleeping plugin including its run time, because Go's timers wake
-// threads.
+// charged includes a sleeping plugin's run time, because Go's timers wake threads.
 func (c *call) charged() float64 {
 	ms := c.Ms("cniscope.biggest_part_ms")
 	if strings.HasPrefix(c.Attrs["cniscope.biggest_part"], "asleep, in plugin") {

@@ -17,8 +17,8 @@ import (
 	"github.com/cniscope/cniscope/test/rig"
 )
 
-// A plugin that the kernel or the dynamic loader does not start is named with the reason, whether it is in the chain or
-// an IPAM plugin; one that starts and fails with the same exit code is not.
+// A plugin that the kernel or the loader does not start is named with the reason; one that starts
+// and fails with the same exit code is not.
 func TestAPluginThatCannotStart(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	bin := s.rig.CNIBinDir()

@@ -50,8 +50,7 @@ func stand(began time.Time) (s still) {
 	return s
 }
 
-// parked stops the plugin that reads the pipe. The pipe is written before the process continues, because a debugger
-// exits slowly.
+// parked stops the plugin that reads the pipe, and writes before it continues: a debugger is slow.
 func parked(s *scene, kind string) (still, error) {
 	pid, began := pidOf(s, "parked"), time.Now()
 	goOn, err := standin.Stop(kind, pid)
@@ -96,8 +95,7 @@ func heldByWhoStandsStill(_ *scene, kind string) (still, error) {
 	return stood, err
 }
 
-// A stopped, traced or frozen plugin, agent or lock holder is reported with the reason and a remedy, and its time is
-// no system call's wait.
+// A stopped, traced or frozen plugin, agent or lock holder is reported with a remedy.
 func TestWhoIsStoppedIsSaid(t *testing.T) {
 	times := 1
 	if n, err := strconv.Atoi(os.Getenv(stopTimes)); err == nil {

@@ -14,8 +14,8 @@ import (
 
 type key struct{ container, command, ifname string }
 
-// unsettled is how long before a kill a call must have ended to be expected: limits.settle plus 5 s. A disturbed
-// containerd may not report running sandboxes, for which cniscope waits ten times as long.
+// unsettled is how long before a kill a call must have ended: limits.settle and 5 s, ten times as
+// much if containerd was disturbed.
 const (
 	unsettled       = 7 * time.Second
 	unsettledUnsaid = 25 * time.Second

@@ -18,8 +18,8 @@ type entry struct {
 	Began  time.Time
 	Pods   []started
 	Faults []happening
-	// Recovery is the time from the end of the last fault to the normal state, Settled the time from there until
-	// each run was accounted for, in seconds.
+	// Recovery is the time from the last fault to the normal state, Settled from there until each
+	// run is accounted for (s).
 	Recovery, Settled float64
 	Account           account
 	Sample            sample

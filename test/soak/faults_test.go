@@ -175,8 +175,7 @@ func (n *node) taking(ctx context.Context, log func() string, says string, chang
 	return back, said(change)
 }
 
-// linked turns an options file into a ConfigMap's two links and replaces the inner one, starting with the old
-// content.
+// linked turns an options file into a ConfigMap's two links and replaces the inner one.
 func linked(file, more string) error {
 	dir := filepath.Dir(file)
 	text, err := os.ReadFile(file)

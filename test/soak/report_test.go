@@ -65,8 +65,8 @@ const (
 	enough = 10
 )
 
-// grown names significant growth: above 5 per 1,000 pods and twice the half interval. Memory is excluded, since the
-// node history grows to its bound (docs/bounds.md).
+// grown names growth above 5 per 1,000 pods and twice the half interval. Memory grows to the
+// history's bound.
 func grown(entries []entry) (found []string) {
 	for _, g := range growths()[2:] {
 		if slope, half, n := growth(entries, g.of); n >= enough && slope > 5 && slope > 2*half {
@@ -93,8 +93,8 @@ func growths() []grows {
 	}
 }
 
-// growth returns the increase per 1,000 pods of a life: one slope with a level per life, half its 95 % interval, and
-// the degrees of freedom.
+// growth returns the increase per 1,000 pods, half its 95 % interval, and the degrees of freedom:
+// one slope with a level per life.
 func growth(entries []entry, of func(sample) float64) (slope, half float64, n int) {
 	lives := map[int][][2]float64{}
 	life, at := 0, 0

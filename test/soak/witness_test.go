@@ -20,8 +20,7 @@ import (
 	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
 )
 
-// A witness observes independently of cniscope which programs ran with CNI_COMMAND, when, and how they exited. It
-// shares only the BPF library.
+// A witness notes independently of cniscope which programs ran with CNI_COMMAND, and how.
 type witness struct {
 	marker  string // of the rig's processes
 	objects []interface{ Close() error }

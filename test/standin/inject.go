@@ -30,7 +30,7 @@ func newStage(by string) (*stage, error) {
 	return &stage{journal: j, answers: bufio.NewReader(os.Stdin)}, nil
 }
 
-// ask requests an action from the test and returns once it began. It uses pipes, because a socket would be observed.
+// ask requests an action from the test over pipes: a socket would be observed.
 func (s *stage) ask(in *Injection, container string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -137,8 +137,8 @@ func lease() error {
 	return nil
 }
 
-// holdRtnl holds the kernel's network lock for a duration and prints when it starts. The kernel holds it while it
-// reads the size for ETHTOOL_GFEATURES from a missing page (net/ethtool/ioctl.c).
+// holdRtnl makes the kernel read the size for ETHTOOL_GFEATURES from a missing page under rtnl
+// (net/ethtool/ioctl.c).
 func holdRtnl() error {
 	length, err := time.ParseDuration(os.Args[1])
 	if err != nil {

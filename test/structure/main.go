@@ -199,8 +199,8 @@ func callsOf(fset *token.FileSet, checked *types.Package, info *types.Info) map[
 	return calls
 }
 
-// direct returns the place of each file in the main direction. It is the heuristic of Eades, Lin and Smyth for the
-// feedback arc set (Information Processing Letters 47, 1993), improved by moving single files.
+// direct is the heuristic of Eades, Lin and Smyth for the feedback arc set (Information Processing
+// Letters 47, 1993), improved by moving single files.
 func direct(calls map[call]int) map[string]int {
 	names := map[string]bool{}
 	for c := range calls {

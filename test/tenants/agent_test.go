@@ -21,8 +21,8 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// The plugin of these tests uses an agent, as those of Calico, Antrea and the AWS VPC do, and connects to an API
-// server. It reports the current victim to the tenants, which could otherwise only guess it.
+// The plugin of these tests uses an agent, connects to an API server, and tells the tenants who the
+// current victim is.
 
 type conf struct {
 	Unix, Abstract, TCP string

@@ -17,7 +17,7 @@ type kind struct {
 	capabilities []string
 }
 
-// The attacking pods. With a capability, a tenant has the privileges of istio-init, a VPN's sidecar, or a debugger.
+// With a capability, a tenant has the privileges of istio-init, a VPN's sidecar, or a debugger.
 var pods = map[string]kind{
 	"plain":           {},
 	"NET_ADMIN":       {capabilities: []string{"NET_ADMIN", "NET_RAW"}},
@@ -27,8 +27,7 @@ var pods = map[string]kind{
 	"host everything": {PodOptions: rig.PodOptions{HostNetwork: true, HostPID: true}, capabilities: []string{"NET_ADMIN", "SYS_PTRACE"}},
 }
 
-// Each attack happens during the setup of an otherwise undisturbed pod. The tenant knows container, names, addresses
-// and ports of the victim.
+// Each attack happens during the setup of a pod whose container, names and ports are known.
 func TestOneAttack(t *testing.T) {
 	attacks := []struct {
 		name, attack string

@@ -177,8 +177,7 @@ func (n *node) traces() map[string][]*spans.Span {
 	return all
 }
 
-// traced checks that each span is of a known pod and of its calls, and that each ordinary pod has a complete trace
-// with the right verdict.
+// traced checks that each span is of a known pod, and that each ordinary pod has its whole trace.
 func (n *node) traced(pods []pod) (found []finding) {
 	n.Helper()
 	all := n.traces()

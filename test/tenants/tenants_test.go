@@ -38,8 +38,7 @@ var tenants = []kind{
 	{PodOptions: rig.PodOptions{Name: "web", HostNetwork: true}},
 }
 
-// Hostile pods connect to themselves and run programs under others' names, while ordinary pods start and stop.
-// Ordinary traces contain nothing of theirs, and are complete.
+// Hostile pods run under others' names while ordinary pods start and stop. No trace has theirs.
 func TestTenants(t *testing.T) {
 	size := sizes()
 	n := newNode(t, "")
@@ -83,8 +82,7 @@ func TestTenants(t *testing.T) {
 	t.Logf("%d ordinary pods came and went in %s beside %d hostile ones:\n%s", count, time.Since(begin).Round(time.Second), len(attackers), summary(found))
 }
 
-// asPlugin is the environment of a plugin, for a container's own program. Its network namespace is the host's, if the
-// pod sees that.
+// asPlugin is a plugin's environment; its network namespace is the host's if the pod sees that.
 var asPlugin = []string{
 	"CNI_COMMAND=ADD", "CNI_CONTAINERID=mallory000000", "CNI_IFNAME=eth0", "CNI_NETNS=/proc/1/ns/net", "CNI_PATH=/:/opt/cni/bin",
 	"CNI_ARGS=K8S_POD_NAMESPACE=mallory;K8S_POD_NAME=mallory-env",
@@ -110,8 +108,7 @@ func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...stri
 	return pod{o.Namespace, o.Name, id}, c
 }
 
-// churn starts and stops ordinary pods, and pods with hostile names, until the count is reached and the attack is
-// over.
+// churn starts and stops pods until the count is reached and the attack is over.
 func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 	n.Helper()
 	var mu sync.Mutex

@@ -9,9 +9,8 @@ import (
 
 const onlyAgent = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","agent":"\\\\.\\pipe\\antrea-test"}]}`
 
-// Callers on a named pipe are invisible. A command with the pod's adapter in its arguments is certainly the pod's,
-// during and after ADD; a command without is unconfirmed. Snapshots of a busy machine miss some, which the next pod
-// may show. No command is reported twice.
+// A command with the pod's adapter in its arguments is certainly the pod's, one without is
+// unconfirmed. Snapshots of a busy machine miss some, which the next pod may show.
 func TestAnAgentOverANamedPipe(t *testing.T) {
 	n := newNode(t, onlyAgent)
 	endpoint, spans := n.backend()

@@ -200,8 +200,8 @@ func (n *node) start(name string, env []string, args ...string) (log string) {
 	return log
 }
 
-// drive prepares pods that libcni runs, in place of a runtime whose sandboxes live as long as the test. It returns a
-// function that starts a pod. log is that of a cniscope that trusts the driver, and knows it by then.
+// drive prepares pods that libcni runs, and returns a function that starts one. log is that of a
+// cniscope that trusts the driver.
 func (n *node) drive(log string, names ...string) (begin func(name string)) {
 	n.t.Helper()
 	n.start("driver", nil, append([]string{

@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// cpuTime compares with the kernel's value for the caller. Half may be before the exec or after the tracepoint at
-// exit.
+// cpuTime allows half: time before the exec or after the tracepoint at exit.
 func cpuTime(s *scene) error {
 	root, err := s.run("busy")
 	if err != nil {

@@ -78,8 +78,7 @@ func (c *called) ended(cmd *exec.Cmd, out []byte) error {
 	return nil
 }
 
-// callInside calls the plugins with observed system calls. Some follow the one that calls init, which is then
-// followed as a server; their commands must still be observed.
+// callInside calls the plugins with observed system calls, some after one that makes init a server.
 func callInside(all map[string]*called) error {
 	for _, plugin := range slices.Sorted(maps.Keys(insiders)) {
 		cmd := command(plugin)

@@ -14,12 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is how long a waiter is kept from rtnl: well above the reporting thresholds of 100 µs, and 1 ms for a system
-// call's wait.
+// held is how long a waiter is kept from rtnl, well above the reporting thresholds (100 µs, 1 ms).
 const held = 5 * time.Millisecond
 
-// contending makes one thread wait for rtnl while another holds it: the holder lists interfaces into a page that is
-// missing until the waiter waits.
+// contending makes a thread wait for rtnl: its holder lists interfaces into a page that is missing.
 func contending() error {
 	runtime.GOMAXPROCS(4) // threads blocked in the kernel must not stop others
 	if err := enter(); err != nil {

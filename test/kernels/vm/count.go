@@ -29,8 +29,8 @@ import (
 // counts reports whether the machine counts instructions: one nanosecond each (-icount shift=0).
 func counts(options string) bool { return strings.Contains(options, "cniscope.count=1") }
 
-// batches per loop and state, of which the cheapest counts, without timers, softirqs and memory allocation. A batch
-// is short compared with the kernel's tick of 4 ms.
+// batches per loop, of which the cheapest counts. A batch is short against the kernel's tick of 4
+// ms.
 const batches = 60
 
 type counted struct {

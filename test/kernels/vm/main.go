@@ -50,8 +50,7 @@ func main() {
 	powerOff()
 }
 
-// begin prepares the machine and restarts init, because the BPF library reads /proc before main. It returns only on
-// failure.
+// begin prepares the machine and restarts init: the BPF library reads /proc before main.
 func begin() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"},

@@ -81,7 +81,7 @@ func report(to io.Writer, options string) error {
 	return nil
 }
 
-// play calls the plugins with or without a probe, which they must not notice. One is called before the probe starts.
+// play calls the plugins, one before the probe starts. They must not notice a probe.
 func (s *scene) play() error {
 	w, err := makeWorld()
 	if err != nil {

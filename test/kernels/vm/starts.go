@@ -37,14 +37,14 @@ func number(options, key string) int {
 	return 0
 }
 
-// Threads rest after each turn; idle time is free for the emulator. A program start costs as much as a hundred turns.
+// Threads rest after each turn: idle time is free for the emulator.
 const (
 	rest         = 5 * time.Millisecond
 	restOfStarts = 20 * time.Millisecond
 )
 
-// loads keeps threads in the functions that probes attach to, some busy and some sleeping, until it is killed. Its
-// threads bypass Go's scheduler.
+// loads keeps threads in the functions that probes attach to, busy and sleeping, until it is
+// killed.
 func loads() int {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(24)
@@ -75,8 +75,7 @@ func loads() int {
 	select {}
 }
 
-// makeSleepers makes threads sleep within traced functions: reading a pipe and accepting a connection, with wake-ups,
-// and waiting for a file lock forever.
+// makeSleepers makes threads sleep within traced functions: a pipe, an accept, a file lock.
 func makeSleepers() error {
 	var pipe [2]int
 	if err := unix.Pipe(pipe[:]); err != nil {
@@ -116,9 +115,8 @@ func makeSleepers() error {
 	return nil
 }
 
-// startAndStop attaches and detaches probes under load, since an old kernel hung then, and prints the durations.
-// Loading lasts most of a minute in an emulated kernel, so only some start completely; later processes attach the
-// loaded programs. Every second one is killed, so that the kernel detaches.
+// startAndStop attaches and detaches probes under load. Loading lasts most of a minute, so later
+// processes attach the loaded programs. Every second one is killed.
 func startAndStop(to io.Writer, whole, times int) error {
 	err := install()
 	if err != nil {

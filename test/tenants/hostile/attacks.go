@@ -54,8 +54,7 @@ func (t *tenant) environ(command, container string, more ...string) []string {
 	}, more...)
 }
 
-// forge runs plugins of the victim's call, from its own plugin directory and from a directory with the path of the
-// node's.
+// forge runs plugins of the victim's call, from a directory with the path of the node's, too.
 func (t *tenant) forge(command, container string, more ...string) error {
 	env := t.environ(command, container, more...)
 	return errors.Join(
@@ -109,8 +108,7 @@ func (t *tenant) unshared(attack string) error {
 	})
 }
 
-// orphan makes an attack from a process whose parent has exited. With the host's PID namespace, its new parent is the
-// shim.
+// orphan makes an attack from a process whose parent has exited: its new parent may be the shim.
 func orphan(t *tenant) error {
 	return t.start("/mallory/parent", os.Environ(), []string{"then", "orphaned"}, nil)
 }

@@ -131,8 +131,7 @@ func (p *post) meet(client, server string) error {
 	return nil
 }
 
-// pretend makes the victim's connections again: the same ports, and the same addresses if possible. It returns the
-// number of connections, and the error of the others.
+// pretend makes the victim's connections again, with the same ports and if possible addresses.
 func (t *tenant) pretend() (made int, failed error) {
 	for _, pair := range t.Connections {
 		for _, addresses := range variants(pair) {
@@ -168,8 +167,7 @@ func variants(pair [2]string) (all [][2]string) {
 	return all
 }
 
-// sockets listens at the names of the node's unix sockets, and connects to them: paths in its own mount namespace,
-// abstract names in its own network namespace.
+// sockets listens at the names of the node's unix sockets in its own namespaces, and connects.
 func (t *tenant) sockets(kind func(string) bool) (made int, failed error) {
 	for _, name := range t.Sockets {
 		if !kind(name) {

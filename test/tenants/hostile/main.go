@@ -139,8 +139,7 @@ func (t *tenant) start(path string, env, args []string, attr *syscall.SysProcAtt
 	return err
 }
 
-// hostNetwork is set for a tenant in the host's network. The tenant takes no address there, which would attack the
-// machine.
+// hostNetwork is set for a tenant in the host's network, where it takes no address.
 const hostNetwork = "MALLORY_HOST_NETWORK"
 
 func claim(addresses ...string) error {

@@ -13,8 +13,8 @@ import (
 	winio "github.com/Microsoft/go-winio"
 )
 
-// agent answers plugins. During and after an ADD it runs powershell.exe for the pod's adapter. By its flags it also
-// runs powershell.exe without a pod's name, and part of an ADD after its answer.
+// agent runs powershell.exe for a pod's adapter during and after an ADD; flags add nameless ones
+// and work after the answer.
 func agent(args []string) error {
 	flags := flag.NewFlagSet("antrea-agent", flag.ContinueOnError)
 	pipe := flags.String("pipe", "", "the pipe to listen on")

@@ -37,8 +37,7 @@ type behaviour struct {
 	Exit int    `json:"exit"`
 }
 
-// seen is the minimum duration of a plugin whose call a test waits for, so that snapshots of a busy machine contain
-// it.
+// seen is how long a plugin lasts at least, so that snapshots of a busy machine contain it.
 const seen = time.Second
 
 type request struct {
@@ -106,8 +105,8 @@ func podOf(args string) string {
 	return ""
 }
 
-// adapter returns antrea's name for a pod's adapter: eight bytes of the pod's name, and six digits of a hash of the
-// container's id (antrea pkg/agent/util/net.go, GenerateContainerInterfaceName).
+// adapter returns antrea's name for a pod's adapter (antrea pkg/agent/util/net.go,
+// GenerateContainerInterfaceName).
 func adapter(pod, container string) string {
 	hash := sha1.Sum([]byte(container))
 	return fmt.Sprintf("vEthernet (%s-%s)", pod[:min(len(pod), 8)], hex.EncodeToString(hash[:])[:6])
