@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,19 +205,6 @@ func TestAProcessTreeIsSeenWhole(t *testing.T) {
 	}
 }
 
-func TestAnUnprivilegedProcessIsNotBelieved(t *testing.T) {
-	cmd := plugin(t, "fake", "true")
-	_ = os.Chmod(filepath.Dir(filepath.Dir(cmd.Path)), 0o755)
-	_ = os.Chmod(filepath.Dir(cmd.Path), 0o755)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	o := observe(t, func(*observed) {
-		harness.Check(t, cmd.Run())
-	})
-	if got := o.execs(); len(got) != 0 {
-		t.Errorf("seen: %+v", got[0])
-	}
-}
-
 func TestADaemonThatInheritedTheEnvironmentIsNoPlugin(t *testing.T) {
 	cmd := plugin(t, "any", "true")
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "sleep 0.01; true"}
@@ -330,17 +316,5 @@ func TestTheReaderLooksAsOftenAsTheRingNeeds(t *testing.T) {
 		if got := r.pollActive(); got != test.want {
 			t.Errorf("of a ring of %d bytes %d were read: it waits for %v, want %v", test.ring, test.taken, got, test.want)
 		}
-	}
-}
-
-func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
-	// No kernel makes a ring of this size; without root it makes none.
-	p, err := Open(Options{Ring: 4097, Processes: 16, Log: slog.New(slog.DiscardHandler)})
-	if p != nil || err == nil {
-		t.Fatalf("%v, %v", p, err)
-	}
-	var unsupported *UnsupportedError
-	if os.Geteuid() != 0 && !errors.As(err, &unsupported) {
-		t.Errorf("without root: %v", err)
 	}
 }

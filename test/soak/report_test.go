@@ -84,7 +84,7 @@ type grows struct {
 func growths() []grows {
 	return []grows{
 		{"anonymous memory, KiB", func(s sample) float64 { return s.RSS }},
-		{"of it Go's heap, KiB", func(s sample) float64 { return s.Heap }},
+		{"Go's heap, KiB", func(s sample) float64 { return s.Heap }},
 		{"descriptors", func(s sample) float64 { return s.FDs }},
 		{"goroutines", func(s sample) float64 { return s.Goroutines }},
 		{"BPF maps", func(s sample) float64 { return s.Maps }},
