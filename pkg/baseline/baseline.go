@@ -156,7 +156,8 @@ func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 		e.spell, e.apart = false, sketch{}
 		a.Findings = append(a.Findings, Finding{Kind: AsUsual, Key: c.Key, Since: c.At, Was: e.learnt.level(), Is: e.last()})
 	case e.spell && e.apart.calls >= Adopt:
-		a.Findings = append(a.Findings, Finding{Kind: Adopted, Key: c.Key, Since: c.At, Was: e.learnt.level(), Is: e.apart.level()})
+		a.Findings = append(a.Findings, Finding{Kind: Adopted, Key: c.Key, Since: c.At, Was: e.learnt.level(),
+			Is: e.apart.level()})
 		e.spell, e.learnt, e.apart = false, e.apart, sketch{}
 		for i := range e.recent {
 			e.recent[i].above = false
@@ -202,7 +203,8 @@ func (b *Book) forget(at int64, a *Answer) {
 
 // byUse lists the keys, least recently used first.
 func (b *Book) byUse() []Key {
-	return slices.SortedFunc(maps.Keys(b.known), func(x, y Key) int { return cmp.Compare(b.known[x].used, b.known[y].used) })
+	return slices.SortedFunc(maps.Keys(b.known),
+		func(x, y Key) int { return cmp.Compare(b.known[x].used, b.known[y].used) })
 }
 
 // or fills in unknown fields from other.
@@ -330,10 +332,12 @@ func (b *Book) Known() (all []Known) {
 			whole := e.whole()
 			usual = whole.level()
 		}
-		all = append(all, Known{Key: k, Edition: e.edition, Since: e.since, Usual: usual, Confident: e.learnt.calls >= Enough, Slower: e.spell, Now: e.last()})
+		all = append(all, Known{Key: k, Edition: e.edition, Since: e.since, Usual: usual,
+			Confident: e.learnt.calls >= Enough, Slower: e.spell, Now: e.last()})
 	}
 	slices.SortFunc(all, func(x, y Known) int {
-		return cmp.Or(cmp.Compare(x.Network, y.Network), cmp.Compare(x.Plugin, y.Plugin), cmp.Compare(x.Command, y.Command), cmp.Compare(x.Program, y.Program))
+		return cmp.Or(cmp.Compare(x.Network, y.Network), cmp.Compare(x.Plugin, y.Plugin), cmp.Compare(x.Command, y.Command),
+			cmp.Compare(x.Program, y.Program))
 	})
 	return all
 }

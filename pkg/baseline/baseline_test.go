@@ -44,7 +44,8 @@ type stream struct {
 
 func newStream(seed uint64) *stream {
 	return &stream{
-		Call:   Call{Key: Key{Network: "pods", Plugin: "cilium-cni", Command: "ADD"}, Edition: Edition{"1", "a"}, At: 1_700_000_000e9},
+		Call: Call{Key: Key{Network: "pods", Plugin: "cilium-cni", Command: "ADD"}, Edition: Edition{"1", "a"},
+			At: 1_700_000_000e9},
 		random: rand.New(rand.NewPCG(seed, 18)),
 	}
 }
@@ -94,7 +95,8 @@ func TestOrdinaryCallsAreNeverSlower(t *testing.T) {
 			for seed := range uint64(20) {
 				s := newStream(seed)
 				if n, first := slower(s.of(2000, took)); n > 0 || len(s.found) > 0 {
-					t.Errorf("seed %d: %d of 2000 ordinary calls were slower than usual, the first was number %d: %v", seed, n, first, s.found)
+					t.Errorf("seed %d: %d of 2000 ordinary calls were slower than usual, the first was number %d: %v", seed, n, first,
+						s.found)
 				}
 			}
 		})
@@ -103,7 +105,8 @@ func TestOrdinaryCallsAreNeverSlower(t *testing.T) {
 
 func TestThreeTimesSlowerIsFoundWithin20Calls(t *testing.T) {
 	for name, took := range map[string]shape{
-		"constant": constant(150 * time.Millisecond), "narrow": logNormal(150*time.Millisecond, 0.1), "log-normal": logNormal(150*time.Millisecond, 0.3),
+		"constant": constant(150 * time.Millisecond), "narrow": logNormal(150*time.Millisecond,
+			0.1), "log-normal": logNormal(150*time.Millisecond, 0.3),
 		"two, often": either(0.6, logNormal(90*time.Millisecond, 0.15), logNormal(150*time.Millisecond, 0.15)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +223,8 @@ func TestTheOneNotSeenForLongestGoes(t *testing.T) {
 	for _, k := range s.Known() {
 		programs = append(programs, k.Program)
 	}
-	if len(programs) != Keys || !slices.Contains(programs, "command-0") || slices.Contains(programs, "command-5") || !slices.Contains(programs, "command-137") {
+	if len(programs) != Keys || !slices.Contains(programs, "command-0") || slices.Contains(programs, "command-5") ||
+		!slices.Contains(programs, "command-137") {
 		t.Errorf("%d are known: %v", len(programs), programs)
 	}
 }
@@ -309,7 +313,8 @@ func TestHowItIsSaid(t *testing.T) {
 		{Kind: Changed, Key: k, Was: l, Is: Level{Median: 20 * time.Millisecond}, Program: true},
 	} {
 		want := map[Kind]string{
-			Slower:  "iptables of bridge ADD is slower than usual: 5 of the last 20 took longer than 96ms (p99 of 2,310 calls), by their median 5× as long as usual",
+			Slower: "iptables of bridge ADD is slower than usual: 5 of the last 20 took longer than 96ms (p99 of 2,310 " +
+				"calls), by their median 5× as long as usual",
 			AsUsual: "iptables of bridge ADD takes as long as usual again: 96ms (p99 of 2,310 calls)",
 			Adopted: "iptables of bridge ADD was slower than usual for 500 calls, which is usual now: 1s (p99 of 500 calls)",
 			Ended:   "iptables of bridge ADD is no longer called slower than usual: its baseline is learned again",

@@ -164,7 +164,8 @@ func (e *Entry) check() error {
 			return errors.New("nothing is known of the edition before")
 		}
 	}
-	for _, name := range []string{e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, f.Build, f.Configuration} {
+	for _, name := range []string{e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, f.Build,
+		f.Configuration} {
 		if text.Clean(name, maxName) != name {
 			return errors.New("a name is too long, or holds what cannot be shown")
 		}
@@ -173,7 +174,8 @@ func (e *Entry) check() error {
 		return errors.New("it names no plugin or no command")
 	}
 	if len(e.Recent) > window || len(e.Above) != len(e.Recent) {
-		return fmt.Errorf("it has %d last calls and says of %d whether they were above: want at most %d of each", len(e.Recent), len(e.Above), window)
+		return fmt.Errorf("it has %d last calls and says of %d whether they were above: want at most %d of each",
+			len(e.Recent), len(e.Above), window)
 	}
 	for _, took := range e.Recent {
 		if took < 0 || took > longest {

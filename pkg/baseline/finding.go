@@ -69,9 +69,11 @@ func (f Finding) String() string {
 	}
 	switch f.Kind {
 	case Changed:
-		return fmt.Sprintf("since %s (%s) %s takes %s", time.Unix(0, f.Since).UTC().Format("15:04"), f.What(), name, Times(f.Ratio()))
+		return fmt.Sprintf("since %s (%s) %s takes %s", time.Unix(0, f.Since).UTC().Format("15:04"), f.What(), name,
+			Times(f.Ratio()))
 	case Slower:
-		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, by their median %s as long as usual", f.Key, begins, window, f.Was, Times(f.Ratio()))
+		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, by their median %s as long as "+
+			"usual", f.Key, begins, window, f.Was, Times(f.Ratio()))
 	case Ended:
 		return fmt.Sprintf("%s is no longer called slower than usual: its baseline is learned again", f.Key)
 	case Adopted:

@@ -24,7 +24,8 @@ func TestASpellSaysHowSlowItIs(t *testing.T) {
 	s := newStream(1)
 	s.of(1000, constant(100*time.Millisecond))
 	s.of(5, constant(500*time.Millisecond))
-	if len(s.found) != 1 || !strings.HasSuffix(s.found[0].String(), ", by their median 5× as long as usual") || s.found[0].Is.Calls != begins {
+	if len(s.found) != 1 || !strings.HasSuffix(s.found[0].String(), ", by their median 5× as long as usual") ||
+		s.found[0].Is.Calls != begins {
 		t.Errorf("found %v", s.found)
 	}
 }
@@ -87,7 +88,8 @@ func TestASpellEndsWithWhatItIsMeasuredBy(t *testing.T) {
 			s.of(1000, constant(100*time.Millisecond))
 			s.of(10, constant(time.Second))
 			end(s)
-			if want := []Kind{Slower, Ended}; !slices.Equal(kinds(s.found), want) || s.found[1].Key.String() != "cilium-cni ADD" || s.Slower() != 0 {
+			if want := []Kind{Slower, Ended}; !slices.Equal(kinds(s.found), want) ||
+				s.found[1].Key.String() != "cilium-cni ADD" || s.Slower() != 0 {
 				t.Errorf("found %v", s.found)
 			}
 		})

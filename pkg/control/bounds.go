@@ -17,8 +17,8 @@ type bounds struct {
 	recordings  places
 }
 
-// readBounds are those of the read-only socket. A request holds its place for four times the duration of its answer,
-// so that any request rate uses less than one CPU.
+// readBounds are those of the read-only socket. A place is held for four times the duration of the answer, so that no
+// request rate uses a whole CPU.
 func readBounds() bounds {
 	return bounds{
 		connections: 32, answer: 15 * time.Second, idle: 5 * time.Second, patience: 5 * time.Second,
@@ -30,7 +30,7 @@ func readBounds() bounds {
 	}
 }
 
-// rootBounds are those of the control socket: root needs no rate limit.
+// rootBounds have no rate limit.
 func rootBounds() bounds {
 	b := readBounds()
 	for _, p := range []*places{&b.questions, &b.polls, &b.whole, &b.examined, &b.recordings} {
@@ -39,15 +39,15 @@ func rootBounds() bounds {
 	return b
 }
 
-// places bound the concurrent requests of one kind. A request holds its place for least or longer, and for rest more
-// times the duration of its answer.
+// places bound the concurrent requests of one kind. A request holds its place for least or longer, and for rest times
+// its answer's duration after it.
 type places struct {
 	free  chan struct{}
 	least time.Duration
 	rest  int
 }
 
-// take waits for a place and returns the function that frees it; nil if none is free within patience.
+// take returns the function that frees a place; nil if none is free in time.
 func (p places) take(ctx context.Context, patience time.Duration) (leave func()) {
 	late := time.NewTimer(patience)
 	defer late.Stop()

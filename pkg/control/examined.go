@@ -12,8 +12,8 @@ const (
 	examinedWithin = 20 * time.Second
 )
 
-// Examined bounds examinations for ReadHandlers.Doctor: one at a time, whose document also serves requests during it
-// and for 30 s after it. An examination continues if its client disconnects, because others wait for it.
+// Examined runs one examination at a time, which serves all requests until 30 s after it. It continues if its client
+// disconnects, because others wait for it.
 func Examined(examine func(ctx context.Context) ([]byte, error)) func(ctx context.Context) ([]byte, error) {
 	var last examination
 	turn := make(chan struct{}, 1) // guards last

@@ -11,23 +11,20 @@ type Result string
 
 // Results of an operation.
 const (
-	// Ordinary means that no part exceeded its threshold and nothing failed.
+	// Ordinary means that nothing was slow or failed, Slow that the operation or a part of it exceeded its threshold.
 	Ordinary Result = "ordinary"
-	// Slow means that the operation or a part of it exceeded its threshold.
-	Slow Result = "slow"
-	// Failed means that at least one call failed.
-	Failed Result = "failed"
-	// Hung means that a call exceeds the threshold and is still in progress. When the operation ends it gets a
-	// second line.
+	Slow     Result = "slow"
+	Failed   Result = "failed"
+	// Hung means that a call exceeds its threshold and goes on. Its end is a second line.
 	Hung Result = "hung"
 )
 
-// Line summarizes one operation: the setup or teardown of one pod's network. Of several calls, Command, IfName,
-// Network and Plugin describe the failed one, else a slow one, else the longest.
+// Line summarizes one operation. Of several calls, Command, IfName, Network and Plugin describe the failed one, else a
+// slow one, else the longest.
 type Line struct {
-	// Seq rises from line to line, also over restarts; numbers may be missing.
+	// Seq rises, also over restarts; numbers may be missing.
 	Seq uint64 `json:"seq"`
-	// Time is the end of the operation; for Hung, the time of the line.
+	// Time is the end of the operation; for Hung, of the line.
 	Time      time.Time `json:"time"`
 	Node      string    `json:"node,omitempty"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -41,18 +38,17 @@ type Line struct {
 	// Duration is that of the call; for Hung, the time so far.
 	Duration time.Duration `json:"duration_ns"`
 	Result   Result        `json:"result"`
-	// Cause, Verdict and Remedy are the judge's (docs/verdicts.md). They are empty for ordinary operations and
-	// without a verdict.
+	// Cause, Verdict and Remedy may be empty (docs/verdicts.md).
 	Cause   string `json:"cause,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 	// Certain means that the verdict was observed and is not unconfirmed.
 	Certain bool `json:"certain"`
-	// Foreign means that the verdict names an object of another namespace. Own is then the verdict for users who
-	// may see only this namespace; it is empty if Verdict is.
+	// Foreign means that the verdict names an object of another namespace. Own is then the verdict for users who may
+	// see only this one.
 	Foreign bool   `json:"foreign"`
 	Own     string `json:"own,omitempty"`
-	// TraceID is in hex, and empty if the operation has no trace.
+	// TraceID is in hex; empty without a trace.
 	TraceID string `json:"trace_id,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
@@ -62,12 +58,11 @@ type Operations struct {
 	Operations []Line `json:"operations"`
 	// Next is Query.After for the operations that follow.
 	Next uint64 `json:"next"`
-	// Since is the start of the history: all operations that ended later are in it. It is the start of cniscope,
-	// or the end of the last forgotten operation.
+	// Since is the start of the history: all operations that ended later are in it.
 	Since time.Time `json:"since"`
-	// Of counts the operations before Query.Problems and Query.Limit were applied.
+	// Of also counts operations that Query.Problems and Query.Limit exclude.
 	Of int `json:"of"`
-	// Forgotten counts operations after Query.After that are no longer in the history.
+	// Forgotten counts operations after Query.After that the history dropped.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 }
 
@@ -96,9 +91,9 @@ type Query struct {
 	Since          time.Time
 	// After, if set, excludes lines up to this Seq.
 	After uint64
-	// Limit, if set, bounds the number of lines: the oldest after After, or the newest if After is 0.
+	// Limit, if set, bounds the lines: the oldest after After, or the newest if After is 0.
 	Limit int
-	// Wait is how long to wait for the first line, up to MaxWait.
+	// Wait is how long to wait for a line.
 	Wait time.Duration
 }
 
@@ -109,8 +104,8 @@ const MaxWait = time.Minute
 type RecordQuery struct {
 	// For is the duration, up to MaxRecord.
 	For time.Duration
-	// Namespace and Pod name the pod of interest. The recording nevertheless has the whole node, because another
-	// pod's process may hold the lock that this pod waits for.
+	// Namespace and Pod name the pod of interest. The recording has the whole node: another process may hold a lock
+	// that the pod waits for.
 	Namespace, Pod string
 }
 

@@ -65,7 +65,9 @@ func TestHostileReaders(t *testing.T) {
 		"silent":        func(net.Conn) {},
 		"half a header": func(c net.Conn) { _, _ = io.WriteString(c, "GET /v1/node HT") },
 		"garbage":       func(c net.Conn) { _, _ = c.Write(slices.Repeat([]byte{0xff, 0, '\n'}, 5000)) },
-		"long headers":  func(c net.Conn) { _, _ = io.WriteString(c, "GET /v1/node HTTP/1.1\r\nX: "+strings.Repeat("x", 1<<20)) },
+		"long headers": func(c net.Conn) {
+			_, _ = io.WriteString(c, "GET /v1/node HTTP/1.1\r\nX: "+strings.Repeat("x", 1<<20))
+		},
 		"does not read": func(c net.Conn) { _, _ = io.WriteString(c, "GET /v1/operations HTTP/1.1\r\nHost: x\r\n\r\n") },
 		"gone at once": func(c net.Conn) {
 			_, _ = io.WriteString(c, "GET /v1/operations HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -93,9 +95,10 @@ func TestHostileReaders(t *testing.T) {
 
 func TestWrongQuestions(t *testing.T) {
 	r, _ := serveBounded(t, ReadHandlers{Operations: func(context.Context, Query) Found { return Found{} }})
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", r.Path)
-	}}}
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
 	for question, want := range map[string]int{
 		"POST /v1/operations": 405, "DELETE /v1/node": 405, "PUT /v1/record?for=1s": 405,
@@ -150,7 +153,8 @@ func TestPollsAreBounded(t *testing.T) {
 
 // An answer with all lines is streamed.
 func TestALongAnswerTakesLittleMemory(t *testing.T) {
-	h := (&reads{ReadHandlers: ReadHandlers{Operations: func(context.Context, Query) Found { return Found{Lines: manyLines()} }}, bounds: rootBounds(), log: slog.New(slog.DiscardHandler)}).handler()
+	many := func(context.Context, Query) Found { return Found{Lines: manyLines()} }
+	h := (&reads{ReadHandlers{Operations: many}, rootBounds(), slog.New(slog.DiscardHandler)}).handler()
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/operations", nil)
 	out := &discard{header: http.Header{}, most: new(uint64)}
 	h.ServeHTTP(out, request)

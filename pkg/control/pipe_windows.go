@@ -17,27 +17,26 @@ import (
 
 const asRoot = "be an administrator: run it from an elevated prompt"
 
-// Address returns the name of the control pipe: it contains the run directory, with ":" as separator, since pipe
-// names cannot contain "\".
+// Address returns the pipe of a run directory, with ":" as separator: pipe names cannot contain "\".
 func Address(dir string) string {
 	name := strings.ToLower(filepath.ToSlash(filepath.Clean(dir)))
 	return `\\.\pipe\cniscope.` + strings.ReplaceAll(strings.ReplaceAll(name, ":", ""), "/", ":")
 }
 
-// mayOpen allows administrators (BA) and the system (SY) only, without inheritance (P). The owner is BA, which
-// clients check (owned).
+// mayOpen allows administrators (BA) and the system (SY) only. Clients check the owner, BA.
 const mayOpen = "O:BAG:SYD:P(A;;GA;;;BA)(A;;GA;;;SY)"
 
 // buffers is the size of the pipe's buffers per direction, in bytes.
 const buffers = 64 << 10
 
-// Listen creates the pipe. It fails if the pipe exists, because its creator would receive the requests of
-// administrators.
+// Listen fails if the pipe exists, because its creator would receive the requests of administrators.
 func Listen(dir string) (net.Listener, error) {
 	address := Address(dir)
-	l, err := winio.ListenPipe(address, &winio.PipeConfig{SecurityDescriptor: mayOpen, InputBufferSize: buffers, OutputBufferSize: buffers})
+	l, err := winio.ListenPipe(address, &winio.PipeConfig{SecurityDescriptor: mayOpen, InputBufferSize: buffers,
+		OutputBufferSize: buffers})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) || errors.Is(err, windows.ERROR_PIPE_BUSY) {
-		return nil, fmt.Errorf("control pipe: %w; another program has a pipe of this name: find it (handle.exe %s) and stop it", err, address)
+		return nil, fmt.Errorf("control pipe: %w; another program has a pipe of this name: find it (handle.exe %s) and "+
+			"stop it", err, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("control pipe: %w", err)
@@ -56,8 +55,7 @@ func ListenRead(string, int) (net.Listener, error) {
 // ForgetRead does nothing.
 func ForgetRead(string) {}
 
-// connect connects to a pipe if its owner is administrators or the system. The pipe's creator cannot identify the
-// client, because go-winio connects anonymously.
+// connect connects to a pipe of administrators or the system. go-winio does so anonymously.
 func connect(ctx context.Context, address string) (net.Conn, error) {
 	c, err := winio.DialPipeContext(ctx, address)
 	if err != nil {
@@ -70,7 +68,6 @@ func connect(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// owned returns an error unless administrators or the system own the pipe.
 func owned(c net.Conn) error {
 	pipe, ok := c.(interface{ Fd() uintptr })
 	if !ok {

@@ -31,7 +31,8 @@ func serveRead(t *testing.T, h ReadHandlers) Reader {
 // Requests and answers arrive unchanged.
 func TestQuestionsAndAnswers(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	line := Line{Seq: 7, Time: now, Namespace: "shop", Pod: "web-0", Command: "ADD", Duration: time.Second, Result: Slow, Cause: "file_lock"}
+	line := Line{Seq: 7, Time: now, Namespace: "shop", Pod: "web-0", Command: "ADD", Duration: time.Second, Result: Slow,
+		Cause: "file_lock"}
 	var asked Query
 	var recorded RecordQuery
 	r := serveRead(t, ReadHandlers{
@@ -61,9 +62,11 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	if c, err := r.Calls(ctx); err != nil || c == nil || len(c) != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	q := Query{Namespace: "shop", Pod: "a b&c", Problems: true, Since: now, After: 3, Limit: 5, Wait: 1500 * time.Millisecond}
+	q := Query{Namespace: "shop", Pod: "a b&c", Problems: true, Since: now, After: 3, Limit: 5,
+		Wait: 1500 * time.Millisecond}
 	found, err := r.Operations(ctx, q)
-	if err != nil || asked != q || !reflect.DeepEqual(found.Operations, []Line{line, line}) || found.Next != 7 || found.Of != 9 || !found.Since.Equal(now) {
+	if err != nil || asked != q || !reflect.DeepEqual(found.Operations, []Line{line, line}) || found.Next != 7 ||
+		found.Of != 9 || !found.Since.Equal(now) {
 		t.Errorf("%+v, %v; asked %+v", found, err, asked)
 	}
 	if s, err := r.Spans(ctx, "0a"); err != nil || string(s) != "\n\x00" {
@@ -78,7 +81,8 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	body, err := r.Record(ctx, RecordQuery{For: time.Second, Pod: "web-0"})
 	harness.Check(t, err)
 	defer body.Close()
-	if all, err := io.ReadAll(body); err != nil || string(all) != "events" || recorded != (RecordQuery{For: time.Second, Pod: "web-0"}) {
+	if all, err := io.ReadAll(body); err != nil || string(all) != "events" ||
+		recorded != (RecordQuery{For: time.Second, Pod: "web-0"}) {
 		t.Errorf("%s, %v, %+v", all, err, recorded)
 	}
 }

@@ -18,61 +18,59 @@ import (
 )
 
 var (
-	// ErrNotRemembered means that the spans of an operation are not in the history.
+	// ErrNotRemembered means that the history has no spans of an operation.
 	ErrNotRemembered = errors.New("the node does not remember it")
 	// ErrBusy means too many concurrent requests; retry in a second.
 	ErrBusy = errors.New("the running cniscope is busy with other questions")
 )
 
-// maxAnswer bounds an answer in bytes. All lines of a node are about 6 MiB.
+// maxAnswer bounds an answer in bytes; all lines of a node are 6 MiB.
 const maxAnswer = 64 << 20
 
-// Reader queries a running cniscope over its read-only socket, or as root over its control socket.
+// Reader queries a running cniscope, as root over its control socket too.
 type Reader struct {
-	// Path is the read-only socket (default: DefaultReadSocket), or the control socket's Address.
+	// Path is the read-only socket or the control socket's Address.
 	Path string
 }
 
 // DefaultReadSocket is the read-only socket with the default options.
 const DefaultReadSocket = "/run/cniscope/read/read.sock"
 
-// Node returns the state of the running cniscope. The error wraps ErrNotRunning, ErrBusy, or fs.ErrPermission if the
-// caller may not open the socket.
+// Node returns the state of the running cniscope. The error wraps ErrNotRunning, ErrBusy, or fs.ErrPermission.
 func (r Reader) Node(ctx context.Context) (n Node, err error) {
 	err = r.decode(ctx, "/v1/node", nil, &n)
 	return n, err
 }
 
-// APIServer returns host:port of the API server that the kubelet of the node uses. Errors as for Node.
+// APIServer returns host:port of the API server that the kubelet uses.
 func (r Reader) APIServer(ctx context.Context) (address string, err error) {
 	err = r.decode(ctx, "/v1/apiserver", nil, &address)
 	return address, err
 }
 
-// Calls returns the calls in progress. Errors as for Node.
+// Calls returns the calls in progress.
 func (r Reader) Calls(ctx context.Context) (calls []Call, err error) {
 	err = r.decode(ctx, "/v1/calls", nil, &calls)
 	return calls, err
 }
 
-// Operations returns finished and hung operations of the history. Errors as for Node.
+// Operations returns finished and hung operations of the history.
 func (r Reader) Operations(ctx context.Context, q Query) (found Operations, err error) {
 	err = r.decode(ctx, "/v1/operations", q.values(), &found)
 	return found, err
 }
 
-// Spans returns the spans of an operation, an encoded TracesData; trace is Line.TraceID. The error wraps
-// ErrNotRemembered if the history does not have them. Other errors as for Node.
+// Spans returns an encoded TracesData; trace is Line.TraceID. The error wraps ErrNotRemembered if the history has none.
 func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
 	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
 }
 
-// Doctor returns the document of doctor --format json (docs/schemas/doctor.json), up to 30 s old. Errors as for Node.
+// Doctor returns the document of doctor --format json, up to 30 s old.
 func (r Reader) Doctor(ctx context.Context) (json.RawMessage, error) {
 	return r.all(ctx, "/v1/doctor", nil)
 }
 
-// Record starts a recording. Errors as for Node.
+// Record starts a recording.
 func (r Reader) Record(ctx context.Context, q RecordQuery) (io.ReadCloser, error) {
 	return r.get(ctx, "/v1/record", q.values())
 }
@@ -144,7 +142,7 @@ func (r Reader) get(ctx context.Context, path string, query url.Values) (io.Read
 	return ask(ctx, r.Path, path+"?"+query.Encode(), refused)
 }
 
-// ask sends one request and returns the body of the answer. refused is the remedy for missing permission.
+// ask returns the body of an answer. refused is the remedy for missing permission.
 func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// ReadSocket is the name of the read-only socket. Its own directory can be mounted into a container.
+	// ReadSocket has its own directory, which can be mounted into a container.
 	ReadSocket = "read.sock"
-	// remembers is the header of a 404 about an operation; without it the request itself is unknown.
+	// remembers is the header of a 404 about an operation; without it the request is unknown.
 	remembers = "Cniscope-Remembers"
 )
 
@@ -31,12 +31,12 @@ const readHeaders = 8 << 10
 type ReadHandlers struct {
 	Node  func() Node
 	Calls func() []Call
-	// Operations returns matching operations. It may block until ctx ends or Query.Wait is over.
+	// Operations may block until ctx ends or Query.Wait is over.
 	Operations func(ctx context.Context, q Query) Found
-	// Spans returns an operation's spans, an encoded TracesData, or an error that wraps ErrNotRemembered.
+	// Spans returns an encoded TracesData, or an error that wraps ErrNotRemembered.
 	Spans  func(trace string) ([]byte, error)
 	Doctor func(ctx context.Context) ([]byte, error)
-	// APIServer returns host:port of the API server that the kubelet uses.
+	// APIServer returns host:port, as the kubelet uses it.
 	APIServer func() (string, error)
 	Record    func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
 }
@@ -48,7 +48,7 @@ type reads struct {
 	log *slog.Logger
 }
 
-// ServeRead serves l until ctx ends. When it returns, all connections are closed.
+// ServeRead serves l until ctx ends.
 func ServeRead(ctx context.Context, l net.Listener, h ReadHandlers, log *slog.Logger) {
 	(&reads{ReadHandlers: h, bounds: readBounds(), log: log}).serve(ctx, l)
 }
@@ -80,7 +80,7 @@ func (s *reads) handler() http.Handler {
 	return mux
 }
 
-// within answers if a place becomes free in time, else with 503.
+// within answers 503 if no place becomes free in time.
 func (s *reads) within(p places, answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		leave := p.take(r.Context(), s.patience)
@@ -165,7 +165,7 @@ func (s *reads) record(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeFound writes Operations line by line, since all lines are about 6 MB.
+// writeFound writes Operations line by line: all lines are about 6 MB.
 func writeFound(w http.ResponseWriter, f Found) {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriter(w)
@@ -201,10 +201,10 @@ func writeFound(w http.ResponseWriter, f Found) {
 	_ = out.Flush()
 }
 
-// maxRecording bounds a recording in bytes: ten minutes of a node that starts 30 pods at a time.
+// maxRecording bounds a recording in bytes: ten minutes with 30 pods at a time.
 const maxRecording = 256 << 20
 
-// limitedWriter calls over once the answer is too long. It does not cut: the handler ends the recording properly.
+// limitedWriter calls over once the answer is too long; the handler ends the recording properly.
 type limitedWriter struct {
 	http.ResponseWriter
 	left int

@@ -1,6 +1,5 @@
-// Package control answers requests of root and administrators to a running cniscope: calls in progress, node state,
-// recordings. It is HTTP over a unix socket in the run directory, or over a named pipe on Windows. A second,
-// read-only socket serves a group.
+// Package control answers requests of root and administrators to a running cniscope, over HTTP on a unix socket or a
+// named pipe. A second, read-only socket serves a group.
 package control
 
 import (
@@ -24,18 +23,15 @@ type Call struct {
 	Command     string `json:"command"`
 	IfName      string `json:"ifname,omitempty"`
 	Plugin      string `json:"plugin"`
-	// Age is the duration of the call so far. Runs is its innermost command, PID that command's process, Running
-	// its duration so far.
+	// Age is the duration so far. Runs is the innermost command, PID its process, Running its duration.
 	Age     time.Duration `json:"age_ns"`
 	Runs    string        `json:"runs"`
 	PID     uint32        `json:"pid"`
 	Running time.Duration `json:"running_ns"`
-	// State is the process state as in ps(1) ("S": sleeping), Waits the kernel function it waits in. Both are
-	// empty if unknown.
+	// State is the process state as in ps(1), Waits the kernel function; empty if unknown.
 	State string `json:"state,omitempty"`
 	Waits string `json:"waits,omitempty"`
-	// Asks is the address of the call's open connection, Agent its process if known, Asking the connection's
-	// duration so far. Empty without a connection.
+	// Asks is the address of the open connection, Agent its process, Asking its duration; empty without one.
 	Asks   string        `json:"asks,omitempty"`
 	Agent  string        `json:"agent,omitempty"`
 	Asking time.Duration `json:"asking_ns,omitempty"`
@@ -45,9 +41,9 @@ type Call struct {
 type Recent struct {
 	Agents   []Agent   `json:"agents"`
 	Failures []Failure `json:"failures"` // newest last
-	// Worked is the time of the last successful call, by Failure.Key.
+	// Worked is the last successful call, by Failure.Key.
 	Worked map[string]time.Time `json:"worked,omitempty"`
-	// Held are the attachments of sandboxes that were set up and not torn down.
+	// Held are the attachments of sandboxes that were not torn down.
 	Held []leak.Attachment `json:"held,omitempty"`
 }
 
@@ -57,11 +53,10 @@ type Agent struct {
 	Plugin  string `json:"plugin"`
 	Kind    string `json:"kind"`    // "unix" or "tcp"
 	Address string `json:"address"` // path, or address:port
-	// Name and PID belong to the process that answered last, or that created the socket.
+	// Name and PID belong to the process that answered last, or made the socket.
 	Name string `json:"name,omitempty"`
 	PID  uint32 `json:"pid,omitempty"`
-	// Answered and Failed are the times of the last successful and failed calls that connected there. Error is
-	// that failure, Failures the number of failures since the last success.
+	// Answered and Failed are the last calls that connected there. Failures counts those since a success.
 	Answered time.Time `json:"answered,omitzero"`
 	Failed   time.Time `json:"failed,omitzero"`
 	Error    string    `json:"error,omitempty"`
@@ -89,17 +84,16 @@ func (f Failure) Key() string { return f.Network + " " + f.Command }
 type Node struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	// Parent is the parent process: containerd, for a pre-installed plugin.
+	// Parent is the parent process, containerd for a pre-installed plugin.
 	Parent int `json:"parent"`
-	// StartedBy names the parent and the program's path, for example "in a pod, /cniscope".
+	// StartedBy names parent and program: "in a pod, /cniscope".
 	StartedBy string `json:"started_by,omitempty"`
 	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`
-	// Missed counts probe runs that the kernel skipped, because the BPF program was already running on that CPU
-	// and was preempted or interrupted.
+	// Missed counts probe runs that the kernel skipped: the BPF program was running on that CPU.
 	Missed uint64 `json:"missed,omitempty"`
-	// Believed describes the trusted runtimes; empty if none is known.
+	// The trusted runtimes; empty if none is known.
 	Believed []string `json:"believed,omitempty"`
 }
 
@@ -108,17 +102,16 @@ type Handlers struct {
 	Calls  func() []Call
 	Node   func() Node
 	Recent func() Recent
-	// Record writes a recording until ctx ends; it calls flush when the client should get the data so far.
+	// Record writes a recording until ctx ends, and calls flush when the client should get it so far.
 	Record   func(ctx context.Context, w http.ResponseWriter, flush func()) error
 	Baseline func() *baseline.Document
-	// Read answers the requests of the read-only socket, with separate bounds.
-	Read ReadHandlers
+	Read     ReadHandlers
 }
 
-// farewell is the time for answers in progress at shutdown; a recording writes its last events then.
+// farewell is for answers at shutdown; a recording writes its last events.
 const farewell = time.Second
 
-// Serve serves l until ctx ends, which also cancels Handlers.Record. When it returns, all connections are closed.
+// Serve serves l until ctx ends, which also cancels Handlers.Record.
 func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })

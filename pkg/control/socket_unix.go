@@ -12,15 +12,15 @@ import (
 	"path/filepath"
 )
 
-// Socket is the name of the socket in the run directory.
+// Socket is the socket in the run directory.
 const Socket = "control.sock"
 
 const asRoot = "be root"
 
-// Address returns the control socket of the cniscope with this run directory.
+// Address returns the control socket in a run directory.
 func Address(dir string) string { return filepath.Join(dir, Socket) }
 
-// Listen creates the socket in the run directory. The caller holds the node's lock, so a remaining socket is stale.
+// Listen creates the socket. The caller holds the node's lock, so a remaining socket is stale.
 func Listen(dir string) (net.Listener, error) {
 	path := filepath.Join(dir, Socket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -42,8 +42,8 @@ func Listen(dir string) (net.Listener, error) {
 // Forget removes the control socket of a directory.
 func Forget(dir string) { _ = os.Remove(filepath.Join(dir, Socket)) }
 
-// ListenRead creates the read-only socket for root and the members of a group, in a directory of its own. It creates
-// that directory, but no parents. The process needs CAP_CHOWN or membership in the group.
+// ListenRead creates the read-only socket for a group, in a directory that it also creates. The process needs CAP_CHOWN
+// or membership in the group.
 func ListenRead(folder string, group int) (net.Listener, error) {
 	if err := os.Mkdir(folder, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("read-only socket: %w", err)
@@ -68,14 +68,14 @@ func ListenRead(folder string, group int) (net.Listener, error) {
 		}
 		if err != nil {
 			_ = l.Close()
-			return nil, fmt.Errorf("read-only socket for group %d: %w; run cniscope with CAP_CHOWN, or with this group among its own (supplementalGroups, SupplementaryGroups=)", group, err)
+			return nil, fmt.Errorf("read-only socket for group %d: %w; run cniscope with CAP_CHOWN, or with this group among "+
+				"its own (supplementalGroups, SupplementaryGroups=)", group, err)
 		}
 	}
 	return l, nil
 }
 
-// ForgetRead removes the read-only socket. The directory stays, since containers may have mounted it. The caller
-// holds the node's lock.
+// ForgetRead removes the read-only socket. The directory stays, since containers may have mounted it.
 func ForgetRead(folder string) { _ = os.Remove(filepath.Join(folder, ReadSocket)) }
 
 func connect(ctx context.Context, address string) (net.Conn, error) {

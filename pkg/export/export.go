@@ -1,5 +1,5 @@
-// Package export delivers finished operations as spans. Each destination, an OTLP endpoint (pkg/otlp) or a file of
-// OTLP JSON lines, has a Queue (pkg/queue).
+// Package export delivers finished operations as spans. Each destination, an OTLP endpoint or a file of OTLP JSON
+// lines, has a Queue.
 package export
 
 import (
@@ -14,14 +14,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Queue holds finished operations as TracesData until delivery. A duplicate has the same ids.
+// Queue holds finished operations as TracesData until delivery.
 type Queue struct{ *queue.Queue }
 
-// NewQueue starts a queue that owns its destination; nil drops operations. Close stops it.
+// NewQueue starts a queue that owns its destination; nil drops operations.
 func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
-// Enqueue queues one operation and reports whether there was room. It does not block; refused operations are counted.
-// It copies the spans.
+// Enqueue copies and queues one operation, and reports whether there was room. It does not block.
 func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	if !q.Admits() {
 		return false
@@ -35,7 +34,7 @@ func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	return q.Add(queue.Item{Start: start, End: end, Data: data})
 }
 
-// Send sends spans to a destination in one request, without a queue. Errors as for queue.Sender.
+// Send sends spans in one request, without a queue. Errors as for queue.Sender.
 func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) error {
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
@@ -52,24 +51,31 @@ func Readings(s queue.Stats, now time.Time) []meter.Reading {
 		failing = max(0, now.Sub(s.FailingSince).Seconds())
 	}
 	all := []meter.Reading{
-		meter.Level("export_queue_operations", "Operations that wait for a destination in memory, with those being sent.", s.Waiting, destination, s.Name),
-		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.", s.WaitingBytes, destination, s.Name),
+		meter.Level("export_queue_operations", "Operations that wait for a destination in memory, with those being sent.",
+			s.Waiting, destination, s.Name),
+		meter.Level("export_queue_bytes", "Bytes of operations that wait for a destination in memory.", s.WaitingBytes,
+			destination, s.Name),
 		meter.Count("export_operations_sent_total", "Delivered operations.", s.Sent, destination, s.Name),
 		meter.Count("export_retries_total", "Requests sent again.", s.Retries, destination, s.Name),
-		meter.Count("export_spans_refused_total", "Spans that the destination rejected, of operations that it accepted.", s.RefusedSpans, destination, s.Name),
+		meter.Count("export_spans_refused_total", "Spans that the destination rejected, of operations that it accepted.",
+			s.RefusedSpans, destination, s.Name),
 		meter.Count("export_panics_total", "Recovered panics.", s.Panics, destination, s.Name),
-		meter.Level("export_failing_seconds", "Time since the last delivery; 0 while export works.", failing, destination, s.Name),
+		meter.Level("export_failing_seconds", "Time since the last delivery; 0 while export works.", failing, destination,
+			s.Name),
 	}
 	reasons := []queue.Reason{queue.Full, queue.Rejected, queue.TooLarge, queue.Closed}
 	if disk := s.Spool; disk != nil {
 		reasons = append(reasons, queue.SpoolFull, queue.SpoolOld, queue.Damaged)
 		all = append(all,
 			meter.Count("spool_operations_written_total", "Operations written to the spool.", s.Spooled, destination, s.Name),
-			meter.Count("spool_operations_unwritten_total", "Operations that a full or failed disk left in memory.", s.Unspooled, destination, s.Name),
+			meter.Count("spool_operations_unwritten_total", "Operations that a full or failed disk left in memory.",
+				s.Unspooled, destination, s.Name),
 			meter.Level("spool_bytes", "Size of the spool.", disk.Bytes, destination, s.Name),
-			meter.Level("spool_waiting_bytes", "Bytes of the spool that wait for the destination.", disk.Waiting, destination, s.Name))
+			meter.Level("spool_waiting_bytes", "Bytes of the spool that wait for the destination.", disk.Waiting, destination,
+				s.Name))
 	}
-	return append(all, meter.ByReason("export_operations_dropped_total", "Sampled operations that were not delivered.", s.Dropped, reasons, destination, s.Name)...)
+	return append(all, meter.ByReason("export_operations_dropped_total", "Sampled operations that were not delivered.",
+		s.Dropped, reasons, destination, s.Name)...)
 }
 
 func extent(spans []*tracepb.ResourceSpans) (start, end time.Time) {

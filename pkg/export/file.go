@@ -19,11 +19,8 @@ type file struct {
 }
 
 // NewFile returns a destination that appends OTLP JSON lines to a file (OpenTelemetry specification,
-// protocol/file-exporter), one per ResourceSpans, with mode 0600. A file that would exceed maxBytes is renamed to
-// PATH.1 first, replacing the previous one; a single larger request is written nevertheless.
-//
-// A failed Send leaves no partial line. The file is opened for each Send, so it may be moved at any time. Nothing is
-// synced.
+// protocol/file-exporter), with mode 0600. A file that would exceed maxBytes is first renamed to PATH.1. A failed Send
+// leaves no partial line. Each Send opens the file, so it may be moved. Nothing is synced.
 func NewFile(path string, maxBytes int64) queue.Sender { return &file{path, maxBytes} }
 
 func (e *file) Send(_ context.Context, operations [][]byte) error {
@@ -62,8 +59,7 @@ func (e *file) Send(_ context.Context, operations [][]byte) error {
 
 func (e *file) Shutdown(context.Context) error { return nil }
 
-// open opens a regular file for appending, mode 0600, and returns its size. It follows no link, because a user who
-// can write to the directory could point it at a file of root.
+// open follows no link, because a user who can write to the directory could point it at a file of root.
 func open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
 	if err != nil {

@@ -108,7 +108,8 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 	want := operations(200)
 	enqueue(t, q, want...)
 	harness.Until(t, "some retries", func() bool { return q.Stats().Retries >= 5 })
-	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "refused") || s.Waiting != 200 || s.Sent != 0 {
+	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "refused") || s.Waiting != 200 ||
+		s.Sent != 0 {
 		t.Errorf("%+v", s)
 	}
 
@@ -128,7 +129,8 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 		t.Errorf("close: %d, %v", n, err)
 	}
 	text := log.String()
-	if strings.Count(text, "export failed, retrying") != 1 || strings.Count(text, "export recovered") != 1 || strings.Count(text, "\n") != 2 {
+	if strings.Count(text, "export failed, retrying") != 1 || strings.Count(text, "export recovered") != 1 ||
+		strings.Count(text, "\n") != 2 {
 		t.Errorf("the log:\n%s", text)
 	}
 }

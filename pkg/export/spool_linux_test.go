@@ -79,12 +79,13 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 }
 
 func TestARefusedOperationIsPassedOver(t *testing.T) {
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
-		if slices.Contains(names, "operation 033") {
-			return nil, status.Error(codes.InvalidArgument, "not this one")
-		}
-		return nil, nil
-	}})
+	c := otlptest.Collect(t, "127.0.0.1:0",
+		&otlptest.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+			if slices.Contains(names, "operation 033") {
+				return nil, status.Error(codes.InvalidArgument, "not this one")
+			}
+			return nil, nil
+		}})
 	dir := t.TempDir()
 	q := newOTLPQueue(t, c.Addr, queue.Options{Spool: newSpool(t, dir)})
 	enqueue(t, q, operations(100)...)
@@ -259,13 +260,14 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var turn int
-			c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
-				turn++ // one worker, one request at a time
-				if turn%3 == 0 {
-					return nil, status.Error(codes.Unavailable, "now and then")
-				}
-				return nil, nil
-			}})
+			c := otlptest.Collect(t, "127.0.0.1:0",
+				&otlptest.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+					turn++ // one worker, one request at a time
+					if turn%3 == 0 {
+						return nil, status.Error(codes.Unavailable, "now and then")
+					}
+					return nil, nil
+				}})
 			q := newOTLPQueue(t, c.Addr, o)
 			const each, all = 250, 4 * 250
 			var wg sync.WaitGroup
@@ -280,7 +282,8 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 			wg.Wait()
 			undelivered, err := q.Close(soon(t))
 			s := q.Stats()
-			if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent || o.Spool != nil && s.Sent != s.Spooled {
+			if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent || o.Spool != nil &&
+				s.Sent != s.Spooled {
 				t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
 			}
 			if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {

@@ -53,7 +53,7 @@ func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 	}
 }
 
-// packer compresses. A flate.Writer has 1.2 MB, which the pool frees under memory pressure.
+// packer compresses. The pool frees a flate.Writer, which has 1.2 MB, under memory pressure.
 type packer struct{ writers sync.Pool }
 
 func (p *packer) pack(data []byte) []byte {

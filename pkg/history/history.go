@@ -1,5 +1,5 @@
 // Package history is the node history: a line for each of the last operations, sampled or not, and the spans of the
-// last slow and failed ones. It is in memory, bounded by number and bytes.
+// last slow and failed ones. It is in memory and bounded.
 package history
 
 import (
@@ -15,19 +15,18 @@ import (
 )
 
 const (
-	// Lines is the minimum number of lines, unless LineBytes is reached: ten hours of a node with one operation
-	// every 3.5 s. Up to chunkLines more are held.
+	// Lines is the minimum number of lines, unless LineBytes is reached: ten hours of a node with an operation every
+	// 3.5 s. Up to chunkLines more are held.
 	Lines = 10_000
-	// LineBytes bounds the compressed lines, which are a fifth of their JSON.
+	// LineBytes bounds the compressed lines, a fifth of their JSON.
 	LineBytes = 4<<20 - 2*chunkBytes
 
-	// chunkLines is the number of lines removed at once; chunkBytes of them are collected before compression. The
-	// slice may have twice that capacity.
+	// chunkLines are removed at once; chunkBytes are collected before compression, in a slice of up to twice that.
 	chunkLines = 256
 	chunkBytes = 128 << 10
 )
 
-// History is the history of one node. It is safe for concurrent use.
+// History is safe for concurrent use.
 type History struct {
 	node   string
 	packer packer
@@ -43,7 +42,7 @@ type History struct {
 	changed   chan struct{} // closed when a line is added; nil without waiters
 }
 
-// New returns an empty history. Seq starts at began in ms since 1970, so that it rises over restarts.
+// New returns an empty history. Seq starts at began in ms since 1970, so it rises over restarts.
 func New(node string, began time.Time) *History {
 	first := uint64(max(1, began.UnixMilli()))
 	return &History{
@@ -84,7 +83,6 @@ func (h *History) Add(l control.Line) {
 	}
 }
 
-// forget removes the oldest chunk.
 func (h *History) forget(first chunk, why string) {
 	h.lines.Remove(0, 1)
 	h.forgotten[why] += uint64(first.lines)
@@ -187,7 +185,7 @@ func (v view) any(q control.Query) bool {
 	return false
 }
 
-// found returns the answer. Its lines are decompressed only when iterated, since all lines are about 6 MB.
+// found decompresses lines when they are iterated, since all of them are about 6 MB.
 func (v view) found(q control.Query) control.Found {
 	f := control.Found{Next: v.next - 1, Since: v.since}
 	if missing := int64(v.first()) - int64(q.After) - 1; q.After > 0 && missing > 0 {

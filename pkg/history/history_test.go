@@ -21,12 +21,17 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func slowLine(i int) control.Line {
 	return control.Line{
 		Time: began.Add(time.Duration(i) * time.Second), Node: "node-a", Namespace: fmt.Sprintf("team-%d", i%20),
-		Pod: fmt.Sprintf("checkout-service-%08x-%05x", i*2654435761%(1<<32), i), PodUID: fmt.Sprintf("%08x-1111-2222-3333-444455556666", i),
-		Sandbox: strings.Repeat(fmt.Sprintf("%08x", i), 8), Command: "ADD", IfName: "eth0", Network: "k8s-pod-network", Plugin: "calico",
+		Pod: fmt.Sprintf("checkout-service-%08x-%05x", i*2654435761%(1<<32),
+			i), PodUID: fmt.Sprintf("%08x-1111-2222-3333-444455556666", i),
+		Sandbox: strings.Repeat(fmt.Sprintf("%08x", i),
+			8), Command: "ADD", IfName: "eth0", Network: "k8s-pod-network", Plugin: "calico",
 		Duration: time.Duration(i) * time.Millisecond, Result: control.Slow, Cause: "file_lock",
-		Verdict: fmt.Sprintf("4.%ds of 5.%ds waiting for lock /run/xtables.lock (iptables), held by iptables-restor of kube-proxy (pid %d) for pod team-7/other-%d; up to 12 other calls were under way", i%10, i%7, i, i),
-		Own:     fmt.Sprintf("4.%ds of 5.%ds waiting for lock /run/xtables.lock (iptables), held by iptables-restor of kube-proxy (pid %d) for another pod; up to 12 other calls were under way", i%10, i%7, i),
-		Remedy:  "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which takes no lock",
+		Verdict: fmt.Sprintf("4.%ds of 5.%ds waiting for lock /run/xtables.lock (iptables), held by iptables-restor of "+
+			"kube-proxy (pid %d) for pod team-7/other-%d; up to 12 other calls were under way", i%10, i%7, i, i),
+		Own: fmt.Sprintf("4.%ds of 5.%ds waiting for lock /run/xtables.lock (iptables), held by iptables-restor of "+
+			"kube-proxy (pid %d) for another pod; up to 12 other calls were under way", i%10, i%7, i),
+		Remedy: "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which " +
+			"takes no lock",
 		Certain: true, Foreign: true, TraceID: strings.Repeat(fmt.Sprintf("%08x", i), 4),
 	}
 }
@@ -46,7 +51,8 @@ func TestALineComesBackAsItWas(t *testing.T) {
 	h := New("node-a", began)
 	lines := []control.Line{
 		slowLine(1), ordinaryLine(2),
-		{Time: began, Node: "node-a", Command: "DEL", Result: control.Failed, Error: "it said: \u00e9", Sandbox: "not hex", PodUID: "ABCD", TraceID: "abc"},
+		{Time: began, Node: "node-a", Command: "DEL", Result: control.Failed, Error: "it said: \u00e9", Sandbox: "not hex",
+			PodUID: "ABCD", TraceID: "abc"},
 	}
 	for i := range lines {
 		h.Add(lines[i])
@@ -95,7 +101,8 @@ func TestLongLinesAreFewer(t *testing.T) {
 		h := New("node-a", began)
 		for i := range Lines {
 			l := slowLine(i)
-			for _, text := range []*string{&l.Namespace, &l.Pod, &l.IfName, &l.Network, &l.Verdict, &l.Own, &l.Remedy, &l.Error} {
+			for _, text := range []*string{&l.Namespace, &l.Pod, &l.IfName, &l.Network, &l.Verdict, &l.Own, &l.Remedy,
+				&l.Error} {
 				*text = random(letters)
 			}
 			if h.Add(l); i%1000 == 999 {
@@ -159,7 +166,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%s: %d lines of %d", name, len(got.Operations), got.Of)
 			continue
 		}
-		if test.n > 0 && (got.Operations[0].Seq != zero+uint64(test.want[0]) || got.Operations[test.n-1].Seq != zero+uint64(test.want[1])) {
+		if test.n > 0 && (got.Operations[0].Seq != zero+uint64(test.want[0]) ||
+			got.Operations[test.n-1].Seq != zero+uint64(test.want[1])) {
 			t.Errorf("%s: from %d to %d", name, got.Operations[0].Seq-zero, got.Operations[test.n-1].Seq-zero)
 		}
 	}

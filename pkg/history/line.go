@@ -54,7 +54,8 @@ func line(r *pipeline.Judged) control.Line {
 		return l
 	}
 	if v := c.Verdict; v != nil {
-		l.Cause, l.Verdict, l.Own, l.Remedy, l.Certain, l.Foreign = string(v.Cause), v.Says, v.Own, v.Remedy, v.Certain, v.Own != ""
+		l.Cause, l.Verdict, l.Own, l.Remedy = string(v.Cause), v.Says, v.Own, v.Remedy
+		l.Certain, l.Foreign = v.Certain, v.Own != ""
 	} else if len(c.Parts) > 0 {
 		most := c.Parts[0]
 		l.Verdict = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most)
@@ -68,7 +69,7 @@ func line(r *pipeline.Judged) control.Line {
 	return l
 }
 
-// tells returns the most relevant call of an operation: the failed one, else one with a slow part, else the longest.
+// tells returns the most relevant call of an operation: failed, else with a slow part, else the longest.
 func tells(r *pipeline.Judged) *model.Call {
 	return slices.MaxFunc(r.Operation.Calls, func(a, b *model.Call) int {
 		x, y := r.Judgement.Calls[a], r.Judgement.Calls[b]
@@ -89,7 +90,6 @@ func compare(a, b bool) int {
 	return -1
 }
 
-// idOf returns the trace id of a call; zero if it has none.
 func idOf(r *pipeline.Judged, call *model.Call) oteltrace.TraceID {
 	if id := r.Whole.IDs[call]; id.IsValid() {
 		return id
@@ -129,14 +129,15 @@ func hung(f *pipeline.Hung) control.Line {
 	}
 }
 
-// Bounds of texts in a line, in bytes. A name is at most a DNS subdomain (RFC 1123).
+// Bounds of texts in bytes; a name is at most a DNS subdomain (RFC 1123).
 const (
 	nameBytes = 253
 	saidBytes = 512
 )
 
 func bounded(l control.Line) control.Line {
-	for _, name := range []*string{&l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause, &l.TraceID} {
+	for _, name := range []*string{&l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network,
+		&l.Plugin, &l.Cause, &l.TraceID} {
 		*name = text.Clean(*name, nameBytes)
 	}
 	for _, said := range []*string{&l.Verdict, &l.Own, &l.Remedy, &l.Error} {

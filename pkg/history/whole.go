@@ -11,14 +11,12 @@ import (
 )
 
 const (
-	// WholeOperations bounds the number of operations held with spans.
+	// WholeOperations and WholeBytes bound the operations held with spans: about 300 of 80 KB, compressed to an eighth.
 	WholeOperations = 512
-	// WholeBytes bounds their compressed spans: about 300 operations of 80 KB, compressed to an eighth.
-	WholeBytes = 4 << 20
-	// largestWhole bounds an operation held with spans, in bytes before compression, which lasts 40 ms for this
-	// size.
+	WholeBytes      = 4 << 20
+	// largestWhole bounds one in bytes before compression, which lasts 40 ms for this size.
 	largestWhole = 4 << 20
-	// wholeEntry estimates the memory of an entry: its headers, and two trace ids.
+	// wholeEntry estimates the memory of an entry without data.
 	wholeEntry = 160
 )
 
@@ -50,8 +48,7 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	}
 }
 
-// Whole returns the spans of an operation, an encoded TracesData with one ResourceSpans per Keep. The error wraps
-// control.ErrNotRemembered.
+// Whole returns the spans of an operation, an encoded TracesData. The error wraps control.ErrNotRemembered.
 func (h *History) Whole(trace string) (all []byte, err error) {
 	var found [][]byte
 	h.mu.Lock()

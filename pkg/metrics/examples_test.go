@@ -38,7 +38,10 @@ func families(t *testing.T) []*dto.MetricFamily {
 	t.Helper()
 	m := newTest(func() Snapshot {
 		s := busy()
-		s.Readings = append(s.Readings, meter.Level("probe_source", "How processes are observed: bpf, bpf-commands (the kernel hides its memory from BPF programs), connector (the kernel refuses them).", 1, "source", probe.SourceConnector))
+		s.Readings = append(s.Readings,
+			meter.Level("probe_source",
+				"How processes are observed: bpf, bpf-commands (the kernel hides its memory from BPF programs), connector (the "+
+					"kernel refuses them).", 1, "source", probe.SourceConnector))
 		var leaks leak.Book
 		leaks.Look(leak.Look{}, leak.After)
 		s.Readings = append(s.Readings, leaks.Readings()...)

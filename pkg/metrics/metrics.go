@@ -77,13 +77,15 @@ func New(o Options) *Metrics {
 			"Histogram of commands, without daemons that a plugin leaves behind.",
 			commandBuckets, "command"),
 		outcomes: counter("cni_calls_total",
-			"Calls by the first outcome that applies: failed, slow, slow_command, slow_agent, slow_lock (a part was slow), ordinary.",
+			"Calls by the first outcome that applies: failed, slow, slow_command, slow_agent, slow_lock (a part was slow), "+
+				"ordinary.",
 			cniCommand, "outcome"),
 		verdicts: counter("cni_verdicts_total",
 			"Slow, failed and hung calls by cause; an exemplar for each cause.",
 			cniCommand, "cause"),
 		spent: counter("cni_time_seconds_total",
-			"Duration of finished calls by cause; none for ordinary ones. Its rate for ADD is the number of pods that wait at one time.",
+			"Duration of finished calls by cause; none for ordinary ones. Its rate for ADD is the number of pods that wait "+
+				"at one time.",
 			cniCommand, "cause"),
 		hung: counter("cni_calls_hung_total",
 			"Calls in progress longer than slow.hung, counted at that moment.",
@@ -95,7 +97,8 @@ func New(o Options) *Metrics {
 			"Calls slower than usual. They are ordinary and without a cause, unless a threshold was exceeded.",
 			cniCommand, "plugin"),
 		changed: gauge("cni_change_ratio",
-			"Median duration of 50 calls after the last change of the plugin or its configuration, divided by that before; absent until then.",
+			"Median duration of 50 calls after the last change of the plugin or its configuration, divided by that before; "+
+				"absent until then.",
 			cniCommand, "plugin"),
 		operations: counter("operations_total",
 			"Operations that were kept, reduced (to their calls, in a storm) or dropped, by the first reason.",
@@ -134,7 +137,8 @@ func New(o Options) *Metrics {
 // series.
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
-		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock, outcomeOrdinary} {
+		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock,
+			outcomeOrdinary} {
 			m.outcomes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)
@@ -290,7 +294,8 @@ const (
 )
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets}, labels)
 }
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -311,9 +316,11 @@ type readiness struct {
 
 func newReadiness() readiness {
 	return readiness{
-		ready: gauge("node_network_ready", "1 if the runtime reports the network as ready, otherwise 0; absent if the runtime does not answer."),
-		lost:  counter("node_network_not_ready_seconds_total", "Time in which the network was not ready."),
-		waits: counter("node_network_awaited_seconds_total", "Time in which the network was not ready, by the missing step.", "cause"),
+		ready: gauge("node_network_ready",
+			"1 if the runtime reports the network as ready, otherwise 0; absent if the runtime does not answer."),
+		lost: counter("node_network_not_ready_seconds_total", "Time in which the network was not ready."),
+		waits: counter("node_network_awaited_seconds_total", "Time in which the network was not ready, by the missing step.",
+			"cause"),
 	}
 }
 

@@ -68,7 +68,8 @@ func TestCountedBeforeSampling(t *testing.T) {
 	counts := func(o judge.Options) string {
 		m := newTest(nil)
 		replay(t, m, o)
-		return regexp.MustCompile(`(?m)^.*cniscope_operations_total.*\n| # \{.*$`).ReplaceAllString(ours(scrape(t, m.Handler())), "")
+		return regexp.MustCompile(`(?m)^.*cniscope_operations_total.*\n| # \{.*$`).
+			ReplaceAllString(ours(scrape(t, m.Handler())), "")
 	}
 	nothing := thresholds
 	nothing.Ratio, nothing.Keep = 0, nil
@@ -85,7 +86,8 @@ func TestDecisionsAndExemplars(t *testing.T) {
 	results := replay(t, m, o)
 	want, sent := map[string]int{}, map[string]bool{}
 	for _, r := range results {
-		want[fmt.Sprintf(`cniscope_operations_total{decision="%s",reason="%s"}`, decision(r.Judgement), word(reason(r.Judgement)))]++
+		want[fmt.Sprintf(`cniscope_operations_total{decision="%s",reason="%s"}`, decision(r.Judgement),
+			word(reason(r.Judgement)))]++
 		for _, id := range r.IDs {
 			sent[id.String()] = true
 		}
@@ -205,11 +207,13 @@ func dropped(r *pipeline.Judged) *pipeline.Judged {
 func unusual() *pipeline.Judged {
 	r := pod(0)
 	bridge := r.Operation.Calls[0].Runs[0]
-	r.Judgement.Usual = map[*model.Image]baseline.Answer{bridge: {Above: true, Slower: true, Usual: baseline.Level{P99: 1, Calls: 300}}}
+	r.Judgement.Usual = map[*model.Image]baseline.Answer{bridge: {Above: true, Slower: true,
+		Usual: baseline.Level{P99: 1, Calls: 300}}}
 	c := r.Judgement.Calls[r.Operation.Calls[0]]
 	c.Unusual, c.Verdict = true, &judge.Verdict{Cause: judge.CausePlugin}
 	r.Judgement.Findings = []baseline.Finding{{
-		Kind: baseline.Changed, Key: baseline.Key{Plugin: "bridge", Command: "ADD"}, Was: baseline.Level{Median: 100}, Is: baseline.Level{Median: 230},
+		Kind: baseline.Changed, Key: baseline.Key{Plugin: "bridge", Command: "ADD"},
+		Was: baseline.Level{Median: 100}, Is: baseline.Level{Median: 230},
 	}}
 	return r
 }

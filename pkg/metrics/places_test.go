@@ -25,7 +25,9 @@ var hostile = map[string]func(c *net.TCPConn){
 	"huge header": func(c *net.TCPConn) {
 		_ = ask(c, "GET /healthz HTTP/1.1\r\nX-Huge: "+strings.Repeat("x", 2*headerBytesMax))
 	},
-	"keeps its body": func(c *net.TCPConn) { _ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n") },
+	"keeps its body": func(c *net.TCPConn) {
+		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+	},
 	"slow with a body": func(c *net.TCPConn) {
 		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1")
 	},
@@ -173,7 +175,8 @@ func TestAConnectionHasOneAnswer(t *testing.T) {
 		"HEAD":             strings.Repeat("HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 2),
 		"OPTIONS":          strings.Repeat("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 2),
 		"nothing is there": strings.Repeat("GET /x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n", 2),
-		"with a body":      "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"with a body": "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234GET /healthz " +
+			"HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := net.Dial("tcp", s.Address())

@@ -31,14 +31,16 @@ func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 	harness.Check(t, errors.Join(err, harness.WritePEM(dir, "tls", pair),
 		os.WriteFile(filepath.Join(dir, "ca.crt"), authority.PEM(), 0o600),
 		os.WriteFile(filepath.Join(dir, "web.yml"), []byte(text), 0o600)))
-	return filepath.Join(dir, "web.yml"), &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return filepath.Join(dir, "web.yml"), &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS12}
 }
 
 func fetch(t *testing.T, url string, config *tls.Config) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	harness.Check(t, err)
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: config}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, err.Error()
@@ -53,15 +55,18 @@ func TestMetricsForSomeHealthForAll(t *testing.T) {
 	ok := func() (string, bool) { return "ok", true }
 	path, mine := secure(t, true)
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0", "localhost:0", ":0"} {
-		s, err := Serve(Where{Listen: address, Health: address, WebConfig: path}, newTest(busy).Handler(), Checks{ok, ok}, slog.New(slog.DiscardHandler))
+		s, err := Serve(Where{Listen: address, Health: address, WebConfig: path}, newTest(busy).Handler(), Checks{ok, ok},
+			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(address, err)
 		}
 		reach := func(a string) string { return strings.Replace(a, "[::]", "127.0.0.1", 1) }
-		if code, text := fetch(t, "https://"+reach(s.Address())+"/metrics", mine); code != 200 || !strings.Contains(text, "cniscope_build_info") {
+		if code, text := fetch(t, "https://"+reach(s.Address())+"/metrics", mine); code != 200 ||
+			!strings.Contains(text, "cniscope_build_info") {
 			t.Errorf("%s: with a certificate: %d %s", address, code, text)
 		}
-		if code, text := fetch(t, "https://"+reach(s.Address())+"/healthz", &tls.Config{RootCAs: mine.RootCAs}); code != 0 || !strings.Contains(text, "certificate required") {
+		if code, text := fetch(t, "https://"+reach(s.Address())+"/healthz", &tls.Config{RootCAs: mine.RootCAs}); code != 0 ||
+			!strings.Contains(text, "certificate required") {
 			t.Errorf("%s: without: %d %s", address, code, text)
 		}
 		if code, _ := fetch(t, "http://"+reach(s.Address())+"/metrics", nil); code != 400 {

@@ -19,7 +19,8 @@ func serve(t *testing.T, ok bool) *Server {
 	t.Helper()
 	alive := func() (string, bool) { return "ok", ok }
 	ready := func() (string, bool) { return "kernel probe: attached\nnri: off", ok }
-	s, err := Serve(Where{Listen: "127.0.0.1:0"}, newTest(busy).Handler(), Checks{alive, ready}, slog.New(slog.DiscardHandler))
+	s, err := Serve(Where{Listen: "127.0.0.1:0"}, newTest(busy).Handler(), Checks{alive, ready},
+		slog.New(slog.DiscardHandler))
 	harness.Check(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {

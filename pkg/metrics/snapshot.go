@@ -70,7 +70,8 @@ func (s Snapshot) calls() (all []meter.Reading) {
 	for command, calls := range commands {
 		all = append(all,
 			meter.Level("cni_calls_in_flight", "Calls in progress; cniscope ps lists them.", calls.n, cniCommand, command),
-			meter.Level("cni_oldest_call_seconds", "Age of the oldest call in progress, 0 without any.", calls.oldest.Seconds(), cniCommand, command))
+			meter.Level("cni_oldest_call_seconds", "Age of the oldest call in progress, 0 without any.", calls.oldest.Seconds(),
+				cniCommand, command))
 	}
 	return all
 }
@@ -85,10 +86,14 @@ func (s Snapshot) usual() []meter.Reading {
 
 func (s Snapshot) timeline() []meter.Reading {
 	return []meter.Reading{
-		meter.Count("events_late_total", "Events of processes whose operation was over, for example of daemons.", s.Timeline.Late),
+		meter.Count("events_late_total", "Events of processes whose operation was over, for example of daemons.",
+			s.Timeline.Late),
 		meter.Count("runs_refused_total", "Plugin runs beyond limits.operations and limits.processes.", s.Timeline.Refused),
-		meter.Count("unanchored_refused_total", "Plugin runs not started by the container runtime, beyond their half of limits.operations.", s.Timeline.Unanchored),
-		meter.Count("work_after_dropped_total", "Commands that agents ran for a pod after its ADD, beyond the limit of 16.", s.Timeline.AfterDropped),
-		meter.Count("operations_orphaned_total", "Operations whose containerd span did not arrive: separate traces.", s.Timeline.Orphaned),
+		meter.Count("unanchored_refused_total",
+			"Plugin runs not started by the container runtime, beyond their half of limits.operations.", s.Timeline.Unanchored),
+		meter.Count("work_after_dropped_total", "Commands that agents ran for a pod after its ADD, beyond the limit of 16.",
+			s.Timeline.AfterDropped),
+		meter.Count("operations_orphaned_total", "Operations whose containerd span did not arrive: separate traces.",
+			s.Timeline.Orphaned),
 	}
 }

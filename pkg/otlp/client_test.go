@@ -74,7 +74,8 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 	client, err := ca.Issue("cniscope", time.Hour)
 	harness.Check(t, err)
 	serverTLS := &tls.Config{Certificates: []tls.Certificate{server}}
-	mutual := &tls.Config{Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool()}
+	mutual := &tls.Config{Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: ca.Pool()}
 	trusting := &tls.Config{RootCAs: ca.Pool()}
 	known := &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client}}
 
@@ -117,7 +118,8 @@ func TestHeadersAndCompressionAreSent(t *testing.T) {
 	for protocol, path := range protocols {
 		for _, gzip := range []bool{false, true} {
 			c := collect(t, path, &otlptest.Collector{}, nil)
-			e := newClient(t, Options{Endpoint: c.Addr, Path: path, Gzip: gzip, Headers: map[string]string{"authorization": "Bearer x"}})
+			e := newClient(t, Options{Endpoint: c.Addr, Path: path, Gzip: gzip,
+				Headers: map[string]string{"authorization": "Bearer x"}})
 			// Two operations are one request.
 			if err := e.Send(t.Context(), append(spans(t), spans(t)...)); err != nil || len(c.Got()) != 2 || c.Requests != 1 {
 				t.Fatalf("%s: %v, %q", protocol, err, c.Got())
@@ -160,7 +162,8 @@ func TestTheEnvironmentChangesNothing(t *testing.T) {
 }
 
 func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
-	busy, err := status.New(codes.ResourceExhausted, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+	busy, err := status.New(codes.ResourceExhausted,
+		"busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
 	harness.Check(t, err)
 	const rejected, again, later, part = "rejected", "again", "later", "part"
 	tests := []struct {
@@ -277,7 +280,8 @@ func TestAnHTTPStatusSaysWhatBecomesOfTheSpans(t *testing.T) {
 		switch is := errors.As(err, &th); {
 		case err == nil, asked != 1, !strings.Contains(err.Error(), strconv.Itoa(tt.status)):
 			t.Errorf("%d, asked %d times: %v", tt.status, asked, err)
-		case errors.As(err, &r) != (tt.want == rejected), is != (tt.want > 0), is && th.After.Truncate(time.Minute) != tt.want.Truncate(time.Minute):
+		case errors.As(err, &r) != (tt.want == rejected), is != (tt.want > 0), is &&
+			th.After.Truncate(time.Minute) != tt.want.Truncate(time.Minute):
 			t.Errorf("%d, Retry-After %q: %#v", tt.status, tt.after, err)
 		}
 		s.Close()
@@ -300,7 +304,8 @@ func TestWhoIsNotAdmittedIsSentNothing(t *testing.T) {
 			n, _ := c.Read(make([]byte, 1))
 			sent <- n
 		}()
-		err = newClient(t, Options{Endpoint: l.Addr().String(), Path: path, Admits: func(a net.Addr) error { return errors.New("not " + a.Network()) }}).
+		err = newClient(t, Options{Endpoint: l.Addr().String(), Path: path,
+			Admits: func(a net.Addr) error { return errors.New("not " + a.Network()) }}).
 			Send(t.Context(), spans(t))
 		if n := <-sent; n != 0 || err == nil || !strings.Contains(err.Error(), "not tcp") {
 			t.Errorf("%s: %d bytes, %v", protocol, n, err)

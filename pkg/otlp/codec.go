@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Encoded is a gRPC codec of encoded messages: a client sends [][]byte, which must not change afterwards, and a
-// server receives into *[]byte. gRPC's own codec copies messages above 32 KiB into a buffer of 1 MiB.
+// Encoded is a gRPC codec of encoded messages: a client sends [][]byte, a server receives into *[]byte. gRPC's own
+// codec copies messages above 32 KiB.
 type Encoded struct{}
 
 // Marshal returns the concatenated parts of a message.
@@ -24,7 +24,7 @@ func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	return message, nil
 }
 
-// Unmarshal copies a message into a *[]byte and decodes any other type as protobuf.
+// Unmarshal decodes any type but *[]byte as protobuf.
 func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	if message, ok := v.(*[]byte); ok {
 		*message = data.Materialize()

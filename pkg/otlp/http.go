@@ -129,7 +129,7 @@ func (h overHTTP) request(ctx context.Context, messages [][]byte) (*http.Request
 	return request, nil
 }
 
-// failure returns an HTTP answer as a gRPC status, so that both transports share the retry rules. The body is a
+// failure returns an HTTP answer as a gRPC status, so that both transports share the retry rules. The body may be a
 // Status (OTLP specification, OTLP/HTTP response, "Failures").
 func failure(response *http.Response, body []byte) error {
 	var said rpc.Status
@@ -142,15 +142,15 @@ func failure(response *http.Response, body []byte) error {
 		s.Message += ": " + said.GetMessage()
 	}
 	if pause, named := retryAfter(response.Header.Get("Retry-After"), time.Now()); named {
-		if with, err := status.FromProto(s).WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(pause)}); err == nil {
+		wait := &errdetails.RetryInfo{RetryDelay: durationpb.New(pause)}
+		if with, err := status.FromProto(s).WithDetails(wait); err == nil {
 			return with.Err()
 		}
 	}
 	return status.FromProto(s).Err()
 }
 
-// codeOf returns the gRPC code of an HTTP status. 429, 502, 503 and 504 may be retried; of the others, codes about
-// the spans differ from those about endpoint and credentials.
+// codeOf returns the gRPC code of an HTTP status: retryable, about the spans, or about endpoint and credentials.
 func codeOf(http int) codes.Code {
 	switch http {
 	case 400, 413, 422:

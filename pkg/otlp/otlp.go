@@ -1,4 +1,4 @@
-// Package otlp sends spans over OTLP. It classifies answers and redacts their text.
+// Package otlp sends spans over OTLP, classifies answers and redacts their text.
 package otlp
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Peer is an endpoint with the secrets sent to it or to a proxy. It is for one goroutine at a time.
+// Peer is an endpoint with the secrets sent to it or to a proxy, for one goroutine.
 type Peer struct{ told *redact.Call }
 
 // NewPeer returns the peer at host:port that gets these headers.
@@ -50,11 +50,9 @@ func userInformation(proxy string) []string {
 // Text redacts a text of the peer.
 func (p Peer) Text(s string) string { return p.told.Said(s) }
 
-// Error returns a failed request as an error of queue.Sender with redacted text.
-//
-// The OTLP specification (OTLP/gRPC response, "Failures") names the retryable codes. Of the others, some are about
-// the sent spans, which are rejected. The rest is about endpoint or credentials, which an operator can fix, so the
-// spans wait.
+// Error returns a failed request as an error of queue.Sender, redacted. The OTLP specification (OTLP/gRPC response,
+// "Failures") names the retryable codes. Others about the spans reject them. Others about endpoint or credentials do
+// not: an operator can fix these.
 func (p Peer) Error(err error) error {
 	s, is := status.FromError(err)
 	if !is {

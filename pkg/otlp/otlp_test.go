@@ -26,7 +26,8 @@ func TestNoSecretThatThePeerWasSentLeaves(t *testing.T) {
 		for _, secret := range []string{token, basic, "h4rd/pass-phrase", "squid-user:h4rd/pass-phrase"} {
 			said := "invalid credentials [Bearer " + spell(secret) + "] for user"
 			for _, err := range []error{
-				errors.New("proxyconnect tcp: " + said), status.Error(codes.Unauthenticated, said), status.Error(codes.InvalidArgument, said),
+				errors.New("proxyconnect tcp: " + said), status.Error(codes.Unauthenticated,
+					said), status.Error(codes.InvalidArgument, said),
 				errors.New(p.Text(said)),
 			} {
 				if window, is := spelled.Seen(p.Error(err).Error(), way, secret); is {

@@ -12,7 +12,8 @@ const (
 
 func TestWhoCanWriteToAFolderOfWindows(t *testing.T) {
 	protected := []access{{system, full, false}, {admins, full, false}}
-	programData := append([]access{{creatorOwner, genericAll, true}, {users, reads, false}, {users, 0x116, false}}, protected...)
+	programData := append([]access{{creatorOwner, genericAll, true}, {users, reads, false}, {users, 0x116, false}},
+		protected...)
 	drive := append([]access{{users, reads, false}, {users, 0x4, false}, {"S-1-5-11", 0xe0010000, true}}, protected...)
 	for name, test := range map[string]struct {
 		owner    string
@@ -27,10 +28,13 @@ func TestWhoCanWriteToAFolderOfWindows(t *testing.T) {
 		"C:\\ProgramData":             {system, programData, false, "may be written to by " + users},
 		"C:\\, on the way":            {"S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464", drive, true, ""},
 		"users may read":              {admins, append(protected, access{users, reads, false}), false, ""},
-		"users may later write":       {admins, append(protected, access{users, writeData, true}), false, "may be written to by " + users},
-		"anybody may take it away":    {admins, append(protected, access{"S-1-1-0", deleteChild, false}), true, "may be written to by S-1-1-0"},
+		"users may later write": {admins, append(protected, access{users, writeData, true}), false,
+			"may be written to by " + users},
+		"anybody may take it away": {admins, append(protected, access{"S-1-1-0", deleteChild, false}), true,
+			"may be written to by S-1-1-0"},
 	} {
-		if got := exposed(test.owner, me, test.list, test.onTheWay); test.wrong == "" && got != "" || !strings.HasPrefix(got, test.wrong) {
+		if got := exposed(test.owner, me, test.list, test.onTheWay); test.wrong == "" && got != "" ||
+			!strings.HasPrefix(got, test.wrong) {
 			t.Errorf("%s: %q, want %q", name, got, test.wrong)
 		}
 	}

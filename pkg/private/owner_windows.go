@@ -42,7 +42,8 @@ func ours() ([]string, error) {
 		room [68]byte
 	}
 	var size uint32
-	if err := windows.GetTokenInformation(token, windows.TokenOwner, (*byte)(unsafe.Pointer(&owner)), uint32(unsafe.Sizeof(owner)), &size); err != nil {
+	if err := windows.GetTokenInformation(token, windows.TokenOwner, (*byte)(unsafe.Pointer(&owner)),
+		uint32(unsafe.Sizeof(owner)), &size); err != nil {
 		return nil, err
 	}
 	return []string{user.User.Sid.String(), owner.sid.String()}, nil

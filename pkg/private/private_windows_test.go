@@ -42,10 +42,13 @@ func TestAFolderOfEverybodysIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION, nil, nil, dacl, nil); err != nil {
+		if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION, nil, nil,
+			dacl, nil); err != nil {
 			t.Skipf("no list can be set here: %v", err)
 		}
-		if now, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION); err == nil && list != "" && !strings.Contains(now.String(), list[strings.LastIndex(list, ";"):]) {
+		if now, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT,
+			windows.DACL_SECURITY_INFORMATION); err == nil && list != "" && !strings.Contains(now.String(),
+			list[strings.LastIndex(list, ";"):]) {
 			t.Logf("%s: no such list can be set here: %s", name, now) // wine has Unix' modes
 			continue
 		}

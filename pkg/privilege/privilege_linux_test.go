@@ -59,8 +59,10 @@ func TestOthersOfTheSameUserReadNothing(t *testing.T) {
 				"files": "readlink /proc/%d/fd/1", "maps": "test -n \"$(cat /proc/%d/maps)\"",
 				"folder": "ls /proc/%d/cwd/",
 			} {
-				attacker := exec.CommandContext(t.Context(), "setpriv", "--reuid", fmt.Sprint(test.uid), "--regid", fmt.Sprint(test.uid),
-					"--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "sh", "-c", fmt.Sprintf(reads, victim.Process.Pid))
+				attacker := exec.CommandContext(t.Context(), "setpriv", "--reuid", fmt.Sprint(test.uid), "--regid",
+					fmt.Sprint(test.uid),
+					"--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "sh", "-c", fmt.Sprintf(reads,
+						victim.Process.Pid))
 				if said, err := attacker.CombinedOutput(); (err == nil) != test.open {
 					t.Errorf("its %s: %v: %s", what, err, said)
 				}

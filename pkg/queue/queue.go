@@ -1,5 +1,5 @@
-// Package queue buffers items for one destination: it bounds the buffer, batches, retries and counts lost items.
-// Adding an item never blocks. With a spool, waiting items are on disk.
+// Package queue buffers items for one destination, in memory or in a spool: it bounds, batches, retries and counts lost
+// items. Adding an item never blocks.
 package queue
 
 import (
@@ -19,43 +19,39 @@ import (
 // Item is one operation to send.
 type Item = spool.Operation
 
-// Options configure a Queue. A zero field gets the default named at the field.
+// Options configure a Queue. Zero fields get the default that they name.
 type Options struct {
-	// Name of the destination in the log and in Stats: "otlp", "file".
+	// Name is the destination in the log and in Stats: "otlp", "file".
 	Name string
 	// Items bounds the number of waiting items. Default: 512.
 	Items int
-	// Bytes bounds their size. Default: 16 MiB, which is 512 operations of 60 spans of 0.5 KiB.
+	// Bytes bounds their size. Default: 16 MiB.
 	Bytes int
-	// Overhead is added to the size of each item, so that empty items also fill the queue. Default: 0.
+	// Overhead is added to the size of each item, in bytes.
 	Overhead int
-	// Largest bounds an item's size in bytes. Default: 4 MiB minus 64 KiB, since gRPC servers by default refuse
-	// messages above 4 MiB.
+	// Largest bounds an item in bytes. Default: MaxItem.
 	Largest int
 	// Batch bounds the items of one request. Default: Items.
 	Batch int
-	// RetryFrom and RetryTo are the first and the longest pause between retries, jitter included. Default: 500 ms
-	// and 30 s.
+	// RetryFrom and RetryTo are the first and the longest pause between retries. Default: 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Spool, if set, stores the items, so that they outlive the process. Items and Bytes then bound only items
-	// that are not on disk yet or cannot be written. The caller closes the spool.
+	// Spool, if set, stores the items. Items and Bytes then bound those that are not on disk yet or cannot be written.
+	// The caller closes the spool.
 	Spool *spool.Spool
-	Log   *slog.Logger // Log gets one message when sending starts to fail and one when it works again.
+	Log   *slog.Logger
 }
 
 const (
-	// MaxRequest is the size of a request, in bytes, above which no further item is added.
+	// MaxRequest is the size in bytes above which no further item is added to a request.
 	MaxRequest = 1 << 20
-	// MaxItem is the default of Options.Largest.
+	// MaxItem leaves room below the 4 MiB that gRPC servers accept by default.
 	MaxItem = 4<<20 - 64<<10
-	grace   = 2 * time.Second // grace is the time that a sender gets to shut down.
+	grace   = 2 * time.Second // for a sender to shut down
 )
 
-// Queue holds items until the destination has accepted or refused them, or until Close gives up. One goroutine sends.
-// An item can arrive twice, because a request without an answer is sent again.
-//
-// With a spool, a second goroutine writes items to disk and the sender reads them there; only items that cannot be
-// written are sent from memory. Close leaves undelivered items in the spool for the next process.
+// Queue holds items until the destination has accepted or refused them. One goroutine sends; with a spool, a second one
+// writes items to disk, where the sender reads them. An item can arrive twice, because a request without an answer is
+// sent again.
 type Queue struct {
 	Options
 	cancel context.CancelFunc
@@ -67,8 +63,7 @@ type Queue struct {
 
 	mu      sync.Mutex // guards all fields below
 	waiting spool.Memory[Item]
-	// unspooled is the number of waiting items that the spool failed to write; the spool writer has yet to try the
-	// items behind them.
+	// unspooled is the number of waiting items that the spool failed to write. It has yet to try those behind them.
 	unspooled int
 	storing   bool     // the spool writer still runs
 	sender    Sender   // nil drops items
@@ -77,8 +72,7 @@ type Queue struct {
 	stats     Stats
 }
 
-// New starts a queue in front of s and owns s from then on. A nil s sends nothing until SetSender. Close stops the
-// queue.
+// New starts a queue in front of s, which it owns. A nil s sends nothing until SetSender.
 func New(s Sender, o Options) *Queue {
 	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
 	o.Batch = cmp.Or(o.Batch, o.Items)
@@ -110,8 +104,7 @@ func New(s Sender, o Options) *Queue {
 	return q
 }
 
-// Add queues an item, whose data then belongs to the queue, and reports whether there was room. It does not block;
-// refused items are counted.
+// Add queues an item, whose data then belongs to the queue. It does not block; it counts a refused item.
 func (q *Queue) Add(item Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,8 +152,8 @@ func (q *Queue) Drop(r Reason) {
 	q.stats.Dropped[r]++
 }
 
-// SetSender replaces the sender, which is shut down after its current request. A nil sender drops the items in memory
-// and leaves those in the spool.
+// SetSender replaces the sender, which is shut down after its request. A nil sender drops the items in memory and
+// leaves those in the spool.
 func (q *Queue) SetSender(s Sender) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,9 +169,8 @@ func (q *Queue) SetSender(s Sender) {
 	signal(q.hurry)
 }
 
-// Close sends waiting items until ctx is done, then stops the queue and its sender. It returns the number of items
-// that neither arrived, as far as known, nor are in the spool. ctx needs a deadline, since an unreachable destination
-// is retried until then.
+// Close sends waiting items until ctx is done, then stops the queue and its sender. It returns the number of items that
+// neither arrived, as far as known, nor are in the spool. ctx needs a deadline.
 func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -241,11 +233,11 @@ func signal(c chan struct{}) {
 
 // Sender sends to one destination. It is used by one goroutine at a time.
 type Sender interface {
-	// Send sends the items in one request. It returns a *RejectedError if a retry is useless, a *PartialError if
-	// some spans were refused, and a *ThrottledError if the destination asks for a pause. After any other error
-	// the same items may be sent again.
+	// Send sends the items in one request. After a *RejectedError a retry is useless; a *PartialError means that some
+	// spans were refused, a *ThrottledError that the destination asks for a pause. After any other error the items are
+	// sent again.
 	Send(ctx context.Context, items [][]byte) error
-	// Shutdown releases the sender's resources. It is called once.
+	// Shutdown is called once.
 	Shutdown(ctx context.Context) error
 }
 
@@ -254,10 +246,9 @@ type RejectedError struct{ Err error }
 
 func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 
-// Unwrap returns the destination's error.
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError means that the destination stored the spans except for Spans of them. With 0 it is a warning.
+// PartialError means that the destination stored the spans except for Spans of them. 0 is a warning.
 type PartialError struct {
 	Spans   uint64
 	Message string // untrusted text of the destination

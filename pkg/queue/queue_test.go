@@ -156,7 +156,8 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 			t.Error("taken")
 		}
 		time.Sleep(time.Second)
-		if s := goesOn(q); s.FailingSince != began || s.Retries < 1 || !strings.Contains(s.LastError, `nobody \x1b[31mthere`) {
+		if s := goesOn(q); s.FailingSince != began || s.Retries < 1 || !strings.Contains(s.LastError,
+			`nobody \x1b[31mthere`) {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(time.Hour)
@@ -165,10 +166,12 @@ func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
 		}
 		_, _ = q.Close(t.Context())
 	})
-	if first, longest := tried[1], tried[19]-tried[18]; first < 250*time.Millisecond || first > 750*time.Millisecond || longest < 10*time.Second || longest > 30*time.Second {
+	if first, longest := tried[1], tried[19]-tried[18]; first < 250*time.Millisecond || first > 750*time.Millisecond ||
+		longest < 10*time.Second || longest > 30*time.Second {
 		t.Errorf("pauses from %s to %s", first, longest)
 	}
-	if text := log.String(); strings.Count(text, "\n") != 2 || strings.Count(text, "export failed, retrying") != 1 || strings.Count(text, "export recovered") != 1 || !strings.Contains(text, "dropped=1") {
+	if text := log.String(); strings.Count(text, "\n") != 2 || strings.Count(text, "export failed, retrying") != 1 ||
+		strings.Count(text, "export recovered") != 1 || !strings.Contains(text, "dropped=1") {
 		t.Errorf("the log:\n%s", text)
 	}
 }
@@ -344,7 +347,8 @@ func TestClosing(t *testing.T) {
 			add(t, q, "a")
 			<-entered
 			began := time.Now()
-			if n, err := q.Close(over()); n != 1 || err == nil || !strings.Contains(err.Error(), "does not stop") || time.Since(began) != grace {
+			if n, err := q.Close(over()); n != 1 || err == nil || !strings.Contains(err.Error(), "does not stop") ||
+				time.Since(began) != grace {
 				t.Errorf("%d, %v, after %s", n, err, time.Since(began))
 			}
 			close(leave)

@@ -21,41 +21,39 @@ const (
 	Invalid Reason = "invalid"
 	// Panicked means that the sender panicked on the item.
 	Panicked Reason = "exporter panicked"
-	// Closed means that the queue was closed before the item was sent.
+	// Closed means that the queue was closed before.
 	Closed Reason = "closed"
-	// SwitchedOff means that the sender was removed while the item waited.
+	// SwitchedOff means that the sender was removed.
 	SwitchedOff Reason = "switched off"
 	// SpoolFull means that the spool reached its size limit.
 	SpoolFull Reason = "spool full"
 	// SpoolOld means that the spool reached its age limit.
 	SpoolOld Reason = "too old"
-	// Damaged counts damaged ranges of the spool; each held one or more items.
+	// Damaged counts damaged ranges of the spool, one or more items each.
 	Damaged Reason = "damaged on disk"
 )
 
 // Stats counts a queue's items since New.
 type Stats struct {
 	Name string
-	// Waiting and WaitingBytes count the items in memory, including those in a request.
+	// Waiting and WaitingBytes count the items in memory.
 	Waiting, WaitingBytes int
 	// Spool is nil without a spool.
 	Spool *spool.Stats
-	// Spooled counts items written to the spool, Unspooled those that could not be written and wait in memory.
+	// Spooled counts items written to the spool, Unspooled those that it failed to write.
 	Spooled, Unspooled uint64
 	Sent               uint64
 	Dropped            map[Reason]uint64
-	// Unwanted counts items added while there was neither a sender nor a spool.
+	// Unwanted counts items while there was neither a sender nor a spool.
 	Unwanted uint64
-	// RefusedSpans counts spans that the destination refused from operations it accepted.
+	// RefusedSpans counts spans refused of accepted operations.
 	RefusedSpans uint64
 	// Retries counts failed requests that are sent again.
 	Retries uint64
 	Panics  uint64
-	// LastError and SpoolError are the latest errors of the destination and the spool, without control
-	// characters.
+	// LastError and SpoolError are the latest errors, without control characters.
 	LastError, SpoolError string
-	// FailingSince is the time of the first failed request since the last success; zero if the last one
-	// succeeded.
+	// FailingSince is the time of the first failed request since a success; zero after a success.
 	FailingSince time.Time
 }
 

@@ -8,10 +8,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// syncEvery is the interval of spool syncs, thus the data that a power loss can cost, and of removing old operations.
+// syncEvery is the interval of syncs, so the data that a power failure can cost, and of removing old operations.
 const syncEvery = 5 * time.Second
 
-// storer writes new items to the spool.
 type storer struct {
 	*Queue
 	synced time.Time
@@ -50,7 +49,6 @@ func (s *storer) end() {
 	signal(s.wake)
 }
 
-// first returns the first item that was not tried yet.
 func (s *storer) first() (item Item, some, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +74,6 @@ func (s *storer) keep(item Item) {
 	s.say(err)
 }
 
-// tend syncs the spool and removes old operations every syncEvery.
 func (s *storer) tend(now time.Time) {
 	if now.Sub(s.synced) < syncEvery {
 		return
@@ -100,7 +97,7 @@ func (q *Queue) forgot(d spool.Dropped) {
 	q.stats.drop(SpoolOld, d.Old)
 }
 
-// say logs that the spool fails or works again, seldom, because a disk can stay full for days.
+// say logs that the spool fails or works again, up to once a minute: a disk can stay full for days.
 func (s *storer) say(err error) {
 	if err == nil && !s.failing {
 		return
@@ -139,7 +136,7 @@ func (w *worker) fromSpool() batch {
 	return b
 }
 
-// giveBack leaves unsettled operations in the spool, and counts those that the spool removed since they were read.
+// giveBack leaves unsettled operations in the spool and counts those that it removed since.
 func (w *worker) giveBack() {
 	if w.Spool == nil {
 		return
@@ -150,8 +147,8 @@ func (w *worker) giveBack() {
 	w.forgot(lost)
 }
 
-// advance moves the spool's cursor behind a settled batch and returns the number of damaged ranges in it. It runs
-// without the queue's lock, since it may wait for the disk.
+// advance moves the spool's cursor behind a settled batch and returns the damaged ranges in it. It may wait for the
+// disk, so it runs without the queue's lock.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {
 		return 0

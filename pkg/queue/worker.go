@@ -14,13 +14,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// worker sends the items of a queue.
 type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit is the size of the next batch. It shrinks after a refusal, to find the item at fault, and doubles
-	// after each success.
+	// limit is the size of the next batch: halved after a refusal, to find the item at fault, doubled after a success.
 	limit int
 }
 
@@ -48,7 +46,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
-			// Close interrupted the request: unless it succeeded, its items count as undelivered.
+			// Close interrupted the request: without a success its items count as undelivered.
 			if err == nil {
 				w.take(batch, nil)
 			}
@@ -67,8 +65,8 @@ type batch struct {
 
 func (b batch) len() int { return len(b.items) }
 
-// next returns the next batch, which is empty if there is nothing to send. more is false if the queue is closed and
-// empty. It also shuts down replaced senders.
+// next returns the next batch, maybe empty; more is false if the queue is closed and empty. It also shuts down replaced
+// senders.
 func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
@@ -128,7 +126,6 @@ func meaning(err error) outcome {
 	return failed
 }
 
-// take settles a batch by its answer, logs, and returns the pause before the next batch.
 func (w *worker) take(b batch, err error) (pause time.Duration) {
 	now, what := time.Now(), meaning(err)
 	damaged := w.advance(b, what)
@@ -163,8 +160,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	return 0
 }
 
-// settle counts and removes the settled items and reports whether there were any. A refused batch of several items is
-// not settled, since half of it is sent next.
+// settle counts and removes settled items. It reports false if the batch is sent again, whole or halved.
 func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	n := b.len()
 	if err != nil {
@@ -213,7 +209,7 @@ func (w *worker) sendable() []spool.Held[Item] {
 	return w.waiting.Held()
 }
 
-// remove drops the first n items and returns the number removed; Close may have removed some already.
+// remove may find fewer than n: Close removes items too.
 func (w *worker) remove(n int) uint64 {
 	w.unspooled = max(0, w.unspooled-n)
 	return uint64(w.waiting.Remove(0, n))
@@ -245,18 +241,18 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// reporter logs the state of an export, at most once a minute, because a destination can be unreachable for days.
+// reporter logs the state of an export up to once a minute: a destination can be away for days.
 type reporter struct {
 	log *slog.Logger
-	// failures counts consecutive failed requests; lostBefore is the number of lost items before them.
+	// failures counts consecutive failed requests; lostBefore is Stats.Lost before them, lostSaid in the latest
+	// message.
 	failures   int
 	lostBefore uint64
-	// lostSaid is the number of lost items in the latest message.
-	lostSaid  uint64
-	lost      seldom
-	refusals  seldom
-	disk      seldom
-	panicSaid bool
+	lostSaid   uint64
+	lost       seldom
+	refusals   seldom
+	disk       seldom
+	panicSaid  bool
 }
 
 type seldom struct{ next time.Time }
@@ -269,7 +265,7 @@ func (s *seldom) now(now time.Time) bool {
 	return true
 }
 
-// failed logs the second consecutive failure; a single one is usually a restart or a lost packet.
+// failed logs the second failure in a row: a single one is usually a restart.
 func (r *reporter) failed(s Stats) {
 	if r.failures++; r.failures == 1 {
 		r.lostBefore = s.Lost()
@@ -279,7 +275,6 @@ func (r *reporter) failed(s Stats) {
 	}
 }
 
-// works logs that the destination works again if failed has logged it, and newly lost items.
 func (r *reporter) works(now, since time.Time, s Stats) {
 	lost := s.Lost()
 	if r.failures >= 2 {
@@ -300,7 +295,7 @@ func (r *reporter) refused(now time.Time, s Stats) {
 	}
 }
 
-// crashed logs the first panic with its stack; later ones are only counted.
+// crashed logs the first panic with its stack.
 func (r *reporter) crashed(err error) {
 	if p, ok := errors.AsType[*panicError](err); ok && !r.panicSaid {
 		r.panicSaid = true

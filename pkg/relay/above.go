@@ -17,17 +17,15 @@ const sandboxID = `[0-9a-f]{64}`
 
 var (
 	isSandboxID = regexp.MustCompile(`^` + sandboxID + `$`)
-	// told finds the sandbox in messages of containerd 1.7: its log lines of level info and below become span
-	// events, its error the span's status. It matches whole phrases, because container ids have the same form.
-	told = regexp.MustCompile(`(?:returns sandbox id|^StopPodSandbox for|^RemovePodSandbox for|network for sandbox) "(` + sandboxID + `)"`)
+	// told finds the sandbox in containerd 1.7's span events and status. It matches whole phrases, because container
+	// ids have the same form.
+	told = regexp.MustCompile(`(?:returns sandbox id|^StopPodSandbox for|^RemovePodSandbox for|network for sandbox) "(` +
+		sandboxID + `)"`)
 )
 
-// sandboxOf returns the sandbox whose network containerd may have set up or torn down during a span; empty for other
-// spans.
-//
-// A sandbox has several: the request, in it `cri.sandbox.run` (2.3), in that `cni.setup_pod_network` (2.3). A CNI
-// call gets the narrowest one that contains it: an ADD `cni.setup_pod_network` if there is one, the DEL after a
-// failed ADD an outer span.
+// sandboxOf returns the sandbox whose network a span may cover; empty for other spans. A sandbox has several: the
+// request, in it `cri.sandbox.run` (2.3), in that `cni.setup_pod_network` (2.3). A call gets the narrowest one that
+// contains it; the DEL after a failed ADD gets an outer one.
 func sandboxOf(s *span) string {
 	switch s.name {
 	case "cni.setup_pod_network", "cri.sandbox.run":
@@ -61,7 +59,7 @@ func validID(id string) string {
 	return ""
 }
 
-// aboveOf returns the event for a span of a sandbox, or nil. wall is the wall-clock time in ns at monotonic time 0.
+// aboveOf returns the event for a span of a sandbox, or nil. wall is the wall-clock time at monotonic time 0.
 func aboveOf(s *span, wall int64) *event.Above {
 	id := sandboxOf(s)
 	start, end := int64(s.start), int64(s.end)
@@ -82,7 +80,6 @@ func aboveOf(s *span, wall int64) *event.Above {
 	return above
 }
 
-// narrowestFirst sorts the spans of a request by duration, so that the first that contains a call is the narrowest.
 func narrowestFirst(all []*event.Above) {
 	slices.SortStableFunc(all, func(a, b *event.Above) int {
 		return cmp.Compare(a.End-a.Start, b.End-b.Start)

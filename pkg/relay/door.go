@@ -30,17 +30,16 @@ const (
 var refusals = [...]Refusal{Stranger, NoRuntime, Unseen, Busy}
 
 const (
-	// maxArrivals bounds the connections checked at once; others wait in the kernel (net.core.somaxconn, 4096).
+	// maxArrivals bounds the connections checked at once; others wait in the kernel.
 	maxArrivals = 1024
-	// share bounds the CPU time of checking strangers to 1/share, as far as maxPause allows.
-	share = 10
-	// maxPause bounds the runtime's wait for that. Checking maxArrivals lasts about 10 ms, longer if the runtime
-	// has thousands of descriptors.
+	// share bounds the CPU time of checking strangers to 1/share, unless the runtime would wait longer than maxPause.
+	// Checking maxArrivals lasts about 10 ms.
+	share    = 10
 	maxPause = 100 * time.Millisecond
 )
 
-// door is a listener that admits the runtime only. It checks connections in batches before reading, so strangers use
-// no place, goroutine or memory.
+// door is a listener that admits the runtime only. It checks connections in batches before reading, so strangers use no
+// goroutine.
 type door struct {
 	*net.TCPListener
 	runtime  func() []int
@@ -73,7 +72,6 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops listening and closes connections that were not accepted.
 func (d *door) Close() error {
 	d.close.Do(func() { close(d.closing) })
 	err := d.TCPListener.Close()
@@ -109,7 +107,6 @@ func (d *door) arrive() {
 	}
 }
 
-// wait returns false if the door is closing.
 func (d *door) wait(pause time.Duration) bool {
 	select {
 	case <-time.After(pause):
@@ -132,7 +129,6 @@ func (d *door) look() {
 	}
 }
 
-// answer admits connections of the runtime and closes the others.
 func (d *door) answer(all []*net.TCPConn) {
 	pids := d.runtime()
 	if len(pids) == 0 {
@@ -159,7 +155,7 @@ func (d *door) answer(all []*net.TCPConn) {
 
 var remedies = map[Refusal]string{
 	Stranger:  "only the container runtime is answered here; if this is one, name it in probe.callers",
-	NoRuntime: "it is not known who the container runtime is: switch NRI on, set runtime.socket, or name it in probe.callers",
+	NoRuntime: "the container runtime is unknown: switch NRI on, set runtime.socket, or name it in probe.callers",
 	Unseen:    "it cannot be told whose connection it is: cniscope must run in the node's network and PID namespaces",
 	Busy:      "the runtime has too many connections open",
 }
@@ -170,6 +166,7 @@ func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 	if !errors.Is(err, peer.ErrGone) { // pkg/logging limits the rate
-		d.log.Warn("the relay closed a connection; see cniscope_relay_connections_refused_total", "from", c.RemoteAddr(), "why", string(why), "remedy", remedies[why], "error", err)
+		d.log.Warn("the relay closed a connection; see cniscope_relay_connections_refused_total", "from", c.RemoteAddr(),
+			"why", string(why), "remedy", remedies[why], "error", err)
 	}
 }

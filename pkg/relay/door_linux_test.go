@@ -46,7 +46,8 @@ func strange(addr string) {
 		switch i % 4 {
 		case 0:
 		case 1:
-			_, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\n\r\n")
+			_, _ = io.WriteString(c,
+				"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\n\r\n")
 		case 2:
 			_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX-Huge: "+strings.Repeat("x", 64<<10))
 		case 3:

@@ -58,7 +58,8 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 
 // OTLP specification, "OTLP/gRPC Throttling".
 func TestAThrottledRequestIsSentAgain(t *testing.T) {
-	busy, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
+	busy, err := status.New(codes.ResourceExhausted,
+		"slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
 	harness.Check(t, err)
 	for _, path := range []string{"", "/v1/traces"} {
 		var once sync.Once
@@ -91,7 +92,8 @@ func TestNoHeaderLeavesThroughTheUpstream(t *testing.T) {
 	c := otlptest.Collect(t, "127.0.0.1:0", refusing(func(name string) error {
 		return status.Error(codes.InvalidArgument, "invalid credentials ["+said[name]+"]")
 	}))
-	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Headers: map[string]string{"authorization": "Bearer " + token}})
+	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Headers: map[string]string{"authorization": "Bearer " +
+		token}})
 	for _, way := range ways {
 		before := r.Counts().Dropped[queue.Rejected]
 		if code := post(t, r.addr, encode(t, &tracepb.Span{Name: way})); code != http.StatusOK {
@@ -132,7 +134,8 @@ func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	r := start(t, Options{}, to(l.Addr().String()))
 	send(t, r, 0, 1)
-	harness.Until(t, "the reason is known", func() bool { return strings.Contains(r.Counts().LastError, "404 (Not Found)") })
+	harness.Until(t, "the reason is known",
+		func() bool { return strings.Contains(r.Counts().LastError, "404 (Not Found)") })
 }
 
 func TestCloseSendsWhatWaits(t *testing.T) {
@@ -148,7 +151,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		harness.Check(t, err)
 		harness.Check(t, r.SetUpstream(test.upstream))
 		for i := range 5 {
-			harness.Check(t, r.take(encode(t, &tracepb.Span{Name: fmt.Sprint(i)})))
+			harness.Check(t, r.receive(false, reads(encode(t, &tracepb.Span{Name: fmt.Sprint(i)}))))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if test.undelivered > 0 {
@@ -183,10 +186,14 @@ func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 	defer r.Close(t.Context())
 	message := recorded(t, "containerd-2.3.7.pb")
 	for range maxWaiting { // without a reader
-		harness.Check(t, r.take(message))
+		harness.Check(t, r.receive(false, reads(message)))
 	}
 	s := r.Counts()
 	if s.Told <= maxWaiting || s.Unheard != s.Told-maxWaiting {
 		t.Errorf("%+v", s)
 	}
+}
+
+func reads(message []byte) func() ([]byte, error) {
+	return func() ([]byte, error) { return message, nil }
 }

@@ -88,7 +88,8 @@ func (r *relaying) told() (names []string) {
 // post sends a request over OTLP/HTTP and returns the status.
 func post(t *testing.T, addr string, body []byte, header ...string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces",
+		bytes.NewReader(body))
 	harness.Check(t, err)
 	request.Header.Set("Content-Type", "application/x-protobuf")
 	for _, h := range header {

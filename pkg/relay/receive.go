@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	// maxMessage bounds a request in bytes, before and after decompression: gRPC's default limit, so a longer one
-	// would be refused upstream.
+	// maxMessage bounds a request in bytes, also decompressed: gRPC's default limit, which holds upstream.
 	maxMessage = 4 << 20
-	// maxReading bounds concurrent reads, and with maxMessage the memory of the relay.
+	// maxReading bounds concurrent reads, and so the memory.
 	maxReading = 4
-	// readTime bounds the arrival of a request, which comes from this node.
+	// readTime bounds the arrival of a request.
 	readTime = 5 * time.Second
 
-	// marker is a header of every relayed request, by which a relay detects loops.
+	// marker is a header of relayed requests, which reveals loops.
 	marker     = "x-cniscope-relayed"
 	grpcPrefix = 5 // a flag (compressed) and the length precede each gRPC message
 )
@@ -96,7 +95,7 @@ func (r *Relay) server() *http.Server {
 	}
 }
 
-// slotted waits up to readTime for a slot. gRPC clients also understand the 503.
+// slotted waits up to readTime for a slot. gRPC clients also know 503.
 func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
 		late := time.NewTimer(readTime)
@@ -116,7 +115,6 @@ func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// overHTTP handles OTLP/HTTP: the body is the message.
 func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 	err := r.receive(q.Header.Get(marker) != "", func() ([]byte, error) { return body(q) })
 	if err != nil {
@@ -151,7 +149,6 @@ func body(q *http.Request) ([]byte, error) {
 	return nil, errEncoding
 }
 
-// overGRPC handles OTLP/gRPC: one call with one message.
 func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 	sent, _ := metadata.FromIncomingContext(call.Context())
 	err := r.receive(len(sent.Get(marker)) > 0, func() (message []byte, err error) {
@@ -173,8 +170,7 @@ func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 	return call.SendMsg([][]byte(nil)) // an empty message means that all spans were accepted
 }
 
-// receive reads a request, extracts sandbox spans and queues it. The error is about the request; a full queue is no
-// error.
+// receive reads a request, extracts sandbox spans and queues it. A full queue is no error.
 func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	if relayed {
 		r.counts.looped.Add(1)
@@ -182,10 +178,12 @@ func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	}
 	message, err := read()
 	if err == nil {
-		err = r.take(message)
+		err = r.learn(message)
 	}
 	switch {
 	case err == nil:
+		r.counts.received.Add(1)
+		r.queue.Add(queue.Item{Data: message})
 	case errors.Is(err, errTooLarge):
 		r.counts.tooLarge.Add(1)
 	case faultOf(err) == errUnread:
@@ -194,15 +192,6 @@ func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 		r.counts.malformed.Add(1)
 	}
 	return err
-}
-
-func (r *Relay) take(message []byte) error {
-	if err := r.learn(message); err != nil {
-		return err
-	}
-	r.counts.received.Add(1)
-	r.queue.Add(queue.Item{Data: message})
-	return nil
 }
 
 func read(from io.Reader) ([]byte, error) {

@@ -36,13 +36,15 @@ func exporters(addr string) map[string]func(context.Context) (*otlptrace.Exporte
 			return otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(addr), otlptracehttp.WithInsecure())
 		},
 		"http/protobuf, gzip": func(ctx context.Context) (*otlptrace.Exporter, error) {
-			return otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(addr), otlptracehttp.WithInsecure(), otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
+			return otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(addr), otlptracehttp.WithInsecure(),
+				otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
 		},
 		"grpc": func(ctx context.Context) (*otlptrace.Exporter, error) {
 			return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(addr), otlptracegrpc.WithInsecure())
 		},
 		"grpc, gzip": func(ctx context.Context) (*otlptrace.Exporter, error) {
-			return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(addr), otlptracegrpc.WithInsecure(), otlptracegrpc.WithCompressor("gzip"))
+			return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(addr), otlptracegrpc.WithInsecure(),
+				otlptracegrpc.WithCompressor("gzip"))
 		},
 	}
 }
@@ -76,7 +78,8 @@ func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
 	}
 	harness.EqualSlices(t, c.Headers.Get("x-scope-orgid"), []string{"nodes"}, "the collector got the header")
 	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
-	if s := r.Counts(); s.Received != 4 || s.Sent != 4 || s.Spans != 8 || s.Told != 4 || s.Lost()+s.Malformed+s.Retries != 0 {
+	if s := r.Counts(); s.Received != 4 || s.Sent != 4 || s.Spans != 8 || s.Told != 4 ||
+		s.Lost()+s.Malformed+s.Retries != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -94,7 +97,8 @@ func zip(t *testing.T, data []byte) []byte {
 
 // A request is forwarded unchanged, whatever its compression and the upstream's protocol, with unknown fields.
 func TestARequestGoesOnByteForByte(t *testing.T) {
-	message := protowire.AppendString(protowire.AppendTag(recorded(t, "containerd-2.3.7.pb"), 99, protowire.BytesType), "of a later version")
+	message := protowire.AppendString(protowire.AppendTag(recorded(t, "containerd-2.3.7.pb"), 99, protowire.BytesType),
+		"of a later version")
 	for name, test := range map[string]struct {
 		body   []byte
 		header []string
@@ -186,8 +190,9 @@ func TestHostileCallsAreRefused(t *testing.T) {
 		"a good one":          {coltracepb.TraceService_Export_FullMethodName, encode(t, &tracepb.Span{Name: "x"}), codes.OK},
 		"an empty one":        {coltracepb.TraceService_Export_FullMethodName, nil, codes.OK},
 		"what is no protobuf": {coltracepb.TraceService_Export_FullMethodName, []byte("hello"), codes.InvalidArgument},
-		"too long":            {coltracepb.TraceService_Export_FullMethodName, make([]byte, maxMessage+1), codes.ResourceExhausted},
-		"another service":     {"/opentelemetry.proto.collector.logs.v1.LogsService/Export", nil, codes.Unimplemented},
+		"too long": {coltracepb.TraceService_Export_FullMethodName, make([]byte, maxMessage+1),
+			codes.ResourceExhausted},
+		"another service": {"/opentelemetry.proto.collector.logs.v1.LogsService/Export", nil, codes.Unimplemented},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := conn.Invoke(t.Context(), test.method, test.body, nil, grpc.ForceCodec(raw{}))

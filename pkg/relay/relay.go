@@ -1,14 +1,10 @@
 // Package relay is an OTLP receiver for a containerd that does not pass its trace context to CNI plugins (2.3 and
-// older). It forwards containerd's spans unchanged to the real endpoint, and extracts the parent spans of a sandbox's
-// CNI calls.
+// older). It forwards containerd's spans unchanged and extracts the parent spans of a sandbox's CNI calls. Containerd
+// never waits for the endpoint.
 //
-// Containerd never waits for the endpoint: a request is answered once it is in a bounded queue, or dropped and
-// counted.
-//
-// The relay listens on loopback, where every process can connect. It closes a connection before reading unless the
-// client's descriptor belongs to the runtime. Requests are bounded in number, size and time, and spans are read field
-// by field. A span counts only for a sandbox whose CNI call the kernel reported, and only if it contains that call
-// (pkg/timeline).
+// The relay listens on loopback, where every process can connect, and admits only the runtime's connections. Requests
+// are bounded in number, size and time. A span counts only for a sandbox whose CNI call the kernel reported, and only
+// if it contains that call (pkg/timeline).
 package relay
 
 import (
@@ -36,7 +32,7 @@ import (
 const (
 	// maxConnections bounds the runtime's connections. Containerd has one.
 	maxConnections = 64
-	// maxWaiting bounds waiting events: a burst of 250 pods.
+	// maxWaiting bounds waiting events: 250 pods.
 	maxWaiting = 1024
 	// listenAgain is the retry interval while another process uses the address.
 	listenAgain = 5 * time.Second
@@ -45,19 +41,18 @@ const (
 
 // Options configure a Relay.
 type Options struct {
-	// Listen is a loopback address and port, such as "127.0.0.1:4319", for OTLP/gRPC and OTLP/HTTP with protobuf.
+	// Listen is a loopback address and port, for gRPC and HTTP.
 	Listen string
 	// Bytes bounds the queue. Default: 16 MiB.
 	Bytes int
-	// RetryFrom and RetryTo are the first and the longest retry pause. Default: 500 ms and 30 s.
+	// RetryFrom and RetryTo bound the retry pause. Default: 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Runtime returns the runtime's processes, the only admitted clients. It is called for each batch of
-	// connections.
+	// Runtime returns the runtime's processes, the only admitted clients.
 	Runtime func() []int
 	Log     *slog.Logger
 }
 
-// Relay receives and forwards. Call New, then Run once, then Close.
+// Relay receives and forwards: New, Run once, Close.
 type Relay struct {
 	options Options
 	queue   *queue.Queue
@@ -93,8 +88,7 @@ func New(o Options) (*Relay, error) {
 	}, nil
 }
 
-// SetUpstream forwards queued and later requests to an endpoint. Nil drops and counts them. It fails if the endpoint
-// is invalid.
+// SetUpstream forwards queued and later requests. Nil drops and counts them.
 func (r *Relay) SetUpstream(o *otlp.Options) error {
 	if o == nil {
 		r.queue.SetSender(nil)
@@ -128,7 +122,7 @@ func notTo(listen string) func(net.Addr) error {
 }
 
 // Run receives until ctx ends and sends extracted spans to sink. If the address is in use, it retries and sends
-// event.Degraded once. It returns nil; the queue keeps sending until Close.
+// event.Degraded. It returns nil; the queue sends until Close.
 func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	serving := make(chan struct{})
 	go func() {
@@ -151,8 +145,7 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// Close sends queued requests until ctx is done and returns the number of undelivered ones. Call it after Run has
-// returned.
+// Close sends queued requests until ctx is done and returns the number of undelivered ones.
 func (r *Relay) Close(ctx context.Context) (undelivered int) {
 	undelivered, err := r.queue.Close(ctx)
 	level := slog.LevelInfo
@@ -160,7 +153,8 @@ func (r *Relay) Close(ctx context.Context) (undelivered int) {
 		level = slog.LevelWarn
 	}
 	c := r.Counts()
-	r.options.Log.Log(ctx, level, "relayed containerd's spans", "requests", c.Received, "spans", c.Spans, "of sandboxes", c.Told,
+	r.options.Log.Log(ctx, level, "relayed containerd's spans", "requests", c.Received, "spans", c.Spans, "of sandboxes",
+		c.Told,
 		"forwarded", c.Sent, "undelivered", undelivered, "dropped", c.Lost()+c.Unwanted, "error", err)
 	return undelivered
 }
@@ -197,7 +191,7 @@ func (r *Relay) listen(ctx context.Context, listening func()) error {
 	return serve.Until(ctx, r.server(), netutil.LimitListener(door, maxConnections), 200*time.Millisecond)
 }
 
-// learn sends the sandbox spans of a request to Run. It never blocks.
+// learn sends sandbox spans to Run. It never blocks.
 func (r *Relay) learn(request []byte) error {
 	mono, wall := clock.Anchor()
 	var all []*event.Above

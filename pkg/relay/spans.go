@@ -30,8 +30,7 @@ const (
 )
 
 const (
-	// maxSpans bounds the parsed spans of a request: twice the SDK's default (OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
-	// 512).
+	// maxSpans bounds the parsed spans of a request: twice OTEL_BSP_MAX_EXPORT_BATCH_SIZE.
 	maxSpans = 1024
 	// maxEvents bounds a span's events (OTEL_SPAN_EVENT_COUNT_LIMIT).
 	maxEvents = 128
@@ -55,8 +54,7 @@ type field struct {
 	value  uint64
 }
 
-// fields calls f for each field of a message. Complete decoding would cost too much: a span of two bytes decodes to
-// hundreds, a request of 4 MiB to 500 MB.
+// fields calls f for each field of a message. Decoding all would cost too much: a request of 4 MiB becomes 500 MB.
 func fields(message []byte, f func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -95,8 +93,8 @@ func within(message []byte, number protowire.Number, f func([]byte) error) error
 	})
 }
 
-// spansOf calls f for up to maxSpans spans of an encoded ExportTraceServiceRequest and returns their total number. If
-// it fails, f may have been called already.
+// spansOf calls f for up to maxSpans spans of an encoded request and returns how many there are. If it fails, f may
+// have been called.
 func spansOf(request []byte, f func(*span)) (int, error) {
 	count := 0
 	err := within(request, requestResourceSpans, func(resource []byte) error {
@@ -182,5 +180,5 @@ func (s *span) attribute(pair []byte) error {
 	return err
 }
 
-// bounded cuts a text to its relevant part: pod names before the phrases have up to 253 bytes.
+// bounded cuts a text behind the phrases that matter: pod names before them have up to 253 bytes.
 func bounded(text []byte) string { return string(text[:min(len(text), 2048)]) }

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// The feature that can be degraded, and the reason of lost events.
 const (
 	feature   = "relay"
 	queueFull = "queue full"
@@ -17,17 +16,14 @@ const (
 
 // Counts counts since New.
 type Counts struct {
-	// Received counts requests, Spans their spans.
-	Received, Spans uint64
-	// Told counts spans of a sandbox, Unheard those dropped because the queue of events was full.
-	Told, Unheard uint64
-	// Malformed, TooLarge and Unread requests got an error: not OTLP, too long, or incomplete, too slow or too
-	// many at once.
+	// Received counts requests, Spans their spans, Told those of a sandbox, Unheard those lost in a full queue of
+	// events.
+	Received, Spans, Told, Unheard uint64
+	// Malformed, TooLarge and Unread requests got an error. Unread: incomplete, too slow or too many at once.
 	Malformed, TooLarge, Unread uint64
-	// Looped requests had passed a relay before.
-	Looped uint64
-	// Refused counts connections closed before reading, for every reason.
-	Refused map[Refusal]uint64
+	// Looped requests came from a relay.
+	Looped  uint64
+	Refused map[Refusal]uint64 // connections
 	// Stats counts the forwarded requests.
 	queue.Stats
 }
@@ -36,7 +32,8 @@ type Counts struct {
 func (c Counts) Readings() []meter.Reading {
 	dropped := map[queue.Reason]uint64{"no upstream": c.Unwanted}
 	maps.Copy(dropped, c.Dropped)
-	const requests, of = "relay_requests_total", "Requests of containerd to the relay: sent, answered with an error, or looped (from another relay)."
+	const requests, of = "relay_requests_total", "Requests of containerd to the relay: sent, answered with an error, " +
+		"or looped (from another relay)."
 	return slices.Concat([]meter.Reading{
 		meter.Count(requests, of, c.Sent, "outcome", "sent"),
 		meter.Count(requests, of, c.Malformed, "outcome", "malformed"),
@@ -47,8 +44,11 @@ func (c Counts) Readings() []meter.Reading {
 		meter.Count("relay_retries_total", "Requests to the upstream that were sent again.", c.Retries),
 		meter.Count("relay_spans_told_total", "Spans of containerd that belong to a sandbox.", c.Told),
 	},
-		meter.ByReason("relay_connections_refused_total", "Connections closed unread: stranger (not the runtime), no_runtime (runtime not known), unseen (process gone or not visible), busy (the runtime already has 64).", c.Refused, refusals[:]),
-		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream never gets.", dropped, []queue.Reason{queue.Full, queue.Rejected, queue.SwitchedOff, queue.Closed}))
+		meter.ByReason("relay_connections_refused_total",
+			"Connections closed unread: stranger (not the runtime), no_runtime (runtime not known), unseen (process gone or "+
+				"not visible), busy (the runtime already has 64).", c.Refused, refusals[:]),
+		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream never gets.", dropped,
+			[]queue.Reason{queue.Full, queue.Rejected, queue.SwitchedOff, queue.Closed}))
 }
 
 // Name is "relay".

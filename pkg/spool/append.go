@@ -13,9 +13,8 @@ type Dropped struct {
 	Full, Old uint64 // Full: MaxBytes was reached. Old: MaxAge was reached.
 }
 
-// Append writes an operation, and removes old ones to make room. It does not wait for the disk. After an error
-// nothing is written and Append may be called again. On a full disk it removes exported segments. Removed operations
-// that Peek had returned are counted by Return.
+// Append writes an operation and removes old ones to make room. It does not wait for the disk. After an error nothing
+// is written. Removed operations that Peek had returned are counted by Return.
 func (s *Spool) Append(op Operation) (Dropped, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,6 @@ func (s *Spool) Trim() Dropped {
 	return s.trim(0)
 }
 
-// write appends a record to the newest segment; it begins a new one if that is full or old.
 func (s *Spool) write(record []byte) error {
 	if s.active == nil || s.ripe(int64(len(record))) {
 		if err := s.rotate(); err != nil {
@@ -91,7 +89,7 @@ func (s *Spool) rotate() error {
 	return nil
 }
 
-// trim removes the oldest segments until bytes fit, and segments older than MaxAge.
+// trim removes the oldest segments until bytes fit, and those older than MaxAge.
 func (s *Spool) trim(bytes int64) (dropped Dropped) {
 	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
 		waiting, taken := s.remove(0)
@@ -112,7 +110,6 @@ func (s *Spool) trim(bytes int64) (dropped Dropped) {
 
 func (s *Spool) old(g segment) bool { return s.now()-g.last > s.options.MaxAge }
 
-// removeExported removes the oldest segment if it was exported completely and is not the newest.
 func (s *Spool) removeExported() bool {
 	if len(s.segments) < 2 || s.segments[0].settled(s.cursor.at) < s.segments[0].size {
 		return false
@@ -121,8 +118,8 @@ func (s *Spool) removeExported() bool {
 	return true
 }
 
-// remove deletes a segment and returns the unexported operations in it: those that Peek has not returned and those
-// that it has.
+// remove deletes a segment. waiting and taken are the unexported operations in it that Peek has not returned, and that
+// it has.
 func (s *Spool) remove(i int) (waiting, taken uint64) {
 	g := s.segments[i]
 	settled := g.settled(s.cursor.at)

@@ -199,5 +199,6 @@ func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
 	if lost > 0 || len(exported) < 15 {
 		t.Errorf("%d of %d lost, %d exported", lost, len(appended), len(exported))
 	}
-	t.Logf("%d appended, %d exported, %d wait, %d kills between answer and cursor", len(appended), len(exported), len(left), len(maybe))
+	t.Logf("%d appended, %d exported, %d wait, %d kills between answer and cursor", len(appended), len(exported),
+		len(left), len(maybe))
 }

@@ -11,11 +11,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// cursor is the position before which everything was exported, and its file.
-//
-// The file has two slots in separate sectors, written in turn; the valid slot with the higher serial counts, so a
-// torn write leaves the other slot. Renaming a new file would need free space: on a full disk the cursor could not
-// move, and exported operations would be sent again after a restart.
+// cursor is the position before which everything was exported, and its file. The file has two slots in separate
+// sectors, written in turn. The valid slot with the higher serial counts, so a torn write leaves the other one.
+// Renaming a new file would need free space: on a full disk exported operations would be sent again.
 type cursor struct {
 	at     Position
 	serial uint64
@@ -29,8 +27,7 @@ const (
 	sector   = 512 // the unit that a disk writes atomically
 )
 
-// open reads the cursor and locks its file until close. known is false if there is no valid cursor; it then is at the
-// start.
+// open reads the cursor and locks its file until close. known is false if no slot is valid.
 func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, err

@@ -158,23 +158,24 @@ func TestASpoolLosesPowerAtEachCall(t *testing.T) {
 
 // If reads fail during Open, nothing is cut, and new records follow the old ones.
 func TestASpoolThatCannotBeReadIsLeft(t *testing.T) {
-	disktest.Sweep(t, []disktest.Fault{disktest.Unreadable}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
-		o := spools(filepath.Join(disktest.Folder(t), "spool"))["large"]
-		l, want := life{}, began(t, o)
-		d := failing(t, o.Dir, at, fault)
-		o.Disk = d
-		if s, err := Open(o); err == nil {
-			if _, err := s.Append(named("appended")); err != nil {
-				t.Error(err)
+	disktest.Sweep(t, []disktest.Fault{disktest.Unreadable},
+		func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+			o := spools(filepath.Join(disktest.Folder(t), "spool"))["large"]
+			l, want := life{}, began(t, o)
+			d := failing(t, o.Dir, at, fault)
+			o.Disk = d
+			if s, err := Open(o); err == nil {
+				if _, err := s.Append(named("appended")); err != nil {
+					t.Error(err)
+				}
+				_ = s.Close()
+				want = append(want, "appended")
 			}
-			_ = s.Close()
-			want = append(want, "appended")
-		}
-		if lost := l.missing(t, o, want); len(lost) > 0 {
-			t.Errorf("lost %q", lost)
-		}
-		return d
-	})
+			if lost := l.missing(t, o, want); len(lost) > 0 {
+				t.Errorf("lost %q", lost)
+			}
+			return d
+		})
 }
 
 func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktest.Disk {

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// DamagedError means that a byte range of a segment contains no valid record. Records behind it are readable.
+// DamagedError means that a byte range of a segment holds no valid record. Records behind it are readable.
 type DamagedError struct {
 	File     string
 	From, To int64
@@ -31,7 +31,7 @@ type scanner struct {
 	failed  error
 }
 
-// read reads up to len(b) bytes at an offset, with one retry for a failing disk.
+// read reads with one retry for a failing disk.
 func (s *scanner) read(b []byte, at int64) (n int) {
 	var err error
 	for range 2 {
@@ -43,8 +43,8 @@ func (s *scanner) read(b []byte, at int64) (n int) {
 	return n
 }
 
-// header moves behind the next record and returns its header without checking the data. The error is io.EOF at the
-// end or a *DamagedError, after which the caller may continue.
+// header moves behind the next record, unchecked data included. The error is io.EOF or a *DamagedError, after which the
+// caller may continue.
 func (s *scanner) header() (header, error) {
 	if s.at >= s.end {
 		return header{}, io.EOF
@@ -67,7 +67,6 @@ func (s *scanner) data(h header) ([]byte, error) {
 	return data, nil
 }
 
-// headerAt returns a valid header at an offset whose record lies within the segment.
 func (s *scanner) headerAt(at int64) (header, bool) {
 	if s.end-at < headerSize {
 		return header{}, false
@@ -80,7 +79,6 @@ func (s *scanner) headerAt(at int64) (header, bool) {
 	return h, ok && h.next() <= s.end
 }
 
-// seek returns the offset of the next valid record, or the end.
 func (s *scanner) seek(from int64) int64 {
 	chunk := make([]byte, 64<<10)
 	for from < s.end {
@@ -112,7 +110,7 @@ func (s *scanner) next() (header, []byte, error) {
 	return h, data, err
 }
 
-// ends returns the end of the last valid record. It fails if a part of the segment cannot be read.
+// ends returns the end of the last valid record. It fails if a part cannot be read.
 func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 	s := scanner{r: r, end: size}
 	for {
@@ -146,10 +144,9 @@ var marker = [4]byte{0xff, 0xfe, 'c', 1}
 // maxData bounds a record's data: larger operations are not exported.
 const maxData = 4 << 20
 
-// castagnoli selects CRC-32C, which CPUs implement in hardware.
+// castagnoli is CRC-32C, which CPUs implement.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is the decoded header of a record at an offset.
 type header struct {
 	at         int64
 	length     int64
@@ -187,9 +184,8 @@ func (h header) operation(data []byte) Operation {
 	return Operation{Start: time.Unix(0, h.start), End: time.Unix(0, h.end), Data: data}
 }
 
-// Read yields the operations in a spool that ended at since or later, exported or not, in the order of Append.
-// Another process may append at the same time. Reading continues after a *DamagedError or an *UnreadableError; any
-// other error is the last. It reads up to maxSegment bytes of each segment.
+// Read yields the operations in a spool that ended at since or later, exported or not, in the order of Append. Another
+// process may append. Reading continues after a *DamagedError or an *UnreadableError; any other error is the last.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
 		root, err := disk.OpenFolder(dir)
@@ -216,7 +212,7 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	}
 }
 
-// read yields the operations of one segment. The newest may end in an incomplete record.
+// read may find an incomplete record at the end of the newest segment.
 func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
 	f, err := disk.OpenRegular(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -254,8 +250,8 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	}
 }
 
-// unfinished reports whether the bytes from an offset are one incomplete record: it is being written, or the power
-// failed, which may leave zeros behind it.
+// unfinished reports whether the bytes from an offset are one incomplete record: still being written, or cut by a power
+// failure, which may leave zeros.
 func (s *scanner) unfinished(at int64) bool {
 	b := make([]byte, s.end-at)
 	b = b[:s.read(b, at)]

@@ -14,12 +14,12 @@ import (
 )
 
 type segment struct {
-	// sequence numbers segments in order of creation; it is the file name and is never reused.
+	// sequence is the file name; it rises and is never reused.
 	sequence uint64
 	size     int64
 	// modified is the wall-clock time of the last append.
 	modified time.Time
-	// born and last are the times of the first and last append, by Spool.now; 0 for segments that Open found.
+	// born and last are the first and last append, by Spool.now; 0 if Open found the segment.
 	born, last time.Duration
 }
 
@@ -37,7 +37,7 @@ var segmentName = regexp.MustCompile(`^[0-9a-f]{16}\.segment$`)
 
 func (g segment) name() string { return fmt.Sprintf("%016x.segment", g.sequence) }
 
-// settled returns the number of bytes before p.
+// settled returns the bytes before p.
 func (g segment) settled(p Position) int64 {
 	switch {
 	case g.sequence < p.Segment:
@@ -48,10 +48,10 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-// end bounds reading: this package writes no larger segment.
+// end bounds reading: no segment of ours is larger.
 func (g segment) end() int64 { return min(g.size, maxSegment) }
 
-// UnreadableError means that a segment cannot be read from byte From on. Other segments can.
+// UnreadableError means that a segment cannot be read from byte From on.
 type UnreadableError struct {
 	File string
 	From int64
@@ -67,7 +67,6 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Why }
 
-// list returns the segments, oldest first, and segment names that are not regular files.
 func list(root disk.FS) (all []segment, strange []*UnreadableError, err error) {
 	entries, err := root.ReadDir(".")
 	if err != nil {
@@ -111,7 +110,7 @@ func (o opened) closed(g segment) bool {
 	return true
 }
 
-// open returns a segment for reading and keeps it open until another one is needed.
+// open returns a segment, which stays open until another one is read.
 func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil

@@ -1,13 +1,10 @@
-// Package spool keeps finished operations on disk until they are exported, and longer, so that they can be queried.
+// Package spool keeps finished operations until they are exported, and longer, so that they can be queried: on disk
+// (Spool) or in memory (Memory).
 //
-// A spool is a directory of append-only segment files and a cursor, before which everything was exported or dropped.
-// Bytes and age bound it; the oldest segment is removed first. Records and the cursor carry checksums.
-//
-// Appended data is in the page cache when Append returns, so it survives any exit of the process. Sync bounds the
-// loss at a power failure. The caller does not sync each record, because that would compete with containerd for the
-// disk.
-//
-// One process writes to a spool; others may Read it at the same time.
+// A spool on disk is a directory of append-only segment files and a cursor, before which everything was exported or
+// dropped. Bytes and age bound it; the oldest segment goes first. Records and the cursor carry checksums. Appended data
+// survives any exit of the process; Sync bounds the loss at a power failure. One process writes to a spool; others may
+// Read it.
 package spool
 
 import (
@@ -35,11 +32,10 @@ type Options struct {
 	Dir string
 	// MaxBytes bounds the sum of all segments.
 	MaxBytes int64
-	// MaxAge is the time after which an operation is removed, exported or not; up to 1/16 later, since segments
-	// are removed as a whole. The age of operations that Open found counts from Open, since the wall clock may
-	// have been set.
+	// MaxAge is the time after which an operation is removed, exported or not; up to 1/16 later. For operations that
+	// Open found it counts from Open, since the wall clock may have been set.
 	MaxAge time.Duration
-	// Disk defaults to the system's file system.
+	// Disk is the system's if nil.
 	Disk disk.FS
 }
 
@@ -51,12 +47,11 @@ const (
 	generations = 16 // minimum number of segments that MaxAge is divided into
 )
 
-// Spool is a spool open for writing. It is safe for concurrent use.
+// Spool is a spool open for writing, safe for concurrent use.
 type Spool struct {
 	options Options
 	root    disk.Folder
-	// now returns the monotonic time since Open.
-	now func() time.Duration
+	now     func() time.Duration // since Open, monotonic
 
 	mu       sync.Mutex
 	segments []segment
@@ -75,17 +70,17 @@ type Spool struct {
 type Found struct {
 	// Waiting is the number of bytes not exported yet.
 	Waiting int64
-	// Cut is the number of bytes of an incomplete last record, left by a kill or a power failure.
+	// Cut is the number of bytes of an incomplete last record.
 	Cut int64
-	// CursorLost means that the cursor was invalid, so all operations are sent again.
+	// CursorLost means that all operations are sent again.
 	CursorLost bool
 }
 
 // ErrHeld means that another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
-// Open opens or creates a spool. It fails if the directory is not writable, if other users can write to it or replace
-// it, and with ErrHeld if another process has it open.
+// Open opens or creates a spool. It fails if other users can write to the directory or replace it, and with ErrHeld if
+// another process has it open.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
 	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}
@@ -116,8 +111,7 @@ func (s *Spool) start() (err error) {
 	return nil
 }
 
-// resume continues the newest segment behind its last valid record. It leaves a segment that is unreadable, too large
-// or before the cursor; the next append begins a new one.
+// resume continues the newest segment, unless it is unreadable, too large or before the cursor.
 func (s *Spool) resume() error {
 	if len(s.segments) == 0 {
 		s.cursor.at.Offset = 0 // no segments, no offset
@@ -152,9 +146,8 @@ func (s *Spool) resume() error {
 // Found returns the state that Open found.
 func (s *Spool) Found() Found { return s.found }
 
-// Stats is the state of a spool.
+// Stats is the size of all segments; Waiting is not exported.
 type Stats struct {
-	// Bytes is the size of all segments, Waiting the part that is not exported.
 	Bytes, Waiting int64
 	Segments       int
 }
@@ -173,7 +166,6 @@ func (s *Spool) size() (n int64) {
 	return n
 }
 
-// waiting returns the number of bytes behind the cursor.
 func (s *Spool) waiting() (n int64) {
 	for _, g := range s.segments {
 		n += g.size - g.settled(s.cursor.at)
@@ -181,7 +173,7 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync writes appended data to the disk. It retries failed files at the next call.
+// Sync writes appended data to the disk. The next call retries failed files.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
 	sealed, made := s.sealed, s.made
@@ -226,7 +218,7 @@ func (s *Spool) Sync() error {
 	return fmt.Errorf("sync the spool: %w", failed)
 }
 
-// synced syncs a file; a file closed by a removal is no error.
+// synced accepts a file that a removal has closed.
 func synced(f disk.File) error {
 	if err := f.Sync(); !errors.Is(err, fs.ErrClosed) {
 		return err

@@ -64,7 +64,8 @@ func TestAnOperationComesBackAsItWas(t *testing.T) {
 	s := mustOpen(t, large(t.TempDir()))
 	for _, op := range []Operation{
 		{Start: time.Unix(0, 1), End: time.Unix(0, 2), Data: []byte{}},
-		{Start: time.Unix(1_700_000_000, 123456789), End: time.Unix(1_700_000_001, 1), Data: []byte("\xff\xfec\x01 looks like a record")},
+		{Start: time.Unix(1_700_000_000, 123456789), End: time.Unix(1_700_000_001, 1),
+			Data: []byte("\xff\xfec\x01 looks like a record")},
 		{Start: time.Unix(0, 0), End: time.Unix(0, 1<<62), Data: make([]byte, maxData)},
 	} {
 		if _, err := s.Append(op); err != nil {
@@ -105,7 +106,8 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	s := mustOpen(t, large(dir))
 	appendAll(t, s, noon, "a")
-	for path, want := range map[string]os.FileMode{dir: 0o700, segmentFiles(t, dir)[0]: 0o600, filepath.Join(dir, cursorName): 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, segmentFiles(t, dir)[0]: 0o600,
+		filepath.Join(dir, cursorName): 0o600} {
 		info, err := os.Stat(path)
 		harness.Check(t, err)
 		if info.Mode().Perm() != want {
@@ -135,7 +137,8 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	// Links out of the directory are not followed.
 	victim := filepath.Join(t.TempDir(), "victim")
 	aimed := filepath.Join(t.TempDir(), "aimed")
-	harness.Check(t, errors.Join(os.WriteFile(victim, nil, 0o600), os.Mkdir(aimed, 0o700), os.Symlink(victim, filepath.Join(aimed, cursorName))))
+	harness.Check(t, errors.Join(os.WriteFile(victim, nil, 0o600), os.Mkdir(aimed, 0o700),
+		os.Symlink(victim, filepath.Join(aimed, cursorName))))
 	if _, err := Open(large(aimed)); err == nil {
 		t.Error("the link was followed")
 	}

@@ -13,20 +13,19 @@ type Record struct {
 	Operation
 	// Next is the position behind it.
 	Next Position
-	// Damaged counts the damaged ranges between two returned records; each held one or more
-	// operations.
+	// Damaged counts the damaged ranges before it, one or more operations each.
 	Damaged uint64
 }
 
-// taken describes the records that Peek returned and that neither Advance nor Return has settled. If the spool
-// removes some, only the reader knows whether they were lost.
+// taken describes the records that Peek returned and that are not settled. Only their reader knows whether removed ones
+// were lost.
 type taken struct {
 	to      Position
 	removed Dropped // those that the spool removed
 }
 
-// Peek returns the oldest operations behind the cursor: up to n, up to bytes in total, but one or more if there are
-// any. They stay until Advance or Return. Damaged records are skipped. It fails if a segment cannot be opened.
+// Peek returns the oldest operations behind the cursor: up to n, and up to bytes in total but one or more if there are
+// any. They stay until Advance or Return. Damaged ones are skipped. It fails if a segment cannot be opened.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +76,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 	return found, nil
 }
 
-// Advance marks everything before a position as exported, durably. It never moves the cursor back.
+// Advance marks everything before a position as exported. It never moves back.
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +92,7 @@ func (s *Spool) Advance(to Position) error {
 }
 
 // Return settles the operations that Peek returned and that did not arrive. It counts those that the spool removed
-// since, which Append and Trim did not.
+// since.
 func (s *Spool) Return() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,8 @@ func (s *Site) TLS() *tls.Config {
 	if !s.tls {
 		return nil
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now() }}
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now() }}
 }
 
 // now returns the configuration, at most readEvery old.

@@ -90,7 +90,9 @@ func load(path string) (http.Handler, *tls.Config, files, error) {
 		return nil, nil, named, told(path, err)
 	}
 	if config.ClientAuth >= tls.VerifyClientCertIfGiven && config.ClientCAs == nil {
-		return nil, nil, named, told(path, errors.New("client_auth_type asks for certificates, but no client_ca_file says who signs them: one of any public authority would do"))
+		return nil, nil, named, told(path,
+			errors.New("client_auth_type asks for certificates, but no client_ca_file says who signs them: one of any public "+
+				"authority would do"))
 	}
 	config.Certificates, config.GetCertificate = []tls.Certificate{*certificate}, nil
 	return server.Handler, config, named, nil

@@ -69,7 +69,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q is taken", text)
 			continue
 		}
-		if said := err.Error(); !strings.Contains(said, say) || strings.Contains(said, "hunter2") || strings.Contains(said, "\n") || strings.Contains(said, "web.Config") {
+		if said := err.Error(); !strings.Contains(said, say) || strings.Contains(said, "hunter2") ||
+			strings.Contains(said, "\n") || strings.Contains(said, "web.Config") {
 			t.Errorf("%q: %q, want %q", text, said, say)
 		}
 	}

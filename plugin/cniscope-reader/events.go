@@ -67,7 +67,8 @@ func (w *writer) tell(ctx context.Context, ledger *events.Ledger, from <-chan ba
 
 func (w *writer) report(ledger *events.Ledger, now time.Time) {
 	if n := ledger.LeftOut(); n > w.reported && !now.Before(w.next) {
-		w.log.Warn("operations got no Event: a node writes few a minute", "operations", n-w.reported, "in_all", n, "most_a_minute", events.PerMinute)
+		w.log.Warn("operations got no Event: a node writes few a minute", "operations", n-w.reported, "in_all", n,
+			"most_a_minute", events.PerMinute)
 		w.reported, w.next = n, now.Add(reporting)
 	}
 }
@@ -117,7 +118,8 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 			w.failing = false
 		}
 		return events.Written
-	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
+	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.HasStatusCause(err,
+		core.NamespaceTerminatingCause):
 		w.log.Debug("an Event is not taken", "pod", write.Pod, "error", w.said(write, err))
 		return events.Gone
 	}

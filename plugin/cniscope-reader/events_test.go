@@ -44,7 +44,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	if s.status != 0 {
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(s.status)
-		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, s.status, map[int]string{403: "Forbidden", 404: "NotFound", 503: "ServiceUnavailable"}[s.status])
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, s.status,
+			map[int]string{403: "Forbidden", 404: "NotFound", 503: "ServiceUnavailable"}[s.status])
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
@@ -73,7 +74,8 @@ func (s *server) fail(status int) {
 func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end func()) {
 	t.Helper()
 	s.events = map[string]*v1.Event{}
-	api, err := eventsOf(&rest.Config{Host: "http://api.example", Transport: s, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	api, err := eventsOf(&rest.Config{Host: "http://api.example", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 	harness.Check(t, err)
 	log = &strings.Builder{}
 	w := &writer{api: api, as: &rest.Config{}, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
@@ -88,7 +90,8 @@ func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end 
 
 func slow(pod int) control.Line {
 	return control.Line{
-		Time: time.Now(), Namespace: "shop", Pod: fmt.Sprint("web-", pod), PodUID: fmt.Sprint("u-", pod), Command: "ADD", IfName: "eth0",
+		Time: time.Now(), Namespace: "shop", Pod: fmt.Sprint("web-", pod), PodUID: fmt.Sprint("u-",
+			pod), Command: "ADD", IfName: "eth0",
 		Duration: 5 * time.Second, Result: control.Slow, Cause: "sleep", Verdict: "4.9s of 5s in policyctl > sleep", Certain: true,
 	}
 }
@@ -110,10 +113,12 @@ func TestAnEventIsWhatTheAPIWants(t *testing.T) {
 			if !strings.HasPrefix(path, "/apis/events.k8s.io/v1/namespaces/shop/events/web-0.") {
 				t.Errorf("it is written to %s", path)
 			}
-			if e.Regarding.Kind != "Pod" || e.Regarding.Name != "web-0" || e.Regarding.Namespace != "shop" || e.Regarding.UID != "u-0" {
+			if e.Regarding.Kind != "Pod" || e.Regarding.Name != "web-0" || e.Regarding.Namespace != "shop" ||
+				e.Regarding.UID != "u-0" {
 				t.Errorf("it is of %+v", e.Regarding)
 			}
-			if e.Reason != "CNISlow" || e.Type != "Normal" || e.Note != "CNI ADD eth0 took 5s: 4.9s in policyctl > sleep" || e.Action != "ADD" ||
+			if e.Reason != "CNISlow" || e.Type != "Normal" || e.Note != "CNI ADD eth0 took 5s: 4.9s in policyctl > sleep" ||
+				e.Action != "ADD" ||
 				e.ReportingController != controller || e.ReportingInstance != "node-1" || e.EventTime.IsZero() {
 				t.Errorf("it is %+v", e)
 			}
@@ -126,7 +131,8 @@ func TestAnEventIsWhatTheAPIWants(t *testing.T) {
 
 // During an hour's outage the API server is contacted rarely, and Events resume afterwards.
 func TestAnOutageOfTheAPIServer(t *testing.T) {
-	for status, says := range map[int]string{http.StatusServiceUnavailable: "trying again", http.StatusForbidden: "does a ClusterRole let"} {
+	for status, says := range map[int]string{http.StatusServiceUnavailable: "trying again",
+		http.StatusForbidden: "does a ClusterRole let"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{status: status}
 			to, log, end := telling(t, s)
@@ -141,7 +147,8 @@ func TestAnOutageOfTheAPIServer(t *testing.T) {
 			if asked > 80 || strings.Count(log.String(), says) != 1 {
 				t.Errorf("%d attempts in an hour; it says\n%s", asked, log)
 			}
-			if len(s.events) == 0 || !strings.Contains(log.String(), "takes Events again") || !strings.Contains(log.String(), "operations got no Event") {
+			if len(s.events) == 0 || !strings.Contains(log.String(), "takes Events again") || !strings.Contains(log.String(),
+				"operations got no Event") {
 				t.Errorf("%d Events afterwards; it says\n%s", len(s.events), log)
 			}
 		})

@@ -29,26 +29,30 @@ func completions(root *cobra.Command, o *options) {
 		case "doctor":
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 				names := o.nodesNamed(cmd.Context(), "", prefix)
-				return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
+				return slices.DeleteFunc(names,
+					func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
 			}
 		}
 	}
-	_ = root.RegisterFlagCompletionFunc("node", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return o.nodesNamed(cmd.Context(), "", prefix), cobra.ShellCompDirectiveNoFileComp
-	})
-	_ = root.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		config, err := o.kube.ToRawKubeConfigLoader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for name := range config.Contexts {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = root.RegisterFlagCompletionFunc("node",
+		func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return o.nodesNamed(cmd.Context(), "", prefix), cobra.ShellCompDirectiveNoFileComp
+		})
+	_ = root.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"},
+		cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("context",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			config, err := o.kube.ToRawKubeConfigLoader().RawConfig()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for name := range config.Contexts {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			return names, cobra.ShellCompDirectiveNoFileComp
+		})
 }
 
 // once completes the first argument only.

@@ -129,7 +129,8 @@ func (d doctorDocument) text(out io.Writer) error {
 		fmt.Fprintf(&b, "? %s: %s: could not check: %s\n", d.of(u.Nodes), u.Check, u.Reason)
 	}
 	if d.Left > 0 {
-		fmt.Fprintf(&b, "… and %s beyond 500 kinds; examine fewer nodes at once (doctor NODE...)\n", digest.Count(d.Left, "finding"))
+		fmt.Fprintf(&b, "… and %s beyond 500 kinds; examine fewer nodes at once (doctor NODE...)\n",
+			digest.Count(d.Left, "finding"))
 	}
 	if len(d.Findings) == 0 {
 		fmt.Fprintf(&b, "✓ nothing found on %s\n", digest.Count(d.Nodes.Answered, "node"))

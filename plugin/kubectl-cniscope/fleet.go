@@ -16,7 +16,8 @@ const answerMost = 4 << 20
 
 // each sends a question to every sidecar and passes answers to take as they arrive; take returns an answer's error.
 // It returns the answering nodes, or the context's error.
-func (s *session) each(ctx context.Context, question []string, take func(node string, answer []byte) error) (digest.Nodes, error) {
+func (s *session) each(ctx context.Context, question []string,
+	take func(node string, answer []byte) error) (digest.Nodes, error) {
 	defer s.progress.end()
 	var nodes digest.Nodes
 	s.progress.step(nodes, len(s.readers))

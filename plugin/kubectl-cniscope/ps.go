@@ -104,7 +104,8 @@ func (d psDocument) text(out io.Writer, about string) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tPOD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
 	for _, c := range d.Calls {
-		fmt.Fprintf(w, "%s\t%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Node, c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
+		fmt.Fprintf(w, "%s\t%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Node, c.Namespace, c.Pod, c.Command, c.IfName,
+			c.Plugin,
 			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, c.Waits)
 	}
 	return w.Flush()

@@ -113,7 +113,8 @@ func (d topDocument) text(out io.Writer, about string) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung, on %s of %s (%s)\n", digest.Number(d.Problems),
-		digest.Count(d.Operations, "operation"), length(d.Since), digest.Number(len(d.ByNode)), digest.Count(d.Nodes.Answered, "node"), about)
+		digest.Count(d.Operations,
+			"operation"), length(d.Since), digest.Number(len(d.ByNode)), digest.Count(d.Nodes.Answered, "node"), about)
 	if d.Problems > 0 {
 		table(&b, "CAUSE", d.Causes, func(r digest.Row) control.Line { return r.Worst })
 		table(&b, "NODE", d.ByNode, nil)
@@ -124,12 +125,13 @@ func (d topDocument) text(out io.Writer, about string) error {
 }
 
 func table(out *strings.Builder, title string, rows []digest.Row, worst func(digest.Row) control.Line) {
-	digest.Table(out, []string{title, "SLOW", "FAILED", "HUNG", "NODES", "TIME", "WORST", "OPERATION"}, rows, func(r digest.Row) []string {
-		return []string{
-			r.Name, strconv.Itoa(r.Slow), strconv.Itoa(r.Failed), strconv.Itoa(r.Hung), strconv.Itoa(r.Nodes),
-			text.Round(r.Time).String(), text.Round(r.Worst.Duration).String(), where(r.Worst),
-		}
-	}, worst)
+	digest.Table(out, []string{title, "SLOW", "FAILED", "HUNG", "NODES", "TIME", "WORST", "OPERATION"}, rows,
+		func(r digest.Row) []string {
+			return []string{
+				r.Name, strconv.Itoa(r.Slow), strconv.Itoa(r.Failed), strconv.Itoa(r.Hung), strconv.Itoa(r.Nodes),
+				text.Round(r.Time).String(), text.Round(r.Worst.Duration).String(), where(r.Worst),
+			}
+		}, worst)
 }
 
 // where returns an operation's pod and node.

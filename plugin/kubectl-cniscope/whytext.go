@@ -57,7 +57,9 @@ func (d *whyDocument) operations(b *strings.Builder) {
 	case len(d.Operations) > 0:
 		b.WriteString("\nNetwork\n")
 	case d.Nodes.Answered > 0:
-		fmt.Fprintf(b, "\nNo node remembers an operation of it: it is older than their memory (their last 10,000, since cniscope started).\n")
+		fmt.Fprintf(b,
+			"\nNo node remembers an operation of it: it is older than their memory (their last 10,000, since cniscope "+
+				"started).\n")
 	}
 	for _, l := range d.Operations {
 		fmt.Fprintf(b, "  %s  %s", l.Time.UTC().Format(stamp), result(l))

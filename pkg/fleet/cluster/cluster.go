@@ -79,7 +79,8 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)
 		if err == nil && len(found) == 0 {
-			err = fmt.Errorf("%w in namespace %s: is cniscope installed there, with its reader (reader.enabled=true)? --cniscope-namespace says where to look", ErrNoReaders, namespace)
+			err = fmt.Errorf("%w in namespace %s: is cniscope installed there, with its reader (reader.enabled=true)? "+
+				"--cniscope-namespace says where to look", ErrNoReaders, namespace)
 		}
 		return found, err
 	}
@@ -94,14 +95,16 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 		if refused != nil {
 			return nil, refused
 		}
-		return nil, fmt.Errorf("%w in namespace %s, and you may not look into others: say where it is, --cniscope-namespace NAMESPACE", ErrNoReaders, DefaultNamespace)
+		return nil, fmt.Errorf("%w in namespace %s, and you may not look into others: say where it is, "+
+			"--cniscope-namespace NAMESPACE", ErrNoReaders, DefaultNamespace)
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
 		return nil, fmt.Errorf("%w in any namespace: is it installed, with its reader (reader.enabled=true)?", ErrNoReaders)
 	}
 	if in := namespaces(found); len(in) > 1 {
-		return nil, fmt.Errorf("pods of several namespaces say that they are cniscope's: %s. Say which one to believe, --cniscope-namespace NAMESPACE",
+		return nil, fmt.Errorf("pods of several namespaces say that they are cniscope's: %s. Say which one to believe, "+
+			"--cniscope-namespace NAMESPACE",
 			strings.Join(in, ", "))
 	}
 	return found, nil
@@ -217,7 +220,8 @@ func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names
 
 // who returns the API server's name of the user, if known.
 func (c *Cluster) who(ctx context.Context) string {
-	review, err := c.authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := c.authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return ""
 	}

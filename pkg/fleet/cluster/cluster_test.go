@@ -28,7 +28,8 @@ func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
 		for _, p := range pods {
-			if within, only := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/"); !only || strings.HasPrefix(within, p.Namespace+"/") {
+			if within, only := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/"); !only ||
+				strings.HasPrefix(within, p.Namespace+"/") {
 				list.Items = append(list.Items, p)
 			}
 		}

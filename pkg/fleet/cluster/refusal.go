@@ -67,9 +67,11 @@ func (m right) says(user string) string {
 		kind, called = "clusterrole", ""
 	}
 	if m.namespace == "" {
-		return fmt.Sprintf("%s may not %s %s in all namespaces; a cluster administrator can grant that right", you, m.verb, what)
+		return fmt.Sprintf("%s may not %s %s in all namespaces; a cluster administrator can grant that right", you, m.verb,
+			what)
 	}
-	return fmt.Sprintf("%s may not %s %s in namespace %s. The role %s grants that right; an administrator of that namespace can grant the role%s:\n"+
+	return fmt.Sprintf("%s may not %s %s in namespace %s. The role %s grants that right; an administrator of that "+
+		"namespace can grant the role%s:\n"+
 		"  kubectl create rolebinding NAME -n %s --%s %s %s", you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
 }
 

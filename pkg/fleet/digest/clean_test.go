@@ -60,7 +60,8 @@ func TestAlikeFindingsAreOne(t *testing.T) {
 		f.Add(node, Report{Findings: []Found{{Check: "agent", Level: Problem, Summary: summary}}})
 	}
 	all := f.Sorted()
-	if len(all) != 2 || strings.Join(all[0].Nodes, " ") != "a b" || !all[0].Differs || !strings.Contains(all[0].Summary, "61s") {
+	if len(all) != 2 || strings.Join(all[0].Nodes, " ") != "a b" || !all[0].Differs || !strings.Contains(all[0].Summary,
+		"61s") {
 		t.Errorf("%+v", all)
 	}
 }
@@ -73,7 +74,8 @@ func TestTopCounts(t *testing.T) {
 	over.Result = control.Slow
 	lines := []control.Line{hung, over, {Result: control.Hung, TraceID: "2"}}
 	for i := range 1000 {
-		lines = append(lines, control.Line{Result: control.Failed, Cause: strings.Repeat("x", i%300) + string(rune('a'+i%26)), Plugin: "p"})
+		lines = append(lines, control.Line{Result: control.Failed, Cause: strings.Repeat("x", i%300) +
+			string(rune('a'+i%26)), Plugin: "p"})
 	}
 	top.Add("n", lines, 5000)
 	if top.Problems != 1002 || top.Of != 5000 || len(top.Causes()) > namesMost+1 {

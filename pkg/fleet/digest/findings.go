@@ -160,7 +160,8 @@ func (f *Findings) Sorted() (all []Finding) {
 	}
 	slices.SortFunc(all, func(a, b Finding) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(levels(), a.Level), slices.Index(levels(), b.Level)), cmp.Compare(len(b.Nodes), len(a.Nodes)),
+			cmp.Compare(slices.Index(levels(), a.Level), slices.Index(levels(), b.Level)), cmp.Compare(len(b.Nodes),
+				len(a.Nodes)),
 			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Summary, b.Summary))
 	})
 	return all

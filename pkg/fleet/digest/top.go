@@ -145,7 +145,8 @@ func Line(l control.Line) control.Line {
 
 // Call returns a call with printable texts.
 func Call(c control.Call) control.Call {
-	for _, s := range []*string{&c.Namespace, &c.Pod, &c.ContainerID, &c.Command, &c.IfName, &c.Plugin, &c.Runs, &c.State, &c.Waits, &c.Asks, &c.Agent} {
+	for _, s := range []*string{&c.Namespace, &c.Pod, &c.ContainerID, &c.Command, &c.IfName, &c.Plugin, &c.Runs, &c.State,
+		&c.Waits, &c.Asks, &c.Agent} {
 		*s = text.Clean(*s, text.Bound)
 	}
 	return c

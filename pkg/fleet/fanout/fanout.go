@@ -31,7 +31,8 @@ type Answer[T any] struct {
 // Ask queries every node and yields answers as they arrive, until all are there, ctx ends, or the caller stops. It
 // buffers up to AtOnce answers. A node that exceeds Patience gets ErrNoAnswer; ask must return when its context ends.
 // No ask runs after Ask returns.
-func Ask[N, T any](ctx context.Context, nodes []N, l Limits, ask func(context.Context, N) (T, error)) iter.Seq2[N, Answer[T]] {
+func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
+	ask func(context.Context, N) (T, error)) iter.Seq2[N, Answer[T]] {
 	type result struct {
 		node   N
 		answer Answer[T]
@@ -77,7 +78,8 @@ func Ask[N, T any](ctx context.Context, nodes []N, l Limits, ask func(context.Co
 }
 
 // one queries one node with a timeout.
-func one[N, T any](ctx context.Context, node N, patience time.Duration, ask func(context.Context, N) (T, error)) (T, error) {
+func one[N, T any](ctx context.Context, node N, patience time.Duration,
+	ask func(context.Context, N) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	value, err := ask(limited, node)

@@ -96,7 +96,8 @@ func TestNobodyToAsk(t *testing.T) {
 // A node's own error is unchanged.
 func TestErrorsAreTheNodes(t *testing.T) {
 	own := errors.New("forbidden")
-	for _, a := range Ask(t.Context(), numbers(1), Limits{Patience: time.Minute}, func(context.Context, int) (int, error) { return 0, own }) {
+	for _, a := range Ask(t.Context(), numbers(1), Limits{Patience: time.Minute},
+		func(context.Context, int) (int, error) { return 0, own }) {
 		if !errors.Is(a.Err, own) || a.Err.Error() != "forbidden" {
 			t.Error(a.Err)
 		}
