@@ -1,17 +1,16 @@
 // Package baseline learns the normal durations of a node's plugins and their commands, and detects slower ones. It is
-// pure: the same calls in the same order give the same answers.
+// pure.
 //
-// For each Key it keeps the distribution of the last few thousand calls as a bounded sketch (DDSketch, quantiles
-// exact to 1 %). A call is above the baseline if it exceeds the 99th percentile and a floor. A spell of slowness
-// begins with five such calls among the last 20 and ends when one or none is left. For independent calls chance
-// causes one spell in millions of calls.
+// For each Key it keeps the distribution of the last few thousand calls (DDSketch, quantiles exact to 1 %). A call is
+// above the baseline if it exceeds the 99th percentile and a floor. A spell of slowness begins with five such calls
+// among the last 20 and ends when one or none is left; for independent calls chance causes one in millions of calls.
 //
-// A call enters the distribution only when it leaves the window of 20, so that slow calls do not raise the percentile
-// they are measured against. Calls that leave during a spell are collected apart: a spell of Adopt calls becomes the
-// baseline, a shorter one is discarded. At Most calls all weights are halved, so old calls fade.
+// A call enters the distribution when it leaves the window of 20, so slow calls do not raise their own percentile.
+// Calls of a spell are collected apart: after Adopt calls they become the baseline, else they are discarded. At Most
+// calls all weights are halved.
 //
-// Another edition of the plugin or its network configuration starts a new baseline, which is compared once with the
-// former one. Until then the former one is kept: if the change is undone, it continues.
+// Another edition of the plugin or its configuration starts a new baseline, which is compared once with the former one.
+// If the change is undone before that, the former one continues.
 package baseline
 
 import (
@@ -22,17 +21,14 @@ import (
 )
 
 const (
-	// Enough is the number of calls before any counts as slower. With fewer the percentile is a guess: of 100
-	// calls it is the second longest.
-	Enough = 300
-	// Compared is the number of calls of a new edition before the comparison.
-	Compared = 50
-	// Adopt is the maximum length of a spell in calls; then it becomes the baseline.
+	// Enough is the number of calls before any counts as slower: of 100 calls the percentile is the second longest.
+	Enough   = 300
+	Compared = 50 // calls of a new edition before the comparison
+	// Adopt is the number of calls after which a spell becomes the baseline.
 	Adopt = 500
-	// Most is the total weight at which all weights are halved.
-	Most = 10_000
-	// Keys bounds the number of keys. The least recently used one is removed, first among those with few calls,
-	// so that invented names displace no other key.
+	Most  = 10_000
+	// Keys bounds the keys. The least recently used one goes first, among those with few calls, so that invented names
+	// displace no other.
 	Keys = 128
 
 	stale  = 50_000 // calls after which an unused key loses that protection
@@ -45,12 +41,11 @@ const (
 
 // Key identifies a baseline.
 type Key struct {
-	// Network is the CNI network's name, if known.
 	Network string `json:"network,omitempty"`
 	// Plugin is its type, Command the CNI_COMMAND.
 	Plugin  string `json:"plugin"`
 	Command string `json:"command"`
-	// Program is a command that the plugin ran; empty for the plugin itself.
+	// Program is a command of the plugin; empty for the plugin itself.
 	Program string `json:"program,omitempty"`
 }
 
@@ -65,7 +60,7 @@ func (k Key) String() string {
 
 // Edition identifies a version of a plugin. Empty fields are unknown and match any.
 type Edition struct {
-	// Build is a fingerprint of the plugin's file, Configuration a digest of its network's.
+	// Build is a fingerprint of the plugin's file, Configuration a digest.
 	Build         string `json:"build,omitempty"`
 	Configuration string `json:"configuration,omitempty"`
 }
@@ -75,13 +70,11 @@ type Call struct {
 	Key
 	Edition
 	Took time.Duration
-	// At is its end in nanoseconds since 1970.
-	At int64
+	At   int64
 }
 
 // Level describes durations.
 type Level struct {
-	// Median and P99 are percentiles over Calls calls.
 	Median time.Duration `json:"median_ns"`
 	P99    time.Duration `json:"p99_ns"`
 	Calls  int           `json:"calls"`
@@ -89,17 +82,14 @@ type Level struct {
 
 // Answer compares a call with the baseline before it.
 type Answer struct {
-	// Above means longer than Usual.P99 and the floor, with Enough calls known.
-	Above bool
-	// Slower means Above during a spell.
-	Slower bool
-	// Usual is the baseline; set only if Above.
-	Usual Level
-	// Findings are events that this call caused.
+	// Above means longer than Usual.P99 and the floor; Slower, Above during a spell.
+	Above    bool
+	Slower   bool
+	Usual    Level
 	Findings []Finding
 }
 
-// Book holds a node's baselines. The zero value is empty. It is not safe for concurrent use.
+// Book holds a node's baselines. The zero value is empty. Not for concurrent use.
 type Book struct {
 	known     map[Key]*entry
 	calls     uint64 // taken so far
@@ -111,7 +101,7 @@ type entry struct {
 	since   int64 // first call of this edition, in ns since 1970
 	learnt  sketch
 	recent  []seen // at most window, oldest first
-	// spell is set while it is slower; apart collects the calls since.
+	// apart collects the calls of a spell.
 	spell bool
 	apart sketch
 	// former is the previous edition until the comparison; nil if there is none.
@@ -170,7 +160,6 @@ func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 	return a
 }
 
-// entry returns the entry of a call's key, which may be new.
 func (b *Book) entry(c Call, a *Answer) *entry {
 	e := b.known[c.Key]
 	if e == nil {
@@ -188,7 +177,6 @@ func (b *Book) entry(c Call, a *Answer) *entry {
 	return e
 }
 
-// forget makes room for another key.
 func (b *Book) forget(at int64, a *Answer) {
 	keys := b.byUse()
 	which := slices.IndexFunc(keys, func(k Key) bool {
@@ -201,7 +189,7 @@ func (b *Book) forget(at int64, a *Answer) {
 	b.forgotten++
 }
 
-// byUse lists the keys, least recently used first.
+// byUse lists the least recently used key first.
 func (b *Book) byUse() []Key {
 	return slices.SortedFunc(maps.Keys(b.known),
 		func(x, y Key) int { return cmp.Compare(b.known[x].used, b.known[y].used) })
@@ -215,7 +203,7 @@ func (e Edition) or(other Edition) Edition {
 // differs reports whether known fields differ.
 func (e Edition) differs(other Edition) bool { return e.or(other) != other.or(e) }
 
-// turn starts a new baseline for another edition, or resumes the former one if it is back.
+// turn starts a new baseline for another edition, or resumes the former one.
 func (e *entry) turn(c Call, a *Answer) {
 	now := c.or(e.edition)
 	if !e.edition.differs(now) {
@@ -241,7 +229,7 @@ func (e *entry) ended(k Key, at int64, a *Answer) {
 	}
 }
 
-// whole returns all calls of an edition, the window included.
+// whole includes the window.
 func (e *entry) whole() sketch {
 	all := e.learnt.copy()
 	for _, s := range e.recent {
@@ -250,7 +238,6 @@ func (e *entry) whole() sketch {
 	return all
 }
 
-// settled returns all calls of an edition, without a spell.
 func (e *entry) settled() sketch {
 	if e.spell {
 		return e.learnt.copy()
@@ -258,10 +245,9 @@ func (e *entry) settled() sketch {
 	return e.whole()
 }
 
-// last returns the level of the window.
 func (e *entry) last() Level { return levelOf(e.recent) }
 
-// slow returns the level of the window's calls above the baseline.
+// slow returns the level of the calls above the baseline.
 func (e *entry) slow() Level {
 	return levelOf(slices.DeleteFunc(slices.Clone(e.recent), func(s seen) bool { return !s.above }))
 }
@@ -285,7 +271,6 @@ func (e *entry) learn(took time.Duration) {
 	}
 }
 
-// above counts the window's calls above the baseline.
 func (e *entry) above() (n int) {
 	for _, s := range e.recent {
 		if s.above {
@@ -295,7 +280,6 @@ func (e *entry) above() (n int) {
 	return n
 }
 
-// compare compares an edition with the former one, once.
 func (e *entry) compare(k Key) (f Finding, ok bool) {
 	if e.former == nil || e.learnt.calls+len(e.recent) < Compared {
 		return f, false
@@ -314,12 +298,12 @@ func (e *entry) compare(k Key) (f Finding, ok bool) {
 type Known struct {
 	Key
 	Edition
-	// Since is the first call of this edition in nanoseconds since 1970; 0 for another node's baseline.
+	// Since is the first call of this edition; 0 for another node's baseline.
 	Since int64
 	// Usual includes the window if there are few calls. Confident means Enough calls.
 	Usual     Level
 	Confident bool
-	// Slower means a spell now; Now is the level of the window.
+	// Slower means a spell; Now is the window.
 	Slower bool
 	Now    Level
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Version is the document version that this package writes, and the newest it reads.
+	// Version is the version that this package writes and the newest it reads.
 	Version = 1
-	// MaxBytes bounds a document. The longest written one has about 700 KiB.
+	// MaxBytes bounds a document; the longest written one has 700 KiB.
 	MaxBytes = 1 << 20
 
 	format  = "baseline"
@@ -33,16 +33,16 @@ type Document struct {
 type Entry struct {
 	Key
 	Edition
-	// Since is the first call of this edition in nanoseconds since 1970.
+	// Since is the first call of this edition, in ns since 1970.
 	Since int64 `json:"since,omitempty"`
-	// Learnt is the baseline's calls, Apart those of a spell.
-	Learnt Bins `json:"learnt"`
-	Apart  Bins `json:"apart,omitzero"`
-	// Recent is the window; Above, of equal length, marks calls above the baseline.
+	// Learnt is the baseline's calls, Apart those of a spell, Recent the window; Above marks its calls above the
+	// baseline.
+	Learnt Bins            `json:"learnt"`
+	Apart  Bins            `json:"apart,omitzero"`
 	Recent []time.Duration `json:"recent_ns,omitempty"`
 	Above  []bool          `json:"above,omitempty"`
 	Slower bool            `json:"slower,omitempty"`
-	// Former is the previous edition, before the comparison.
+	// Former is the previous edition until the comparison.
 	Former *Former `json:"former,omitempty"`
 }
 
@@ -53,8 +53,7 @@ type Former struct {
 	Learnt Bins  `json:"learnt"`
 }
 
-// Bins counts calls per bin of a logarithmic scale, from First on. Bin i holds durations from γ^i to γ^(i+1) ns, with
-// γ = 1.01/0.99.
+// Bins counts calls per bin of a logarithmic scale from First on: bin i from γ^i to γ^(i+1) ns, γ = 1.01/0.99.
 type Bins struct {
 	First int   `json:"first"`
 	Calls []int `json:"calls"`
@@ -92,8 +91,7 @@ func (s *sketch) written() (b Bins) {
 	return b
 }
 
-// Foreign returns the document for another node: without spells, windows and configurations, which are specific to
-// this node.
+// Foreign returns the document for another node: without spells, windows and configurations.
 func (d *Document) Foreign() *Document {
 	other := *d
 	other.Entries = nil
@@ -106,7 +104,7 @@ func (d *Document) Foreign() *Document {
 	return &other
 }
 
-// Unconfigured removes the configurations, because digests with another key are not comparable.
+// Unconfigured removes the configurations: digests with another key are not comparable.
 func (d *Document) Unconfigured() {
 	for i := range d.Entries {
 		d.Entries[i].Configuration = ""
@@ -118,8 +116,7 @@ func (d *Document) Unconfigured() {
 	}
 }
 
-// Parse decodes a document without trusting it: its content can neither raise the cost of reading nor print arbitrary
-// text. Errors have a position.
+// Parse decodes a document without trusting it.
 func Parse(data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxBytes)

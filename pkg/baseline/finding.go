@@ -14,13 +14,11 @@ type Kind string
 
 // Kinds of findings.
 const (
-	// Slower means that a spell begins.
-	Slower Kind = "slower"
-	// AsUsual means that the spell is over.
+	// Slower means that a spell begins, AsUsual that it is over, Adopted that it became the baseline.
+	Slower  Kind = "slower"
 	AsUsual Kind = "as usual"
-	// Adopted means that the spell became the baseline.
 	Adopted Kind = "usual now"
-	// Ended means that the spell's baseline was removed: the plugin changed, or its key was removed.
+	// Ended means that the spell's baseline was removed.
 	Ended Kind = "ended"
 	// Changed means that a new edition was compared with the former one.
 	Changed Kind = "changed"
@@ -30,9 +28,9 @@ const (
 type Finding struct {
 	Kind
 	Key
-	// Since is the start in nanoseconds since 1970; for AsUsual, the spell's end.
+	// Since is in ns since 1970; for AsUsual, the end of the spell.
 	Since int64
-	// Was is the baseline or the former edition; Is the new level: for Slower, of the calls that began the spell.
+	// Was is the baseline or the former edition, Is the new level.
 	Was, Is Level
 	// Program and Configuration tell which of them changed.
 	Program, Configuration bool
@@ -46,7 +44,7 @@ func (f Finding) Ratio() float64 {
 	return float64(f.Is.Median) / float64(f.Was.Median)
 }
 
-// What returns the changed parts, such as "cilium-cni changed"; empty for other kinds.
+// What returns the changed parts, such as "cilium-cni changed".
 func (f Finding) What() string {
 	var what []string
 	if f.Program {
@@ -61,7 +59,7 @@ func (f Finding) What() string {
 	return strings.Join(what, " and ") + " changed"
 }
 
-// String returns one sentence: "since 14:02 (cilium-cni changed) ADD takes 2.3×".
+// String returns one sentence.
 func (f Finding) String() string {
 	name := f.Command
 	if f.Key.Program != "" {

@@ -11,8 +11,7 @@ import (
 const (
 	// accuracy is the relative accuracy of quantiles.
 	accuracy = 0.01
-	// maxBins bounds a sketch. The bins cover a factor of 3000 below the longest duration; shorter ones count in
-	// the lowest bin.
+	// maxBins bounds a sketch: a factor of 3000 below the longest duration; shorter ones count in the lowest bin.
 	maxBins = 400
 	// longest bounds durations.
 	longest = 24 * time.Hour
@@ -24,18 +23,17 @@ type sketch struct {
 	calls int
 }
 
-// scale maps durations to bins. The constructor fails only for an invalid accuracy.
+// scale fails only for an invalid accuracy.
 func scale() *mapping.LogarithmicMapping {
 	m, _ := mapping.NewLogarithmicMapping(accuracy)
 	return m
 }
 
-// binOf returns a duration's bin; the minimum is one microsecond.
+// binOf has a minimum of one microsecond.
 func binOf(d time.Duration) int {
 	return scale().Index(float64(min(max(d, time.Microsecond), longest)))
 }
 
-// timeOf returns a bin's representative duration.
 func timeOf(bin int) time.Duration {
 	return min(time.Duration(math.Round(scale().Value(bin))), longest)
 }
@@ -50,12 +48,12 @@ func (s *sketch) put(bin, calls int) {
 	s.calls += calls
 }
 
-// bin returns a quantile's bin. The sketch must not be empty.
+// bin needs a sketch that is not empty.
 func (s *sketch) bin(quantile float64) int {
 	return s.bins.KeyAtRank(math.Ceil(float64(quantile * float64(s.calls-1))))
 }
 
-// above reports whether d is in a bin above the quantile's. The sketch must not be empty.
+// above needs a sketch that is not empty.
 func (s *sketch) above(d time.Duration, quantile float64) bool { return binOf(d) > s.bin(quantile) }
 
 func (s *sketch) level() Level {
@@ -70,7 +68,6 @@ func (s *sketch) copy() (c sketch) {
 	return c
 }
 
-// each calls f for each non-empty bin in order.
 func (s *sketch) each(f func(bin, calls int)) {
 	if s.bins == nil {
 		return
@@ -81,7 +78,7 @@ func (s *sketch) each(f func(bin, calls int)) {
 	})
 }
 
-// halve keeps every second call in order of duration, so that quantiles stay.
+// halve keeps every second call in order of duration, so quantiles stay.
 func (s *sketch) halve() {
 	var half sketch
 	before := 0

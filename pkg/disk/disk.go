@@ -1,5 +1,5 @@
-// Package disk is the file system interface of the spool, the installer, recordings and options. Tests make each call
-// fail in turn (pkg/disk/disktest).
+// Package disk is the file system of the spool, the installer, recordings and options. Tests make each call fail
+// (disktest).
 package disk
 
 import (
@@ -10,16 +10,15 @@ import (
 	"os"
 )
 
-// FS is a file system. Its methods match those of os and *os.Root; names are system paths, or relative to the
-// directory that Private opened. It is safe for concurrent use.
+// FS has the methods of os and *os.Root; names are system paths, or relative to the directory of Private. It is safe
+// for concurrent use.
 type FS interface {
 	OpenFile(name string, flag int, mode fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
 	Readlink(name string) (string, error)
-	// Attributes returns the extended attributes that a file's replacement should get, by name; nil if there are
-	// none. Attributes derived from the content are left out: hashes, signatures, capabilities.
+	// Attributes returns the extended attributes for a file's replacement, without those derived from the content.
 	Attributes(name string) (map[string][]byte, error)
 	Mkdir(name string, mode fs.FileMode) error
 	Chmod(name string, mode fs.FileMode) error
@@ -28,7 +27,7 @@ type FS interface {
 	Symlink(to, name string) error
 	Remove(name string) error
 	RemoveAll(name string) error
-	// Private opens a directory that only its owner can write to; see private.Dir.
+	// Private is private.Dir.
 	Private(dir string) (Folder, error)
 }
 
@@ -52,8 +51,7 @@ type File interface {
 	Truncate(size int64) error
 	Chmod(mode fs.FileMode) error
 	Chown(uid, gid int) error
-	// Lock locks the file exclusively until it is closed. It fails with ErrLocked if another process holds the
-	// lock.
+	// Lock locks the file until it is closed. It fails with ErrLocked if another process holds the lock.
 	Lock() error
 	// SetAttribute sets an extended attribute.
 	SetAttribute(name string, value []byte) error
@@ -65,7 +63,7 @@ var ErrLocked = errors.New("another process has it locked")
 // Open opens a file for reading.
 func Open(in FS, name string) (File, error) { return in.OpenFile(name, os.O_RDONLY, 0) }
 
-// OpenRegular opens a regular file for reading and fails for other types. It does not block on a pipe.
+// OpenRegular fails for other types than regular files, and does not block on a pipe.
 func OpenRegular(in FS, name string) (File, error) {
 	f, err := in.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -108,7 +106,7 @@ func ReadFile(in FS, name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// SyncFolder syncs the names in a directory. File systems without that operation do not fail.
+// SyncFolder syncs the names in a directory, where the file system can.
 func SyncFolder(in FS, name string) error {
 	f, err := Open(in, name)
 	if err != nil {

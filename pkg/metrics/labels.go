@@ -12,13 +12,11 @@ const other = "other"
 
 func (m *Metrics) plugin(name string) string { return m.pluginNames.Limit(name, other) }
 
-// saying returns a fixed phrase (source, reason, feature) as a label. It is limited, because a recording can contain
-// any phrase.
+// saying returns a phrase of our own (source, reason, feature) as a label. A recording can contain any.
 func (m *Metrics) saying(phrase string) string { return m.sayings.Limit(word(phrase), other) }
 
 func word(phrase string) string { return strings.ReplaceAll(phrase, " ", "_") }
 
-// commandOf returns a command of the CNI specification, or other.
 func commandOf(command string) string {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION":
@@ -31,7 +29,7 @@ const (
 	resultSuccess = "success"
 	resultFailed  = "failed" // exited with a code, or a plugin of the chain did not start
 	resultKilled  = "killed" // by a signal, usually from the runtime's timeout
-	// resultUnfinished: still in progress after 10 minutes; the duration is the time so far.
+	// resultUnfinished: in progress after 10 minutes.
 	resultUnfinished = "unfinished"
 	resultUnknown    = "unknown"
 )
@@ -74,7 +72,7 @@ const (
 	outcomeOrdinary    = "ordinary"
 )
 
-// outcome returns the first that applies, in the order of the log.
+// outcome returns the first that applies.
 func outcome(verdict *judge.Call) string {
 	switch {
 	case verdict.Failure != "":
@@ -101,7 +99,7 @@ func decision(j *judge.Judgement) string {
 	return "kept"
 }
 
-// reason returns the first reason, so that the counts sum up to the operations.
+// reason returns the first reason, so that the counts sum up.
 func reason(j *judge.Judgement) string {
 	if len(j.Reasons) == 0 {
 		return "none"

@@ -1,8 +1,5 @@
-// Package metrics counts all finished operations, before sampling, and serves the counts and cniscope's health to
-// Prometheus.
-//
-// No label holds a pod, container, interface or argument, so the number of series depends on a node's plugins and
-// commands, not on its pods. docs/metrics.md lists the metrics.
+// Package metrics counts all finished operations, before sampling, and serves the counts and cniscope's health. The
+// number of series depends on a node's plugins and commands, not on its pods: no label holds a pod.
 package metrics
 
 import (
@@ -26,30 +23,27 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// callBuckets are upper bounds in seconds for calls and plugins. Pods should start within 5 s (Kubernetes,
-// slos/pod_startup_latency), and a sandbox times out after 4 minutes (kubelet: twice runtimeRequestTimeout of 2
-// minutes).
+// callBuckets are for calls and plugins, in seconds. Pods should start within 5 s (Kubernetes,
+// slos/pod_startup_latency); a sandbox times out after 4 minutes.
 var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 240}
 
-// commandBuckets are those of external commands: an unobstructed iptables lasts 1 to 3 ms.
+// commandBuckets are for commands: an unobstructed iptables lasts 1 to 3 ms.
 var commandBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// gapBuckets are those between ticks, which come every 50 ms and are polled every 5 ms.
+// gapBuckets are for ticks, which come every 50 ms.
 var gapBuckets = []float64{.06, .08, .1, .15, .25, .5, 1, 2.5, 5, 15}
 
 // Options configure Metrics.
 type Options struct {
 	Version string
-	// Sources name the enabled features, which count as available until reported otherwise, and their possible
-	// losses.
+	// Sources name the enabled features and their possible losses.
 	Sources []source.Source
-	// Look returns other packages' readings at each scrape, concurrently. It may be nil.
+	// Look returns other packages' readings at each scrape, concurrently. May be nil.
 	Look func() Snapshot
-	Log  *slog.Logger // Log gets failed scrapes.
+	Log  *slog.Logger // of failed scrapes
 }
 
-// Metrics has its own registry. Result and Event must be called by one goroutine at a time; scrapes and gaps
-// may be concurrent.
+// Metrics has its own registry. Result and Event are for one goroutine; scrapes and gaps may be concurrent.
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
@@ -63,7 +57,7 @@ type Metrics struct {
 	pluginNames, commandNames, sayings                               text.Names
 }
 
-// New returns metrics that have counted nothing.
+// New registers all metrics.
 func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), log: o.Log, readiness: newReadiness(),
@@ -123,7 +117,8 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.unusual, m.changed, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits, build,
+		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.unusual, m.changed,
+		m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -133,8 +128,7 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// begin creates the series that alerts use, because Prometheus' increase() misses the first increment of a new
-// series.
+// begin creates the series of alerts: Prometheus' increase() misses the first increment of a new one.
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
 		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock,
@@ -222,7 +216,7 @@ func (m *Metrics) Wants(body event.Body) bool {
 	return false
 }
 
-// Event counts what sources report about themselves.
+// Event counts losses, readiness, lag and features.
 func (m *Metrics) Event(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Lost:
@@ -244,7 +238,7 @@ func (m *Metrics) Event(e event.Event) {
 // Gap observes the time between two ticks.
 func (m *Metrics) Gap(gap time.Duration) { m.gaps.Observe(gap.Seconds()) }
 
-// Handler serves the metrics, as OpenMetrics with exemplars on request.
+// Handler serves OpenMetrics with exemplars on request.
 func (m *Metrics) Handler() http.Handler {
 	scrape := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
@@ -252,7 +246,7 @@ func (m *Metrics) Handler() http.Handler {
 		ErrorLog:            slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
 		ErrorHandling:       promhttp.ContinueOnError,
 	})
-	// TimeoutHandler buffers the answer, so a slow client does not block other scrapes.
+	// TimeoutHandler buffers, so a slow client does not block other scrapes.
 	return http.TimeoutHandler(scrape, scrapeTimeout, "the scrape took longer than "+scrapeTimeout.String()+"\n")
 }
 
@@ -261,7 +255,6 @@ const (
 	scrapeTimeout = 10 * time.Second // Prometheus' default
 )
 
-// exemplar links a bucket to an exported trace.
 func exemplar(r *pipeline.Judged, call *model.Call) prometheus.Labels {
 	id, sent := r.IDs[call]
 	if !r.Judgement.Keep || !sent || id == (oteltrace.TraceID{}) {
@@ -289,7 +282,7 @@ func add(to prometheus.Counter, n float64, seen prometheus.Labels) {
 const (
 	namespace = "cniscope"
 	noCause   = "none"
-	// cniCommand is the label for CNI_COMMAND; "command" is an external command.
+	// cniCommand is CNI_COMMAND; "command" is an external command.
 	cniCommand = "cni_command"
 )
 

@@ -14,30 +14,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/webconfig"
 )
 
-// Bounds of the server, whose expected clients are Prometheus and the kubelet. places bounds connections.
+// Bounds of the server for Prometheus and the kubelet; places bounds connections.
 const (
 	headerBytesMax = 8 << 10
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = scrapeTimeout + 5*time.Second
-	// handshake is the minimum time between TLS connections. A handshake costs up to 1 ms of a CPU (RSA), so
-	// strangers use at most half a CPU.
+	// handshake is the minimum time between TLS connections: with 1 ms of a CPU each (RSA), strangers use half a CPU.
 	handshake = 2 * time.Millisecond
 )
 
-// Check describes a state in a few words and reports whether it is good. It must not block.
+// Check describes a state and reports whether it is good. It must not block.
 type Check func() (report string, ok bool)
 
-// Checks answer the kubelet's liveness and readiness probes.
+// Checks answer the kubelet's probes.
 type Checks struct{ Alive, Ready Check }
 
 // Where describes the addresses and their access.
 type Where struct {
-	// Listen is the main address: "127.0.0.1:9471", or ":9471" for all addresses of the node.
+	// Listen is "127.0.0.1:9471", or ":9471" for all addresses.
 	Listen string
-	// Health is an optional address for the two checks alone, in plain text without authentication.
+	// Health is an optional address for the checks alone, without TLS and authentication.
 	Health string
-	// WebConfig is the file with the access rules of Listen; empty allows everything in plain text.
+	// WebConfig is the file with the access rules of Listen; empty allows everything.
 	WebConfig string
 }
 
@@ -49,8 +48,7 @@ type listening struct {
 	listener net.Listener
 }
 
-// Serve listens until Close. Call it before cniscope drops the capability for ports below 1024. The error contains a
-// remedy.
+// Serve listens until Close. Ports below 1024 need a capability that cniscope drops later.
 func Serve(where Where, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
 	s := new(Server)
 	if err := s.add("metrics.listen", where.Listen, where.WebConfig, checks.with(metrics), log); err != nil {
@@ -115,7 +113,7 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	l.http.Protocols.SetHTTP1(true)
-	// One answer per connection: a client that sends requests without reading answers could occupy all CPUs.
+	// One answer per connection: a client that reads no answers could occupy all CPUs.
 	l.http.SetKeepAlivesEnabled(false)
 	if secure != nil {
 		places.pace = handshake
@@ -143,7 +141,7 @@ func (s *Server) Health() string {
 
 func (s *listening) Address() string { return s.listener.Addr().String() }
 
-// Close stops the server; answers in progress may continue until ctx is done.
+// Close lets answers in progress continue until ctx is done.
 func (s *Server) Close(ctx context.Context) (err error) {
 	for _, l := range s.all {
 		if late := l.http.Shutdown(ctx); late != nil {

@@ -15,11 +15,10 @@ type Snapshot struct {
 	Now      int64
 	InFlight []model.Flight
 	Timeline timeline.Stats
-	// Baselines counts the plugins and commands with a baseline, Slower those that are slower than it now.
+	// Baselines counts the plugins and commands with one, Slower those slower than it, Forgotten removed ones.
 	Baselines, Slower int
-	// Forgotten counts baselines that were removed for others.
-	Forgotten uint64
-	Readings  []meter.Reading // of sources, destinations and the log
+	Forgotten         uint64
+	Readings          []meter.Reading // of sources, destinations and the log
 }
 
 type looker struct{ look func() Snapshot }
@@ -53,7 +52,6 @@ func metric(r meter.Reading) prometheus.Metric {
 	return m
 }
 
-// calls returns the calls in progress, with a series for each CNI command.
 func (s Snapshot) calls() (all []meter.Reading) {
 	type underWay struct {
 		n      int

@@ -24,10 +24,9 @@ const (
 )
 
 const (
-	// replaces are rights to replace content.
+	// replaces are rights to replace content, changes also to add to it.
 	replaces = deleteChild | remove | writeDAC | writeOwner | genericAll | maximum
-	// changes are rights to replace or add content.
-	changes = replaces | writeData | appendData | genericFull
+	changes  = replaces | writeData | appendData | genericFull
 )
 
 // Windows' installer owns Windows' directories. See
@@ -41,8 +40,7 @@ var almighty = map[string]bool{
 // creatorOwner is a file's creator in inherited entries.
 const creatorOwner = "S-1-3-0"
 
-// exposed names other accounts that can replace a directory's content, or add to it unless it is only on the way. own
-// is our account.
+// exposed names other accounts that can replace a directory's content, or add to it unless it is on the way.
 func exposed(owner, own string, list []access, onTheWay bool) string {
 	trusted := func(sid string) bool { return almighty[sid] || sid == own }
 	if !trusted(owner) {

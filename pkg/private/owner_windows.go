@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Owned returns an error if an open object, such as a pipe, does not belong to administrators, the system, or us: any
-// account can create one.
+// Owned returns an error unless an open object belongs to administrators, the system, or us.
 func Owned(h windows.Handle) error {
 	security, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {

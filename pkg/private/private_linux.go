@@ -13,7 +13,7 @@ import (
 // maxLinks is the kernel's limit (path_resolution(7)).
 const maxLinks = 40
 
-// Dir opens dir, and creates missing parts of its path with mode 0700. A *Error names another user with write access.
+// Dir opens dir and creates missing parts of its path, mode 0700. A *Error names another user with write access.
 func Dir(dir string) (*os.Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -91,8 +91,7 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// ours returns an error for a directory to which others can write. In a sticky one on the way (passed) they cannot
-// touch our entries.
+// ours returns an error if others can write to a directory. On the way (passed), a sticky one protects our entries.
 func ours(path string, info fs.FileInfo, passed bool) error {
 	if !info.IsDir() {
 		return &Error{path, "is no folder", "name another place, or move it away"}

@@ -15,8 +15,7 @@ import (
 // protected gives full access to the system (SY) and administrators (BA), inherited, and none to others.
 const protected = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-// Dir opens dir, and creates missing parts of its path for administrators and the system. A *Error names another
-// account with write access.
+// Dir opens dir and creates missing parts of its path. A *Error names another account with write access.
 func Dir(dir string) (*os.Root, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
 	}
 	list, _, err := security.DACL()
 	if err != nil || list == nil { // full access for everyone
-		return "may be written to by everybody", nil
+		return "may be written to by every account", nil
 	}
 	var all []access
 	for i := range uint32(list.AceCount) {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// readEvery bounds how often the files are reread, so that handshakes do not read them.
+	// readEvery bounds rereading, which a handshake may cause.
 	readEvery = time.Second
-	// rest is the pause after a password check, in multiples of its duration: bcrypt uses at most half a CPU.
+	// rest is the pause after a password check, in its durations: bcrypt uses half a CPU.
 	rest = 1
-	// remembered bounds the cache of valid credentials, which pass without a check.
+	// remembered bounds the cache of valid credentials.
 	remembered = 64
 )
 
@@ -41,8 +41,7 @@ type Site struct {
 	turns  turns // for unknown credentials
 }
 
-// New reads the file. Later changes apply to later requests and connections; if TLS is added or removed, all requests
-// are refused. Mistakes in the file are logged to log.
+// New reads the file. Changes apply to later requests; if TLS is added or removed, all are refused.
 func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
 	toolkit, config, _, err := load(path)
 	if err != nil {
@@ -65,7 +64,6 @@ func (s *Site) TLS() *tls.Config {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now() }}
 }
 
-// now returns the configuration, at most readEvery old.
 func (s *Site) now() (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +81,7 @@ func (s *Site) now() (*tls.Config, error) {
 	return config, err
 }
 
-// ServeHTTP passes allowed requests to next. Unknown credentials wait for their turn.
+// ServeHTTP passes allowed requests on. Unknown credentials wait for their turn.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := s.now(); err != nil {
 		http.Error(w, "the web configuration is wrong: see cniscope's log", http.StatusServiceUnavailable)
@@ -115,7 +113,6 @@ func (s *Site) passes(w http.ResponseWriter, r *http.Request) bool {
 	return answer.passed
 }
 
-// key returns a hash of credentials for the cache.
 func (s *Site) key(credentials string) (key [32]byte) {
 	h := hmac.New(sha256.New, s.secret[:])
 	h.Write([]byte(credentials))
@@ -145,5 +142,4 @@ type verdict struct {
 	passed bool
 }
 
-// pass is the handler behind the toolkit.
 func pass(w http.ResponseWriter, _ *http.Request) { w.(*verdict).passed = true }

@@ -11,8 +11,8 @@ import (
 // waitingMax bounds requests that wait for a password check.
 const waitingMax = 256
 
-// turns admits one request at a time. Turns alternate between the longest waiting request and the oldest request of a
-// random source, so that a scraper is served soon even if strangers queue many requests.
+// turns admits one request at a time: in turn the longest waiting one, and the oldest of a random source. So a scraper
+// is served soon, even if strangers queue many requests.
 type turns struct {
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival
@@ -25,7 +25,7 @@ type waiter struct {
 	admits chan bool
 }
 
-// take waits for a turn. It returns false if the source has too many requests or the client disconnected.
+// take returns false if the source has too many requests or the client disconnected.
 func (t *turns) take(r *http.Request) bool {
 	w := t.wait(source(r.RemoteAddr))
 	select {
@@ -37,7 +37,7 @@ func (t *turns) take(r *http.Request) bool {
 	}
 }
 
-// wait queues a request. If there are too many, it drops one of the largest source.
+// wait drops a request of the largest source if there are too many.
 func (t *turns) wait(from netip.Prefix) *waiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *turns) wait(from netip.Prefix) *waiter {
 	return w
 }
 
-// give removes a waiting request and passes its turn on if it had one.
+// give removes a waiting request and passes its turn on.
 func (t *turns) give(w *waiter) {
 	t.mu.Lock()
 	if i := slices.Index(t.waiting, w); i >= 0 {
@@ -86,7 +86,6 @@ func (t *turns) leave(i int, admitted bool) {
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 }
 
-// draw returns the index of the oldest request of a random source.
 func draw(waiting []*waiter, random func(n int) int) int {
 	var oldest []int
 	for i, w := range waiting {
@@ -97,7 +96,6 @@ func draw(waiting []*waiter, random func(n int) int) int {
 	return oldest[random(len(oldest))]
 }
 
-// crowd returns the index of the newest request of the largest source.
 func crowd(waiting []*waiter) (last int) {
 	count, most := map[netip.Prefix]int{}, 0
 	for _, w := range waiting {
@@ -112,7 +110,7 @@ func crowd(waiting []*waiter) (last int) {
 	return last
 }
 
-// source returns the address, or the network of a single host: loopback, or an IPv6 /64.
+// source returns the address, or the network of one host: loopback, or an IPv6 /64.
 func source(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -1,8 +1,6 @@
-// Package webconfig reads the access rules of the metrics: TLS, client certificates and users, in the format of
-// Prometheus' exporters (prometheus/exporter-toolkit, docs/web-configuration.md).
-//
-// It bounds the toolkit for a program that runs as root beside every pod: it checks files before reading, rereads
-// certificates at most once a second, and slows down password guessing.
+// Package webconfig reads the access rules of the metrics in the format of Prometheus' exporters
+// (prometheus/exporter-toolkit, docs/web-configuration.md). cniscope runs as root beside every pod, so it checks files
+// before reading, rereads them at most once a second, and slows down password guessing.
 package webconfig
 
 import (
@@ -26,20 +24,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxFile bounds each file in bytes: the maximum of a Secret (1 MiB, Kubernetes documentation).
+// maxFile bounds each file in bytes, as Kubernetes bounds a Secret.
 const maxFile = 1 << 20
 
-// Summary describes the requirements for clients.
+// Summary is what clients need.
 type Summary struct {
 	TLS, ClientCertificates, Users bool
-	// Expires is the expiry of the server's certificate; zero without one.
+	// Expires is the end of the server's certificate.
 	Expires time.Time
 	// Exposed is the private key's file, if all users can read it.
 	Exposed string
 }
 
-// Check reads the file and the files it names. The error is one line without values; it has a position if the file
-// itself is wrong.
+// Check reads the file and those it names. The error is one line without values.
 func Check(path string) (Summary, error) {
 	handler, config, named, err := load(path)
 	if err != nil {
@@ -61,7 +58,7 @@ func Check(path string) (Summary, error) {
 	return s, nil
 }
 
-// load returns the toolkit's handler in front of pass, and its TLS configuration, nil without TLS.
+// load returns the toolkit's handler in front of pass, and its TLS configuration, if any.
 func load(path string) (http.Handler, *tls.Config, files, error) {
 	named, err := look(path)
 	if err != nil {
@@ -104,14 +101,12 @@ func (closed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (closed) Close() error              { return nil }
 func (closed) Addr() net.Addr            { return new(net.TCPAddr) }
 
-// asksForPassword reports whether a request without credentials is refused.
 func asksForPassword(h http.Handler) bool {
 	answer := &verdict{ResponseWriter: discarded{}}
 	h.ServeHTTP(answer, &http.Request{Method: http.MethodGet, Header: http.Header{}})
 	return !answer.passed
 }
 
-// discarded discards an answer.
 type discarded struct{}
 
 func (discarded) Header() http.Header         { return http.Header{} }
@@ -124,8 +119,7 @@ type files struct {
 	CA   string `yaml:"client_ca_file"`
 }
 
-// look returns the named files and refuses pipes, devices and files that are too long. The toolkit reports other
-// mistakes.
+// look returns the named files. It refuses pipes, devices and long files; the toolkit reports other mistakes.
 func look(path string) (files, error) {
 	var named struct {
 		TLS files `yaml:"tls_server_config"`
@@ -172,7 +166,7 @@ var quotedValue = regexp.MustCompile("`[^`]*`")
 // goType matches the expected type in such an error.
 var goType = regexp.MustCompile(` (in type|into) (map\[\S+\])?\w+\.\w+`)
 
-// told returns the toolkit's error in one line without values, since one may be a misplaced password.
+// told returns the toolkit's error in one line without values: one may be a misplaced password.
 func told(path string, err error) error {
 	lines := strings.Fields(quotedValue.ReplaceAllString(err.Error(), "…"))
 	said := strings.Join(lines, " ")

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// controller is the reporting component of Events.
 	controller = "cniscope.dev/reader"
-	// reporting is the interval of log lines about operations without an Event.
+	// reporting is the interval of log lines about missing Events.
 	reporting = time.Minute
 )
 
@@ -38,7 +37,7 @@ type writer struct {
 	next     time.Time
 }
 
-// tell writes Events for arriving operations until ctx ends, as the ledger allows.
+// tell writes Events for operations until ctx ends.
 func (w *writer) tell(ctx context.Context, ledger *events.Ledger, from <-chan batch) error {
 	for {
 		write, pause := ledger.Next(time.Now())
@@ -109,7 +108,7 @@ func (w *writer) event(write *events.Write) *v1.Event {
 	return e
 }
 
-// outcome returns a write's outcome, and logs the start and end of failures.
+// outcome logs the start and end of failures.
 func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 	switch {
 	case err == nil, write.Create && apierrors.IsAlreadyExists(err): // the previous answer was lost
@@ -134,7 +133,6 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 	return events.Again
 }
 
-// said redacts the API server's answer to a write.
 func (w *writer) said(write *events.Write, err error) string {
 	told := told(w.as)
 	told.Name(write.Namespace, write.Pod, write.Name)

@@ -10,32 +10,27 @@ import (
 )
 
 const (
-	// polling is how long a request waits for an operation; lateness is added for the answer.
+	// polling bounds a wait for an operation, lateness the answer after it.
 	polling  = 50 * time.Second
 	lateness = 15 * time.Second
-	// atOnce bounds the operations of one answer.
-	atOnce = 500
-	// before is how far the reader looks back at its start, for operations that ended while its container
-	// restarted.
-	before = 10 * time.Second
-	// The pause after failed requests doubles up to longestPause.
+	atOnce   = 500 // operations of one answer
+	// before is how far the reader looks back at its start: its container may have restarted.
+	before                   = 10 * time.Second
 	firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 )
 
-// batch holds operations, and the number of those forgotten before they were read.
+// batch holds operations and the number of those forgotten before.
 type batch struct {
 	lines     []control.Line
 	forgotten uint64
 }
 
-// follower follows the node history.
 type follower struct {
 	node control.Reader
 	log  *slog.Logger
 }
 
-// follow passes on operations that end from now on, until ctx ends. A slow receiver does not block cniscope, whose
-// history buffers operations up to its bound.
+// follow passes on operations until ctx ends. A slow receiver does not block cniscope, whose history buffers them.
 func (f *follower) follow(ctx context.Context, to chan<- batch) {
 	query := control.Query{Problems: true, Since: time.Now().Add(-before), Wait: polling, Limit: atOnce}
 	pause, silent := firstPause, false

@@ -9,11 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionPatience bounds a completion.
 const completionPatience = 3 * time.Second
 
-// completions registers the completion of pods and nodes. kubectl runs it as kubectl_complete-cniscope; see
-// completing.
+// completions registers the completion of pods and nodes; see completing.
 func completions(root *cobra.Command, o *options) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
@@ -55,7 +53,6 @@ func completions(root *cobra.Command, o *options) {
 		})
 }
 
-// once completes the first argument only.
 func once(names func(ctx context.Context, prefix string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -70,7 +67,6 @@ func once(names func(ctx context.Context, prefix string) []string) cobra.Complet
 	}
 }
 
-// pods returns the namespace's pods with a prefix; none after an error.
 func (o *options) pods(ctx context.Context, prefix string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
@@ -93,7 +89,7 @@ func (o *options) pods(ctx context.Context, prefix string) []string {
 	return names
 }
 
-// nodesNamed returns the nodes with a sidecar and a prefix, each after before.
+// nodesNamed returns the nodes with a sidecar and a prefix.
 func (o *options) nodesNamed(ctx context.Context, before, prefix string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()

@@ -49,8 +49,7 @@ The exit code is 0 if every node answered and nothing was found, 1 if a problem 
 	return cmd
 }
 
-// doctorPatience is the default timeout of a node's examination, which lasts seconds if a program on the node does
-// not answer.
+// doctorPatience bounds an examination, which lasts seconds if a program on the node does not answer.
 const doctorPatience = 20 * time.Second
 
 // doctorDocument is the output of doctor --format json: docs/schemas/kubectl-doctor.json.
@@ -59,7 +58,7 @@ type doctorDocument struct {
 	Nodes     digest.Nodes       `json:"nodes"`
 	Findings  []digest.Finding   `json:"findings"`
 	Unchecked []digest.Unchecked `json:"unchecked"`
-	// Left counts findings and failed checks beyond the bound of kinds.
+	// Left counts those beyond the bound of kinds.
 	Left int `json:"left,omitempty"`
 }
 
@@ -88,7 +87,6 @@ func examine(cmd *cobra.Command, o *options) error {
 	return cmp.Or(err, d.verdict(findings.Count()))
 }
 
-// verdict returns the exit status: findings, failed checks, or success.
 func (d doctorDocument) verdict(findings int) error {
 	missing := partial(d.Nodes)
 	switch {
@@ -102,8 +100,7 @@ func (d doctorDocument) verdict(findings int) error {
 	return nil
 }
 
-// namesMost bounds the nodes named per finding; JSON has all.
-const namesMost = 10
+const namesMost = 10 // nodes of a finding; JSON has all
 
 func (d doctorDocument) text(out io.Writer) error {
 	if d.Nodes.Answered == 0 {
@@ -139,7 +136,6 @@ func (d doctorDocument) text(out io.Writer) error {
 	return err
 }
 
-// of formats a number of the answering nodes.
 func (d doctorDocument) of(nodes []string) string {
 	return fmt.Sprintf("%s of %s", digest.Number(len(nodes)), digest.Count(d.Nodes.Answered, "node"))
 }

@@ -38,7 +38,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// partial returns the error for missing nodes; nil if all answered.
+// partial returns the error for missing nodes, if any.
 func partial(n digest.Nodes) error {
 	if len(n.Missing) == 0 {
 		return nil

@@ -14,8 +14,7 @@ import (
 // answerMost bounds one node's answer in bytes, and with --concurrency the memory.
 const answerMost = 4 << 20
 
-// each sends a question to every sidecar and passes answers to take as they arrive; take returns an answer's error.
-// It returns the answering nodes, or the context's error.
+// each passes the answers of all sidecars to take as they arrive; take returns what is wrong with one.
 func (s *session) each(ctx context.Context, question []string,
 	take func(node string, answer []byte) error) (digest.Nodes, error) {
 	defer s.progress.end()
@@ -42,7 +41,6 @@ func document(answer []byte, to any) error {
 	return nil
 }
 
-// indented writes readable JSON.
 func indented(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)

@@ -1,5 +1,4 @@
-// Command kubectl-cniscope explains slow pod networks across a cluster: `kubectl cniscope why POD`. It uses its
-// user's Kubernetes permissions and runs anywhere kubectl does (docs/fleet.md).
+// Command kubectl-cniscope explains slow pod networks across a cluster, with its user's permissions (docs/fleet.md).
 package main
 
 import (
@@ -20,7 +19,6 @@ import (
 
 func main() { os.Exit(execute(os.Args, os.Stdout, os.Stderr)) }
 
-// execute runs the command line and returns the exit code.
 func execute(args []string, out, diagnostics io.Writer) int {
 	// client-go logs retries; failures return as errors.
 	klog.SetLogger(klog.Logger{})
@@ -43,8 +41,7 @@ func execute(args []string, out, diagnostics io.Writer) int {
 	return exitCode(err)
 }
 
-// completing returns the arguments; under the name kubectl_complete-cniscope, a link to this program, kubectl
-// requests a completion.
+// completing returns the arguments. kubectl runs a link named kubectl_complete-cniscope for completions.
 func completing(args []string) []string {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	if name == "kubectl_complete-cniscope" {
@@ -53,7 +50,6 @@ func completing(args []string) []string {
 	return args[1:]
 }
 
-// unknownCommand refuses the arguments of the root command, and names a command of a similar name.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

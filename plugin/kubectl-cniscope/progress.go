@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
-// progress shows a status line on a terminal and removes it at the end. Elsewhere it is silent.
+// progress shows a status line on a terminal; elsewhere it is silent.
 type progress struct {
 	w     io.Writer
 	live  bool
@@ -18,7 +18,6 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress { return &progress{w: w, live: terminal.Is(w)} }
 
-// step shows the number of answers, up to ten times a second.
 func (p *progress) step(n digest.Nodes, all int) {
 	if !p.live || time.Since(p.drawn) < 100*time.Millisecond {
 		return

@@ -36,11 +36,10 @@ and the current process with the kernel function in which it waits.
 
 // psDocument is the output of ps --format json: docs/schemas/kubectl-ps.json.
 type psDocument struct {
-	Schema string       `json:"schema"`
-	Nodes  digest.Nodes `json:"nodes"`
-	// Namespace is the only queried one, if restricted.
-	Namespace string     `json:"namespace,omitempty"`
-	Calls     []nodeCall `json:"calls"`
+	Schema    string       `json:"schema"`
+	Nodes     digest.Nodes `json:"nodes"`
+	Namespace string       `json:"namespace,omitempty"`
+	Calls     []nodeCall   `json:"calls"`
 }
 
 type nodeCall struct {

@@ -47,8 +47,7 @@ A pod that keeps failing is set up again and again: record it, and wait for the 
 	return cmd
 }
 
-// recordingMost bounds a recording in bytes; a node stops at 256 MB.
-const recordingMost = 512 << 20
+const recordingMost = 512 << 20 // bytes; a node stops at 256 MB
 
 type recording struct {
 	*options
@@ -103,7 +102,6 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 	})
 }
 
-// nodeName parses node/NODE.
 func nodeName(name string) (string, bool) {
 	for _, prefix := range []string{"node/", "nodes/", "no/"} {
 		if node, ok := strings.CutPrefix(name, prefix); ok {
@@ -113,7 +111,6 @@ func nodeName(name string) (string, bool) {
 	return "", false
 }
 
-// nodeOf returns a pod's node.
 func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (string, error) {
 	pod, err := c.Pod(ctx, namespace, name)
 	switch {
@@ -127,7 +124,7 @@ func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (st
 	return pod.Spec.NodeName, nil
 }
 
-// write creates the file with mode 0600 and fills it. It removes an empty one.
+// write creates the file, and removes an empty one.
 func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err error) {
 	if r.file == "-" {
 		if terminal.Is(cmd.OutOrStdout()) {
@@ -156,20 +153,15 @@ func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err e
 	plain := &counted{w: out}
 	err = errors.Join(fill(plain), done(), f.Close())
 	if plain.n == 0 {
-		return errors.Join(err, os.Remove(r.file), emptyUnless(err))
+		if err == nil {
+			err = errors.New("nothing was recorded, so there is no file")
+		}
+		return errors.Join(err, os.Remove(r.file))
 	}
 	if err == nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d KB; cniscope show %s draws it\n", r.file, (got.n+1023)/1024, r.file)
 	}
 	return err
-}
-
-// emptyUnless returns an error for an empty recording if there is no other error.
-func emptyUnless(err error) error {
-	if err != nil {
-		return nil
-	}
-	return errors.New("nothing was recorded, so there is no file")
 }
 
 type counted struct {

@@ -12,7 +12,6 @@ import (
 // linked, commit and date are set by the release build (-ldflags "-X main.linked=v1.2.3").
 var linked, commit, date string
 
-// build returns the program's version.
 func build() string {
 	if linked != "" {
 		return linked

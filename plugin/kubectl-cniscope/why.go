@@ -64,11 +64,11 @@ type whyDocument struct {
 	Schema    string `json:"schema"`
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
-	// Node is empty for a deleted or unscheduled pod.
+	// Node is empty for a pod without one.
 	Node   string          `json:"node,omitempty"`
 	Phase  string          `json:"phase,omitempty"`
 	Events []cluster.Event `json:"events"`
-	// Operations are those of the node histories, oldest first; Spans those held with spans.
+	// Operations are those of the histories, oldest first; Spans those held with spans.
 	Operations []control.Line    `json:"operations"`
 	Spans      []json.RawMessage `json:"spans"`
 	Nodes      digest.Nodes      `json:"nodes"`
@@ -127,7 +127,7 @@ func (o *options) named(name string) (namespace, pod string, err error) {
 	return before, after, nil
 }
 
-// fromAPI adds the API server's data about the pod. The error is about missing data.
+// fromAPI returns an error about missing data.
 func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	pod, err := c.Pod(ctx, d.Namespace, d.Pod)
 	uid := ""
@@ -151,7 +151,7 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	return errors.Join(err, unread)
 }
 
-// fromNodes queries the pod's node, or all nodes for a deleted pod.
+// fromNodes queries all nodes for a deleted pod.
 func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	s.within = d.Namespace
 	if d.Node != "" {
@@ -182,10 +182,9 @@ func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	return d.whole(ctx, s)
 }
 
-// wholeMost bounds the drawn operations.
-const wholeMost = 3
+const wholeMost = 3 // drawn operations
 
-// whole fetches the spans of the latest problems, and of the last setup if available.
+// whole fetches the spans of the latest problems and of the last setup.
 func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	var wanted []control.Line
 	setup := false
@@ -230,7 +229,7 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	return cmp.Or(ctx.Err(), errors.Join(failed, err))
 }
 
-// verdict returns the exit status: missing data makes the answer partial or empty.
+// verdict returns the exit status: missing data makes the answer partial.
 func (d *whyDocument) verdict(missing error) error {
 	missing = errors.Join(missing, partial(d.Nodes))
 	switch {
@@ -244,7 +243,6 @@ func (d *whyDocument) verdict(missing error) error {
 	return codeError{missing, exitPartial}
 }
 
-// title returns the pod and its node.
 func (d *whyDocument) title() string {
 	said := d.Namespace + "/" + d.Pod
 	switch {
@@ -258,7 +256,6 @@ func (d *whyDocument) title() string {
 	return said // the API server did not answer
 }
 
-// result describes an operation in one line.
 func result(l control.Line) string {
 	call := strings.TrimSpace(l.Command + " " + l.IfName)
 	took := text.Round(l.Duration).String()

@@ -16,7 +16,6 @@ import (
 // stamp is the time format of waterfalls.
 const stamp = "2006-01-02 15:04:05Z"
 
-// text writes the answer as text.
 func (w *why) text(out io.Writer, d *whyDocument) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", d.title())
@@ -51,7 +50,6 @@ func (w *why) text(out io.Writer, d *whyDocument) error {
 	return show.Waterfalls(out, slices.Values(d.drawn), look)
 }
 
-// operations writes a line per operation with its verdict.
 func (d *whyDocument) operations(b *strings.Builder) {
 	switch {
 	case len(d.Operations) > 0:

@@ -15,22 +15,22 @@ import (
 
 // Event is one Event of a pod, with printable texts.
 type Event struct {
-	// Time is that of the last occurrence, Count the number of occurrences.
+	// Time is the last occurrence, Count their number.
 	Time    time.Time `json:"time"`
 	Count   int       `json:"count"`
 	Type    string    `json:"type"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
-	// From is the reporting component, Node its node, if known.
+	// From is the reporting component, Node its node.
 	From string `json:"from,omitempty"`
 	Node string `json:"node,omitempty"`
 }
 
-// eventsMost bounds the Events of a pod; the API server deletes them after an hour.
+// eventsMost bounds the Events of a pod.
 const eventsMost = 500
 
-// Events returns a pod's Events, oldest first, also of a deleted pod. uid, if set, excludes other pods of that name.
-// The error is a *Refusal if the user may not read Events.
+// Events returns a pod's Events, oldest first, also of a deleted pod. uid excludes other pods of that name. The error
+// is a *Refusal without the right.
 func (c *Cluster) Events(ctx context.Context, namespace, pod, uid string) ([]Event, error) {
 	of := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod}
 	if uid != "" {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// findingsMost bounds kinds of findings, linesMost the lines of evidence and of remedy of each; doctor has
-	// about 40 checks.
+	// findingsMost bounds kinds of findings; doctor has 40 checks. linesMost bounds evidence and remedy of each.
 	findingsMost = 500
 	linesMost    = 20
 	lineLength   = 1024
@@ -29,7 +28,7 @@ const (
 	Note    Level = "note"
 )
 
-// Report is the needed part of docs/schemas/doctor.json. pkg/doctor has the full type, but only builds for a node.
+// Report is the needed part of docs/schemas/doctor.json; pkg/doctor only builds for a node.
 type Report struct {
 	Findings List[Found] `json:"findings"`
 	Checks   List[Check] `json:"checks"`
@@ -56,8 +55,7 @@ const uncheckedState = "could not check"
 
 // Findings groups similar findings of many nodes.
 type Findings struct {
-	kinds map[string]*Finding
-	// unchecked holds failed checks by name.
+	kinds     map[string]*Finding
 	unchecked map[string]*Unchecked
 	examined  int
 	// Left counts findings beyond findingsMost.
@@ -68,12 +66,12 @@ type Findings struct {
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
-	// Summary, Evidence and Remedy are those of the first node by name.
+	// Summary, Evidence and Remedy are the first node's by name.
 	Summary  string   `json:"summary"`
 	Evidence []string `json:"evidence"`
 	Remedy   []string `json:"remedy"`
 	Nodes    []string `json:"nodes"`
-	// Differs means that the nodes' texts differ, for example in numbers.
+	// Differs means that the nodes' texts differ.
 	Differs bool `json:"differs,omitempty"`
 }
 
@@ -84,7 +82,7 @@ type Unchecked struct {
 	Nodes  []string `json:"nodes"`
 }
 
-// UnmarshalReport decodes the output of doctor --format json.
+// UnmarshalReport decodes doctor --format json.
 func UnmarshalReport(document []byte) (r Report, err error) {
 	if err := json.Unmarshal(document, &r); err != nil {
 		return r, fmt.Errorf("its report cannot be read: %w", err)
@@ -151,7 +149,7 @@ func (f *Findings) add(node string, found Found) {
 	}
 }
 
-// Sorted returns the findings, problems first, then by number of nodes.
+// Sorted returns problems first, then by number of nodes.
 func (f *Findings) Sorted() (all []Finding) {
 	all = []Finding{}
 	for _, kind := range f.kinds {
@@ -167,7 +165,7 @@ func (f *Findings) Sorted() (all []Finding) {
 	return all
 }
 
-// Unmade returns the checks that failed to run, by number of nodes.
+// Unmade returns the checks that failed to run.
 func (f *Findings) Unmade() (all []Unchecked) {
 	all = []Unchecked{}
 	for _, u := range f.unchecked {
@@ -192,10 +190,10 @@ func (f *Findings) Count() (n int) {
 
 func levels() []Level { return []Level{Problem, Warning, Note} }
 
-// own matches values of one node: addresses, ids, times, sizes, process numbers.
+// own matches values of one node: addresses, ids, times, sizes.
 var own = regexp.MustCompile(`(?i)\b[0-9a-f]*[0-9][0-9a-f]*([.:][0-9a-f]+)*`)
 
-// shape returns a sentence without the node's name and values.
+// shape returns a sentence without what is specific to a node.
 func shape(sentence, node string) string {
 	if node != "" {
 		sentence = name.ReplaceAllStringFunc(sentence, func(word string) string {
@@ -208,7 +206,6 @@ func shape(sentence, node string) string {
 	return own.ReplaceAllString(sentence, "#")
 }
 
-// name matches a possible node name.
 var name = regexp.MustCompile(`[0-9A-Za-z.-]+`)
 
 func cleanLines(lines []string) []string {

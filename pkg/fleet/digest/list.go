@@ -9,10 +9,10 @@ import (
 // listMost bounds a list in an answer; a node holds about 10,000 operations.
 const listMost = 12_000
 
-// List bounds a list in an answer, because a hostile node can send a million {} in a small answer.
+// List bounds a list in an answer: a hostile node can send a million {}.
 type List[T any] []T
 
-// UnmarshalJSON rejects a list that is too long before it allocates.
+// UnmarshalJSON rejects a long list before it allocates.
 func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	switch begin, err := d.Token(); {

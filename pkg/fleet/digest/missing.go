@@ -1,10 +1,11 @@
-// Package digest aggregates answers of many nodes: it groups similar findings and counts verdicts by cause, node and
-// plugin. It is pure and bounded, and cleans texts, because a node may be hostile.
+// Package digest aggregates answers of many nodes. It is pure and bounded, and cleans texts, because a node may be
+// hostile.
 package digest
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,20 +44,15 @@ func (n Nodes) Sorted() Nodes {
 	return n
 }
 
-// Lines returns one line per reason with all its nodes, most nodes first.
+// Lines returns one line per reason, most nodes first.
 func (n Nodes) Lines() (lines []string) {
 	nodes := map[string][]string{}
 	for _, m := range n.Sorted().Missing {
 		nodes[m.Reason] = append(nodes[m.Reason], m.Node)
 	}
-	reasons := make([]string, 0, len(nodes))
-	for reason := range nodes {
-		reasons = append(reasons, reason)
-	}
-	slices.SortFunc(reasons, func(a, b string) int {
+	for _, reason := range slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(nodes[b]), len(nodes[a])), cmp.Compare(a, b))
-	})
-	for _, reason := range reasons {
+	}) {
 		lines = append(lines, fmt.Sprintf("%d of %s did not answer: %s: %s",
 			len(nodes[reason]), Count(n.Asked, "node"), reason, strings.Join(nodes[reason], ", ")))
 	}

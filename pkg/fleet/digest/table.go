@@ -12,7 +12,7 @@ import (
 // tableMost bounds the rows of a table; JSON has all.
 const tableMost = 10
 
-// Table writes up to ten rows below a head. worst, if set, adds the worst operation and its remedy below each row.
+// Table writes up to ten rows below a head. worst adds the worst operation and its remedy below each.
 func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) []string, worst func(R) control.Line) {
 	shown := rows[:min(len(rows), tableMost)]
 	var lines strings.Builder

@@ -11,40 +11,36 @@ import (
 )
 
 const (
-	// namesMost bounds causes and plugins, whose names a node chooses. Further ones count as other.
+	// namesMost bounds causes and plugins; further ones count as other.
 	namesMost = 200
-	// nodesMost bounds nodes: twice Kubernetes' limit of 5,000.
-	nodesMost = 10_000
-	other     = "other"
-	// unexplained is the cause of an operation without one.
+	// nodesMost is twice Kubernetes' limit.
+	nodesMost   = 10_000
+	other       = "other"
 	unexplained = "unexplained"
 )
 
 // Top counts slow, failed and hung operations by cause, node and plugin.
 type Top struct {
 	causes, nodes, plugins map[string]*Row
-	// Problems counts these operations, Of all operations.
+	// Problems counts these, Of all operations.
 	Problems, Of int
 }
 
 // Row is the total of one cause, node or plugin.
 type Row struct {
-	Name       string `json:"name"`
-	Operations int    `json:"operations"`
-	Slow       int    `json:"slow"`
-	Failed     int    `json:"failed"`
-	Hung       int    `json:"hung"`
-	// Nodes is the number of nodes; 0 if unknown.
-	Nodes int `json:"nodes,omitempty"`
-	// Time is the sum of durations.
-	Time time.Duration `json:"time_ns"`
-	// Worst is the longest.
-	Worst control.Line `json:"worst"`
+	Name       string        `json:"name"`
+	Operations int           `json:"operations"`
+	Slow       int           `json:"slow"`
+	Failed     int           `json:"failed"`
+	Hung       int           `json:"hung"`
+	Nodes      int           `json:"nodes,omitempty"`
+	Time       time.Duration `json:"time_ns"` // sum of durations
+	Worst      control.Line  `json:"worst"`
 
 	seen string // latest node; a node's lines are consecutive
 }
 
-// Add adds one node's lines without ordinary ones; of is the number of all its operations. Add each node once.
+// Add adds the lines of a node once; of is the number of all its operations.
 func (t *Top) Add(node string, lines []control.Line, of int) {
 	if t.causes == nil {
 		t.causes, t.nodes, t.plugins = map[string]*Row{}, map[string]*Row{}, map[string]*Row{}
@@ -65,7 +61,6 @@ func (t *Top) Add(node string, lines []control.Line, of int) {
 	t.Of = max(t.Of, t.Problems)
 }
 
-// last drops lines of hung operations that have a final line.
 func last(lines []control.Line) []control.Line {
 	type operation struct{ trace, sandbox, command, ifname string }
 	over := map[operation]bool{}
@@ -110,13 +105,13 @@ func (r *Row) add(line control.Line) {
 	}
 }
 
-// Causes returns the causes by number of operations.
+// Causes returns the causes, most operations first.
 func (t *Top) Causes() []Row { return sorted(t.causes) }
 
-// Nodes returns the nodes by number of operations.
+// Nodes returns the nodes, most operations first.
 func (t *Top) Nodes() []Row { return sorted(t.nodes) }
 
-// Plugins returns the plugins by number of operations.
+// Plugins returns the plugins, most operations first.
 func (t *Top) Plugins() []Row { return sorted(t.plugins) }
 
 func sorted(rows map[string]*Row) []Row {

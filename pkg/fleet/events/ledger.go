@@ -9,25 +9,21 @@ import (
 )
 
 const (
-	// PerMinute bounds a node's writes per minute, including failed ones and updates.
+	// PerMinute bounds all writes of a node, PerCause those of one cause, to leave room for others.
 	PerMinute = 10
-	// PerCause bounds writes for one cause, to leave room for others.
-	PerCause = 6
-	minute   = time.Minute
+	PerCause  = 6
+	minute    = time.Minute
 
-	// maxWaiting bounds waiting notices: two minutes of writes.
-	maxWaiting = 2 * PerMinute
-	// maxSeries bounds remembered Events: a few hundred KB.
-	maxSeries = 256
-	// idle ends a series without new operations; the next one is a new Event. client-go also uses six minutes.
+	maxWaiting = 2 * PerMinute // notices
+	maxSeries  = 256           // remembered Events
+	// idle ends a series; the next operation is a new Event. client-go also uses six minutes.
 	idle = 6 * time.Minute
-	// stale bounds a notice's wait; it is dropped then.
+	// stale bounds the wait of a notice.
 	stale = 5 * time.Minute
-	// between is the minimum time between writes of one series.
+	// between is the minimum time between writes of a series.
 	between = 30 * time.Second
-	// share divides PerMinute and PerCause: updates may use one part, new Events all.
-	share = 2
-	// The pause after failed writes doubles up to longestPause.
+	// Updates may use 1/share of PerMinute and PerCause, new Events all.
+	share                    = 2
 	firstPause, longestPause = time.Second, time.Minute
 )
 
@@ -37,13 +33,11 @@ type Outcome int
 // Results of a write.
 const (
 	Written Outcome = iota
-	// Gone means that the Event or its namespace does not exist, or the Event is invalid.
+	// Gone means that the Event cannot be written, Again that the API server is unavailable.
 	Gone
-	// Again means that the API server is unavailable.
 	Again
 )
 
-// key identifies a series.
 type key struct{ uid, reason, action, ifName, cause string }
 
 // series is one Event for equal notices of one pod.
@@ -63,7 +57,7 @@ type series struct {
 // Write is one write to the API.
 type Write struct {
 	Notice
-	// Name is the Event's unique name. Create means a new Event; otherwise Count and Last update its series.
+	// Create means a new Event; otherwise Count and Last update the series of Name.
 	Name   string
 	Create bool
 	Count  int
@@ -72,7 +66,7 @@ type Write struct {
 	series *series
 }
 
-// Ledger decides what is written when. It is bounded, reads no clock, and is not safe for concurrent use.
+// Ledger decides what is written when. It is bounded and reads no clock. Not for concurrent use.
 type Ledger struct {
 	all     map[key]*series
 	writes  []written
@@ -109,7 +103,7 @@ func (l *Ledger) Offer(n Notice, now time.Time) {
 	}
 }
 
-// name returns an Event's name, which ends in the time like client-go's. Long pod names are cut.
+// name ends in the time, as client-go's; long pod names are cut.
 func name(pod string, now time.Time, n uint64) string {
 	const room = 200 // of 253 characters
 	return fmt.Sprintf("%s.%x.%x", strings.TrimRight(pod[:min(len(pod), room)], "-."), now.UnixNano(), n)
@@ -186,7 +180,7 @@ func (l *Ledger) waiting() (all []*series) {
 	return all
 }
 
-// least returns the least important waiting notice: of the lesser type, the newest of the most frequent cause.
+// least returns the newest notice of the most frequent cause of the lesser type.
 func least(waiting []*series) *series {
 	kind, of := waiting[len(waiting)-1].Type, map[string]int{}
 	for _, s := range waiting {
@@ -201,7 +195,7 @@ func least(waiting []*series) *series {
 	return found
 }
 
-// grown returns series whose Event is outdated, least recently written first.
+// grown returns series with an outdated Event, least recently written first.
 func (l *Ledger) grown() (all []*series) {
 	for _, s := range l.all {
 		if s.written > 0 && s.count > s.written {
@@ -212,7 +206,6 @@ func (l *Ledger) grown() (all []*series) {
 	return all
 }
 
-// allowed returns the time at which a series may be written.
 func (l *Ledger) allowed(s *series, now time.Time) time.Time {
 	at, most, mostOfCause := now, PerMinute, PerCause
 	if s.written > 0 {
@@ -240,7 +233,6 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// tidy removes expired entries.
 func (l *Ledger) tidy(now time.Time) {
 	l.writes = slices.DeleteFunc(l.writes, func(w written) bool { return now.Sub(w.at) >= minute })
 	written := 0
@@ -271,7 +263,6 @@ func (l *Ledger) forgetOldest() {
 	}
 }
 
-// leave drops a notice and counts its operations.
 func (l *Ledger) leave(s *series) {
 	delete(l.all, s.key)
 	l.left[s.Cause] += s.count

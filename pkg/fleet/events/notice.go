@@ -1,5 +1,5 @@
-// Package events decides which operations become Kubernetes Events, their text and their rate: up to ten writes per
-// minute and node. It is pure; the caller uses the API.
+// Package events decides which operations become Kubernetes Events, their text and their rate. It is pure; the caller
+// uses the API.
 package events
 
 import (
@@ -25,23 +25,22 @@ const (
 	Hung   = "CNIHung"
 )
 
-// maxNote bounds an Event's note in bytes (validation of events.k8s.io/v1).
+// maxNote is the bound of events.k8s.io/v1, in bytes.
 const maxNote = 1024
 
 // Notice is the content of an Event about one operation.
 type Notice struct {
 	Namespace, Pod, UID string
 	Type, Reason        string
-	// Action is the CNI command.
-	Action string
-	// IfName and Cause distinguish operations of one pod; Cause also groups those of a node.
+	Action              string
+	// IfName and Cause tell operations of a pod apart; Cause also groups those of a node.
 	IfName, Cause string
-	// Note contains only certain facts, none about other pods.
+	// Note contains certain facts only, none about other pods.
 	Note string
 	Time time.Time
 }
 
-// Of returns the notice for an operation; ok is false for an ordinary operation or an unknown pod.
+// Of returns the notice for an operation, if it is slow or failed and its pod is known.
 func Of(line control.Line) (n Notice, ok bool) {
 	if line.Namespace == "" || line.Pod == "" || line.PodUID == "" {
 		return Notice{}, false
