@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	// examinedFor is how long the last document is reused.
-	examinedFor = 30 * time.Second
-	// examinedWithin bounds one examination.
+	// examinedFor is how long a document is reused, examinedWithin bounds an examination.
+	examinedFor    = 30 * time.Second
 	examinedWithin = 20 * time.Second
 )
 

@@ -22,21 +22,26 @@ func Address(dir string) string { return filepath.Join(dir, Socket) }
 
 // Listen creates the socket. The caller holds the node's lock, so a remaining socket is stale.
 func Listen(dir string) (net.Listener, error) {
-	path := filepath.Join(dir, Socket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("control socket: %w", err)
+	l, err := listen(filepath.Join(dir, Socket))
+	if err == nil {
+		if err = os.Chmod(filepath.Join(dir, Socket), 0o600); err == nil {
+			return l, nil
+		}
+		_ = l.Close()
+	}
+	return nil, fmt.Errorf("control socket: %w", err)
+}
+
+// listen leaves the socket behind when it is closed: the next cniscope may listen on the same path before.
+func listen(path string) (*net.UnixListener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
+	if err == nil {
+		l.SetUnlinkOnClose(false)
 	}
-	// The next cniscope may listen on the same path before this process exits.
-	l.SetUnlinkOnClose(false)
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = l.Close()
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	return l, nil
+	return l, err
 }
 
 // Forget removes the control socket of a directory.
@@ -49,14 +54,10 @@ func ListenRead(folder string, group int) (net.Listener, error) {
 		return nil, fmt.Errorf("read-only socket: %w", err)
 	}
 	path := filepath.Join(folder, ReadSocket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read-only socket: %w", err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := listen(path)
 	if err != nil {
 		return nil, fmt.Errorf("read-only socket: %w", err)
 	}
-	l.SetUnlinkOnClose(false)
 	for _, open := range []struct {
 		path string
 		mode fs.FileMode

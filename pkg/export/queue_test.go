@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
-	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // quick makes retries fast.
@@ -100,40 +98,6 @@ func (g *gate) Send(ctx context.Context, operations [][]byte) error {
 }
 
 func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
-
-func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
-	addr := harness.Address(t)
-	var log logText
-	q := newOTLPQueue(t, addr, queue.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	want := operations(200)
-	enqueue(t, q, want...)
-	harness.Until(t, "some retries", func() bool { return q.Stats().Retries >= 5 })
-	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "refused") || s.Waiting != 200 ||
-		s.Sent != 0 {
-		t.Errorf("%+v", s)
-	}
-
-	c := otlptest.Collect(t, addr, &otlptest.Collector{})
-	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
-	if got := sorted(c); !slices.Equal(got, want) {
-		t.Errorf("%d arrived: %q", len(got), got)
-	}
-	if c.Requests > 3 {
-		t.Errorf("200 small operations took %d requests", c.Requests)
-	}
-	if s := q.Stats(); !s.FailingSince.IsZero() || s.Waiting != 0 || s.WaitingBytes != 0 || s.Lost() != 0 {
-		t.Errorf("%+v", s)
-	}
-	n, err := q.Close(soon(t))
-	if n != 0 || err != nil {
-		t.Errorf("close: %d, %v", n, err)
-	}
-	text := log.String()
-	if strings.Count(text, "export failed, retrying") != 1 || strings.Count(text, "export recovered") != 1 ||
-		strings.Count(text, "\n") != 2 {
-		t.Errorf("the log:\n%s", text)
-	}
-}
 
 func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 	q := newQueue(t, newGate(), queue.Options{Bytes: 100 << 20})

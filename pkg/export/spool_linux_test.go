@@ -128,33 +128,6 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	}
 }
 
-func TestCloseDeliversWhatIsSpooled(t *testing.T) {
-	c := otlptest.Collect(t, "127.0.0.1:0", &otlptest.Collector{})
-	q := newOTLPQueue(t, c.Addr, queue.Options{Spool: newSpool(t, t.TempDir())})
-	enqueue(t, q, operations(500)...)
-	if n, err := q.Close(soon(t)); n != 0 || err != nil || len(sorted(c)) != 500 {
-		t.Errorf("%d undelivered, %v, %d arrived", n, err, len(sorted(c)))
-	}
-	if q.Enqueue(operation("late")) {
-		t.Error("taken")
-	}
-}
-
-func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
-	addr := harness.Address(t)
-	q := newOTLPQueue(t, addr, queue.Options{Items: 200, Spool: newSpool(t, t.TempDir(), 64<<10)})
-	for i := range 200 {
-		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
-	}
-	stored(t, q, 200)
-	c := otlptest.Collect(t, addr, &otlptest.Collector{})
-	harness.Until(t, "the rest arrived", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 200 })
-	got, s := sorted(c), q.Stats()
-	if s.Dropped[queue.SpoolFull] == 0 || len(got) != int(s.Sent) || got[len(got)-1][:3] != "199" {
-		t.Errorf("%d arrived: %+v", len(got), s)
-	}
-}
-
 // An operation that the spool removes during a request counts once, as sent or as lost.
 func TestWhatTheSpoolRemovesOnItsWayCountsOnce(t *testing.T) {
 	for name, end := range map[string]struct {

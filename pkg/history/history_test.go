@@ -259,19 +259,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	readers.Wait()
 }
 
-// After the clock is set back, the history does not begin in the future.
-func TestAMemoryBeginsBeforeItsLines(t *testing.T) {
-	h := New("node-a", began)
-	h.Add(ordinaryLine(1))
-	back := ordinaryLine(2)
-	back.Time = began.AddDate(-10, 0, 0)
-	h.Add(back)
-	if found := all(t, h, control.Query{Since: back.Time}); !found.Since.Equal(back.Time) || len(found.Operations) != 2 {
-		t.Errorf("%d operations since %v", len(found.Operations), found.Since)
-	}
-}
-
-// The same after lines from before and behind the step were removed: the history begins at its first line's end, or
+// After the clock is set back, the history begins at its first line's end, or
 // at the last removed line's.
 func TestAMemoryBeginsBeforeItsLinesWhenEarlierOnesAreForgotten(t *testing.T) {
 	const step = Lines + chunkLines/2 // in the middle of a chunk

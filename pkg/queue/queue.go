@@ -23,17 +23,17 @@ type Item = spool.Operation
 type Options struct {
 	// Name is the destination in the log and in Stats: "otlp", "file".
 	Name string
-	// Items bounds the number of waiting items. Default: 512.
+	// Items bounds the waiting items. Default: 512.
 	Items int
 	// Bytes bounds their size. Default: 16 MiB.
 	Bytes int
-	// Overhead is added to the size of each item, in bytes.
+	// Overhead is added to the size of each item.
 	Overhead int
 	// Largest bounds an item in bytes. Default: MaxItem.
 	Largest int
 	// Batch bounds the items of one request. Default: Items.
 	Batch int
-	// RetryFrom and RetryTo are the first and the longest pause between retries. Default: 500 ms and 30 s.
+	// RetryFrom and RetryTo bound the pause between retries. Default: 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
 	// Spool, if set, stores the items. Items and Bytes then bound those that are not on disk yet or cannot be written.
 	// The caller closes the spool.
@@ -241,14 +241,14 @@ type Sender interface {
 	Shutdown(ctx context.Context) error
 }
 
-// RejectedError means that the destination refuses these spans for good.
+// RejectedError refuses these spans for good.
 type RejectedError struct{ Err error }
 
 func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError means that the destination stored the spans except for Spans of them. 0 is a warning.
+// PartialError refuses Spans of the spans; 0 is a warning.
 type PartialError struct {
 	Spans   uint64
 	Message string // untrusted text of the destination
@@ -258,7 +258,7 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d spans refused: %s", e.Spans, e.Message)
 }
 
-// ThrottledError means that the destination asked for a pause.
+// ThrottledError asks for a pause.
 type ThrottledError struct {
 	Err   error
 	After time.Duration

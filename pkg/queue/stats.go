@@ -12,31 +12,24 @@ type Reason string
 
 // Reasons of dropped items.
 const (
-	// Full means that Options.Items or Options.Bytes was reached.
 	Full     Reason = "queue full"
 	Rejected Reason = "rejected"
-	// TooLarge means larger than Options.Largest.
 	TooLarge Reason = "too large"
-	// Invalid means that the item cannot be encoded.
-	Invalid Reason = "invalid"
-	// Panicked means that the sender panicked on the item.
+	Invalid  Reason = "invalid"
 	Panicked Reason = "exporter panicked"
 	// Closed means that the queue was closed before.
 	Closed Reason = "closed"
 	// SwitchedOff means that the sender was removed.
 	SwitchedOff Reason = "switched off"
-	// SpoolFull means that the spool reached its size limit.
-	SpoolFull Reason = "spool full"
-	// SpoolOld means that the spool reached its age limit.
-	SpoolOld Reason = "too old"
+	SpoolFull   Reason = "spool full"
+	SpoolOld    Reason = "too old"
 	// Damaged counts damaged ranges of the spool, one or more items each.
 	Damaged Reason = "damaged on disk"
 )
 
 // Stats counts a queue's items since New.
 type Stats struct {
-	Name string
-	// Waiting and WaitingBytes count the items in memory.
+	Name                  string
 	Waiting, WaitingBytes int
 	// Spool is nil without a spool.
 	Spool *spool.Stats
@@ -48,9 +41,8 @@ type Stats struct {
 	Unwanted uint64
 	// RefusedSpans counts spans refused of accepted operations.
 	RefusedSpans uint64
-	// Retries counts failed requests that are sent again.
-	Retries uint64
-	Panics  uint64
+	Retries      uint64
+	Panics       uint64
 	// LastError and SpoolError are the latest errors, without control characters.
 	LastError, SpoolError string
 	// FailingSince is the time of the first failed request since a success; zero after a success.

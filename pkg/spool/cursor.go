@@ -22,9 +22,8 @@ type cursor struct {
 
 const (
 	cursorName = "cursor"
-	// slotSize is the size of serial, segment, offset and checksum.
-	slotSize = 28
-	sector   = 512 // the unit that a disk writes atomically
+	slotSize   = 28
+	sector     = 512 // the unit that a disk writes atomically
 )
 
 // open reads the cursor and locks its file until close. known is false if no slot is valid.
@@ -60,7 +59,6 @@ func (c *cursor) open(root disk.FS) (known bool, err error) {
 	return false, nil
 }
 
-// set moves the cursor and writes it.
 func (c *cursor) set(to Position) error {
 	c.at = to
 	c.serial++

@@ -24,7 +24,6 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s is damaged from byte %d to %d: at least one operation is lost", e.File, e.From, e.To)
 }
 
-// scanner reads the records of a segment. Unreadable bytes count as damaged.
 type scanner struct {
 	r       io.ReaderAt
 	at, end int64 // at is the offset of the next record, end the segment's size
@@ -43,8 +42,7 @@ func (s *scanner) read(b []byte, at int64) (n int) {
 	return n
 }
 
-// header moves behind the next record, unchecked data included. The error is io.EOF or a *DamagedError, after which the
-// caller may continue.
+// header moves behind the next record. The error is io.EOF or a *DamagedError, after which the caller may go on.
 func (s *scanner) header() (header, error) {
 	if s.at >= s.end {
 		return header{}, io.EOF
@@ -141,7 +139,7 @@ const headerSize = 32
 // operation cannot imitate a record.
 var marker = [4]byte{0xff, 0xfe, 'c', 1}
 
-// maxData bounds a record's data: larger operations are not exported.
+// maxData bounds a record in bytes: larger operations are not exported.
 const maxData = 4 << 20
 
 // castagnoli is CRC-32C, which CPUs implement.
@@ -250,7 +248,7 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	}
 }
 
-// unfinished reports whether the bytes from an offset are one incomplete record: still being written, or cut by a power
+// unfinished reports whether the bytes from an offset are one incomplete record: being written, or cut by a power
 // failure, which may leave zeros.
 func (s *scanner) unfinished(at int64) bool {
 	b := make([]byte, s.end-at)

@@ -17,7 +17,6 @@ type segment struct {
 	// sequence is the file name; it rises and is never reused.
 	sequence uint64
 	size     int64
-	// modified is the wall-clock time of the last append.
 	modified time.Time
 	// born and last are the first and last append, by Spool.now; 0 if Open found the segment.
 	born, last time.Duration

@@ -28,10 +28,8 @@ type Operation struct {
 
 // Options configure a spool.
 type Options struct {
-	// Dir is created if it is missing.
-	Dir string
-	// MaxBytes bounds the sum of all segments.
-	MaxBytes int64
+	Dir      string // created if missing
+	MaxBytes int64  // of all segments
 	// MaxAge is the time after which an operation is removed, exported or not; up to 1/16 later. For operations that
 	// Open found it counts from Open, since the wall clock may have been set.
 	MaxAge time.Duration
@@ -40,11 +38,9 @@ type Options struct {
 }
 
 const (
-	// maxSegment bounds a segment in bytes.
-	maxSegment = 8 << 20
-	// segments is the minimum number of segments of a full spool.
-	segments    = 8
-	generations = 16 // minimum number of segments that MaxAge is divided into
+	maxSegment  = 8 << 20 // bytes
+	segments    = 8       // minimum of a full spool
+	generations = 16      // minimum per MaxAge
 )
 
 // Spool is a spool open for writing, safe for concurrent use.
@@ -68,9 +64,8 @@ type Spool struct {
 
 // Found is the state that Open found on disk.
 type Found struct {
-	// Waiting is the number of bytes not exported yet.
-	Waiting int64
-	// Cut is the number of bytes of an incomplete last record.
+	Waiting int64 // bytes not exported yet
+	// Cut is the size of an incomplete last record.
 	Cut int64
 	// CursorLost means that all operations are sent again.
 	CursorLost bool
@@ -184,7 +179,6 @@ func (s *Spool) Sync() error {
 	s.sealed, s.made, s.dirty = nil, false, false
 	s.mu.Unlock()
 
-	// Without the lock, since a disk can be slow.
 	var failed error
 	if made {
 		failed = disk.SyncFolder(s.root, ".")

@@ -11,8 +11,7 @@ import (
 // Record is an operation to export.
 type Record struct {
 	Operation
-	// Next is the position behind it.
-	Next Position
+	Next Position // behind it
 	// Damaged counts the damaged ranges before it, one or more operations each.
 	Damaged uint64
 }

@@ -79,12 +79,7 @@ func examine(cmd *cobra.Command, o *options) error {
 		return err
 	}
 	d := doctorDocument{"cniscope.dev/kubectl-doctor/v1", nodes, findings.Sorted(), findings.Unmade(), findings.Left}
-	if o.format == "json" {
-		err = indented(cmd.OutOrStdout(), d)
-	} else {
-		err = d.text(cmd.OutOrStdout())
-	}
-	return cmp.Or(err, d.verdict(findings.Count()))
+	return cmp.Or(o.print(cmd, d, d.text), d.verdict(findings.Count()))
 }
 
 func (d doctorDocument) verdict(findings int) error {

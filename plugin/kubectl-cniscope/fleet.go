@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
@@ -46,4 +48,12 @@ func indented(out io.Writer, v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// print writes a document as JSON or as text.
+func (o *options) print(cmd *cobra.Command, d any, text func(io.Writer) error) error {
+	if o.format == "json" {
+		return indented(cmd.OutOrStdout(), d)
+	}
+	return text(cmd.OutOrStdout())
 }

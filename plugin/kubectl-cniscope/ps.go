@@ -69,11 +69,7 @@ func ps(cmd *cobra.Command, o *options, all bool) error {
 	slices.SortFunc(d.Calls, func(a, b nodeCall) int {
 		return cmp.Or(cmp.Compare(b.Age, a.Age), cmp.Compare(a.Node, b.Node), cmp.Compare(a.PID, b.PID))
 	})
-	if o.format == "json" {
-		err = indented(cmd.OutOrStdout(), d)
-	} else {
-		err = d.text(cmd.OutOrStdout(), s.about())
-	}
+	err = o.print(cmd, d, func(out io.Writer) error { return d.text(out, s.about()) })
 	return cmp.Or(err, partial(d.Nodes))
 }
 

@@ -87,11 +87,7 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 		Operations: counted.Of, Problems: counted.Problems,
 		Causes: counted.Causes(), ByNode: counted.Nodes(), Plugins: counted.Plugins(),
 	}
-	if o.format == "json" {
-		err = indented(cmd.OutOrStdout(), d)
-	} else {
-		err = d.text(cmd.OutOrStdout(), s.about())
-	}
+	err = o.print(cmd, d, func(out io.Writer) error { return d.text(out, s.about()) })
 	return cmp.Or(err, partial(d.Nodes))
 }
 

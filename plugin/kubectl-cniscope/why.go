@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,11 +103,7 @@ func (w *why) run(cmd *cobra.Command, name string) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	if w.format == "json" {
-		err = indented(cmd.OutOrStdout(), d)
-	} else {
-		err = w.text(cmd.OutOrStdout(), d)
-	}
+	err = w.print(cmd, d, func(out io.Writer) error { return w.text(out, d) })
 	return cmp.Or(err, d.verdict(missing))
 }
 

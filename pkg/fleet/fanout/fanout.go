@@ -13,9 +13,8 @@ import (
 
 // Limits bound the queries.
 type Limits struct {
-	// AtOnce is the number of concurrent queries, 1 or more.
-	AtOnce int
-	// Patience is the timeout of one node.
+	// AtOnce is the number of concurrent queries, Patience the timeout of one.
+	AtOnce   int
 	Patience time.Duration
 }
 
@@ -28,9 +27,8 @@ type Answer[T any] struct {
 	Err   error
 }
 
-// Ask queries every node and yields answers as they arrive, until all are there, ctx ends, or the caller stops. It
-// buffers up to AtOnce answers. A node that exceeds Patience gets ErrNoAnswer; ask must return when its context ends.
-// No ask runs after Ask returns.
+// Ask yields answers as they arrive, until all are there, ctx ends, or the caller stops. A node that exceeds Patience
+// gets ErrNoAnswer; ask must return when its context ends. No ask runs after Ask returns.
 func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
 	ask func(context.Context, N) (T, error)) iter.Seq2[N, Answer[T]] {
 	type result struct {
@@ -39,30 +37,26 @@ func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
 	}
 	return func(yield func(N, Answer[T]) bool) {
 		ctx, stop := context.WithCancel(ctx)
-		questions, results := make(chan N), make(chan result)
-		var workers sync.WaitGroup
-		for range min(max(l.AtOnce, 1), len(nodes)) {
-			workers.Go(func() {
-				for node := range questions {
+		slots, results := make(chan struct{}, max(l.AtOnce, 1)), make(chan result)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for _, node := range nodes {
+				select {
+				case slots <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+				asking.Go(func() {
+					defer func() { <-slots }()
 					value, err := one(ctx, node, l.Patience, ask)
 					select {
 					case results <- result{node, Answer[T]{value, err}}:
 					case <-ctx.Done():
 					}
-				}
-			})
-		}
-		go func() {
-			defer close(questions)
-			for _, node := range nodes {
-				select {
-				case questions <- node:
-				case <-ctx.Done():
-					return
-				}
+				})
 			}
-		}()
-		defer workers.Wait()
+		})
+		defer asking.Wait()
 		defer stop()
 		for range nodes {
 			select {
@@ -77,7 +71,6 @@ func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
 	}
 }
 
-// one queries one node with a timeout.
 func one[N, T any](ctx context.Context, node N, patience time.Duration,
 	ask func(context.Context, N) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
