@@ -20,15 +20,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Options configure a Client. Environment variables do not change them, except the proxy's with TLS; without TLS no
-// proxy is used.
+// Options configure a Client. Of the environment only the proxy counts, and only with TLS.
 type Options struct {
 	Endpoint string
-	// Path selects OTLP/HTTP with protobuf, for example "/v1/traces"; empty selects OTLP/gRPC.
+	// Path selects OTLP/HTTP, for example "/v1/traces"; empty selects OTLP/gRPC.
 	Path string
 	// TLS is nil for plain text.
-	TLS *tls.Config
-	// Headers are secrets that are sent with every request.
+	TLS     *tls.Config
 	Headers map[string]string
 	Gzip    bool
 	Timeout time.Duration // of one request; default 10 s
@@ -36,7 +34,7 @@ type Options struct {
 	Admits func(net.Addr) error
 }
 
-// Client is a queue.Sender of encoded TracesData or requests; both use the same field.
+// Client is a queue.Sender of encoded TracesData or requests, which have the same field.
 type Client struct {
 	transport
 
@@ -64,7 +62,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Send sends one request without copying. Errors as for queue.Sender.
+// Send sends one request without copying.
 func (c *Client) Send(ctx context.Context, messages [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -93,7 +91,8 @@ type overGRPC struct {
 
 func (g overGRPC) export(ctx context.Context, messages [][]byte) (*coltracepb.ExportTraceServiceResponse, error) {
 	answer := &coltracepb.ExportTraceServiceResponse{}
-	return answer, g.connection.Invoke(metadata.NewOutgoingContext(ctx, g.headers), coltracepb.TraceService_Export_FullMethodName,
+	return answer, g.connection.Invoke(metadata.NewOutgoingContext(ctx, g.headers),
+		coltracepb.TraceService_Export_FullMethodName,
 		messages, answer, grpc.ForceCodecV2(Encoded{}))
 }
 
@@ -114,24 +113,27 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 		grpc.WithUserAgent("cniscope"),
 		grpc.WithDisableServiceConfig(), // DNS is queried only for addresses
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
-		// gRPC backs off up to 2 minutes by default; the queue retries every 30 s and needs a real attempt.
+		// gRPC backs off up to 2 minutes; the queue needs a real attempt every 30 s.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second},
+			Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: 10 * time.Second},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// A dead connection is closed after 20 s (gRPC sets TCP_USER_TIMEOUT from Timeout) instead of TCP's
-		// 15 minutes. Servers close connections that ping more often than every 5 minutes.
+		// A dead connection is closed after 20 s (TCP_USER_TIMEOUT) instead of 15 minutes. Servers refuse pings more
+		// often than every 5 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
 	)...)
 }
 
-// admitting checks the remote address before the handshake.
+// admitting checks the remote address before the handshake. A custom dialer would switch off the proxy.
 type admitting struct {
 	credentials.TransportCredentials
 	admits func(net.Addr) error
 }
 
-func (a admitting) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (a admitting) ClientHandshake(
+	ctx context.Context, authority string, c net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	if a.admits != nil {
 		if err := a.admits(c.RemoteAddr()); err != nil {
 			return nil, nil, err

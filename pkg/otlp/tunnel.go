@@ -24,12 +24,13 @@ func tunneled(endpoint string) (target string, through []grpc.DialOption) {
 		return endpoint, through
 	}
 	// The proxy resolves the name.
-	return "passthrough:///" + endpoint, append(through, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
 		return tunnel(ctx, proxy, address)
-	}))
+	}
+	return "passthrough:///" + endpoint, append(through, grpc.WithContextDialer(dial))
 }
 
 // tunnel connects to an address through an HTTP proxy (RFC 9110, 9.3.6), until ctx ends.
@@ -55,10 +56,12 @@ func tunnel(ctx context.Context, proxy *url.URL, address string) (net.Conn, erro
 }
 
 func connect(c net.Conn, user *url.Userinfo, address string) error {
-	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Host: address}, Header: http.Header{"User-Agent": {"cniscope"}}}
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Host: address},
+		Header: http.Header{"User-Agent": {"cniscope"}}}
 	if user != nil {
 		password, _ := user.Password()
-		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+		request.Header.Set("Proxy-Authorization",
+			"Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
 	}
 	if err := request.Write(c); err != nil {
 		return err

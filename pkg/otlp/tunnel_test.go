@@ -52,7 +52,8 @@ func TestSpansGoThroughTheProxy(t *testing.T) {
 	harness.Check(t, err)
 	collector := collect(t, "", &otlptest.Collector{}, &tls.Config{Certificates: []tls.Certificate{pair}})
 	proxied(t, func(c net.Conn, asked *http.Request) {
-		if asked.Method != http.MethodConnect || asked.Host != far || asked.Header.Get("Proxy-Authorization") != "Basic dXNlcjpwYXNz" {
+		if asked.Method != http.MethodConnect || asked.Host != far ||
+			asked.Header.Get("Proxy-Authorization") != "Basic dXNlcjpwYXNz" {
 			t.Errorf("%s %s %v", asked.Method, asked.Host, asked.Header)
 		}
 		to, err := net.Dial("tcp", collector.Addr)

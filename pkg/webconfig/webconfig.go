@@ -65,7 +65,8 @@ func load(path string) (http.Handler, *tls.Config, files, error) {
 		return nil, nil, named, err
 	}
 	// The toolkit does not export its handler, so a server that stops at once provides it.
-	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)} //nolint:gosec // it serves no request
+	//nolint:gosec // it serves no request
+	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	err = web.Serve(closed{}, server, &web.FlagConfig{WebConfigFile: &path}, slog.New(slog.DiscardHandler))
 	if err != nil && !errors.Is(err, net.ErrClosed) {

@@ -30,7 +30,6 @@ func (q question) calls(ctx context.Context, node control.Reader, out io.Writer)
 	}{"cniscope.dev/ps/v1", seen}, nil)
 }
 
-// operations prints the operations of the node history.
 func (q question) operations(ctx context.Context, node control.Reader, out io.Writer) error {
 	found, err := node.Operations(ctx, q.query())
 	if err != nil {
@@ -43,14 +42,14 @@ func (q question) operations(ctx context.Context, node control.Reader, out io.Wr
 }
 
 func (q question) query() control.Query {
-	query := control.Query{Namespace: q.namespace, Pod: q.pod, Problems: q.problems, After: q.after, Limit: q.limit, Wait: min(q.wait, control.MaxWait)}
+	query := control.Query{Namespace: q.namespace, Pod: q.pod, Problems: q.problems, After: q.after, Limit: q.limit,
+		Wait: min(q.wait, control.MaxWait)}
 	if q.since > 0 {
 		query.Since = time.Now().Add(-q.since)
 	}
 	return query
 }
 
-// spans prints the spans of one operation.
 func (q question) spans(ctx context.Context, node control.Reader, out io.Writer) error {
 	encoded, err := node.Spans(ctx, q.trace)
 	if err != nil {
@@ -68,7 +67,8 @@ func (q question) spans(ctx context.Context, node control.Reader, out io.Writer)
 }
 
 func (q question) record(ctx context.Context, node control.Reader, out io.Writer) error {
-	recording, err := node.Record(ctx, control.RecordQuery{For: min(q.recording, control.MaxRecord), Namespace: q.namespace, Pod: q.pod})
+	recording, err := node.Record(ctx, control.RecordQuery{For: min(q.recording, control.MaxRecord),
+		Namespace: q.namespace, Pod: q.pod})
 	if err != nil {
 		return err
 	}

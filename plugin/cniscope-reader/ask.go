@@ -15,10 +15,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 )
 
-// answering bounds an answer, beyond --wait or --for, so that a disconnected client leaves no process.
+// answering bounds an answer, so that a disconnected client leaves no process.
 const answering = 30 * time.Second
 
-// question is a parsed request.
 type question struct {
 	what, format           string
 	namespace, pod, trace  string

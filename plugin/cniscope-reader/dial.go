@@ -17,7 +17,9 @@ const connecting = time.Second
 
 // dialer connects to the service "kubernetes", else to the API server of the kubelet. The kubelet's way works without
 // a service network. The certificate is checked as before, for the service.
-func dialer(kubelets func(context.Context) (string, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialer(
+	kubelets func(context.Context) (string, error),
+) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
 		other, unknown := kubelets(ctx)

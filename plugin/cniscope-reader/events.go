@@ -78,14 +78,17 @@ func (w *writer) write(ctx context.Context, write *events.Write) error {
 		_, err := in.Create(ctx, w.event(write), meta.CreateOptions{})
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"series": v1.EventSeries{
-		Count: int32(min(write.Count, 1<<30)), LastObservedTime: meta.NewMicroTime(write.Last), //nolint:gosec // bounded
-	}})
+	patch, err := json.Marshal(map[string]any{"series": series(write)})
 	if err != nil {
 		return err
 	}
 	_, err = in.Patch(ctx, write.Name, types.MergePatchType, patch, meta.PatchOptions{})
 	return err
+}
+
+func series(write *events.Write) *v1.EventSeries {
+	count := int32(min(write.Count, 1<<30)) //nolint:gosec // bounded
+	return &v1.EventSeries{Count: count, LastObservedTime: meta.NewMicroTime(write.Last)}
 }
 
 func (w *writer) event(write *events.Write) *v1.Event {
@@ -103,7 +106,7 @@ func (w *writer) event(write *events.Write) *v1.Event {
 		Type: write.Type,
 	}
 	if write.Count > 1 {
-		e.Series = &v1.EventSeries{Count: int32(min(write.Count, 1<<30)), LastObservedTime: meta.NewMicroTime(write.Last)} //nolint:gosec // bounded
+		e.Series = series(write)
 	}
 	return e
 }

@@ -1,6 +1,5 @@
-// Command cniscope-reader is the query sidecar, an unprivileged container beside cniscope. It answers users who
-// may exec into it, and writes slow and failed operations as Kubernetes Events. It reads
-// from cniscope's read-only socket; only it uses the Kubernetes API.
+// Command cniscope-reader is the query sidecar, an unprivileged container beside cniscope: it answers users who exec
+// into it, and writes Events. Only it uses the Kubernetes API.
 package main
 
 import (
@@ -66,7 +65,6 @@ Its settings are variables of its environment, so that a user who can exec into 
 
 type usageError struct{ error }
 
-// exitCode returns an exit code of docs/fleet.md.
 func exitCode(err error) int {
 	var usage usageError
 	switch {
@@ -80,7 +78,6 @@ func exitCode(err error) int {
 	return fleet.NoAnswer
 }
 
-// setting returns an environment variable, or otherwise if it is empty.
 func setting(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {
 		return v

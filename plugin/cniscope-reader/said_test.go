@@ -23,10 +23,12 @@ func TestNoTokenLeavesThroughTheAPIServer(t *testing.T) {
 			said := strings.NewReplacer("\\", "\\\\", "\"", "\\\"").Replace("invalid bearer [" + spell(own) + "]")
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"`+said+`"}`)
+			_, _ = io.WriteString(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"`+said+`"}`)
 		}))
 		config := func() *rest.Config {
-			return &rest.Config{Host: s.URL, BearerToken: own, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+			return &rest.Config{Host: s.URL, BearerToken: own,
+				ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 		}
 		api, err := eventsOf(config())
 		harness.Check(t, err)

@@ -42,7 +42,6 @@ about other pods, and up to ten writes a minute.`,
 // writing bounds one write of an Event.
 const writing = 10 * time.Second
 
-// tellPods writes Events until ctx ends.
 func tellPods(ctx context.Context, log *slog.Logger) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -66,14 +65,13 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	return w.tell(ctx, events.NewLedger(), lines)
 }
 
-// eventsOf returns a client that sends each request once. The ledger decides about retries; client-go would retry ten
-// times on Retry-After.
+// eventsOf returns a client that sends each request once: client-go would retry ten times on Retry-After, and the
+// ledger decides.
 func eventsOf(config *rest.Config) (client.EventsGetter, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
 	return client.NewForConfig(config)
 }
 
-// once removes the header Retry-After, which makes client-go retry.
 type once struct{ next http.RoundTripper }
 
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -114,7 +114,8 @@ func (a *api) allowed(w http.ResponseWriter, verb, resource, namespace string) b
 	if a.may(right) {
 		return true
 	}
-	refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(`%s is forbidden: User "jane" cannot %s resource`, resource, verb))
+	refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden,
+		fmt.Sprintf(`%s is forbidden: User "jane" cannot %s resource`, resource, verb))
 	return false
 }
 
@@ -122,7 +123,8 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: message,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1",
+			Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: message,
 	})
 }
 
@@ -154,7 +156,8 @@ type ran struct {
 func kubectl(t *testing.T, kubeconfig string, args ...string) ran {
 	t.Helper()
 	var out, said bytes.Buffer
-	code := execute(append([]string{"kubectl-cniscope", "--kubeconfig", kubeconfig, "--node-timeout", "1m"}, args...), &out, &said)
+	code := execute(append([]string{"kubectl-cniscope", "--kubeconfig", kubeconfig, "--node-timeout", "1m"}, args...),
+		&out, &said)
 	for _, text := range []string{out.String(), said.String()} {
 		if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' || r == '\u202e' }); i >= 0 {
 			t.Errorf("%v prints what a terminal obeys: %q", args, text[i:min(len(text), i+40)])

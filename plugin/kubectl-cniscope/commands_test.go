@@ -31,13 +31,17 @@ func clusterOf(count int) *api {
 	return &api{
 		Nodes: &fleet.Nodes{Evil: evil}, count: count,
 		pods: map[string]corev1.Pod{
-			"shop/web-0": {ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "u"}, Spec: corev1.PodSpec{NodeName: "node-010"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
-			"shop/late":  {ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "shop"}, Status: corev1.PodStatus{Phase: corev1.PodPending}},
-			"shop/host":  {ObjectMeta: metav1.ObjectMeta{Name: "host", Namespace: "shop"}, Spec: corev1.PodSpec{NodeName: "node-010", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			"shop/web-0": {ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "u"},
+				Spec: corev1.PodSpec{NodeName: "node-010"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			"shop/late": {ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "shop"},
+				Status: corev1.PodStatus{Phase: corev1.PodPending}},
+			"shop/host": {ObjectMeta: metav1.ObjectMeta{Name: "host", Namespace: "shop"},
+				Spec: corev1.PodSpec{NodeName: "node-010", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
 		},
 		events: []corev1.Event{{
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0"}, Type: "Normal", Reason: "NetworkSlow",
-			Message: "CNI ADD eth0 took 5s: 4.9s waiting for lock /run/xtables.lock" + evil, ReportingController: "cniscope.dev/reader",
+			Message: "CNI ADD eth0 took 5s: 4.9s waiting for lock /run/xtables.lock" +
+				evil, ReportingController: "cniscope.dev/reader",
 			LastTimestamp: metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 1, 0, time.UTC)), Count: 3,
 		}},
 	}
@@ -48,12 +52,14 @@ func TestPs(t *testing.T) {
 	kubectl(t, config, "ps", "-A").want(t, 0, "NODE", "node-050  shop/web-50  ADD eth0", "futex_wait_queue", `\x1b[2J`)
 	kubectl(t, config, "ps", "-n", "bank").want(t, 0, "no CNI call is in progress on 60 nodes (namespace bank)")
 	kubectl(t, config, "ps", "-A", "--node", "node-050").want(t, 0, "shop/web-50")
-	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope that can be asked on elsewhere", "kubectl get pods -n cniscope")
+	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope that can be asked on elsewhere",
+		"kubectl get pods -n cniscope")
 	kubectl(t, config, "ps", "--format", "yaml").want(t, 2, "want text or json")
 	kubectl(t, config, "ps", "now").want(t, 2, "see: kubectl cniscope ps --help")
 	r := kubectl(t, config, "ps", "-A", "--format", "json")
 	var d psDocument
-	if err := json.Unmarshal([]byte(r.out), &d); err != nil || len(d.Calls) != 2 || d.Nodes.Answered != 60 || d.Calls[0].Node != "node-050" {
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil || len(d.Calls) != 2 || d.Nodes.Answered != 60 ||
+		d.Calls[0].Node != "node-050" {
 		t.Errorf("%v %+v", err, d)
 	}
 }
@@ -64,7 +70,8 @@ func TestPartialAnswers(t *testing.T) {
 	a.Dies = func(node string) bool { return node == "node-007" || node == "node-009" }
 	a.Hangs = func(node string) bool { return node == "node-008" }
 	config := a.start(t)
-	kubectl(t, config, "ps", "-A", "--node", "node-000,node-007,node-009").want(t, 3, "shop/web-0", "2 of 3 nodes did not answer: ", "node-007", "node-009")
+	kubectl(t, config, "ps", "-A", "--node", "node-000,node-007,node-009").want(t, 3, "shop/web-0",
+		"2 of 3 nodes did not answer: ", "node-007", "node-009")
 	kubectl(t, config, "ps", "-A", "--node", "node-008", "--node-timeout", "300ms").
 		want(t, 1, "1 of 1 node did not answer: no answer within 300ms: node-008")
 }
@@ -72,23 +79,27 @@ func TestPartialAnswers(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	config := clusterOf(12).start(t)
 	kubectl(t, config, "doctor", "-A").want(t, 1,
-		"✗ 4 of 12 nodes: agent: calico-node on node-000 has not answered for 60s", "on node-000, node-001, node-002, node-003",
+		"✗ 4 of 12 nodes: agent: calico-node on node-000 has not answered for 60s", "on node-000, node-001, node-002, "+
+			"node-003",
 		"as node-000 has it:", "→ kubectl delete pod", "? 1 of 12 nodes: service-rules: could not check: no permission", "1 finding")
 	kubectl(t, config, "doctor", "node-008").want(t, 0, "✓ nothing found on 1 node")
 	kubectl(t, config, "doctor", "node-004").want(t, 3, "not every check could be made")
 	kubectl(t, config, "doctor").want(t, 2, "or -A for all nodes")
 	var d doctorDocument
-	if r := kubectl(t, config, "doctor", "-A", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil || len(d.Findings) != 1 || !d.Findings[0].Differs {
+	if r := kubectl(t, config, "doctor", "-A", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil ||
+		len(d.Findings) != 1 || !d.Findings[0].Differs {
 		t.Errorf("%+v", d)
 	}
 }
 
 func TestTop(t *testing.T) {
 	config := clusterOf(40).start(t)
-	kubectl(t, config, "top").want(t, 0, "20 of 4,000 operations in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
+	kubectl(t, config, "top").want(t, 0,
+		"20 of 4,000 operations in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
 		"CAUSE", "file_lock", "4.9s of 5s waiting for lock /run/xtables.lock", "→ let kube-proxy use nftables", "plugin_failed", "no addresses available",
 		"portmap")
-	kubectl(t, config, "top", "-n", "bank", "--since", "10m").want(t, 0, "8 of 2,000 operations in the last 10m", "on 4 of 40 nodes (namespace bank)")
+	kubectl(t, config, "top", "-n", "bank", "--since", "10m").want(t, 0, "8 of 2,000 operations in the last 10m",
+		"on 4 of 40 nodes (namespace bank)")
 	kubectl(t, config, "top", "--since", "-1h").want(t, 2, "want a length of time")
 }
 
@@ -96,15 +107,18 @@ func TestWhy(t *testing.T) {
 	a := clusterOf(20)
 	a.Spans = otlptest.Encoded(t, whole)
 	config := a.start(t)
-	kubectl(t, config, "why", "web-0").want(t, 0, "shop/web-0 on node-010, Running", "Normal NetworkSlow: CNI ADD eth0 took 5s", "(3 times)",
+	kubectl(t, config, "why", "web-0").want(t, 0, "shop/web-0 on node-010, Running",
+		"Normal NetworkSlow: CNI ADD eth0 took 5s", "(3 times)",
 		"ADD eth0  SLOW: 5s", "→ let kube-proxy use nftables", "policyctl", "│")
 	kubectl(t, config, "why", "shop/late").want(t, 0, "It is on no node yet")
 	kubectl(t, config, "why", "pod/host").want(t, 0, "hostNetwork")
-	kubectl(t, config, "why", "web-98").want(t, 0, "shop/web-98, not found in the API server", "ordinary: 312ms", "on node-01")
+	kubectl(t, config, "why", "web-98").want(t, 0, "shop/web-98, not found in the API server", "ordinary: 312ms",
+		"on node-01")
 	kubectl(t, config, "why", "nobody").want(t, 1, "the API server knows none of this name")
 	kubectl(t, config, "why", "a/b/c").want(t, 2, "NAMESPACE/POD")
 	var d whyDocument
-	if r := kubectl(t, config, "why", "web-0", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil || len(d.Spans) == 0 || d.Operations[0].Result != control.Slow {
+	if r := kubectl(t, config, "why", "web-0", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil ||
+		len(d.Spans) == 0 || d.Operations[0].Result != control.Slow {
 		t.Errorf("%+v", d)
 	}
 }
@@ -117,14 +131,18 @@ func TestMissingRights(t *testing.T) {
 		code    int
 		says    []string
 	}{
-		{[]string{exec}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope", "kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane"}},
-		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{"may not list pods in namespace cniscope", "--role cniscope-operator"}},
+		{[]string{exec}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope",
+			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane"}},
+		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{"may not list pods in namespace cniscope",
+			"--role cniscope-operator"}},
 		{[]string{"get pods shop"}, "why web-0", 3, []string{"shop/web-0\n", "may not get pods in namespace shop"}},
 		{[]string{exec}, "why web-0", 3, []string{"NetworkSlow", "--role cniscope-operator --user jane"}},
-		{[]string{"list events shop"}, "why web-0", 3, []string{"SLOW: 5s", "may not list events in namespace shop", "--clusterrole view"}},
+		{[]string{"list events shop"}, "why web-0", 3, []string{"SLOW: 5s", "may not list events in namespace shop",
+			"--clusterrole view"}},
 	} {
 		a := clusterOf(3)
-		a.pods["shop/web-0"] = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"}, Spec: corev1.PodSpec{NodeName: "node-000"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		a.pods["shop/web-0"] = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"},
+			Spec: corev1.PodSpec{NodeName: "node-000"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 		a.may = without(c.without...)
 		t.Run(strings.Join(c.without, ", ")+": "+c.args, func(t *testing.T) {
 			kubectl(t, a.start(t), strings.Fields(c.args)...).want(t, c.code, c.says...)
@@ -135,7 +153,8 @@ func TestMissingRights(t *testing.T) {
 func TestRecord(t *testing.T) {
 	config := clusterOf(20).start(t)
 	file := filepath.Join(t.TempDir(), "web.rec")
-	kubectl(t, config, "record", "web-0", "-o", file, "--for", "1s").want(t, 0, "recording web-0 on node-010 for 1s", "cniscope show "+file)
+	kubectl(t, config, "record", "web-0", "-o", file, "--for", "1s").want(t, 0, "recording web-0 on node-010 for 1s",
+		"cniscope show "+file)
 	if text, err := os.ReadFile(file); err != nil || string(text) != "{\"made\":\"up\"}\n" {
 		t.Errorf("%v %q", err, text)
 	}
@@ -153,14 +172,16 @@ func TestCompletion(t *testing.T) {
 	kubectl(t, config, "__complete", "doctor", "node-000", "node-00").want(t, 0, "node-001\n")
 	kubectl(t, config, "__complete", "ps", "--format", "").want(t, 0, "json\n")
 	// kubectl's name for completion.
-	if got := strings.Join(completing([]string{"/usr/local/bin/kubectl_complete-cniscope", "why", ""}), " "); got != "__complete why " {
+	if got := strings.Join(completing([]string{"/usr/local/bin/kubectl_complete-cniscope", "why", ""}),
+		" "); got != "__complete why " {
 		t.Errorf("%q", got)
 	}
 }
 
 // Without a sidecar, the error says so.
 func TestNobodyToAsk(t *testing.T) {
-	kubectl(t, clusterOf(0).start(t), "ps").want(t, 1, "no cniscope that can be asked in any namespace", "reader.enabled=true")
+	kubectl(t, clusterOf(0).start(t), "ps").want(t, 1, "no cniscope that can be asked in any namespace",
+		"reader.enabled=true")
 	a := clusterOf(0)
 	a.may = without("list pods")
 	kubectl(t, a.start(t), "ps").want(t, 1, "--cniscope-namespace")
@@ -168,7 +189,8 @@ func TestNobodyToAsk(t *testing.T) {
 
 func TestHowItIsCalled(t *testing.T) {
 	kubectl(t, "none", "pss").want(t, 2, `unknown command "pss"; did you mean ps?`, "Try 'kubectl cniscope --help'")
-	kubectl(t, "none", "version", "--format", "json").want(t, 0, `"schema": "cniscope.dev/version/v1"`, `"version": "devel"`)
+	kubectl(t, "none", "version", "--format", "json").want(t, 0, `"schema": "cniscope.dev/version/v1"`,
+		`"version": "devel"`)
 }
 
 func TestHelpTeaches(t *testing.T) {

@@ -18,10 +18,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
 )
 
-// options are the flags of all commands.
 type options struct {
 	kube *genericclioptions.ConfigFlags
-	// home is cniscope's namespace.
+	// home is cniscope's namespace, account the ServiceAccount whose token is used.
 	home   string
 	nodes  []string
 	limits fanout.Limits
@@ -37,7 +36,9 @@ func newOptions() *options {
 }
 
 func (o *options) flags(set *pflag.FlagSet) {
-	set.StringVar(&o.home, "cniscope-namespace", o.home, "where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", else wherever it is found)")
+	set.StringVar(&o.home, "cniscope-namespace", o.home,
+		"where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", "+
+			"else wherever it is found)")
 	set.String("service-account", "", "")
 	_ = set.MarkHidden("service-account") // until 0.5.0: readers before 0.3.0 wanted a token
 	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
@@ -59,7 +60,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// namespace returns the user's namespace; named if a flag sets it.
+// namespace returns the user's; named if a flag sets it.
 func (o *options) namespace() (name string, named bool, err error) {
 	name, named, err = o.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -68,7 +69,6 @@ func (o *options) namespace() (name string, named bool, err error) {
 	return name, named && o.kube.Namespace != nil && *o.kube.Namespace != "", nil
 }
 
-// connect returns the kubeconfig's cluster.
 func (o *options) connect() (*cluster.Cluster, error) {
 	config, err := o.kube.ToRESTConfig()
 	if err != nil {
@@ -83,13 +83,14 @@ type session struct {
 	*options
 	*cluster.Cluster
 	readers []cluster.Reader
-	// within restricts queries to a namespace; empty for all.
+	// within restricts queries to a namespace; empty: all.
 	within   string
 	progress *progress
 }
 
-// open finds the sidecars.
-func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session, error) {
+// open finds the sidecars and creates a token: the operator's if within is empty or the user may, else the namespace's.
+func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session,
+	error) {
 	readers, err := c.Readers(ctx, o.home)
 	if err != nil {
 		return nil, err
@@ -98,22 +99,21 @@ func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, d
 	return s, s.choose()
 }
 
-// choose selects the nodes of --node.
 func (s *session) choose() error {
 	if len(s.nodes) == 0 {
 		return nil
 	}
-	var unknown []string
-	for _, node := range s.nodes {
-		if !slices.ContainsFunc(s.readers, func(r cluster.Reader) bool { return r.Node == node }) {
-			unknown = append(unknown, node)
-		}
-	}
+	unknown := slices.DeleteFunc(slices.Clone(s.nodes), func(node string) bool {
+		return slices.ContainsFunc(s.readers, func(r cluster.Reader) bool { return r.Node == node })
+	})
 	if len(unknown) > 0 {
 		return fmt.Errorf("no cniscope that can be asked on %s: kubectl get pods -n %s -l %s -o wide lists where it is",
 			strings.Join(unknown, ", "), s.readers[0].Namespace, cluster.Selector)
 	}
-	s.readers = slices.DeleteFunc(slices.Clone(s.readers), func(r cluster.Reader) bool { return !slices.Contains(s.nodes, r.Node) })
+	s.readers = slices.DeleteFunc(slices.Clone(s.readers), func(r cluster.Reader) bool {
+		return !slices.Contains(s.nodes,
+			r.Node)
+	})
 	return nil
 }
 
@@ -123,10 +123,10 @@ func (s *session) reader(node string) (cluster.Reader, error) {
 			return r, nil
 		}
 	}
-	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l %s -o wide", cmp.Or(node, "?"), cluster.Selector)
+	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l "+
+		"%s -o wide", cmp.Or(node, "?"), cluster.Selector)
 }
 
-// question appends the restriction to a namespace.
 func (s *session) question(words ...string) []string {
 	if s.within != "" {
 		words = append(words, "--namespace", s.within)
@@ -134,7 +134,6 @@ func (s *session) question(words ...string) []string {
 	return words
 }
 
-// about describes the scope in words.
 func (s *session) about() string {
 	if s.within == "" {
 		return "all namespaces"
@@ -142,7 +141,6 @@ func (s *session) about() string {
 	return "namespace " + s.within
 }
 
-// runs checks flags before it runs a command.
 func (o *options) runs(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.check(); err != nil {
@@ -152,7 +150,6 @@ func (o *options) runs(do func(cmd *cobra.Command, args []string) error) func(*c
 	}
 }
 
-// arguments turns a mistake in arguments into a usage error.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

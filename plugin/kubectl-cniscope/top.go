@@ -46,19 +46,18 @@ Each node keeps its last 10,000 pod setups and teardowns, which may be less than
 
 // topDocument is the output of top --format json: docs/schemas/kubectl-top.json.
 type topDocument struct {
-	Schema    string        `json:"schema"`
-	Nodes     digest.Nodes  `json:"nodes"`
-	Namespace string        `json:"namespace,omitempty"`
-	Since     time.Duration `json:"since_ns"`
-	// Operations counts all, Problems the slow, failed and hung ones.
-	Operations int          `json:"operations"`
-	Problems   int          `json:"problems"`
-	Causes     []digest.Row `json:"causes"`
-	ByNode     []digest.Row `json:"by_node"`
-	Plugins    []digest.Row `json:"plugins"`
+	Schema     string        `json:"schema"`
+	Nodes      digest.Nodes  `json:"nodes"`
+	Namespace  string        `json:"namespace,omitempty"`
+	Since      time.Duration `json:"since_ns"`
+	Operations int           `json:"operations"`
+	Problems   int           `json:"problems"`
+	Causes     []digest.Row  `json:"causes"`
+	ByNode     []digest.Row  `json:"by_node"`
+	Plugins    []digest.Row  `json:"plugins"`
 }
 
-// linesMost bounds the counted problems of a node: the latest.
+// linesMost bounds the counted problems of a node, the latest.
 const linesMost = 2000
 
 func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
@@ -91,7 +90,7 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 	return cmp.Or(err, partial(d.Nodes))
 }
 
-// widest opens a session for everything unless the user named a namespace.
+// widest opens a session for everything if the user may, and named no namespace.
 func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
 	s, err := o.scoped(cmd, all)
 	if err != nil {
@@ -130,7 +129,6 @@ func table(out *strings.Builder, title string, rows []digest.Row, worst func(dig
 		}, worst)
 }
 
-// where returns an operation's pod and node.
 func where(l control.Line) string {
 	pod := "outside a pod"
 	if l.Pod != "" {

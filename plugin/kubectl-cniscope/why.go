@@ -188,7 +188,8 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	for _, line := range slices.Backward(d.Operations) {
 		first := line.Command == "ADD" && !setup
 		setup = setup || first
-		if line.TraceID != "" && line.Result != control.Hung && (line.Result != control.Ordinary || first) && len(wanted) < wholeMost {
+		if line.TraceID != "" && line.Result != control.Hung && (line.Result != control.Ordinary || first) &&
+			len(wanted) < wholeMost {
 			wanted = append(wanted, line)
 		}
 	}

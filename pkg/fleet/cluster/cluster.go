@@ -1,5 +1,4 @@
-// Package cluster queries a Kubernetes cluster with the user's rights: it finds cniscope's query sidecars, and runs
-// queries through the API server's exec (docs/fleet.md).
+// Package cluster queries cniscope's sidecars with the user's rights, through the API server's exec (docs/fleet.md).
 package cluster
 
 import (
@@ -24,15 +23,13 @@ import (
 )
 
 const (
-	// Selector selects cniscope's pods, also with nameOverride; those with a query sidecar have its container.
-	Selector = "app.kubernetes.io/part-of=cniscope"
-	// DefaultNamespace is cniscope's default namespace.
+	// Selector selects cniscope's pods, also with nameOverride.
+	Selector         = "app.kubernetes.io/part-of=cniscope"
 	DefaultNamespace = "cniscope"
-	// pageSize is the number of objects per list request.
-	pageSize = 500
+	pageSize         = 500
 )
 
-// Cluster is a cluster with a user's rights.
+// Cluster acts with a user's rights.
 type Cluster struct {
 	config         *rest.Config
 	core           *coreclient.CoreV1Client
@@ -61,20 +58,19 @@ func New(config *rest.Config) (*Cluster, error) {
 // Reader is the query sidecar of a node.
 type Reader struct {
 	Node, Namespace, Pod string
-	// Unready explains why it cannot answer; empty if it can.
+	// Unready is why it cannot answer; empty if it can.
 	Unready string
-	// Doubtful means that its pod is not ready: the node may be dead, or its network broken, when its answer
-	// matters most. It is queried first, so that a timeout overlaps with other queries.
+	// Doubtful means a pod that is not ready: the node may be dead, or its answer matter most. It is queried first, so
+	// that its timeout overlaps with other queries.
 	Doubtful bool
 }
 
 // ErrNoReaders means that no query sidecar was found.
 var ErrNoReaders = errors.New("no cniscope that can be asked")
 
-// Readers returns the query sidecars of a namespace, one per node: doubtful ones first, then by node name. An empty
-// namespace means DefaultNamespace, then, if permitted, all namespaces. The error is a *Refusal if the user may not
-// list pods, and wraps ErrNoReaders if there are none. Sidecars in several namespaces are an error, because any
-// user can run one that lies.
+// Readers returns the query sidecars, one per node, doubtful ones first. An empty namespace means DefaultNamespace,
+// then all. The error is a *Refusal, or wraps ErrNoReaders. Sidecars in several namespaces are an error, because any
+// user can run a fake one that collects tokens.
 func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, error) {
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)
@@ -110,7 +106,6 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 	return found, nil
 }
 
-// namespaces returns the distinct namespaces.
 func namespaces(all []Reader) (names []string) {
 	for _, r := range all {
 		names = append(names, r.Namespace)
@@ -152,7 +147,6 @@ func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, er
 	return all, nil
 }
 
-// readerOf returns a pod's query sidecar; ok is false without one or without a node.
 func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	has := slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == fleet.Container })
 	if !has || p.Spec.NodeName == "" {
@@ -167,8 +161,7 @@ func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	}, true
 }
 
-// unready returns the reason why a sidecar cannot answer, so that no query waits for a dead node. cniscope itself need
-// not be ready.
+// unready prevents a wait for a dead node.
 func unready(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "its pod is being removed"
@@ -190,7 +183,7 @@ func unready(p *corev1.Pod) string {
 	return ""
 }
 
-// Pod returns a pod. The error wraps the API server's; it is a *Refusal if the user may not read pods.
+// Pod returns a pod. The error is a *Refusal without the right.
 func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	p, err := c.core.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -199,7 +192,7 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod,
 	return p, nil
 }
 
-// PodNames returns the pods of a namespace with a prefix, for completion.
+// PodNames returns pods with a prefix, for completion.
 func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names []string, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -218,7 +211,6 @@ func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names
 	}
 }
 
-// who returns the API server's name of the user, if known.
 func (c *Cluster) who(ctx context.Context) string {
 	review, err := c.authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})

@@ -21,12 +21,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// saidMost bounds a sidecar's standard error in bytes; it is one line.
+// saidMost bounds standard error in bytes; it is one line.
 const saidMost = 4 << 10
 
-// AskError is a sidecar's error.
+// AskError is a sidecar's error, with an exit code of package fleet.
 type AskError struct {
-	// Code is an exit code of package fleet.
 	Code int
 	says string
 }
@@ -36,8 +35,8 @@ func (e *AskError) Error() string { return e.says }
 // ErrTooLarge means that an answer exceeds its bound.
 var ErrTooLarge = errors.New("its answer is too large")
 
-// Ask sends a question to a sidecar and writes the answer to out, until it returns. It retries a busy
-// sidecar until ctx ends. The error is an *AskError from the sidecar or a *Refusal from the API server.
+// Ask writes the answer of a sidecar to out. It retries a busy one until ctx ends. The error is an *AskError or a
+// *Refusal.
 func (c *Cluster) Ask(ctx context.Context, r Reader, question []string, out io.Writer) error {
 	if r.Unready != "" {
 		return errors.New(r.Unready)
@@ -56,7 +55,7 @@ func (c *Cluster) Ask(ctx context.Context, r Reader, question []string, out io.W
 	}
 }
 
-// Answer is Ask into memory, bounded to most bytes.
+// Answer is Ask into memory, up to most bytes.
 func (c *Cluster) Answer(ctx context.Context, r Reader, question []string, most int) ([]byte, error) {
 	var answer bytes.Buffer
 	err := c.Ask(ctx, r, question, Limited(&answer, most))
@@ -92,7 +91,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, question []string, out io.
 	return c.failure(ctx, r, err, said.String())
 }
 
-// executor matches kubectl's: a websocket, or SPDY if a server or proxy does not support it.
+// executor is kubectl's: a websocket, or SPDY if a server or proxy does not support it.
 func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
 	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
 		Param("container", fleet.Container).Param("stdout", "true").Param("stderr", "true")
@@ -113,7 +112,6 @@ func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor,
 	})
 }
 
-// failure converts an exec's error.
 func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string) error {
 	var exit execerrors.CodeExitError
 	switch {
@@ -133,7 +131,7 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	return &cleaned{err}
 }
 
-// gate passes writes until it is closed, so that an abandoned exec writes nowhere.
+// gate passes writes until it is closed: an abandoned exec writes nowhere.
 type gate struct {
 	mu   sync.Mutex
 	w    io.Writer
@@ -168,7 +166,7 @@ func (g *gate) close() error {
 // Limited returns a writer that fails with ErrTooLarge after most bytes.
 func Limited(w io.Writer, most int) io.Writer { return &limited{w: w, left: most} }
 
-// limited passes a number of bytes, then fails with ErrTooLarge or drops the rest.
+// limited fails with ErrTooLarge after a number of bytes, or drops the rest.
 type limited struct {
 	w    io.Writer
 	left int

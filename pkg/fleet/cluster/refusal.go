@@ -19,16 +19,14 @@ const (
 	View     Role = "view"
 )
 
-// builtIn reports whether Kubernetes defines the role.
 func (r Role) builtIn() bool { return r == View }
 
-// right is the right that a request needs.
 type right struct {
 	verb, resource, name, namespace string
 	role                            Role
 }
 
-// Refusal is an API server's refusal, with the missing right and its remedy.
+// Refusal names the missing right and its remedy.
 type Refusal struct {
 	says string
 	err  error
@@ -38,7 +36,6 @@ func (r *Refusal) Error() string { return r.says }
 
 func (r *Refusal) Unwrap() error { return r.err }
 
-// explain returns a *Refusal for a refusal, and other errors with printable text.
 func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -49,7 +46,6 @@ func (c *Cluster) explain(ctx context.Context, err error, missing right) error {
 	return &cleaned{err}
 }
 
-// says names the missing right and the command that grants it.
 func (m right) says(user string) string {
 	you, subject := "you", "--user YOU"
 	if user != "" {
@@ -72,7 +68,8 @@ func (m right) says(user string) string {
 	}
 	return fmt.Sprintf("%s may not %s %s in namespace %s. The role %s grants that right; an administrator of that "+
 		"namespace can grant the role%s:\n"+
-		"  kubectl create rolebinding NAME -n %s --%s %s %s", you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
+		"  kubectl create rolebinding NAME -n %s --%s %s %s",
+		you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
 }
 
 // cleaned is an error with printable text.

@@ -128,7 +128,8 @@ func sorted(rows map[string]*Row) []Row {
 // Line returns a line with printable texts.
 func Line(l control.Line) control.Line {
 	for _, s := range []*string{
-		&l.Node, &l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause, &l.TraceID, (*string)(&l.Result),
+		&l.Node, &l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause,
+		&l.TraceID, (*string)(&l.Result),
 	} {
 		*s = text.Clean(*s, text.Bound)
 	}
