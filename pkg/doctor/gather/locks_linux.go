@@ -20,6 +20,9 @@ import (
 // waiters, is not just passing. Healthy waits are of milliseconds.
 const lookAgain = 250 * time.Millisecond
 
+// locksMax is how much of /proc/locks is read, in bytes: 20,000 locks take half a second.
+const locksMax = 1 << 20
+
 // knownLocks are the files that CNI plugins and kube-proxy lock: iptables' own, and
 // host-local's, one a network.
 func knownLocks(dataDirs []string) (files []string, err error) {
@@ -82,7 +85,7 @@ func lockTable(dataDirs []string) (map[string]lockState, error) {
 	if err != nil {
 		return nil, err
 	}
-	locks, err := procfs.Locks()
+	locks, err := procfs.Locks(locksMax)
 	if err != nil {
 		return nil, fmt.Errorf("reading the locks: %w", err)
 	}

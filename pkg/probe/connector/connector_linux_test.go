@@ -182,7 +182,7 @@ func TestWhoHoldsALockIsSaid(t *testing.T) {
 	cmd := plugin(t, "sleep 0.05; exec flock "+file+" true") // long enough to be identified
 	harness.Check(t, cmd.Start())
 	harness.Eventually(t, func() error { // wait until it waits
-		locks, err := procfs.Locks()
+		locks, err := procfs.Locks(locksMax)
 		if err == nil && !slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == cmd.Process.Pid }) {
 			err = errors.New("nobody waits")
 		}

@@ -181,10 +181,22 @@ func TestAWaitIsNotToldTooLong(t *testing.T) {
 }
 
 func waitsForALock(pid int, want bool) error {
-	locks, err := procfs.Locks()
+	locks, err := procfs.Locks(locksMax)
 	is := slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == pid })
 	if err == nil && is != want {
 		err = fmt.Errorf("waits for a lock: %v", is)
 	}
 	return err
+}
+
+func TestLocksThatAreNotReadAreLost(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "locks"))
+	harness.Check(t, err)
+	defer file.Close()
+	for i := range int64(locksMax / 40) {
+		harness.Check(t, unix.FcntlFlock(file.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: 2 * i, Len: 1}))
+	}
+	o, w := &told{running: []proctracker.Running{{PID: uint32(os.Getpid()), Known: new(redact.Call)}}}, newWaits()
+	w.look(int64(time.Second), o)
+	harness.Equal(t, o.lost, 1, "lost")
 }

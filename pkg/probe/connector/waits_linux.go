@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ import (
 const (
 	// waitsAfter is the minimum age of sampled processes. A wait comes out too short by up to waitsEvery.
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
+	// locksMax is how much of /proc/locks is read, in bytes: 2,500 locks take 5 ms.
+	locksMax  = 128 << 10
+	lostLocks = "list of locks too long"
 )
 
 // waits are for file locks, and sleeps.
@@ -51,8 +55,9 @@ func (w *waits) look(now int64, t follower) {
 		return
 	}
 	w.streams.look(now, running, t)
-	locks, err := procfs.Locks()
-	if err != nil {
+	locks, err := procfs.Locks(locksMax)
+	cut := errors.Is(err, procfs.ErrCut)
+	if err != nil && !cut {
 		return
 	}
 	holders := map[uint32]int{} // by waiter; /proc/locks has them behind their lock
@@ -74,6 +79,9 @@ func (w *waits) look(now int64, t follower) {
 		what := l.File
 		if !waits {
 			what = sleptOf(p.PID)
+		}
+		if !waits && cut {
+			t.Lose(now, p.PID, lostLocks, 1)
 		}
 		if what == "" {
 			ended[p.PID] = w.open[p.PID] != nil && dead(p.PID)
