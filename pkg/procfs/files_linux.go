@@ -26,20 +26,12 @@ type Lock struct {
 	Waits bool
 }
 
-// ErrCut means that a list exceeds its bound.
-var ErrCut = errors.New("the list is too long")
-
 // Locks lists file locks, each followed by its waiters. It reads up to most bytes of about 50 for each, since the
 // kernel's time grows with their square; with ErrCut some locks are missing. Every user can have thousands.
 func Locks(most int64) ([]Lock, error) {
-	f, err := os.Open("/proc/locks")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	table, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(table)) > most {
-		table, err = table[:bytes.LastIndexByte(table[:most], '\n')+1], ErrCut
+	table, err := readMost("/proc/locks", most)
+	if errors.Is(err, ErrCut) {
+		table = table[:bytes.LastIndexByte(table, '\n')+1]
 	}
 	return parseLocks(string(table)), err
 }

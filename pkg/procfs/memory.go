@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -9,6 +10,23 @@ import (
 
 // ErrHangs means that a read exceeded its timeout.
 var ErrHangs = errors.New("reading it hangs")
+
+// ErrCut means that a file exceeds the bound; the rest is missing.
+var ErrCut = errors.New("it is too long")
+
+// readMost reads up to most bytes of a file.
+func readMost(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		return data[:most], ErrCut
+	}
+	return data, err
+}
 
 // Memory reads processes' environment and arguments. A process may have mapped them to a file on an unresponsive
 // mount, where a plain read hangs. It is not safe for concurrent use.
@@ -18,14 +36,18 @@ type Memory struct {
 	hung, hungMax int
 }
 
+// memoryMax bounds what is read of a process in bytes. A process may declare all its address space its environment
+// (PR_SET_MM_MAP); execve allows a quarter of the stack, 2 MiB, and a pod's environment has some 10 KiB.
+const memoryMax = 1 << 20
+
 // NewMemory allows 100 ms per read (microseconds are normal) and eight timeouts, so hostile processes cost up to 0.8
 // s.
 func NewMemory() *Memory { return &Memory{patience: 100 * time.Millisecond, hungMax: 8} }
 
-// Environment returns a process's initial environment, ErrHangs, or os.ReadFile's error.
+// Environment returns a process's initial environment, ErrHangs, ErrCut, or os.ReadFile's error.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }
 
-// Arguments returns a process's command line, ErrHangs, or os.ReadFile's error.
+// Arguments returns a process's command line, ErrHangs, ErrCut, or os.ReadFile's error.
 func (m *Memory) Arguments(pid int) ([]string, error) { return m.strings(path(pid, "cmdline")) }
 
 func (m *Memory) strings(file string) ([]string, error) {
@@ -46,7 +68,7 @@ func (m *Memory) read(file string) ([]byte, error) {
 	}
 	read := make(chan result, 1)
 	go func() {
-		data, err := os.ReadFile(file)
+		data, err := readMost(file, memoryMax)
 		read <- result{data, err}
 	}()
 	late := time.NewTimer(m.patience)

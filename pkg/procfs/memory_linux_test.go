@@ -1,12 +1,16 @@
 package procfs
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -37,5 +41,44 @@ func TestAFileThatIsThereIsRead(t *testing.T) {
 	}
 	if _, err := p.Environment(1 << 30); !Gone(err) {
 		t.Error(err)
+	}
+}
+
+// prctlMap is struct prctl_mm_map (include/uapi/linux/prctl.h).
+type prctlMap struct {
+	startCode, endCode, startData, endData, startBreak, brk, startStack, argStart, argEnd, envStart, envEnd, auxv uint64
+	auxvSize, exe                                                                                                 uint32
+}
+
+// Before: a process without any right made its environment gigabytes, which every reader took into memory.
+func TestADeclaredEnvironmentIsReadToABound(t *testing.T) {
+	s, err := os.ReadFile("/proc/self/stat")
+	harness.Check(t, err)
+	fields := strings.Fields(string(s[bytes.LastIndexByte(s, ')')+2:])) // from the third
+	at := func(field int) uint64 {
+		n, err := strconv.ParseUint(fields[field-3], 10, 64)
+		harness.Check(t, err)
+		return n
+	}
+	own := prctlMap{
+		startCode: at(26), endCode: at(27), startStack: at(28), startData: at(45), endData: at(46), startBreak: at(47), brk: at(47),
+		argStart: at(48), argEnd: at(49), envStart: at(50), envEnd: at(51), exe: ^uint32(0),
+	}
+	declare := func(m prctlMap) error {
+		const set, whole = 35, 14 // PR_SET_MM, PR_SET_MM_MAP
+		return unix.Prctl(set, whole, uintptr(unsafe.Pointer(&m)), unsafe.Sizeof(m), 0)
+	}
+	huge, err := unix.Mmap(-1, 0, 4*memoryMax, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	harness.Check(t, err)
+	defer func() { _ = unix.Munmap(huge) }()
+	declared := own
+	declared.envStart = uint64(uintptr(unsafe.Pointer(&huge[0])))
+	declared.envEnd = declared.envStart + uint64(len(huge))
+	harness.Check(t, declare(declared))
+	defer func() { harness.Check(t, declare(own)) }()
+	m := NewMemory()
+	m.patience = time.Hour
+	if env, err := m.Environment(os.Getpid()); !errors.Is(err, ErrCut) || len(env) > memoryMax {
+		t.Errorf("%d variables: %v", len(env), err)
 	}
 }
