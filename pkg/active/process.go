@@ -62,6 +62,7 @@ func (p *Process) StandIn(im *model.Image, w Work) *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: im, image: im, Work: w}
 }
 
+// Disconnect ends all connections.
 func (p *Process) Disconnect(now int64) {
 	for _, c := range p.Connections {
 		c.Disconnect(now)

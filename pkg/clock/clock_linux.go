@@ -15,8 +15,8 @@ type instant struct {
 	at   time.Time
 }
 
-// began uses the tightest of 10 readings. It reads the kernel's clock before Go's: if Monotonic were ahead, a tick
-// would promise undelivered events.
+// began uses the tightest of 10 readings. It reads the kernel's clock before Go's: with Monotonic ahead, a tick would
+// promise undelivered events.
 func began() (i instant) {
 	best := time.Duration(1 << 62)
 	for range 10 {

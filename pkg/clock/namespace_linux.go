@@ -15,8 +15,8 @@ type offsets struct{ mono, boot int64 }
 
 var ours = ownOffsets()
 
-// ownOffsets reads a file that has the offsets of the children's namespace. If that is another one, the process is in
-// the initial one, unless namespaces are nested.
+// ownOffsets reads the offsets of the children's namespace. If that is another one, the process is in the initial one,
+// unless namespaces are nested.
 func ownOffsets() offsets {
 	own, _ := os.Readlink("/proc/self/ns/time")
 	children, _ := os.Readlink("/proc/self/ns/time_for_children")
@@ -57,14 +57,13 @@ func Suspended() int64 { return Boot() - Monotonic() }
 // Shift returns by how many ns this process's times in /proc are ahead of Boot.
 func Shift() int64 { return ours.boot }
 
-// CheckNamespace fails if the boottime offset is no multiple of tick: /proc rounds start times after adding it, so
-// they would be inexact.
+// CheckNamespace fails if the boottime offset is no multiple of tick: /proc rounds start times after adding it.
 func CheckNamespace(tick time.Duration) error { return ours.check(tick) }
 
 func (o offsets) check(tick time.Duration) error {
 	if o.boot%int64(tick) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the boottime offset of this time namespace, %d ns, is not a multiple of %s; run cniscope in the node's: %s",
-		o.boot, tick, "nsenter --time=/proc/1/ns/time")
+	return fmt.Errorf("the boottime offset of this time namespace, %d ns, is not a multiple of %s; "+
+		"run cniscope in the node's: nsenter --time=/proc/1/ns/time", o.boot, tick)
 }

@@ -33,6 +33,7 @@ type Detail struct {
 // WaitKind is the kind of a Wait.
 type WaitKind string
 
+// Kinds of waits.
 const (
 	WaitLock  WaitKind = "lock"  // file lock (flock, fcntl)
 	WaitMutex WaitKind = "mutex" // kernel lock, such as rtnl

@@ -30,6 +30,7 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // Kind returns the name of a body's kind; empty if there is none.
 func Kind(body Body) string { return names[reflect.TypeOf(body)] }
 
+// New returns an empty body, or nil for an unknown kind.
 func New(kind string) Body {
 	if body := kinds[kind]; body != nil {
 		return reflect.New(reflect.TypeOf(body).Elem()).Interface().(Body)

@@ -8,6 +8,7 @@ import (
 // Fault is why the kernel or the dynamic loader cannot start a program.
 type Fault string
 
+// Faults.
 const (
 	FaultAbsent       Fault = "absent"       // no directory has the file
 	FaultName         Fault = "name"         // its name is a path, which libcni refuses

@@ -47,6 +47,7 @@ func (r *Request) Query() bool { return r.Verb == VerbQuery }
 // Verb is the action of a request.
 type Verb string
 
+// Verbs.
 const (
 	VerbAdd    Verb = "add"
 	VerbChange Verb = "change"

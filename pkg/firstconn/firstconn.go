@@ -1,8 +1,8 @@
-// Package firstconn tells from what the kernel counted in a pod's network namespace why the pod's first connection was
-// so late: whether it had tried before, and what came of that.
+// Package firstconn explains from the kernel's counters of a pod's network namespace why the pod's first connection was
+// late: whether it had tried before, and with which result.
 //
-// The counts are of the whole namespace since it was made. They say that a packet was not answered, and to whom, and
-// not why: a policy that drops and a machine that is not there look the same from here.
+// The counters are of the whole namespace since its creation. A policy that drops packets and an absent machine look
+// the same.
 package firstconn
 
 import (
@@ -11,41 +11,40 @@ import (
 	"strings"
 )
 
-// Cause is why a first connection was late, in one word.
+// Cause is why a first connection was late.
 type Cause string
 
-// The causes, in the order in which they are looked for: what others follow from first.
+// Causes, in order of precedence: the consequences of others come later.
 const (
-	NoNeighbour Cause = "arp"         // a neighbour's link-layer address is not known: it did not answer
-	NoRoute     Cause = "no_route"    // the namespace has no route to where it wanted
-	Unreachable Cause = "unreachable" // it was told so, by ICMP
-	Unanswered  Cause = "unanswered"  // a SYN was sent again and again
-	Refused     Cause = "refused"     // attempts failed, and were answered
-	NoReply     Cause = "dns"         // UDP datagrams that nobody answered, as a rule DNS queries
-	Idle        Cause = "idle"        // it had not tried before: the network is not why
+	NoNeighbour Cause = "arp"         // a neighbor's link-layer address is unknown: it did not answer
+	NoRoute     Cause = "no_route"    // the namespace has no route to the destination
+	Unreachable Cause = "unreachable" // according to ICMP
+	Unanswered  Cause = "unanswered"  // a SYN was repeated
+	Refused     Cause = "refused"     // attempts failed and were answered
+	NoReply     Cause = "dns"         // unanswered UDP datagrams, usually DNS queries
+	Idle        Cause = "idle"        // it had not tried before, so the network is not the cause
 )
 
-// Tries are what a namespace tried until now.
+// Tries are a namespace's attempts so far.
 type Tries struct {
-	Opened     uint64 // connections that it tried to make (ActiveOpens)
-	Failed     uint64 // those of them that failed (AttemptFails)
-	SYNs       uint64 // SYNs, and answers to them, that were sent again (TCPSynRetrans)
+	Opened     uint64 // connections (ActiveOpens)
+	Failed     uint64 // of these (AttemptFails)
+	SYNs       uint64 // repeated SYNs, and answers to them (TCPSynRetrans)
 	Unroutable uint64 // packets without a route (OutNoRoutes)
-	Unreached  uint64 // ICMP messages that something cannot be reached (InDestUnreachs)
+	Unreached  uint64 // ICMP messages about unreachable destinations (InDestUnreachs)
 	Asked      uint64 // UDP datagrams sent
 	Answered   uint64 // UDP datagrams received
-	// Silent are neighbours that did not answer ARP. Those of IPv6 are in no file.
+	// Silent are neighbors that did not answer ARP. Those of IPv6 are in no file.
 	Silent []string
 }
 
-// Unknown returns what is known of a namespace that cannot be found: nothing, so that Why says nothing. The zero
-// value would say that it tried nothing.
+// Unknown returns the Tries of an absent namespace, for which Why returns nothing.
 func Unknown() Tries { return Tries{Opened: 2} }
 
-// silentMax is how many neighbours are named.
+// silentMax bounds the named neighbors.
 const silentMax = 4
 
-// Parse reads /proc/PID/net/snmp, netstat and arp. What they do not have is 0.
+// Parse reads /proc/PID/net/snmp, netstat and arp. Missing counters are 0.
 func Parse(snmp, netstat, arp string) Tries {
 	count := counters(snmp + "\n" + netstat)
 	t := Tries{
@@ -66,7 +65,7 @@ func Parse(snmp, netstat, arp string) Tries {
 	return t
 }
 
-// counters reads lines in pairs: one of names, one of values, both beginning with what they are about.
+// counters reads pairs of lines, names and values, which begin with the same word.
 func counters(text string) map[string]uint64 {
 	all := map[string]uint64{}
 	var names []string
@@ -89,8 +88,7 @@ func counters(text string) map[string]uint64 {
 	return all
 }
 
-// Why says why the first connection was late, as far as that can be told; empty where it cannot. All that there is
-// evidence for is said, and the cause is what comes first.
+// Why returns all evidence for a late first connection, and the first cause; empty if there is none.
 func (t Tries) Why() (cause Cause, says string) {
 	var all []string
 	add := func(c Cause, is bool, format string, args ...any) {
@@ -103,10 +101,15 @@ func (t Tries) Why() (cause Cause, says string) {
 	}
 	add(NoNeighbour, len(t.Silent) > 0, "ARP: no answer from %s", strings.Join(t.Silent, ", "))
 	add(NoRoute, t.Unroutable > 0, "no route for %d packets", t.Unroutable)
-	add(Unreachable, t.Unreached > 0, "told %d times that a destination cannot be reached: a policy that rejects, or no route on the way", t.Unreached)
-	add(Unanswered, t.SYNs > 0, "SYN sent again %d times, without an answer: dropped by a policy, a Service that has no rules yet, or nobody there", t.SYNs)
-	add(Refused, t.Failed > 0 && t.SYNs == 0 && len(t.Silent) == 0, "%d attempts failed at once: nobody listened there", t.Failed)
-	add(NoReply, t.Asked > t.Answered, "%d of %d UDP datagrams had no answer, DNS queries as a rule", t.Asked-min(t.Answered, t.Asked), t.Asked)
-	add(Idle, len(all) == 0 && t.Opened <= 1, "it had tried nothing before: the network is not why")
+	add(Unreachable, t.Unreached > 0,
+		"ICMP reported %d times that a destination is unreachable: a policy rejects, or a router has no route", t.Unreached)
+	add(Unanswered, t.SYNs > 0,
+		"SYN sent again %d times without an answer: a policy drops it, a Service has no rules yet, or the address is unused",
+		t.SYNs)
+	add(Refused, t.Failed > 0 && t.SYNs == 0 && len(t.Silent) == 0,
+		"%d attempts failed at once: no process listened there", t.Failed)
+	add(NoReply, t.Asked > t.Answered,
+		"%d of %d UDP datagrams had no answer, usually DNS queries", t.Asked-min(t.Answered, t.Asked), t.Asked)
+	add(Idle, len(all) == 0 && t.Opened <= 1, "it had tried nothing before: the network is not the cause")
 	return cause, strings.Join(all, "; ")
 }

@@ -38,9 +38,9 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 	}{
 		"a neighbour that is silent":       {Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}}, NoNeighbour, "ARP: no answer from 10.22.0.9; SYN sent again 1 times"},
 		"no route":                         {Tries{Unroutable: 2}, NoRoute, "no route for 2 packets"},
-		"a policy that rejects":            {Tries{Opened: 3, Unreached: 2, Failed: 2}, Unreachable, "told 2 times"},
+		"a policy that rejects":            {Tries{Opened: 3, Unreached: 2, Failed: 2}, Unreachable, "ICMP reported 2 times"},
 		"a policy that drops":              {Tries{Opened: 2, SYNs: 4}, Unanswered, "SYN sent again 4 times"},
-		"nobody listened":                  {Tries{Opened: 4, Failed: 3}, Refused, "3 attempts failed at once"},
+		"no listener":                      {Tries{Opened: 4, Failed: 3}, Refused, "3 attempts failed at once"},
 		"DNS without an answer":            {Tries{Opened: 1, Asked: 6, Answered: 1}, NoReply, "5 of 6 UDP datagrams"},
 		"it tried nothing":                 {Tries{Opened: 1}, Idle, "tried nothing before"},
 		"it was called, and tried nothing": {Tries{}, Idle, "tried nothing before"},

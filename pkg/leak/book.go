@@ -58,9 +58,10 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 			freed = append(freed, k)
 		}
 	}
-	// libcni removed these results during an unobserved DEL.
+	// An unobserved DEL removed these results.
 	b.held = slices.DeleteFunc(b.held, func(a Attachment) bool {
-		return l.gone(a.ContainerID, a.Since, after) && !slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
+		leaks := slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
+		return !leaks && l.gone(a.ContainerID, a.Since, after)
 	})
 	b.looked = true
 	b.leaked, b.leases = now[:min(len(now), Max)], len(l.Leaked(after))
@@ -79,7 +80,8 @@ func (b *Book) Readings() []meter.Reading {
 		return nil
 	}
 	return []meter.Reading{
-		meter.Level("leaked_networks", "Networks of sandboxes that are gone, without a DEL; absent if the runtime does not answer.", len(b.leaked)),
+		meter.Level("leaked_networks",
+			"Networks of sandboxes that are gone, without a DEL; absent if the runtime does not answer.", len(b.leaked)),
 		meter.Level("leaked_leases", "Host-local addresses leased to sandboxes that are gone.", b.leases),
 	}
 }

@@ -1,7 +1,5 @@
-// Package leak finds network resources of gone sandboxes: attachments (an ADD without a DEL) and leases of
-// host-local. It is pure: pkg/doctor/gather makes the Look.
-//
-// Young resources do not count, nor those whose id is of any container, sandbox or process.
+// Package leak finds network resources of removed sandboxes: attachments (an ADD without a DEL) and leases of
+// host-local. It is pure: pkg/doctor/gather makes the Look. Young resources do not count.
 package leak
 
 import (
@@ -14,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// After is the minimum age of a leak. The runtime lists a sandbox only with its network, for which kubelet waits up
-// to four minutes (twice runtimeRequestTimeout).
+// After is the minimum age of a leak. The runtime lists a sandbox only with its network, for which kubelet waits up to
+// four minutes (twice runtimeRequestTimeout).
 const After = 5 * time.Minute
 
 // Attachment is a network of a sandbox.
@@ -51,8 +49,7 @@ type Look struct {
 	Boot time.Time
 	// Alive are ids of sandboxes, containers and processes.
 	Alive map[string]bool
-	// Cached are libcni's cached results. Complete is true if all are readable: then an ADD without a result was
-	// undone.
+	// Cached are libcni's cached results. Complete means all: then an ADD without a result was undone.
 	Cached   []Attachment
 	Complete bool
 	Leases   []Lease
@@ -106,7 +103,8 @@ func (l Look) Leaked(after time.Duration) (leaked []Lease) {
 }
 
 func same(a, b Attachment) bool {
-	return a.ContainerID == b.ContainerID && a.IfName == b.IfName && (a.Network == b.Network || a.Network == "" || b.Network == "")
+	return a.ContainerID == b.ContainerID && a.IfName == b.IfName &&
+		(a.Network == b.Network || a.Network == "" || b.Network == "")
 }
 
 func orPod(a, b event.Pod) event.Pod {
@@ -134,7 +132,11 @@ func Plain(path string) bool { return file.MatchString(path) }
 // Free returns a shell command that frees cached results as the runtime's DEL would. It needs jq.
 func Free(files, binDirs []string) string {
 	path := strings.Join(binDirs, ":")
-	return "for f in " + strings.Join(files, " ") + "; do jq -c '(.config|@base64d|fromjson) as $l|.result as $r|($l.plugins//[$l])|reverse[]|.+{name:$l.name,cniVersion:$l.cniVersion,prevResult:$r}' $f | " +
-		"( while read -r c; do printf %s \"$c\" | CNI_COMMAND=DEL CNI_NETNS= CNI_PATH=" + path + " CNI_CONTAINERID=$(jq -r .containerId $f) CNI_IFNAME=$(jq -r .ifName $f) " +
-		"CNI_ARGS=$(jq -r '[.cniArgs[]?|join(\"=\")]|join(\";\")' $f) PATH=" + path + ":$PATH $(printf %s \"$c\" | jq -r .type) || exit 1; done ) && rm $f; done"
+	return "for f in " + strings.Join(files, " ") + "; do " +
+		"jq -c '(.config|@base64d|fromjson) as $l|.result as $r|($l.plugins//[$l])|reverse[]" +
+		"|.+{name:$l.name,cniVersion:$l.cniVersion,prevResult:$r}' $f | " +
+		"( while read -r c; do printf %s \"$c\" | CNI_COMMAND=DEL CNI_NETNS= CNI_PATH=" + path +
+		" CNI_CONTAINERID=$(jq -r .containerId $f) CNI_IFNAME=$(jq -r .ifName $f) " +
+		"CNI_ARGS=$(jq -r '[.cniArgs[]?|join(\"=\")]|join(\";\")' $f) PATH=" + path + ":$PATH " +
+		"$(printf %s \"$c\" | jq -r .type) || exit 1; done ) && rm $f; done"
 }

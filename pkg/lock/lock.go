@@ -16,7 +16,7 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop that one first, or give this one another state.dir",
+	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop it first, or set another state.dir",
 		e.Holder, e.File)
 }
 

@@ -38,7 +38,8 @@ var ErrTaken = errors.New("another process has it")
 // File locks an open file until it is closed: a byte behind the text, since locked bytes are unreadable for others.
 func File(f *os.File) error {
 	behind := windows.Overlapped{OffsetHigh: 1 << 30}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &behind)
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &behind)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return ErrTaken
 	}

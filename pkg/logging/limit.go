@@ -9,21 +9,19 @@ import (
 	"time"
 )
 
-// Each message may be written burst times at once, then once per interval. A starting node logs about ten lines of
-// one message, 30 failing pods log 30. An endless cause is limited to 86,400 lines per day, about 500 bytes each.
+// Each message may be written burst times at once, then once per interval. A starting node logs ten lines of one
+// message, 30 failing pods log 30. An endless cause is limited to 86,400 lines per day of 500 bytes.
 const (
 	burst    = 20
 	interval = time.Second
-	// texts is the number of messages with their own limit; cniscope has about a hundred. Further ones, from
-	// libraries, share one limit.
+	// texts is the number of messages with their own limit; cniscope has about a hundred. Further ones share one.
 	texts = 256
 	// silence is the delay after which a count of suppressed lines is logged by itself.
 	silence = 10 * time.Second
 )
 
-// Limit is a slog.Handler that limits each message's rate, whatever its attributes and level. The next line of a
-// message reports suppressed lines in left_out; without a next line, a separate line does. samber/slog-sampling does
-// not report them.
+// Limit is a slog.Handler that limits each message's rate, whatever its attributes and level. The message's next line,
+// or a separate one, reports suppressed lines in left_out. samber/slog-sampling does not report them.
 type Limit struct {
 	next  slog.Handler
 	state *state

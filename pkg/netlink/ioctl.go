@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Ioctl decodes an ioctl(2) of a socket, with its argument's memory on return. Nil if the network is not concerned.
+// Ioctl decodes an ioctl(2) of a socket with its argument's memory on return; nil if it does not concern the network.
 func (c *Call) Ioctl(command uint32, result int64, argument []byte) *event.Request {
 	if command < firstControl {
 		return nil
@@ -64,7 +64,7 @@ func ifreq(q *event.Request, data []byte) {
 	}
 }
 
-// control is an ioctl of sockets. about: it has a struct ifreq.
+// control is an ioctl of sockets; about means that it has a struct ifreq.
 type control struct {
 	name   string
 	verb   event.Verb

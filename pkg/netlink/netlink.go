@@ -1,5 +1,5 @@
 // Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: rtnetlink,
-// nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut:
+// nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut, so
 // undecodable parts are omitted.
 package netlink
 
@@ -25,21 +25,22 @@ type Call struct {
 	// Family and Port are a netlink socket's.
 	Family uint16
 	Port   uint32
-	// Errno names a negative error number, else returns "".
+	// Errno names a negative error number, otherwise it returns "".
 	Errno func(int64) string
-	// ByFile and ByPID return the network namespace of a descriptor, or of another process; empty if unknown.
+	// ByFile and ByPID return the network namespace of a descriptor, or of a process; empty if unknown.
 	ByFile, ByPID func(uint32) event.Namespace
 }
 
-// Requests decodes data. Equal consecutive messages become one request, since a firewall change may have hundreds,
-// except rtnetlink's changes, which have different objects.
+// Requests decodes data. Equal consecutive messages, hundreds for a firewall change, become one request. rtnetlink's
+// changes do not, since their objects differ.
 func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	var last *event.Request
 	for _, m := range messages(data) {
 		q := c.message(m)
 		switch {
 		case q == nil:
-		case last != nil && last.Protocol == q.Protocol && last.Name == q.Name && last.Verb == q.Verb && (q.Query() || c.Family != netlinkRoute):
+		case last != nil && last.Protocol == q.Protocol && last.Name == q.Name && last.Verb == q.Verb &&
+			(q.Query() || c.Family != netlinkRoute):
 			last.Count = max(last.Count, 1) + 1
 		default:
 			last = q

@@ -14,8 +14,8 @@ type group struct {
 	object event.Object
 }
 
-// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Those without an object are not for
-// plugins.
+// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Plugins do not use those without an
+// object.
 var groups = []group{
 	{"LINK", event.ObjectLink},
 	{"ADDR", event.ObjectAddress},
@@ -106,7 +106,8 @@ func route(q *event.Request, data []byte) {
 			var hop nextHop
 			if within, ok := fixed(ad.Bytes(), &hop); ok {
 				q.Interface.Index = uint32(max(hop.Index, 0))
-				attributes(within[:min(len(within), max(0, int(hop.Len)-nextHopSize))], func(ad *netlink.AttributeDecoder) { way(q, ad) })
+				within = within[:min(len(within), max(0, int(hop.Len)-nextHopSize))]
+				attributes(within, func(ad *netlink.AttributeDecoder) { way(q, ad) })
 			}
 		default:
 			way(q, ad)

@@ -112,9 +112,10 @@ func remedy(err error, socket string) string {
 	const without = "pods are traced without labels, addresses and the mark \"running\""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("there is no NRI socket %s: %s; NRI may be disabled in containerd (it is by default in 1.7): see configs/containerd/cniscope-nri.toml", socket, without)
+		return fmt.Sprintf("there is no NRI socket %s: %s; NRI may be disabled in containerd (it is by default in 1.7): "+
+			"see configs/containerd/cniscope-nri.toml", socket, without)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nobody listens on the NRI socket %s: %s until containerd is up again", socket, without)
+		return fmt.Sprintf("no process listens on the NRI socket %s: %s until containerd is up again", socket, without)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("the NRI socket %s may not be opened: %s; run cniscope as root", socket, without)
 	case errors.Is(err, errCut):

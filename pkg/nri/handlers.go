@@ -17,8 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// handlers are a session's NRI handlers. The stub subscribes to these events, which all runtimes since NRI 0.8.0
-// have; unknown ones would be refused.
+// handlers are a session's NRI handlers. The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
 type handlers struct {
 	plugin       *Plugin
 	state        atomic.Int32  // waiting, configured or abandoned
@@ -42,7 +41,9 @@ func newHandlers(p *Plugin) *handlers {
 }
 
 // gate rejects a Configure after the registration was abandoned.
-func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
+func (h *handlers) gate(
+	ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method,
+) (any, error) {
 	if strings.HasSuffix(info.FullMethod, "/Configure") {
 		h.state.CompareAndSwap(waiting, configured)
 		if h.state.Load() == abandoned {
@@ -71,7 +72,7 @@ func (p *Plugin) apply(config string) {
 		return
 	}
 	if err := p.options.Configure(config); err != nil {
-		p.options.Log.Error("NRI: the options that the runtime handed over are wrong; going on with the old ones", "error", err)
+		p.options.Log.Error("NRI: the options of the runtime are wrong, keeping the old ones", "error", err)
 	}
 }
 
@@ -83,7 +84,9 @@ func (p *Plugin) announce(runtime, version string) {
 }
 
 // Synchronize receives the sandboxes that exist at registration.
-func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
+func (h *handlers) Synchronize(
+	ctx context.Context, pods []*api.PodSandbox, _ []*api.Container,
+) ([]*api.ContainerUpdate, error) {
 	defer h.sync()
 	h.plugin.receive(ctx, event.SandboxPresent, event.TraceContext{}, pods...)
 	return nil, nil

@@ -1,13 +1,13 @@
 // Package nri is the source of a sandbox's identity and lifecycle: a plugin of the container runtime's Node Resource
 // Interface.
 //
-// It never blocks or fails a pod, and changes nothing. The runtime calls handlers one after another under locks of
-// the node: each millisecond delays every pod, an error fails the pod, and a timeout of two seconds disconnects the
-// plugin. So a handler copies bounded fields into a bounded queue, recovers panics and returns nil.
+// It never blocks or fails a pod, and changes nothing. The runtime calls handlers one after another under locks of the
+// node: each millisecond delays every pod, an error fails the pod, and a timeout of two seconds disconnects the plugin.
+// So a handler copies bounded fields into a bounded queue, recovers panics and returns nil.
 //
-// An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin
-// inherits a socket, and exits with its runtime, because the next one starts its own. If it is only disconnected, it
-// uses the external socket, but a containerd that disconnected it kills it at the next request.
+// An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin inherits
+// a socket, and exits with its runtime, because the next one starts its own. If it is only disconnected, it uses the
+// external socket, but a containerd that disconnected it kills it at the next request.
 package nri
 
 import (
@@ -44,14 +44,12 @@ var ErrRuntimeGone = errors.New("the container runtime that started this plugin 
 
 // Options may be empty.
 type Options struct {
-	// Name and Index (two digits, the order) register an external plugin; a pre-installed one has them in its file
-	// name.
+	// Name and Index (two digits, the order) register an external plugin. A pre-installed one has them in its file name.
 	Name, Index string
 	Socket      string
 	// Queue is the number of events.
 	Queue int
-	// Configure gets a pre-installed plugin's configuration, if there is one. It may be slow. Its error is logged,
-	// and the options stay.
+	// Configure gets a pre-installed plugin's configuration, if any. It may be slow. Its error is logged.
 	Configure func(text string) error
 	// Connected is called at each registration, in its own goroutine.
 	Connected func(name, version string)
@@ -102,12 +100,10 @@ func New(o Options) (*Plugin, error) {
 	}, nil
 }
 
-// Attempted is closed after the first registration failed, or delivered the sandboxes. Heavy work should wait for it:
-// the runtime allows seconds.
+// Attempted is closed after the first registration failed, or delivered the sandboxes. Heavy work should wait for it.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
-// Run delivers events to the sink from one goroutine until ctx ends. It returns nil or ErrRuntimeGone, after all
-// received events.
+// Run delivers events to the sink from one goroutine until ctx ends. It returns nil or ErrRuntimeGone.
 func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	pumpCtx, stopPump := context.WithCancel(context.WithoutCancel(ctx))
 	var pump sync.WaitGroup
@@ -141,7 +137,9 @@ func (*Plugin) Name() string { return "nri" }
 // Stats returns the state and the counters.
 func (p *Plugin) Stats() source.Stats {
 	counts := p.Counts()
-	s := source.Stats{State: "degraded", Features: []string{feature}, Losses: []string{queueFull}, Readings: counts.Readings()}
+	s := source.Stats{
+		State: "degraded", Features: []string{feature}, Losses: []string{queueFull}, Readings: counts.Readings(),
+	}
 	if counts.Connected {
 		s.State = "registered"
 	}
@@ -166,7 +164,8 @@ func (c Counts) Readings() []meter.Reading {
 	return []meter.Reading{
 		meter.Count("nri_sessions_total", "NRI registrations.", c.Sessions),
 		meter.Count("nri_events_total", "Sandbox events over NRI.", c.Received),
-		meter.Level("nri_handler_max_seconds", "The longest time a pod waited for a handler of cniscope.", c.Handler.Max.Seconds()),
+		meter.Level("nri_handler_max_seconds",
+			"The longest time a pod waited for a handler of cniscope.", c.Handler.Max.Seconds()),
 	}
 }
 
@@ -177,7 +176,8 @@ func (p *Plugin) survive(where string) {
 	}
 	p.panics.Add(1)
 	p.panicOnce.Do(func() {
-		p.options.Log.Error("NRI: survived a panic; further ones are only counted", "in", where, "panic", fmt.Sprintf("%.200q", fmt.Sprint(reason)))
+		p.options.Log.Error("NRI: survived a panic; further ones are only counted", "in", where,
+			"panic", fmt.Sprintf("%.200q", fmt.Sprint(reason)))
 	})
 }
 

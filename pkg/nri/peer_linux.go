@@ -32,7 +32,7 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// pidfdEnded waits without a thread: a pidfd is readable after the exit (pidfd_open(2)). !ok: unsupported.
+// pidfdEnded waits without a thread: a pidfd is readable after the exit (pidfd_open(2)). !ok means unsupported.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()

@@ -110,7 +110,7 @@ func TestRemedy(t *testing.T) {
 		says []string
 	}{
 		"no socket":   {failed(syscall.ENOENT), []string{"no NRI socket /run/nri.sock", "configs/containerd/cniscope-nri.toml"}},
-		"dead socket": {failed(syscall.ECONNREFUSED), []string{"nobody listens", "/run/nri.sock"}},
+		"dead socket": {failed(syscall.ECONNREFUSED), []string{"no process listens", "/run/nri.sock"}},
 		"forbidden":   {failed(syscall.EACCES), []string{"run cniscope as root"}},
 		"cut off":     {errCut, []string{"closed the NRI connection"}},
 		"refused":     {errors.New("unknown \x1b[31m plugin"), []string{`unknown \x1b[31m plugin`, "containerd's log"}},

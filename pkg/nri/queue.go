@@ -49,8 +49,8 @@ func (q *queue) poke() {
 	}
 }
 
-// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx): earlier, it might take the
-// handler's CPU.
+// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx). Earlier, it might take the handler's
+// CPU.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()

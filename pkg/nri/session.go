@@ -66,8 +66,7 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// stubOptions give the stub our connection. WithConnection is for one session, and keeps the stub from the inherited
-// socket.
+// stubOptions give the stub our connection, for one session. Otherwise it would use the inherited socket.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -104,8 +103,8 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start return whose connection is closed. After the registration Start waits for a call of
-// Configure, so release makes that call, and the handler returns errAbandoned. The gate permits only one such call.
+// release makes a Start return whose connection is closed. After the registration Start waits for Configure, so release
+// calls that, and the handler returns errAbandoned. The gate permits only one such call.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
@@ -132,7 +131,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// settle waits shortly for options and sandboxes: until then the runtime may hold a lock of the node.
+// settle waits shortly for options and sandboxes, because the runtime may hold a lock of the node until then.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()

@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxString is PATH_MAX, the longest path of Linux. Sources cut to this or less.
+// maxString is PATH_MAX of Linux. Sources cut to this or less.
 const maxString = 4096
 
-// clean sanitizes every string in v, a pointer to data of a possibly hostile file. It is idempotent.
+// clean sanitizes every string in v, a pointer to data of a possibly hostile file.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -44,7 +44,7 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// cleanMap sorts the keys, so that the same one wins if two become equal.
+// cleanMap sorts the keys, so the same one wins if two become equal.
 func cleanMap(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v

@@ -17,7 +17,9 @@ func kernel() string {
 // bootID hashes the machine's id, which stays private, and the boot time.
 func bootID() string {
 	machine := ""
-	if key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`, registry.QUERY_VALUE|registry.WOW64_64KEY); err == nil {
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`,
+		registry.QUERY_VALUE|registry.WOW64_64KEY)
+	if err == nil {
 		machine, _, _ = key.GetStringValue("MachineGuid")
 		_ = key.Close()
 	}
@@ -36,7 +38,8 @@ func booted() int64 {
 		zoneID, _           uint32
 		bootBias, sleepBias int64
 	}
-	if windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&t), uint32(unsafe.Sizeof(t)), nil) != nil {
+	size := uint32(unsafe.Sizeof(t))
+	if windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&t), size, nil) != nil {
 		return 0
 	}
 	return t.boot - t.bootBias

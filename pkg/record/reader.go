@@ -17,21 +17,20 @@ import (
 
 // Reader reads a recording, gzipped or not. It holds one line in memory.
 type Reader struct {
-	name    string
-	lines   *bufio.Scanner
-	line    int // from 1
-	header  Header
-	skipped uint64
-	bytes   int64 // unpacked so far
-	events  int
-	// see Bound
-	maxBytes  int64
+	name      string
+	lines     *bufio.Scanner
+	line      int // from 1
+	header    Header
+	skipped   uint64
+	bytes     int64 // unpacked so far
+	events    int
+	maxBytes  int64 // see Bound
 	maxEvents int
 	err       error // final error
 	file      disk.File
 }
 
-// Open opens a recording, and reads its header. Its errors are those of NewReader. Close the Reader.
+// Open opens a recording and reads its header, with the errors of NewReader.
 func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
 
 func open(on disk.FS, path string) (*Reader, error) {
@@ -127,7 +126,7 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// Bound limits Next in unpacked bytes and in events; 0: no limit. Set it for strangers' files.
+// Bound limits Next in unpacked bytes and in events; 0 is no limit. Set it for strangers' files.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
 // Place returns the file and the last line, for messages.
@@ -139,8 +138,8 @@ func (r *Reader) Header() Header { return r.header }
 // Skipped counts events of unknown kinds, from a newer cniscope.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
-// Next returns the next event, or io.EOF. It fails with a *TruncatedError if the recording ends within a line, with a
-// *BoundError beyond Bound, and with ErrBroken or ErrTooLong for other lines. Errors are final.
+// Next returns the next event, or io.EOF. Errors are final: a *TruncatedError if the recording ends within a line, a
+// *BoundError beyond Bound, and ErrBroken or ErrTooLong for other lines.
 func (r *Reader) Next() (event.Event, error) {
 	for r.err == nil {
 		var e event.Event

@@ -8,10 +8,8 @@
 //	{"t":81270950,"exit":{"process":"…","code":1}}
 //
 // New kinds of events and new fields do not change the version: a reader counts unknown kinds, and ignores unknown
-// fields. Version 1 is converted (version1.go).
-//
-// A recording may come from a stranger, so the reader bounds lines, events and unpacked bytes, and cleans every
-// string.
+// fields. Version 1 is converted (version1.go). The reader bounds lines, events and unpacked bytes, and cleans every
+// string, because a recording may come from a stranger.
 package record
 
 import (
@@ -23,8 +21,8 @@ import (
 // Version is written, and the newest that is read.
 const Version = 2
 
-// MaxLine is in bytes with the line feed. The longest events, of CNI directories and pods with many labels, are far
-// shorter.
+// MaxLine bounds a line in bytes with the line feed. The longest events, of CNI directories and pods with many labels,
+// are far shorter.
 const MaxLine = 1 << 20
 
 // Bounds for viewing a recording (Reader.Bound): 5000 pods of 100 KiB, with 200 bytes an event.
@@ -57,48 +55,45 @@ type Header struct {
 	Clock Clock `json:"clock"`
 }
 
-// Clock is one instant in monotonic ns, and in ns since 1970.
+// Clock is one instant, in monotonic ns and in ns since 1970.
 type Clock struct {
 	Mono int64 `json:"mono"`
 	Wall int64 `json:"wall"`
 }
 
-// Errors of a recording, which are wrapped with place and remedy.
+// Errors of a recording, wrapped with place and remedy.
 var (
-	// the first line is no header
 	ErrNotRecording = errors.New("not a cniscope recording")
 	ErrNewer        = errors.New("recorded by a newer cniscope")
-	// a line is no event
-	ErrBroken = errors.New("broken line")
-	// a line, or an event to write, exceeds MaxLine
+	ErrBroken       = errors.New("broken line") // no event
+	// ErrTooLong is for a line, or an event to write, beyond MaxLine.
 	ErrTooLong = fmt.Errorf("longer than %d bytes", MaxLine)
 )
 
 // TruncatedError means that a recording ends within a line: its writer was killed, or the copy is incomplete. Earlier
-// events are valid.
+// events are valid. File may be empty; Line is from 1.
 type TruncatedError struct {
-	// File may be empty.
 	File string
-	// Line is from 1.
 	Line int
 }
 
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("%s: the recording is cut off here (its writer was killed, or the copy is incomplete); what is before it can be used",
+	return fmt.Sprintf("%s: the recording is cut off here (its writer was killed, or the copy is incomplete); "+
+		"what is before it can be used",
 		place(e.File, e.Line))
 }
 
-// BoundError means that a recording exceeds Reader.Bound. Earlier events are valid.
+// BoundError means that a recording exceeds Reader.Bound, such as More: "4194304 events". Earlier events are valid. File
+// may be empty, Line is the first unread one.
 type BoundError struct {
-	// File may be empty; Line is the first unread one.
 	File string
 	Line int
-	// More is the bound: "4194304 events".
 	More string
 }
 
 func (e *BoundError) Error() string {
-	return fmt.Sprintf("%s: there are more than %s, and no more of one recording is read; for the rest make one of its first line and of those from %d on (head, tail)",
+	return fmt.Sprintf("%s: there are more than %s, and no more of one recording is read; "+
+		"for the rest make one of its first line and of those from %d on (head, tail)",
 		place(e.File, e.Line), e.More, e.Line)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// OpenUntil is Open until ctx ends, even for a pipe without a writer or data. Errors then wrap ctx's cause.
+// OpenUntil is Open until ctx ends, even for a pipe without a writer. Errors then wrap ctx's cause.
 func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	type opened struct {
 		file disk.File
@@ -27,8 +27,7 @@ func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	}
 }
 
-// Until returns a reader that fails with ctx's cause when ctx ends. It is not safe for concurrent use. A hung read of
-// in leaks a goroutine and 64 KiB.
+// Until returns a reader that fails with ctx's cause when ctx ends. A hung read of in leaks a goroutine and 64 KiB.
 func Until(ctx context.Context, in io.Reader) io.Reader {
 	return &until{ctx: ctx, in: in, done: make(chan chunk, 1), buffer: make([]byte, 64<<10)}
 }

@@ -79,7 +79,9 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	case "nft_compat":
 		return event.ObjectExtension, ""
 	}
-	object := map[string]event.Object{"ioctl": event.ObjectLink, "ipset": event.ObjectSet, "conntrack": event.ObjectConnection}[r.Protocol]
+	object := map[string]event.Object{
+		"ioctl": event.ObjectLink, "ipset": event.ObjectSet, "conntrack": event.ObjectConnection,
+	}[r.Protocol]
 	switch {
 	case object == "":
 		return "", ""
@@ -99,7 +101,8 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{
-		"NEW": event.VerbAdd, "SET": event.VerbChange, "DEL": event.VerbDelete, "DESTROY": event.VerbDelete, "GET": event.VerbQuery,
+		"NEW": event.VerbAdd, "SET": event.VerbChange, "DEL": event.VerbDelete, "DESTROY": event.VerbDelete,
+		"GET": event.VerbQuery,
 	} {
 		rest, has := strings.CutPrefix(strings.TrimSuffix(name, "_RESET"), prefix)
 		object := objects1[rest]

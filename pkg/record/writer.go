@@ -28,7 +28,7 @@ type Writer struct {
 	json *json.Encoder // into line
 }
 
-// NewWriter begins a recording on w with a buffer: see Flush and Close. It sets the header's Format and Version.
+// NewWriter begins a recording on w with a buffer: see Flush and Close.
 func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	r := &Writer{out: bufio.NewWriterSize(w, 64<<10)}
 	r.json = json.NewEncoder(&r.line)
@@ -40,9 +40,9 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	return r, r.end()
 }
 
-// Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it
-// fails with fs.ErrExist; with it, it replaces a regular file once the new one's start is on the disk. It never
-// follows symbolic links.
+// Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it fails
+// with fs.ErrExist; with it, it replaces a regular file once the new one's start is on the disk. It never follows
+// symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }
@@ -61,7 +61,7 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 		}
 		return begin(on, path, compressed, header)
 	}
-	// left by a kill: no other program uses the name
+	// A kill may leave it. No other program uses the name.
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".next")
 	if err := errors.Join(spare(on, next), remove(on, next)); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func remove(on disk.FS, path string) error {
 	return nil
 }
 
-// Write appends an event. An event longer than MaxLine fails with ErrTooLong, and the recording may continue. Other
-// errors are final.
+// Write appends an event. One longer than MaxLine fails with ErrTooLong, and the recording may continue. Other errors
+// are final.
 func (w *Writer) Write(e event.Event) error {
 	kind := event.Kind(e.Body)
 	if kind == "" {

@@ -117,6 +117,7 @@ func (c *Call) Apart(words []string) []bool {
 	return repeats
 }
 
+// Word returns a word or its placeholder.
 func (c *Call) Word(s string) string {
 	if s == "" || c.Harmless(s) {
 		return s

@@ -26,27 +26,27 @@ const (
 
 func known() []Known {
 	if goruntime.GOOS == "windows" {
-		return []Known{{Containerd, "containerd", DefaultAddress, []string{filepath.Join(os.Getenv("ProgramFiles"), `containerd\bin\containerd.exe`)}}}
+		program := filepath.Join(os.Getenv("ProgramFiles"), `containerd\bin\containerd.exe`)
+		return []Known{{Containerd, "containerd", DefaultAddress, []string{program}}}
 	}
+	usr := []string{"/usr/local/bin", "/usr/bin"}
 	return []Known{
-		{Containerd, "containerd", DefaultAddress, in("/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin")("containerd")},
-		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock", in("/usr/local/bin", "/opt/bin", "/usr/bin")("k3s", "rke2")}, // also RKE2's
-		{CRIO, "crio", "/run/crio/crio.sock", in("/usr/local/bin", "/usr/bin")("crio")},
-		{Docker, "cri-docker", "/run/cri-dockerd.sock", in("/usr/local/bin", "/usr/bin")("cri-dockerd")},
-		{Containerd, "k0sworker", "/run/k0s/containerd.sock", in("/usr/local/bin", "/usr/bin")("k0s")},
-		{Containerd, "snap.microk8s.daemon-containerd", "/var/snap/microk8s/common/run/containerd.sock", in("/snap/bin")("microk8s")},
+		{Containerd, "containerd", DefaultAddress, in("containerd", append(usr, "/usr/local/sbin", "/usr/sbin")...)},
+		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock", slices.Concat( // also RKE2's
+			in("k3s", "/usr/local/bin", "/opt/bin", "/usr/bin"), in("rke2", "/usr/local/bin", "/opt/bin", "/usr/bin"))},
+		{CRIO, "crio", "/run/crio/crio.sock", in("crio", usr...)},
+		{Docker, "cri-docker", "/run/cri-dockerd.sock", in("cri-dockerd", usr...)},
+		{Containerd, "k0sworker", "/run/k0s/containerd.sock", in("k0s", usr...)},
+		{Containerd, "snap.microk8s.daemon-containerd", "/var/snap/microk8s/common/run/containerd.sock",
+			in("microk8s", "/snap/bin")},
 	}
 }
 
-func in(dirs ...string) func(names ...string) []string {
-	return func(names ...string) (all []string) {
-		for _, dir := range dirs {
-			for _, name := range names {
-				all = append(all, filepath.Join(dir, name))
-			}
-		}
-		return all
+func in(name string, dirs ...string) (all []string) {
+	for _, dir := range dirs {
+		all = append(all, filepath.Join(dir, name))
 	}
+	return all
 }
 
 // Present returns the runtimes whose sockets exist, by precedence. path maps a path of the node.
@@ -82,8 +82,7 @@ func there(path string) bool {
 	return err == nil
 }
 
-// Find returns address if it is not containerd's default, or exists; else the first existing known socket, or
-// address.
+// Find returns address unless it is containerd's default and missing; then the first existing known socket, if any.
 func Find(address string) string {
 	address = cmp.Or(address, DefaultAddress)
 	if address != DefaultAddress {

@@ -1,5 +1,5 @@
-// Package runtime is the source of the container runtime's name and version, by NRI's registrations and by polling.
-// With NRI it needs no access to containerd's socket. Without both it reports once that the version is missing.
+// Package runtime is the source of the container runtime's name and version, by NRI's registrations, which need no
+// access to containerd's socket, and by polling.
 package runtime
 
 import (
@@ -161,7 +161,10 @@ func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	if failed != nil {
 		return r, err
 	}
-	return event.Runtime{Name: text.Clean(other.GetRuntimeName(), text.Bound), Version: text.Clean(other.GetRuntimeVersion(), text.Bound)}, nil
+	return event.Runtime{
+		Name:    text.Clean(other.GetRuntimeName(), text.Bound),
+		Version: text.Clean(other.GetRuntimeVersion(), text.Bound),
+	}, nil
 }
 
 func remedy(err error, address string) string {
@@ -169,7 +172,8 @@ func remedy(err error, address string) string {
 	name := cmp.Or(At(address).Name, "the container runtime")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("%s is not to be found at %s: %s; is it running, is this its address, and in a pod: is its folder mounted?", name, address, without)
+		return fmt.Sprintf("%s is not to be found at %s: %s; "+
+			"is it running, is this its address, and in a pod: is its folder mounted?", name, address, without)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("the socket %s of %s may not be opened: %s; run cniscope as root", address, name, without)
 	}

@@ -60,6 +60,7 @@ func (c *Check) cross(all []Crossing) {
 	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
 }
 
+// Check checks every call.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	checked := Check{Crossed: []Crossing{}}
 	var failed []Crossing

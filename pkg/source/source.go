@@ -11,7 +11,7 @@
 //   - It delivers only pkg/event: strings are bounded and cleaned (pkg/text), secrets do not leave, times are
 //     monotonic (pkg/clock).
 //   - At most one source of a node sends ticks: a tick promises that every earlier process event was delivered.
-//   - It imports no consumer; a lint rule (.golangci.yml, depguard) enforces that.
+//   - It imports no consumer (.golangci.yml, depguard).
 package source
 
 import (
@@ -45,11 +45,11 @@ type Source interface {
 type Stats struct {
 	// State is a word or two for people, such as "attached"; may be empty.
 	State string
-	// Unready: the source prevents any observation; /readyz reports it.
+	// Unready means that the source prevents any observation; /readyz reports it.
 	Unready bool
 	// Features (event.Degraded.Feature) and Losses (event.Lost.Reason) are possible values, with which metrics begin.
 	Features, Losses []string
-	// Missed counts failed runs of a part of the source, of which no event can tell.
+	// Missed counts failed runs of a part of the source, which no event reports.
 	Missed   uint64
 	Readings []meter.Reading
 }
@@ -58,7 +58,7 @@ type Stats struct {
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
 // Merge runs the sources until ctx ends or one fails, and passes their events to take one at a time. The log and the
-// error name a source that does not return within patience; its later events are dropped.
+// error name a source that does not return within patience.
 func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take event.Sink, sources ...Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -98,13 +98,13 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 		delete(running, <-ends)
 	}
 	if names := slices.Sorted(maps.Values(running)); len(names) > 0 {
-		log.Error("sources do not end, going on without them", "sources", names, "after", patience)
-		err = errors.Join(err, fmt.Errorf("sources that do not end: %s", strings.Join(names, ", ")))
+		log.Error("sources do not stop", "sources", names, "after", patience)
+		err = errors.Join(err, fmt.Errorf("sources do not stop: %s", strings.Join(names, ", ")))
 	}
 	return err
 }
 
-// Started already runs: its first events wait for Run.
+// Started is a running source. Its first events wait for Run.
 type Started struct {
 	Source
 	events chan event.Event

@@ -1,5 +1,4 @@
-// Package terminal says what a program's output goes to: whether anybody sees it at once, how wide it is, and
-// which letters it has.
+// Package terminal describes the terminal of a program's output: its width, colors and letters.
 package terminal
 
 import (
@@ -18,7 +17,7 @@ func Is(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width is how many columns w has; 120 if it is no terminal.
+// Width returns the columns of w; 120 if it is no terminal.
 func Width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -36,8 +35,7 @@ func Colors(flag string, w io.Writer, getenv func(string) string) bool {
 	return flag == "always" || flag == "auto" && Is(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
-// ASCII reports whether the environment names a locale that is not UTF-8, as LANG=C does. Where none
-// is named, as in a service or a container, UTF-8 is what all read.
+// ASCII reports whether the environment names a locale without UTF-8, such as LANG=C. Services name none.
 func ASCII(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")

@@ -243,6 +243,7 @@ func (t *Timeline) Flush() []*model.Operation {
 	return closed
 }
 
+// Open counts the open operations.
 func (t *Timeline) Open() int { return len(t.open) }
 
 // Stats returns the counts so far.

@@ -45,7 +45,7 @@ func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.AgentWaitsIn(in), attr.AgentKilled(work.Killed))...)
 }
 
-// aboutPeer has a unix socket's path as its address (semantic conventions).
+// aboutPeer has a unix socket's path as its address, after the semantic conventions.
 func aboutPeer(c *model.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {
@@ -66,7 +66,9 @@ func aboutPeer(c *model.Connection) []attribute.KeyValue {
 		kvs = append(kvs, attr.Tries(c.Tries))
 	}
 	if x := c.Exchange; x != nil {
-		kvs = append(kvs, nonZero(attr.Standing(true), attr.Unasked(x.Unasked), attr.Receipt(x.Receipt), attr.Clipped(x.Clipped))...)
+		kvs = append(kvs, nonZero(
+			attr.Standing(true), attr.Unasked(x.Unasked), attr.Receipt(x.Receipt), attr.Clipped(x.Clipped),
+		)...)
 	}
 	if c.Agent == nil {
 		return kvs

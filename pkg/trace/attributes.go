@@ -42,13 +42,13 @@ func identity(op *model.Operation) []attribute.KeyValue {
 	return kvs
 }
 
-// ownLabels are containerd's, among the pod's labels of NRI; ownType is one without the prefix.
+// ownLabels are containerd's, among the pod's labels of NRI; ownType lacks the prefix.
 const (
 	ownLabels = "io.cri-containerd."
 	ownType   = "oci_runtime_type"
 )
 
-// aboutSandbox is on the operation, or on its calls if that has no span.
+// aboutSandbox is on the operation, or on its calls if it has no span.
 func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -101,7 +101,8 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 			attr.BiggestPartName(c.Parts[0].What()),
 			attr.BiggestPartMS(c.Parts[0].Time))
 	}
-	return append(kvs, nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))...)
+	slow := nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))
+	return append(kvs, slow...)
 }
 
 func aboutLoss(op *model.Operation) []attribute.KeyValue {

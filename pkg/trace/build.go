@@ -1,5 +1,4 @@
-// Package trace maps judged operations to OTLP spans. It is pure: the same operation gives the same bytes, ids
-// included.
+// Package trace maps judged operations to OTLP spans. It is pure: the same operation gives the same bytes and ids.
 package trace
 
 import (
@@ -66,7 +65,8 @@ func (w *writer) call(call *model.Call) {
 	where, links := w.place(call)
 	verdict := w.j.Calls[call]
 	where.attributes = keyValues(aboutCall(call))
-	s := w.span(where, w.ids.call(where.trace, call.Runs[0].Process, call.Start), "CNI "+call.Command, call.Start, call.End, attr.KindCall)
+	id := w.ids.call(where.trace, call.Runs[0].Process, call.Start)
+	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, attr.KindCall)
 	s.Links = links
 	add(s, aboutTime(verdict)...)
 	add(s, aboutLoss(w.op)...)
@@ -82,7 +82,9 @@ func (w *writer) call(call *model.Call) {
 	if call.Hung {
 		s.Links = append(s.Links, w.hungLink(call, where))
 	}
-	add(s, nonZero(attr.NetNSPath(call.NetNS), attr.CNIID(w.op.ContainerID), attr.CNIPath(call.NetNS), attr.Hung(call.Hung))...)
+	add(s, nonZero(
+		attr.NetNSPath(call.NetNS), attr.CNIID(w.op.ContainerID), attr.CNIPath(call.NetNS), attr.Hung(call.Hung),
+	)...)
 	if verdict.Slow > 0 {
 		w.slow(s, verdict.Slow, call.End)
 	}

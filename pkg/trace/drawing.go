@@ -20,16 +20,17 @@ type drawing struct {
 	where   at // the same, for the image's own facts
 	span    *tracepb.Span
 	run     *model.Image
-	failing bool // its plugin made its call fail
+	failing bool // its plugin failed its call
 	made    int
 	agent   string                   // separates the ids of simultaneous agent work
 	groups  map[string]*tracepb.Span // of interfaces
 }
 
-// child derives the id from a number within the image, because facts have no key.
+// child derives the id from a number within the image. Facts have no key.
 func (d *drawing) child(where at, name, kind string, when model.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
-	id := d.ids.span(where.trace, fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start)+d.agent, when.Start)
+	key := fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start) + d.agent
+	id := d.ids.span(where.trace, key, when.Start)
 	s := d.writer.span(where, id, name, when.Start, when.End, kind)
 	add(s, about...)
 	return s
@@ -100,6 +101,6 @@ func (d *drawing) detection(f *model.Fact) {
 	detection := f.What.(*model.Detection)
 	s := d.fact(f, "wait for IPv6 DAD", attr.KindDAD, aboutDetection(detection)...)
 	if detection.State == event.AddressDuplicate {
-		d.fail(s, detection.Address+" is somebody else's", "duplicate address")
+		d.fail(s, detection.Address+" is a duplicate", "duplicate address")
 	}
 }

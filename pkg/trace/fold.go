@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -18,11 +19,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Fold returns an operation's spans in a cheaper form. A series of equal commands below one span becomes one span
-// with number, sum, exit codes, and the longest. Slow, failed and incompletely observed commands keep their spans,
-// and their parents'. An ordinary call also loses requests and waits, whose sums its process has (brief).
+// Fold returns an operation's spans in a cheaper form. A series of equal commands below one span becomes one span with
+// number, sum, exit codes, and the longest. Slow, failed and incompletely observed commands keep their spans, and their
+// parents'. An ordinary call also loses requests and waits, whose sums its process has (brief).
 //
-// It is pure, runs after judging, and does not depend on the spans' order.
+// It is pure, and does not depend on the spans' order.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
@@ -127,7 +128,7 @@ func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue {
 
 // earlier does not depend on arrival.
 func earlier(a, b *branch) int {
-	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), strings.Compare(string(a.SpanId), string(b.SpanId)))
+	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), bytes.Compare(a.SpanId, b.SpanId))
 }
 
 func series(parent []byte, children []*branch) {
@@ -220,8 +221,8 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 	}
 	s := &tracepb.Span{
 		TraceId: first.TraceId, SpanId: first.SpanId, TraceState: first.TraceState, ParentSpanId: parent, Flags: first.Flags,
-		Name: first.Name, Kind: first.Kind, StartTimeUnixNano: first.StartTimeUnixNano, EndTimeUnixNano: end, Links: first.Links,
-		Attributes: common(group),
+		Name: first.Name, Kind: first.Kind, StartTimeUnixNano: first.StartTimeUnixNano, EndTimeUnixNano: end,
+		Links: first.Links, Attributes: common(group),
 	}
 	add(s, attr.FoldedCount(len(group)), attr.FoldedSumMS(total), attr.FoldedWorstMS(worst.took()))
 	if args := worst.value(semconv.ProcessCommandArgsKey); args != nil {

@@ -15,13 +15,11 @@ import (
 )
 
 type at struct {
-	trace  oteltrace.TraceID
-	parent oteltrace.SpanID
-	state  string
-	// remote: not one of ours
-	remote bool
-	// attributes are shared by the spans below.
-	attributes []*commonpb.KeyValue
+	trace      oteltrace.TraceID
+	parent     oteltrace.SpanID
+	state      string
+	remote     bool                 // the parent is not cniscope's
+	attributes []*commonpb.KeyValue // of all spans below
 }
 
 func (a at) under(s *tracepb.Span) at {
@@ -32,14 +30,13 @@ func (a at) under(s *tracepb.Span) at {
 
 func recorded(parent event.TraceContext) (at, bool) {
 	above := w3c.Parse(parent)
-	return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, above.Recorded()
+	where := at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}
+	return where, above.Recorded()
 }
 
-// IDs derives ids, so that a replayed recording has the exported ones, and a repeated operation is one trace.
-type IDs struct {
-	// Seed is unique until a node restarts: its boot id.
-	Seed string
-}
+// IDs derives ids, so a replayed recording has the exported ones, and a repeated operation is one trace. Seed is unique
+// until a node restarts: its boot id.
+type IDs struct{ Seed string }
 
 // trace is for an operation without a recorded parent.
 func (g IDs) trace(op model.Key) (id oteltrace.TraceID) {
@@ -59,7 +56,7 @@ func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) ote
 	return g.span(trace, "hung "+string(first), start)
 }
 
-// of returns the root span, or the first call's if that has a recorded parent.
+// of returns the operation's root span, or the first call's if that has a recorded parent.
 func (g IDs) of(op model.Key) oteltrace.SpanContext {
 	if above, ok := recorded(op.Trace); ok {
 		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))
@@ -73,7 +70,9 @@ func (g IDs) run(b *model.Blame) oteltrace.SpanContext {
 }
 
 func spanContext(trace oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanContext {
-	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled})
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
+		TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled,
+	})
 }
 
 func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id oteltrace.SpanID) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// image makes spans of an image and of all below. run is its plugin run, nil for a run of the chain; failing: the
-// call failed.
+// image makes spans of an image and of all below. run is its plugin run, nil for a run of the chain; failing means that
+// the call failed.
 func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
@@ -32,14 +32,16 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
 	}
-	// Error means that the call failed: `iptables -C` exits with 1 in every healthy ADD, and SIGPIPE ends writers
-	// whose reader has read enough.
+	// Error means that the call failed: `iptables -C` exits with 1 in every healthy ADD, and SIGPIPE ends writers when
+	// their reader stops.
 	died := im.Signal != "" && im.Signal != "SIGPIPE"
 	if im.Failed() && (died || failing && judge.Fails(run)) || im.Run != nil && failing && judge.Fails(im) {
 		fail(s, judge.Describe(im), errorType(im))
 	}
 	below := where.under(s)
-	w.draw(&drawing{image: im, outer: below, span: s, run: run, failing: failing && (judge.Fails(run) || im.Failed())})
+	w.draw(&drawing{
+		image: im, outer: below, span: s, run: run, failing: failing && (judge.Fails(run) || im.Failed()),
+	})
 	for _, child := range im.Children {
 		w.image(below, child, run, failing)
 	}
@@ -79,7 +81,9 @@ func (w *writer) draw(d *drawing) {
 	for _, f := range facts {
 		of[f.Kind()].draw(d, f)
 	}
-	slices.SortStableFunc(d.span.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
+	slices.SortStableFunc(d.span.Events, func(a, b *tracepb.Span_Event) int {
+		return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano)
+	})
 }
 
 func (d *drawing) mount(f *model.Fact) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Hung returns a span for a call in progress at now, which may never get its own. Both have the same parent, and the
-// call's span will link to it.
+// call's span links to it.
 func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -32,7 +32,8 @@ func (b *Builder) Hung(f model.Flight, now int64) Trace {
 func (b *Builder) Connected(c model.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
-	s := w.span(where, b.ids.span(where.trace, "first connection "+string(c.First), c.End), "first connection", c.End, c.At, attr.KindFirstConnection)
+	id := b.ids.span(where.trace, "first connection "+string(c.First), c.End)
+	s := w.span(where, id, "first connection", c.End, c.At, attr.KindFirstConnection)
 	add(s, nonZero(attr.CNICommand(c.Command), attr.CNIIfName(c.IfName))...)
 	add(s, after(c.End, c.At))
 	add(s, ends(c.Local, c.Remote)...)
@@ -68,7 +69,7 @@ func (b *Builder) mark(f model.Flight) (*writer, at) {
 	return w, where
 }
 
-// Outage returns a span, a trace of its own, for a period without a ready node network.
+// Outage returns a span, a trace of its own, for a time without a ready node network.
 func (b *Builder) Outage(o model.Outage) Trace {
 	w := b.writer(&model.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)
@@ -97,7 +98,7 @@ func (b *Builder) Outage(o model.Outage) Trace {
 	return w.finish(o.Runtime)
 }
 
-// Test returns a trace of one span, `cniscope doctor`, to test a backend. Its kind "test" hides it from searches for
+// Test returns a trace of one span to test a backend (`cniscope doctor`). Its kind "test" hides it from searches for
 // calls.
 func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 	w := NewBuilder(ids, n.Resource(), n.Version).writer(&model.Operation{Wall: at.UnixNano()}, nil)

@@ -23,8 +23,7 @@ func (d *drawing) query(f *model.Fact) {
 	}
 }
 
-// change draws an interface's changes below one span. A command's, and those without an interface, are below the
-// image.
+// change draws an interface's changes below one span; a command's, and those without an interface, below the image.
 func (d *drawing) change(f *model.Fact) {
 	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span

@@ -15,7 +15,8 @@ import (
 // ordinary reports whether the call was fast, successful and completely observed.
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
-		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey, attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
+		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey,
+		attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
 	} {
 		if b.value(key) != nil {
 			return false
@@ -38,7 +39,7 @@ func (b *branch) brief() {
 	}
 }
 
-// small reports whether the process's sums cover the span, which links at most to a lock's holder.
+// small reports whether the process's sums cover the span. It links at most to a lock's holder.
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false

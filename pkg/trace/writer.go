@@ -39,13 +39,11 @@ func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder
 // From sets the origin of later operations.
 func (b *Builder) From(origin event.Origin) { b.origin = origin }
 
-// Trace is an operation as spans.
+// Trace is an operation as spans. IDs are by call, ID is a mark's.
 type Trace struct {
 	Spans *tracepb.ResourceSpans
-	// IDs are by call.
-	IDs map[*model.Call]oteltrace.TraceID
-	// ID is a mark's.
-	ID oteltrace.TraceID
+	IDs   map[*model.Call]oteltrace.TraceID
+	ID    oteltrace.TraceID
 }
 
 // Drawn is for structs that embed the trace.
@@ -89,18 +87,18 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 		known[kv.Key] = true
 	}
 	node := slices.DeleteFunc(slices.Clone(w.resource), func(kv attribute.KeyValue) bool { return known[kv.Key] })
-	return slices.Concat(node, runtimeOf(runtime), nonZero(attr.Source(w.origin.Source), attr.SourceResolutionMS(time.Duration(w.origin.Resolution))), pod)
+	source := nonZero(attr.Source(w.origin.Source), attr.SourceResolutionMS(time.Duration(w.origin.Resolution)))
+	return slices.Concat(node, runtimeOf(runtime), source, pod)
 }
 
-// usual is a typical number of attributes.
-const usual = 20
-
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
+	const usual = 20 // attributes
+	flags := uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled)
 	s := &tracepb.Span{
 		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
 		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
 		StartTimeUnixNano: w.wall(start), EndTimeUnixNano: w.wall(max(start, end)),
-		Flags:      uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled),
+		Flags:      flags,
 		Attributes: make([]*commonpb.KeyValue, 0, usual),
 	}
 	add(s, attr.Kind(kind))
@@ -125,8 +123,8 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// linksMax bounds a span's links: hundreds of calls with hundreds of actions each would all be linked. An attribute
-// has the number.
+// linksMax bounds a span's links: hundreds of calls with hundreds of actions each would all be linked. An attribute has
+// the number.
 const linksMax = 32
 
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {

@@ -230,7 +230,8 @@ func (t *Tree) exec(e *event.Exec) Step {
 // delegates distinguishes a delegated plugin from a command, which inherits the same environment, by CNI_PATH and its
 // own standard input. Below maxNested every program is a command.
 func delegates(e *event.Exec, in *Run) bool {
-	return in.nested < maxNested && e.InPath && e.Call != nil && e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
+	return in.nested < maxNested && e.InPath && e.Call != nil &&
+		e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
 // root begins a run that up started or becomes; up may be nil.

@@ -55,11 +55,13 @@ func code(m *registry.Model) string {
 		case "boolean":
 			fmt.Fprintf(&b, "\nfunc %s(v bool) attribute.KeyValue { return %sKey.Bool(v) }\n", n, n)
 		case "double":
-			fmt.Fprintf(&b, "\nfunc %s(v time.Duration) attribute.KeyValue { return %sKey.Float64(milliseconds(v)) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(v time.Duration) attribute.KeyValue { return %sKey.Float64(milliseconds(v)) }\n",
+				n, n)
 		case "string[]":
 			fmt.Fprintf(&b, "\nfunc %s(v ...string) attribute.KeyValue { return %sKey.StringSlice(v) }\n", n, n)
 		case "template[int]":
-			fmt.Fprintf(&b, "\nfunc %s(of string, v int) attribute.KeyValue { return attribute.Int(string(%sKey)+\".\"+of, v) }\n", n, n)
+			fmt.Fprintf(&b, "\nfunc %s(of string, v int) attribute.KeyValue "+
+				"{ return attribute.Int(string(%sKey)+\".\"+of, v) }\n", n, n)
 		default:
 			log.Fatalf("%s: there is no type %q", a.Key, a.Type)
 		}
@@ -74,7 +76,10 @@ func name(key string) string {
 		upper[s] = strings.ToUpper(s)
 	}
 	var b strings.Builder
-	for _, word := range strings.FieldsFunc(strings.TrimPrefix(key, "cniscope."), func(r rune) bool { return strings.ContainsRune("._ ", r) }) {
+	parts := strings.FieldsFunc(strings.TrimPrefix(key, "cniscope."), func(r rune) bool {
+		return strings.ContainsRune("._ ", r)
+	})
+	for _, word := range parts {
 		if u := upper[word]; u != "" {
 			b.WriteString(u)
 		} else {
@@ -106,7 +111,9 @@ func document(m *registry.Model, page string) string {
 	for _, a := range m.Foreign {
 		fmt.Fprintf(&foreign, "| `%s` | %s | %s |\n", a.Key, on(m, a), a.Brief)
 	}
-	for _, table := range []struct{ name, rows string }{{"spans", spans.String()}, {"attributes", own.String()}, {"foreign", foreign.String()}} {
+	for _, table := range []struct{ name, rows string }{
+		{"spans", spans.String()}, {"attributes", own.String()}, {"foreign", foreign.String()},
+	} {
 		before, after, found := strings.Cut(page, "<!-- generated: "+table.name+" -->\n")
 		_, after, closed := strings.Cut(after, "<!-- end -->")
 		if !found || !closed {
