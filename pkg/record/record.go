@@ -83,8 +83,8 @@ func (e *TruncatedError) Error() string {
 		place(e.File, e.Line))
 }
 
-// BoundError means that a recording exceeds Reader.Bound, such as More: "4194304 events". Earlier events are valid. File
-// may be empty, Line is the first unread one.
+// BoundError means that a recording exceeds Reader.Bound, such as More: "4194304 events". Earlier events are valid.
+// File may be empty, Line is the first unread one.
 type BoundError struct {
 	File string
 	Line int
