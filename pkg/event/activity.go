@@ -25,7 +25,7 @@ var activityKinds = map[string]Body{
 	"cut":             &Cut{},
 }
 
-// Detail reports that system-call tracing, the origin of this file's events, was switched.
+// Detail reports that system-call tracing, the origin of these events, was switched.
 type Detail struct {
 	On bool `json:"on"`
 }
@@ -42,8 +42,7 @@ const (
 	WaitCall  WaitKind = "system call"
 )
 
-// Wait reports that a thread was blocked for 1 ms or longer. A kernel lock counts from 0.1 ms, a file lock always,
-// since others may wait for its holder.
+// Wait reports that a thread was blocked for 1 ms or longer, by a kernel lock for 0.1 ms, by a file lock for any time.
 type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
@@ -56,11 +55,10 @@ type Wait struct {
 	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Released bool   `json:"released,omitempty"`
-	// Holder held the lock at Start; nil if none did or it is unknown.
-	Holder *Actor `json:"holder,omitempty"`
+	Holder   *Actor `json:"holder,omitempty"`
 }
 
-// Until returns the end of a wait that was reported at now.
+// Until returns the end of a wait reported at now.
 func (w *Wait) Until(now int64) int64 {
 	if w.End == 0 {
 		return now
@@ -75,7 +73,7 @@ type Actor struct {
 	// Name is the kernel's, up to 15 bytes (TASK_COMM_LEN).
 	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// State is AgentStopped or AgentFrozen if a file lock's holder was so for most of the wait; By as in Agent.
+	// State is AgentStopped or AgentFrozen if a file lock's holder was so for most of the wait. By is as in Agent.
 	State AgentState `json:"state,omitempty"`
 	By    string     `json:"by,omitempty"`
 }
@@ -92,7 +90,7 @@ type Answer struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// Link reports an interface's name, from the kernel's answer to a process.
+// Link reports an interface's name, from the kernel's answer.
 type Link struct {
 	Process Process   `json:"process"`
 	NetNS   Namespace `json:"netns,omitzero"`
@@ -110,8 +108,8 @@ const (
 	AddressDuplicate AddressState = "duplicate"
 )
 
-// Address reports an IPv6 address's state, from the kernel's answer to a process. The kernel uses an address only after
-// duplicate address detection.
+// Address reports an IPv6 address's state, from the kernel's answer. The kernel uses it only after duplicate address
+// detection.
 type Address struct {
 	Process Process      `json:"process"`
 	NetNS   Namespace    `json:"netns,omitzero"`
@@ -120,12 +118,12 @@ type Address struct {
 	State   AddressState `json:"state"`
 }
 
-// Setting reports that a process wrote a sysctl.
+// Setting reports a written sysctl.
 type Setting struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// Key is below /proc/sys: "net/ipv4/ip_forward".
+	// Key is such as "net/ipv4/ip_forward".
 	Key      string    `json:"key"`
 	Value    string    `json:"value"`
 	Error    string    `json:"error,omitempty"`
@@ -133,7 +131,7 @@ type Setting struct {
 	Mentions []string  `json:"mentions,omitempty"`
 }
 
-// Enter reports that a thread entered a network namespace (setns, unshare).
+// Enter reports that a thread entered a network namespace.
 type Enter struct {
 	Process Process   `json:"process"`
 	Thread  uint32    `json:"thread,omitempty"`
@@ -146,27 +144,26 @@ type Mount struct {
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
 	Name    string  `json:"name"`
-	// Source is a path, a device, or the like; empty for an unmount.
-	Source string `json:"source,omitempty"`
-	Target string `json:"target,omitempty"`
-	FSType string `json:"fstype,omitempty"`
-	// Flags are as in mount(8) and umount(8): "bind", "ro", "detach", without those that only tune.
+	Source  string  `json:"source,omitempty"`
+	Target  string  `json:"target,omitempty"`
+	FSType  string  `json:"fstype,omitempty"`
+	// Flags are as in mount(8) and umount(8), without those that only tune.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
 
-// Connect reports that a process connected a socket, or tried to.
+// Connect reports a connection, or an attempt.
 type Connect struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// Socket identifies the connection in Accept and Close while it is open.
+	// Socket identifies the open connection in Accept and Close.
 	Socket string `json:"socket"`
-	// Network is "unix" or "tcp"; Address is a path or "address:port".
+	// Network is "unix" or "tcp", Address a path or "address:port".
 	Network string `json:"network"`
 	Address string `json:"address"`
 	Error   string `json:"error,omitempty"`
-	// Listener created the listening socket; nil if unknown. With socket activation another process answers.
+	// Listener created the listening socket, if known. With socket activation another process answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
@@ -178,7 +175,7 @@ type Accept struct {
 	Listens bool `json:"listens,omitempty"`
 }
 
-// Close reports that a process closed a connection.
+// Close reports the end of a connection.
 type Close struct {
 	Process Process `json:"process"`
 	Socket  string  `json:"socket"`
@@ -193,13 +190,12 @@ type Exchange struct {
 	// Start is the first write since the last read; for Unasked the last read, or 0 if unknown.
 	Start int64 `json:"start,omitempty"`
 	// Last is the last write after Start, or 0: an unanswered request may precede the awaited one on a stream.
-	Last int64 `json:"last,omitempty"`
-	// Socket is as in Connect.
+	Last   int64  `json:"last,omitempty"`
 	Socket string `json:"socket"`
-	// Network and Address are of the other end, as in Connect; Address may be empty.
+	// Network and Address are of the other end.
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
-	// Peer is the other end; nil if unknown, such as on another machine.
+	// Peer is the other end, if on this machine.
 	Peer *Actor `json:"peer,omitempty"`
 	// Unasked means that the peer wrote without a new request: a notification, or a late answer.
 	Unasked bool `json:"unasked,omitempty"`
@@ -234,25 +230,24 @@ type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Hidden means that its connections are invisible. Its work is attributed by mentions or time.
+	// Hidden means that its connections are invisible, so mentions and times attribute its work.
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
-	// CPU is the CPU time without children, in ns, to 10 ms.
+	// CPU is in ns, to 10 ms, without children.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
 	// Channel is the kernel function of a waiting or uninterruptible thread; without State, of the first thread.
 	Channel string `json:"channel,omitempty"`
-	// By is what stopped it, if known: the debugger ("gdb (pid 812)"), or the file that freezes its cgroup.
-	By string `json:"by,omitempty"`
-	// Since is the previous sample of a plugin's process.
-	Since int64 `json:"since,omitempty"`
+	// By is what stopped it, such as the debugger ("gdb (pid 812)"), or the file that freezes its cgroup.
+	By    string `json:"by,omitempty"`
+	Since int64  `json:"since,omitempty"`
 	// Killed is "OOM" if the kernel killed it because memory ran out.
 	Killed string `json:"killed,omitempty"`
 	// Programs are names (up to 15 letters) of programs that it ran before it was followed.
 	Programs []string `json:"programs,omitempty"`
 }
 
-// Configuration is the network configuration on a plugin's standard input.
+// Configuration is a plugin's standard input.
 type Configuration struct {
 	Process    Process `json:"process"`
 	Network    string  `json:"network,omitempty"`
@@ -262,7 +257,7 @@ type Configuration struct {
 	Invalid    string  `json:"invalid,omitempty"`
 }
 
-// Result is the result or error on a plugin's standard output.
+// Result is a plugin's standard output.
 type Result struct {
 	Process    Process  `json:"process"`
 	CNIVersion string   `json:"cni_version,omitempty"`

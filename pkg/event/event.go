@@ -7,7 +7,7 @@ package event
 
 // Event is one observation. The events of one source are in causal order.
 type Event struct {
-	// Time is the end, in ns of the node's monotonic clock.
+	// Time is the end, in monotonic ns.
 	Time int64
 	Body Body
 }
@@ -33,7 +33,7 @@ type Namespace struct {
 	Label string `json:"label,omitempty"`
 }
 
-// TraceContext is a W3C trace context of an environment or request; may be empty.
+// TraceContext is a W3C trace context, if any.
 type TraceContext struct {
 	Parent string `json:"traceparent,omitempty"`
 	State  string `json:"tracestate,omitempty"`
@@ -59,13 +59,13 @@ type Clock struct {
 	Wall int64 `json:"wall"`
 }
 
-// Lost reports events that a source could not deliver.
+// Lost reports dropped events.
 type Lost struct {
 	// Source is "probe", "nri", "relay", or "recording" (for a slow recorder).
 	Source string `json:"source"`
-	// Reason is a fixed phrase: "ring full", "process table full", …
+	// Reason is a fixed phrase: "ring full".
 	Reason string `json:"reason"`
-	// Count is the number since the last Lost of this reason.
+	// Count is since the last Lost of this reason.
 	Count uint64 `json:"count"`
 	// Gone means that the process exited too early, rather than that cniscope was late.
 	Gone bool `json:"gone,omitempty"`
@@ -78,13 +78,13 @@ func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "rel
 
 // Degraded reports, once, that a feature is unavailable.
 type Degraded struct {
-	// Feature is such as "nri", "kernel probe", "CNI configuration".
+	// Feature is such as "nri".
 	Feature  string `json:"feature"`
 	Reason   string `json:"reason"`
 	Restored bool   `json:"restored,omitempty"`
 }
 
-// Origin reports how processes are observed from now on.
+// Origin reports how processes are observed.
 type Origin struct {
 	// Source is "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which lack system calls.
 	Source string `json:"source"`

@@ -35,8 +35,8 @@ type Sandbox struct {
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime that may contain a sandbox's CNI calls. It is their parent if their environment names
-// none. It comes seconds later, because a runtime exports a span when it ends.
+// Above is a span of the runtime, reported seconds later. It is the parent of a sandbox's CNI calls if their
+// environment names none.
 type Above struct {
 	SandboxID string `json:"sandbox_id"`
 	Name      string `json:"name"`
@@ -46,17 +46,17 @@ type Above struct {
 	Trace TraceContext `json:"trace"`
 }
 
-// Runtime is the container runtime, sent when known and after each change.
+// Runtime is the container runtime, sent at first and after each change.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Readiness is the runtime's network readiness, sent when known and after each change.
+// Readiness is the runtime's network readiness, sent at first and after each change.
 type Readiness struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
-	// Lacks is the next missing step, Missing a sentence about it; empty without a check.
+	// Lacks is the next missing step, Missing a sentence about it, if checked.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
 	// Overdue means that it lasts too long.
@@ -75,7 +75,7 @@ const (
 	LackStatus        Lack = "cni_status"        // STATUS fails: the agent is not ready
 )
 
-// Networks are all networks of the CNI directory in the runtime's order, sent at first and after each change.
+// Networks are the CNI directory's networks in the runtime's order, sent at first and after each change.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }
@@ -91,10 +91,9 @@ type Network struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// Plugin is one entry of a network's chain.
+// Plugin is an entry of a chain.
 type Plugin struct {
 	Type string `json:"type"`
-	// IPAM is the type of its IPAM plugin.
 	IPAM string `json:"ipam,omitempty"`
 }
 

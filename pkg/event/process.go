@@ -6,12 +6,11 @@ var processKinds = map[string]Body{
 	"exit": &Exit{},
 }
 
-// Fork reports that a process of a plugin's tree forked.
+// Fork reports a fork in a plugin's tree.
 type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
-	// PID is in cniscope's PID namespace.
-	PID uint32 `json:"pid"`
+	PID     uint32  `json:"pid"`
 	// Stack is the parent's, innermost call first, without its standard library; empty if it has no names.
 	Stack []Frame `json:"stack,omitempty"`
 }
@@ -28,7 +27,7 @@ type Frame struct {
 // descendant.
 type Exec struct {
 	Process Process `json:"process"`
-	// Parent forked the process, and may have exited.
+	// Parent may have exited.
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
@@ -39,11 +38,11 @@ type Exec struct {
 	// Caller is why a root is trusted; empty for others and in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// File is the path that the caller executed: of a script, not of its interpreter.
+	// File is the executed path: of a script, not of its interpreter.
 	File string `json:"file"`
 	// Name is the base name of argument 0 without ".exe", or of a script. On Debian iptables' file is xtables-nft-multi.
 	Name string `json:"name"`
-	// Args are the permitted arguments after the first.
+	// Args are the permitted ones, without the first.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
 	// Stdin is equal for readers of the same pipe; NoStdin, or empty if unknown.
@@ -53,21 +52,20 @@ type Exec struct {
 	InPath bool `json:"in_path,omitempty"`
 	// Call is the CNI call of a trusted, InPath process.
 	Call *Call `json:"call,omitempty"`
-	// Mentions are the sandboxes with a call in progress that an agent's command names.
+	// Mentions are the sandboxes with a call in progress that the command names.
 	Mentions []string `json:"mentions,omitempty"`
-	// Used is the consumption before this image.
+	// Used is before this image.
 	Used      Usage `json:"used,omitzero"`
 	Truncated bool  `json:"truncated,omitempty"`
 	// Unidentified means that the process had exited, or changed its image, before it was examined. Only its parent, its
 	// times, and sometimes Name are known.
-	Unidentified bool `json:"unidentified,omitempty"`
-	// Build is a fingerprint of a plugin's file; may be empty.
-	Build string `json:"build,omitempty"`
+	Unidentified bool   `json:"unidentified,omitempty"`
+	Build        string `json:"build,omitempty"`
 	// InFlight means that the process ran before the source: Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
-// NoStdin is a closed standard input, or a device such as /dev/null.
+// NoStdin is a closed standard input, or a device.
 const NoStdin = "none"
 
 // Caller is the kind of process that started a plugin.
@@ -85,15 +83,14 @@ const (
 // Anchored reports whether the caller is the container runtime. Old recordings omit it.
 func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
-// Exit reports that all threads of a process exited.
+// Exit reports that all threads exited.
 type Exit struct {
 	Process Process `json:"process"`
 	Code    uint32  `json:"code,omitempty"`
-	// Signal is such as "SIGKILL"; empty if the process exited by itself.
-	Signal string `json:"signal,omitempty"`
-	// Used is the total, without children.
-	Used  Usage     `json:"used,omitzero"`
-	NetNS Namespace `json:"netns,omitzero"`
+	// Signal is such as "SIGKILL".
+	Signal string    `json:"signal,omitempty"`
+	Used   Usage     `json:"used,omitzero"`
+	NetNS  Namespace `json:"netns,omitzero"`
 	// Unseen means that the process was found gone at Time, with unknown code and usage.
 	Unseen bool `json:"unseen,omitempty"`
 }
@@ -101,16 +98,15 @@ type Exit struct {
 // Usage is the consumption of a process since its fork, in ns.
 type Usage struct {
 	CPU int64 `json:"cpu,omitempty"`
-	// RunDelay is the time runnable without a CPU.
+	// RunDelay is runnable time without a CPU.
 	RunDelay int64 `json:"run_delay,omitempty"`
 }
 
 // Call is the CNI call of a plugin's environment (CNI specification).
 type Call struct {
-	// Command is ADD, DEL, CHECK, GC, STATUS or VERSION.
 	Command     string `json:"command"`
 	ContainerID string `json:"container_id,omitempty"`
-	// NetNS is a path; empty at the second DEL of a sandbox.
+	// NetNS is a path; empty at a sandbox's second DEL.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
 	Pod    Pod    `json:"pod,omitzero"`
@@ -118,7 +114,7 @@ type Call struct {
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Pod names a Kubernetes pod. Any field may be empty.
+// Pod names a Kubernetes pod, as far as known.
 type Pod struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`

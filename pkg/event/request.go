@@ -6,13 +6,12 @@ type Request struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	// Start is of the system call, which may have several messages.
-	Start int64 `json:"start"`
-	// Object and Verb are empty if the message is unknown.
+	Start  int64  `json:"start"`
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
 	// Protocol is "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
-	// Name is the message's name in the kernel's headers ("RTM_NEWLINK", "SIOCBRADDIF"), for people.
+	// Name is from the kernel's headers ("RTM_NEWLINK", "SIOCBRADDIF").
 	Name string `json:"name"`
 	// Exclusive requests fail for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
@@ -20,7 +19,7 @@ type Request struct {
 	Sequence  uint32 `json:"sequence,omitempty"`
 	// Count is the number of such messages at once, if more than one. The fields below describe the first.
 	Count int `json:"count,omitempty"`
-	// Error is such as "EPERM". Netlink reports errors by Answer.
+	// Error is such as "EPERM". Netlink's errors are Answers.
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
@@ -44,7 +43,7 @@ type Request struct {
 // Query reports whether the request changes nothing.
 func (r *Request) Query() bool { return r.Verb == VerbQuery }
 
-// Verb is the action of a request.
+// Verb is a request's action.
 type Verb string
 
 // Verbs.
@@ -55,7 +54,7 @@ const (
 	VerbQuery  Verb = "query"
 )
 
-// Object is the kind of a request's object.
+// Object is a request's object.
 type Object string
 
 // Objects of routing and of interfaces, named as in ip(8), bridge(8) and tc(8).
@@ -102,16 +101,16 @@ const (
 type Interface struct {
 	Index uint32 `json:"index,omitempty"`
 	Name  string `json:"name,omitempty"`
-	// Kind is the kernel's word: "veth", "bridge".
+	// Kind is the kernel's word: "veth".
 	Kind string `json:"kind,omitempty"`
 	Peer string `json:"peer,omitempty"`
 	// Master is the index of its bridge or bond.
 	Master uint32 `json:"master,omitempty"`
-	// State is "up" or "down" if the request sets it.
+	// State is "up" or "down" if set.
 	State string `json:"state,omitempty"`
 	MTU   uint32 `json:"mtu,omitempty"`
 	MAC   string `json:"mac,omitempty"`
-	// NetNS is the namespace of its creation or destination, PeerNetNS the peer's.
+	// NetNS is of its creation or destination, PeerNetNS its peer's.
 	NetNS     Namespace `json:"netns,omitzero"`
 	PeerNetNS Namespace `json:"peer_netns,omitzero"`
 }

@@ -10,22 +10,19 @@ import (
 // Connection is one connect(2) until its close, one Exchange, or a series of refused attempts at one address until the
 // first success.
 type Connection struct {
-	// Network is "unix" or "tcp"; Address a path or "address:port".
+	// Network and Address are as in event.Connect.
 	Network, Address string
 	// Error is the last failure to connect, Tries the number of attempts; for an exchange, why there is no answer.
 	Error string
 	Tries int
-	// Agent is the process that answered (Answered) or that created the listening socket; nil if unknown.
+	// Agent answered (Answered) or created the listening socket; nil if unknown.
 	Agent    *event.Actor
 	Answered bool
-	// Work is the agent's work during the connection; nil if unknown.
-	Work *Work
-	// Exchange is set for one exchange on an existing stream.
+	Work     *Work
 	Exchange *Exchange
 	// Exchanged counts the exchanges on this connection, which are separate facts.
 	Exchanged int
-	// Open means not closed yet.
-	Open bool
+	Open      bool
 }
 
 func (*Connection) kind() FactKind { return FactConnection }
@@ -57,7 +54,7 @@ type Work struct {
 	// last slept in.
 	CPU     int64
 	Channel string
-	// States are the agent's states during the connection, in order; nil in old recordings. See Spent.
+	// States are the agent's, in order; nil in old recordings. See Spent.
 	States []Spell
 	// Gone is the time of the agent's exit during the connection, or 0.
 	Gone int64
@@ -66,7 +63,7 @@ type Work struct {
 	// Successor is the process that answered later at the same address, Back the start of that connection.
 	Successor *event.Actor
 	Back      int64
-	// Meanwhile is other work of the agent during the connection, longest first.
+	// Meanwhile is its other work during the connection, longest first.
 	Meanwhile []Meanwhile
 }
 
@@ -83,17 +80,16 @@ type Meanwhile struct {
 	Perhaps bool
 }
 
-// Spell is a period in which an agent was in one state.
+// Spell is a time in one state.
 type Spell struct {
 	Interval
 	State event.AgentState
-	// Channel is the kernel function that a thread in that state waited in; empty if it ran.
+	// Channel is the kernel function that a thread waited in.
 	Channel string
-	// By names what stopped or froze it, as in event.Agent.
-	By string
+	By      string
 }
 
-// During returns the parts of spells within an interval.
+// During clips spells to an interval.
 func During(all []Spell, when Interval) (some []Spell) {
 	for _, one := range all {
 		one.Start, one.End = max(one.Start, when.Start), min(one.End, when.End)
@@ -104,17 +100,17 @@ func During(all []Spell, when Interval) (some []Spell) {
 	return some
 }
 
-// Spent is an agent's total time in one state (ns).
+// Spent is the total time in one state (ns).
 type Spent struct {
 	State event.AgentState
 	Time  int64
 	// Channel is the kernel function with the longest wait.
 	Channel string
-	// By names what last stopped or froze it, as in event.Agent.
+	// By is the last of the spells.
 	By string
 }
 
-// Spent sums up the agent's states within an interval, longest first. Time without a state is unknown.
+// Spent sums up the states within an interval, longest first.
 func (w *Work) Spent(when Interval) (all []Spent) {
 	in, by := map[event.AgentState]map[string]int64{}, map[event.AgentState]string{}
 	for _, one := range During(w.States, when) {

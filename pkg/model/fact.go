@@ -6,12 +6,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Fact is one action or wait of an image, joined from one or more events.
+// Fact is an action or wait of an image, of one or more events.
 type Fact struct {
-	// When is in monotonic ns, never before the image's start.
+	// When is never before the image's start.
 	When   Interval
 	Thread uint32
-	// Attribution is set if an agent did it for the call.
+	// Attribution is set for an agent's facts.
 	Attribution *Attribution
 	What        What
 }
@@ -19,7 +19,7 @@ type Fact struct {
 // What is the content of a fact: *Wait, *Request, *Setting, *Mount, *Connection, *Detection or *Halt.
 type What interface{ kind() FactKind }
 
-// Kind returns the fact's kind.
+// Kind returns the kind.
 func (f *Fact) Kind() FactKind { return f.What.kind() }
 
 // Idly times Operation.MinSpan is the minimum duration of a sleep or plain system call with a span. A Go runtime thread
@@ -37,7 +37,7 @@ const (
 	FactSleep
 	FactPoll
 	FactCall
-	// FactChange is a *Request that changes the network, FactQuery one that does not.
+	// FactChange is a *Request that changes the network, FactQuery another.
 	FactChange
 	FactQuery
 	FactSetting
@@ -64,7 +64,7 @@ type Setting struct{ *event.Setting }
 
 func (*Setting) kind() FactKind { return FactSetting }
 
-// Mount is a file system that was mounted, moved or unmounted slowly or with an error.
+// Mount is a slow or failed mount, move or unmount.
 type Mount struct{ *event.Mount }
 
 func (*Mount) kind() FactKind { return FactMount }
@@ -77,19 +77,18 @@ type Halt struct {
 
 func (*Halt) kind() FactKind { return FactHalt }
 
-// Wait is a period in which a thread was blocked in the kernel.
+// Wait is a thread's time in the kernel.
 type Wait struct {
 	Kind event.WaitKind
-	// Name is the system call, or the mutex's name.
+	// Name is the system call, or the mutex.
 	Name string
 	// Path is the lock's file.
 	// Path is the file of a file lock.
-	Path string
-	// Tries is the number of attempts to lock, if more than one.
+	Path  string
 	Tries int
 	// Error is the failure, if any.
 	Error string
-	// Holder is the process that held the lock at the start; nil if unknown.
+	// Holder held the lock at the start, if known.
 	Holder *event.Actor
 	// HolderAge is how long the holder had held the lock at the end of this wait or at its release, in ns: exact if
 	// AgeExact, otherwise a minimum.
@@ -97,7 +96,7 @@ type Wait struct {
 	AgeExact  bool
 	// Passed counts others that held the lock during the wait.
 	Passed int
-	// Blame is the plugin run that held the lock at the start, if any.
+	// Blame is the holder's plugin run, if any.
 	Blame *Blame
 }
 
@@ -117,10 +116,8 @@ func (w *Wait) kind() FactKind {
 
 // Blame is a run that held a lock while another run waited for it.
 type Blame struct {
-	// Call identifies its call.
-	Call Key
-	Pod  event.Pod
-	// Process is the run's process, Start its start (monotonic ns).
+	Call    Key
+	Pod     event.Pod
 	Process event.Process
 	Start   int64
 }
@@ -130,7 +127,7 @@ type Request struct {
 	*event.Request
 	// Answer is the kernel's refusal; nil if granted or not observed.
 	Answer *event.Answer
-	// On is the interface's name, Under that of its new parent; empty if only an index is known.
+	// On is the interface's name, Under that of its new parent, if known.
 	On, Under string
 }
 
@@ -141,7 +138,7 @@ func (r *Request) kind() FactKind {
 	return FactChange
 }
 
-// Errno is the kernel's refusal, if any.
+// Errno returns the kernel's refusal, if any.
 func (r *Request) Errno() string {
 	if r.Answer != nil {
 		return r.Answer.Error
@@ -173,15 +170,14 @@ type Detection struct {
 	NetNS   event.Namespace
 	Index   uint32
 	Address string
-	// On is the interface's name, if known.
-	On string
+	On      string
 	// State is the result; AddressTentative if the process did not await it.
 	State event.AddressState
 }
 
 func (*Detection) kind() FactKind { return FactDetection }
 
-// Evidence is the certainty that an agent worked for a call.
+// Evidence is how certain an agent's work for a call is.
 type Evidence string
 
 // Degrees of evidence.
@@ -192,12 +188,12 @@ const (
 	Candidate Evidence = "candidate"
 )
 
-// Attribution explains why an agent's work is assigned to a call.
+// Attribution is why an agent's work belongs to a call.
 type Attribution struct {
 	Evidence Evidence
 	// Periodic means that the agent also does this without connections.
 	Periodic bool
-	// Others are the other calls it may belong to.
+	// Others are other possible calls.
 	Others []Key
 }
 

@@ -22,13 +22,11 @@ type Flight struct {
 	// Asks is the address of Name's open connection, Agent the process there, Asked its start (monotonic ns).
 	Asks, Agent string
 	Asked       int64
-	// Start is the call's start in monotonic ns.
-	Start int64
-	// Operation, Trace and First identify the operation it will belong to.
-	Operation Key
-	Trace     event.TraceContext
-	First     event.Process
-	// Mono and Wall are one instant on both clocks.
+	Start       int64
+	// Operation, Trace and First identify its operation.
+	Operation  Key
+	Trace      event.TraceContext
+	First      event.Process
 	Mono, Wall int64
 	Runtime    event.Runtime
 }
@@ -62,7 +60,6 @@ func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Fligh
 type Connected struct {
 	// Flight is the call that set up the pod's network.
 	Flight
-	// End is the call's end, At the time of the connection, in monotonic ns.
 	End, At       int64
 	Local, Remote string
 }

@@ -14,7 +14,7 @@ type Image struct {
 	Run *Run
 	// Children are the images of forked processes and, for a run, those that replaced the plugin's, by start.
 	Children []*Image
-	// Start is the exec, End the exit or the next exec. Monotonic ns.
+	// Start is the exec, End the exit or next exec, in monotonic ns.
 	Start, End int64
 	// Attribution is set if an agent ran it for the call.
 	Attribution *Attribution
@@ -27,41 +27,37 @@ type Image struct {
 	Activity
 }
 
-// Program describes an executed program.
+// Program is an executed program.
 type Program struct {
-	PID, ParentPID uint32
-	// Process runs it, Parent forked Process.
+	PID, ParentPID  uint32
 	Process, Parent event.Process
 	File, Name      string
 	Args            []string
-	// Hidden counts withheld arguments.
-	Hidden int
+	Hidden          int
 	// Stack is the parent's at the fork (event.Fork.Stack).
 	Stack []event.Frame
-	// NetNS is the network namespace at exec.
+	// NetNS is at the exec.
 	NetNS event.Namespace
-	// Build is a fingerprint of a plugin's file, if taken.
-	Build string
-	// InFlight means that it started before cniscope.
+	// Build is a fingerprint of a plugin's file.
+	Build    string
 	InFlight bool
 	// Unidentified means that it exited before the source could read it, so only its name may be known.
 	Unidentified bool
-	// Truncated means that arguments or environment exceeded their bound.
+	// Truncated means arguments or environment beyond their bound.
 	Truncated bool
 }
 
-// Exit describes the end of an image and its resource usage.
+// Exit is the end of an image with its consumption.
 type Exit struct {
 	// Ended is false if it still ran when the operation closed. Image.End is then the last known moment.
 	Ended bool
 	// Replaced means that the process executed another image, so there is no exit code.
 	Replaced bool
-	// Unseen means that the end was not observed.
 	Unseen   bool
 	Outlived bool
 	Code     uint32
 	Signal   string
-	// Switched is the network namespace at exit, if it differs from Program.NetNS.
+	// Switched is the network namespace at exit, if another.
 	Switched event.Namespace
 	// CPU and RunDelay are of this image alone, in ns, exact to the scheduler's ticks.
 	CPU, RunDelay int64
@@ -69,7 +65,7 @@ type Exit struct {
 
 // Run marks an image that is a CNI plugin. It lasts as long as the process.
 type Run struct {
-	// Plugin is the base name of the plugin's file, Command its CNI_COMMAND.
+	// Plugin is the file's base name, Command CNI_COMMAND.
 	Plugin, Command string
 	// Configuration and Result are its input and output; nil if not observed.
 	Configuration *event.Configuration
@@ -123,12 +119,12 @@ type Activity struct {
 	Tallies [FactKinds]Tally
 	// Asleep and Polling are times in which a thread waited for a timer or for several events; disjoint, in order.
 	Asleep, Polling []Interval
-	// Entered is the first other network namespace it entered, Switches the number of entries.
+	// Entered is the first other network namespace, Switches the number of entries.
 	Entered  event.Namespace
 	Switches int
 }
 
-// Tally is a number and a total time (ns).
+// Tally is a number and a total time in ns.
 type Tally struct {
 	Count int
 	Time  int64

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Kind is the effect of an operation on a pod's network.
+// Kind is an operation's effect on a pod's network.
 type Kind string
 
 // Kinds of operations.
@@ -30,7 +30,7 @@ func KindOf(command string) Kind {
 	return Other
 }
 
-// Closed is the reason why an operation was closed.
+// Closed is why an operation was closed.
 type Closed string
 
 // Reasons to close an operation.
@@ -42,19 +42,16 @@ const (
 	ClosedFinished Closed = "observation ended" // end of the stream
 )
 
-// Lineage links an operation to earlier ones.
 type Lineage struct {
 	// Attempt counts the setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries with a new sandbox.
 	Attempt int
-	// Before lists the earlier operations.
-	Before []Before
+	Before  []Before
 }
 
-// Gaps describes missing data of an operation.
+// Gaps are missing data.
 type Gaps struct {
-	// Lost counts events that were lost while it was open.
-	Lost uint64
-	// Dropped counts images beyond the limit.
+	// Lost counts lost events, Dropped images beyond the limit.
+	Lost    uint64
 	Dropped int
 	// Partial lists, sorted, why it is incomplete.
 	Partial []string
@@ -65,20 +62,18 @@ type Operation struct {
 	Kind        Kind
 	ContainerID string
 	Pod         event.Pod
-	// Sandbox is NRI's description, if any.
-	Sandbox *event.Sandbox
+	Sandbox     *event.Sandbox
 	// Running means that NRI reported the sandbox running. It may have stopped since.
 	Running bool
 	Runtime event.Runtime
-	// Calls are in order of their start.
+	// Calls are in order of start.
 	Calls []*Call
-	// Start and End are the first exec and the last exit of a run, in monotonic ns.
+	// Start and End are the first exec and the last exit of a run (monotonic ns).
 	Start, End int64
-	// Mono and Wall are one instant on both clocks, in ns, near Start.
+	// Mono and Wall are one instant on both clocks, near Start.
 	Mono, Wall int64
 	Closed     Closed
-	// MinSpan is the minimum duration of a span inside a plugin.
-	MinSpan time.Duration
+	MinSpan    time.Duration
 	Lineage
 	Gaps
 }
@@ -120,17 +115,16 @@ func (op *Operation) Network() (found *Call) {
 type Key struct {
 	Kind        Kind
 	ContainerID string
-	// First is the first process of its first call, Start that process's start.
+	// First is the first call's first process, Start its start, Trace the call's parent.
 	First event.Process
 	Start int64
-	// Trace is the parent span of its first call.
 	Trace event.TraceContext
 }
 
 // Before is an earlier operation.
 type Before struct {
 	Key
-	// Why is the relation: "setup of the sandbox", "earlier teardown", "previous attempt".
+	// Why is "setup of the sandbox", "earlier teardown" or "previous attempt".
 	Why string
 }
 
@@ -142,7 +136,7 @@ func (op *Operation) Live() bool {
 // Call is the plugin runs for one network, command, container and interface.
 type Call struct {
 	Command, IfName string
-	// NetNS is the path in CNI_NETNS.
+	// NetNS is CNI_NETNS.
 	NetNS string
 	Parent
 	// Network is the network's name, NeverRun the plugins of its chain that did not start. Both need an unambiguous
@@ -155,18 +149,18 @@ type Call struct {
 	Configured string
 	// Hung means that it exceeded slow.hung.
 	Hung bool
-	// Concurrent is the maximum number of other calls on the node at the same time.
+	// Concurrent is the maximum number of other simultaneous calls.
 	Concurrent int
 	// Reconfigured is the last change of the CNI directory during the call, to 250 ms, or 0. The runtime then waits for
 	// running calls before it starts another.
 	Reconfigured int64
-	// Seen means that system calls of its processes were observed at least partly.
+	// Seen means that system calls were observed at least partly.
 	Seen bool
 	// Cut counts dropped details: "bytes", "requests", "waits", "connections", "addresses", "sysctls", "other".
 	Cut map[string]uint64
 	// First is the pod's first connection while the operation was open. See Connected.
 	First *FirstConnection
-	// Runs of the chain, in order of start. Each has Image.Run set.
+	// Runs are the chain's, in order of start, with Image.Run set.
 	Runs       []*Image
 	Start, End int64
 }
@@ -180,12 +174,11 @@ type Parent struct {
 
 // FirstConnection is a pod's first TCP connection.
 type FirstConnection struct {
-	// At is the time of the connection, in monotonic ns.
 	At            int64
 	Local, Remote string
 }
 
-// Live returns the running plugin of the chain, or nil.
+// Live returns the chain's running plugin, or nil.
 func (c *Call) Live() *Image {
 	for _, run := range c.Runs {
 		if !run.Ended {
@@ -195,7 +188,7 @@ func (c *Call) Live() *Image {
 	return nil
 }
 
-// Plugins lists the started plugins of the chain.
+// Plugins lists the chain's started plugins.
 func (c *Call) Plugins() (names []string) {
 	for _, run := range c.Runs {
 		names = append(names, run.Run.Plugin)
@@ -203,7 +196,7 @@ func (c *Call) Plugins() (names []string) {
 	return names
 }
 
-// ConfiguredNetwork returns the network in the first plugin's configuration, if observed.
+// ConfiguredNetwork returns the network of the first plugin's configuration, if observed.
 func (c *Call) ConfiguredNetwork() string {
 	if read := c.Runs[0].Run.Configuration; read != nil {
 		return read.Network

@@ -13,20 +13,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
-// Spent is the time of all calls for one cause or part. All of them add up to the total time.
+// Spent is the time of all calls for one cause or part, which add up to the total.
 type Spent struct {
-	// Cause is the judge's cause for slow, hung or failed calls; empty for a Part.
+	// Cause is the judge's, for slow, hung or failed calls; empty for a Part.
 	Cause string `json:"cause,omitempty"`
-	// Part is a part of calls that was not slow, as in cniscope.time.*_ms; empty for a Cause.
+	// Part was not slow; its name is that of cniscope.time.*_ms.
 	Part string `json:"part,omitempty"`
 	Name string `json:"name"`
-	// Calls counts the calls that spent time so, Time is in milliseconds, Share relative to all calls.
+	// Calls counts the calls that spent time so. Time is in milliseconds.
 	Calls int     `json:"calls"`
 	Time  float64 `json:"time_ms"`
 	Share float64 `json:"share"`
-	// Remedy is that of the worst call, or a general one for the cause.
+	// Remedy is the worst call's, or a general one.
 	Remedy string `json:"remedy,omitempty"`
-	// Worst is the call with the most time for the cause; nil for a Part.
+	// Worst is the call with the most time for a cause.
 	Worst *Example `json:"worst,omitempty"`
 }
 
@@ -121,7 +121,7 @@ func (a *account) list() []Spent {
 	return all
 }
 
-// parts returns the parts of a call's time, in milliseconds.
+// parts returns the parts of a call's time in milliseconds.
 func (n *node) parts() map[attribute.Key]float64 {
 	parts := map[attribute.Key]float64{}
 	for key, value := range n.attrs {

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Word is the result for one row.
+// Word is a row's result.
 type Word string
 
 // Results, the most interesting first.
@@ -32,18 +32,18 @@ const (
 	leastShare = 0.01
 )
 
-// SchemaDiff is the JSON schema of a Comparison: docs/schemas/diff.json.
+// SchemaDiff is a Comparison's JSON schema: docs/schemas/diff.json.
 const SchemaDiff = "cniscope.dev/diff/v1"
 
-// Comparison is the difference between sample A (before) and B (after). Times are in milliseconds.
+// Comparison compares samples A (before) and B (after). Times are in milliseconds.
 type Comparison struct {
 	Schema string         `json:"schema"`
 	Kinds  []KindCompared `json:"kinds"`
 }
 
-// KindCompared compares the calls of one kind.
+// KindCompared compares calls of one kind.
 type KindCompared struct {
-	// Change compares whole calls: By is "call", Name for example "CNI ADD eth0".
+	// Change compares whole calls: By is "call", Name such as "CNI ADD eth0".
 	Change
 	// Rows compare the calls' content, sorted by Word, then by time; empty if A or B has no such calls.
 	Rows []Change `json:"rows"`
@@ -69,8 +69,8 @@ type Side struct {
 	Calls   int     `json:"calls"`
 	Of      int     `json:"of"`
 	PerCall float64 `json:"per_call"`
-	// Time is the median, over calls with the row, of the time covered by it; PlusMinus is half its confidence
-	// interval in percent, 0 if unknown. Each is the median of single durations.
+	// Time is the median time covered by the row in a call with it, PlusMinus half its confidence interval in percent, 0
+	// if unknown. Each is the median of single durations.
 	Time      float64 `json:"time_ms"`
 	PlusMinus float64 `json:"plus_minus_percent,omitempty"`
 	Each      float64 `json:"each_ms"`
@@ -115,7 +115,7 @@ func Compare(a, b *Sample) Comparison {
 	return c
 }
 
-// joined returns all kinds of calls and rows of the samples.
+// joined returns the kinds of calls and rows of all samples.
 func joined(samples ...*Sample) map[string]*population {
 	all := map[string]*population{}
 	for _, s := range samples {
@@ -207,8 +207,8 @@ func (c *Change) word(call float64) Word {
 	return Same
 }
 
-// presence returns the result for a row on one side. Waits and requests are observed only if long, so they may be
-// missing by chance.
+// presence returns the result for a row on one side. Short waits and requests are not observed, so a row may be missing
+// by chance.
 func (c *Change) presence(costs bool) Word {
 	word, has := Appeared, c.B
 	if c.B.Calls == 0 {
@@ -241,15 +241,13 @@ func (w Word) place() int {
 	return slices.Index([]Word{Slower, Faster, More, Fewer, Appeared, Vanished, Unclear, Same}, w)
 }
 
-// alpha is the probability that a comparison of equal recordings reports any difference, for all lines together.
-// benchstat uses 5 %.
+// alpha is the probability that a comparison of equal recordings reports any difference; benchstat uses 5 %.
 const alpha = 0.05
 
 // test asks whether one of two samples is higher (Mann-Whitney, without an assumed distribution).
 type test struct {
-	// p is the probability of such a difference between equal samples.
-	p float64
-	// least is p for samples without overlap. It is high for few values.
+	// p is the probability of such a difference between equal samples, least that of samples without overlap.
+	p     float64
 	least float64
 	// few means fewer than enough values on one side.
 	few bool
@@ -292,8 +290,7 @@ func decide(tests []*test) {
 	}
 }
 
-// median returns the median, and half the width of its 95 % confidence interval in percent. Up to five values give
-// infinity.
+// median returns the median, and half its 95 % confidence interval in percent; infinite for up to five values.
 func median(values []float64) (center, plusMinus float64) {
 	if len(values) == 0 {
 		return 0, math.Inf(1)

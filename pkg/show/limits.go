@@ -14,11 +14,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Limits are maxima for calls, for a CI gate.
+// Limits are maxima of calls, for a CI gate.
 type Limits struct {
-	// Call and Command bound durations; 0 is no limit.
+	// Call and Command bound durations, if not 0.
 	Call, Command time.Duration
-	// Commands bounds the commands of a call, Failed the failed calls; nil is no limit.
+	// Commands bounds a call's commands, Failed the failed calls, if not nil.
 	Commands, Failed *int
 }
 
@@ -47,7 +47,7 @@ type Check struct {
 	Calls int
 	// Partial counts incompletely observed calls, which may exceed a limit unseen.
 	Partial int
-	// Crossed holds the first CrossedMost of Crossings crossings.
+	// Crossed are the first CrossedMost of Crossings.
 	Crossed   []Crossing
 	Crossings int
 }
@@ -118,8 +118,7 @@ func crossing(call *node, limit, by string) Crossing {
 	return Crossing{Pod: pod(call), Call: what(call), Trace: hex.EncodeToString(call.TraceId), Limit: limit, By: by}
 }
 
-// commands returns the number of a call's commands and the most frequent one, such as "iptables 40 times". Without
-// their spans, the number is from the call's.
+// commands counts a call's commands, and names the most frequent one: "iptables 40 times".
 func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {
@@ -139,9 +138,9 @@ func commands(call *node) (ran int, most string) {
 
 // Filter selects operations. The zero value selects all.
 type Filter struct {
-	// Pod is NAMESPACE/NAME or NAME; empty for all.
+	// Pod is NAMESPACE/NAME or NAME, if set.
 	Pod string
-	// Problems selects calls that were slow, failed, partly observed, or beyond Limits.
+	// Problems selects slow, failed and partly observed calls, and those beyond Limits.
 	Problems bool
 	Limits   *Limits
 }

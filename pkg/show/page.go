@@ -28,9 +28,9 @@ const (
 	rowsMax = 20_000
 	// problemsMax bounds the list of problems, and the drawn calls unless All.
 	problemsMax = 100
-	// pageMax bounds a page in bytes, since rows can be long.
+	// pageMax bounds a page in bytes.
 	pageMax = 64 << 20
-	// slowestMost bounds the ordinary calls shown on a page without problems.
+	// slowestMost bounds the calls on a page without problems.
 	slowestMost = 5
 	// originsMax bounds nodes and runtimes.
 	originsMax = 100
@@ -53,7 +53,7 @@ type page struct {
 	problems          int
 	slowest           []head // calls without a problem, slowest first
 	all, failed, slow int
-	// others counts calls without a problem, crossing those of them beyond a limit.
+	// others counts calls without a problem, crossing those beyond a limit.
 	others, crossing int
 	account          *account
 	pods             *distinct
@@ -61,7 +61,7 @@ type page struct {
 	origin           map[string]bool
 	rows             int
 	written          *int64 // bytes
-	// LeftOut counts calls left out for lack of room.
+	// LeftOut counts calls without room.
 	LeftOut int
 }
 
@@ -88,17 +88,17 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	return p
 }
 
-// problemStates lists the problems' states, worst first.
+// problemStates are ordered, worst first.
 func problemStates() []string { return []string{"failed", "slow", "partial"} }
 
-// worst keeps the longest problems of a state.
+// worst keeps a state's longest problems.
 func (p *page) worst(state string) {
 	slices.SortStableFunc(p.byState[state], func(a, b head) int { return cmp.Compare(b.took, a.took) })
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose lists problems and selects drawn calls: those and the examples of causes. Failed calls use up to half of
-// the list if there are slow ones.
+// choose lists problems and selects drawn calls: those and the causes' examples. Failed calls use up to half of the
+// list if there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)
@@ -152,7 +152,7 @@ func (p *page) count(call *node) {
 	}
 }
 
-// origin returns node and runtime of operations.
+// origin returns the node and runtime.
 func origin(rs *tracepb.ResourceSpans) string {
 	resource := attributes(rs.GetResource().GetAttributes())
 	said := resource.words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
@@ -179,7 +179,7 @@ func headOf(call *node) head {
 	return h
 }
 
-// Mark returns the state's sign, beside the color.
+// Mark returns the state's sign.
 func (h head) Mark() string { return mark(h.State) }
 
 func mark(state string) string {
@@ -192,7 +192,7 @@ func mark(state string) string {
 	return ""
 }
 
-// Worst returns the call in the page's headline.
+// Worst returns the headline's call.
 func (p *page) Worst() head {
 	if len(p.Problems) > 0 {
 		return p.Problems[0]
@@ -211,7 +211,7 @@ func (p *page) shown(call *node) bool { return p.All || p.drawn[idOf(call)] || p
 // idOf returns the id of a call's HTML element.
 func idOf(call *node) string { return "call-" + hex.EncodeToString(call.SpanId) }
 
-// Others describes the calls without a problem on the page; empty without any.
+// Others describes the calls without a problem on the page, if any.
 func (p *page) Others() string {
 	switch {
 	case p.others == 0:
@@ -304,7 +304,7 @@ func (c *counter) Write(b []byte) (int, error) {
 // Style is the page's style, the only one that Policy allows.
 func (*page) Style() template.CSS { return template.CSS(pageStyle) }
 
-// Policy allows the page's style and nothing else, in case the escaping of foreign text fails.
+// Policy allows only the page's style, in case the escaping of foreign text fails.
 func (*page) Policy() string {
 	hash := sha256.Sum256([]byte(pageStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +

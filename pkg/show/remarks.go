@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// remarks returns details of a span beside name, time and state.
+// remarks returns details of a span.
 func (n *node) remarks() (all []string) {
 	remark := func(is bool, s string) {
 		if is {
@@ -39,7 +39,7 @@ func (n *node) remarks() (all []string) {
 	return all
 }
 
-// about describes a span's interface, lock and holder, or agent. Empty for runs and commands.
+// about describes a span's interface, lock and holder, or agent.
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
@@ -67,7 +67,7 @@ func (n *node) about() string {
 	return n.own()
 }
 
-// evidence marks unconfirmed work of an agent; empty if it is certain.
+// evidence marks unconfirmed work of an agent.
 func (n *node) evidence() string {
 	if n.text(attr.AttributionKey) != "candidate" {
 		return ""
@@ -82,7 +82,7 @@ func (n *node) evidence() string {
 	return said
 }
 
-// found lists an agent's states that cover a tenth of the time or more, without idleness.
+// found lists an agent's states that cover a tenth of the time, without idleness.
 func (n *node) found() string {
 	var all []string
 	for _, state := range []struct {

@@ -49,7 +49,7 @@ type pageRow struct {
 // bar is an extent in percent of the call's.
 type bar struct{ X, Width string }
 
-// Mark returns the row's sign, beside the color.
+// Mark returns the row's sign.
 func (r *pageRow) Mark() string { return mark(r.State) }
 
 // Rows returns the call's rows.
@@ -158,7 +158,7 @@ func printed(v *commonpb.AnyValue) string {
 	return ""
 }
 
-// Calls yields the calls with problems, or those without, in order.
+// Calls yields the calls with problems, or the others.
 func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 	return func(yield func(*pageCall) bool) {
 		for rs := range p.operations {

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Sample holds the durations of calls and their spans, of a random sample if there are too many (see values).
+// Sample holds the durations of calls and their spans, at random if there are too many (see values).
 type Sample struct {
 	pods        *distinct
 	account     *account
@@ -117,8 +117,8 @@ func (p *population) add(call *node) {
 	}
 }
 
-// durations returns the durations of spans and the call's time they cover. In a folded series, all but the longest
-// have the mean duration, one after another.
+// durations returns the durations of spans and the call's time they cover. A folded series has its longest, and the
+// mean of the others.
 func durations(nodes []*node, call *node) (each []float64, time float64) {
 	var extents []extent
 	for _, n := range nodes {
@@ -138,10 +138,9 @@ func durations(nodes []*node, call *node) (each []float64, time float64) {
 	return each, min(time, milliseconds(call.extent()))
 }
 
-// seriesMost bounds the counted commands of a series, like limits.images; a file may claim more.
+// seriesMost bounds a series, like limits.images; a file may claim more.
 const seriesMost = 5000
 
-// label names a span's row: the plugin without CNI_COMMAND, the command, or the lock or agent.
 func (n *node) label() string {
 	switch n.kind() {
 	case attr.KindRun, attr.KindDelegate:
@@ -194,7 +193,7 @@ func (n *node) extent() extent {
 	return extent{n.StartTimeUnixNano, max(n.StartTimeUnixNano, n.EndTimeUnixNano)}
 }
 
-// union joins overlapping extents and clips them to outside.
+// union joins overlapping extents within outside.
 func union(extents []extent, outside extent) (joined []extent) {
 	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
 	for _, e := range extents {

@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// SchemaSummary is the JSON schema of Statistics: docs/schemas/summary.json.
+// SchemaSummary is Statistics' JSON schema: docs/schemas/summary.json.
 const SchemaSummary = "cniscope.dev/summary/v1"
 
-// Statistics sums up many calls. Times are in milliseconds.
+// Statistics sums up calls. Times are in milliseconds.
 type Statistics struct {
 	Schema string `json:"schema"`
 	Calls  int    `json:"calls"`
@@ -23,9 +23,9 @@ type Statistics struct {
 	Slow    int     `json:"slow"`
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
-	// Spent is the time of all calls: causes first, largest first.
+	// Spent is the time of all calls, causes first.
 	Spent []Spent `json:"spent"`
-	// Kinds are sorted by total time, largest first.
+	// Kinds are sorted by total time.
 	Kinds []KindOfCall `json:"kinds"`
 }
 
@@ -51,18 +51,17 @@ type Statistic struct {
 	Share float64 `json:"share"`
 }
 
-// p99Least is the minimum number of durations for a p99; with fewer it is close to the maximum.
+// p99Least is the minimum number of durations for a p99.
 const p99Least = 100
 
-// Distribution describes durations in milliseconds. Quantiles are interpolated.
+// Distribution is of durations in milliseconds, with interpolated quantiles.
 type Distribution struct {
-	Count int     `json:"count"`
-	P50   float64 `json:"p50_ms"`
-	// P99 is nil for fewer than p99Least durations.
-	P99 *float64 `json:"p99_ms,omitempty"`
-	Max float64  `json:"max_ms"`
-	Sum float64  `json:"sum_ms"`
-	// Sampled means that quantiles are from a random sample.
+	Count int      `json:"count"`
+	P50   float64  `json:"p50_ms"`
+	P99   *float64 `json:"p99_ms,omitempty"`
+	Max   float64  `json:"max_ms"`
+	Sum   float64  `json:"sum_ms"`
+	// Sampled means quantiles of a random sample.
 	Sampled bool `json:"sampled,omitempty"`
 	// Averaged means that folded commands count with their mean; number, sum and maximum are exact.
 	Averaged bool `json:"averaged,omitempty"`

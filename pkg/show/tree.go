@@ -24,7 +24,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is the number of spans folded into this span, here (same) or before export, or 1; total is their time.
+	// count is the number of spans folded into it, here (same) or before export, total their time.
 	count int
 	same  []*node
 	total time.Duration
@@ -39,7 +39,7 @@ func (a attrs) number(key attribute.Key) int64 { return a[key].GetIntValue() }
 
 func (n *node) kind() string { return n.text(attr.KindKey) }
 
-// walk visits everything below n, parents first.
+// walk visits all below n, parents first.
 func (n *node) walk(visit func(*node)) {
 	for _, child := range n.children {
 		visit(child)
@@ -94,7 +94,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	return found
 }
 
-// identity returns the resource's pod attributes. Spools of older versions have them on the calls.
+// identity returns the resource's pod attributes, which older spools have on the calls.
 func identity(rs *tracepb.ResourceSpans) attrs {
 	whose := attributes(rs.GetResource().GetAttributes())
 	maps.DeleteFunc(whose, func(key attribute.Key, _ *commonpb.AnyValue) bool {
@@ -116,7 +116,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike reports whether two neighbors may be folded, such as thirty runs of iptables.
+// alike reports whether neighbors may be folded, such as thirty runs of iptables.
 func alike(a, b *node) bool {
 	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() ||
 		a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
@@ -139,10 +139,10 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// series reports whether a span stands for a series of commands (trace.Fold).
+// series reports whether a span is a series of commands (trace.Fold).
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// longest returns a command's duration; for a series, that of its longest command.
+// longest returns the duration, of a series that of its longest command.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)
@@ -157,7 +157,7 @@ func (n *node) arguments() []string {
 	return list(n.attrs[semconv.ProcessCommandArgsKey])
 }
 
-// endings lists the exit codes and signals of a series, without success.
+// endings lists a series' exit codes and signals, without success.
 func (n *node) endings() string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(n.attrs)) {
@@ -211,7 +211,6 @@ func fold(children []*node) (folded []*node) {
 	return folded
 }
 
-// words joins the values of present attributes.
 func (a attrs) words(keys ...attribute.Key) string {
 	var all []string
 	for _, key := range keys {
@@ -236,7 +235,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// noPod stands for the pod of a call without one, such as STATUS.
+// noPod stands for a call without a pod, such as STATUS.
 const noPod = "no pod"
 
 func pod(call *node) string {
@@ -250,7 +249,7 @@ func what(call *node) string {
 	return strings.TrimSpace(call.Name + " " + call.text(attr.CNIIfNameKey))
 }
 
-// later returns the time from the call's end to the pod's first connection, if observed.
+// later returns the time until the pod's first connection, if observed.
 func (n *node) later() string {
 	if n.attrs[attr.FirstConnectionMSKey] == nil {
 		return ""

@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Waterfalls draws operations: per call a headline, a verdict, and a bar per span. Slow and failed spans have a mark
-// and a color. Routine calls are only counted, unless there are no others.
+// Waterfalls draws operations: per call a headline, a verdict, and a bar per span. Routine calls are only counted,
+// unless there are no others.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	drawn, more, longest := 0, 0, time.Duration(0)
 	for rs := range operations {
@@ -47,7 +47,7 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 	return p.flush(w)
 }
 
-// routine reports whether a call is uninteresting: for lo or a teardown, without a problem.
+// routine reports whether a call is for lo or a teardown, without a problem.
 func (o Options) routine(call *node) bool {
 	return (call.text(attr.CNIIfNameKey) == "lo" || call.Name == "CNI DEL") && !call.problem() && !o.Limits.wants(call)
 }

@@ -33,9 +33,7 @@ import (
 
 // Source follows the rules of the package's documentation.
 type Source interface {
-	// Name is constant, for event.Lost, the log and the metrics.
 	Name() string
-	// Run delivers events to sink until ctx ends.
 	Run(ctx context.Context, sink event.Sink) error
 	// Stats never waits, and is safe for concurrent use.
 	Stats() Stats
@@ -43,18 +41,18 @@ type Source interface {
 
 // Stats is the state of a source.
 type Stats struct {
-	// State is a word or two for people, such as "attached"; may be empty.
+	// State is such as "attached".
 	State string
 	// Unready means that the source prevents any observation; /readyz reports it.
 	Unready bool
-	// Features (event.Degraded.Feature) and Losses (event.Lost.Reason) are possible values, with which metrics begin.
+	// Features (event.Degraded.Feature) and Losses (event.Lost.Reason) are all values, with which metrics begin.
 	Features, Losses []string
 	// Missed counts failed runs of a part of the source, which no event reports.
 	Missed   uint64
 	Readings []meter.Reading
 }
 
-// Now returns an event with the current time.
+// Now returns an event at this time.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
 // Merge runs the sources until ctx ends or one fails, and passes their events to take one at a time. The log and the

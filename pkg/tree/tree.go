@@ -36,23 +36,23 @@ func New(limit int) *Tree {
 // Process has either a Run or an Agent.
 type Process struct {
 	Key event.Process
-	// Run is the innermost, and may be over.
+	// Run is the innermost; it may be over.
 	Run *Run
-	// Agent is the process itself, or its starter outside of a run.
+	// Agent is the process, or its starter outside of a run.
 	Agent *Agent
-	// Worker: assigned to a call (Tree.Assign), or descended from such a process.
+	// Worker means assigned to a call (Tree.Assign), or descended from such a process.
 	Worker bool
 	// Stack is its parent's at the fork.
 	Stack []event.Frame
-	// Kept is the user's data, which stays if the process becomes a root.
+	// Kept is the user's data, also after it becomes a root.
 	Kept any
 }
 
 // Leads reports whether p is its run's plugin process.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth counts the agents between p and a plugin's tree: 0 in a run; 1 for an agent that a run calls, and its
-// descendants; 2 for one that such an agent calls.
+// Depth counts the agents between p and a run: 0 in a run, 1 for an agent that a run calls and its descendants, 2 for
+// one that such an agent calls.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -60,19 +60,18 @@ func (p *Process) Depth() int {
 	return p.Agent.Depth
 }
 
-// Run is one plugin's process tree, until its last process exits.
+// Run is a plugin's process tree, until its last process exits.
 type Run struct {
 	Leader event.Process
-	// Stdin is of the leader's current image (event.Exec.Stdin).
+	// Stdin is of the leader's current image.
 	Stdin string
 	// Call and Home (the network namespace) are the leader's at the start.
 	Call *event.Call
 	Home event.Namespace
-	// Around delegated to this run; nil for the outermost.
+	// Around delegated to this run, if any; Agent started it, if any.
 	Around *Run
-	// Agent started it; nil for other starters.
-	Agent *Agent
-	// Over: the leader exited. Remaining processes belong to the run.
+	Agent  *Agent
+	// Over means that the leader exited.
 	Over bool
 
 	caller    event.Caller
@@ -81,8 +80,7 @@ type Run struct {
 	inner     map[*Run]struct{}
 }
 
-// maxNested bounds delegated plugins that start each other endlessly, since a run holds its enclosing ones. Plugins
-// nest two or three deep.
+// maxNested bounds delegated plugins that start each other endlessly. Plugins nest two or three deep.
 const maxNested = 32
 
 // Vouched reports whether the container runtime, or an agent of a plugin, started the run.
@@ -129,13 +127,13 @@ const (
 type Step struct {
 	Role    Role
 	Process *Process
-	// Parent is of Forked.
+	// Parent is set for Forked.
 	Parent *Process
-	// New: the process was unknown, because its fork was lost.
+	// New means that its fork was lost.
 	New bool
 }
 
-// Apply processes an event. Others than Fork, Exec and Exit are Unknown.
+// Apply applies a Fork, Exec or Exit. Others are Unknown.
 func (t *Tree) Apply(body event.Body) Step {
 	switch b := body.(type) {
 	case *event.Fork:
@@ -157,10 +155,10 @@ func (t *Tree) Apply(body event.Body) Step {
 	return Step{}
 }
 
-// Get returns a process; nil if it is not followed.
+// Get returns a followed process, or nil.
 func (t *Tree) Get(process event.Process) *Process { return t.processes[process] }
 
-// Len returns the number of followed processes.
+// Len counts the followed processes.
 func (t *Tree) Len() int { return len(t.processes) }
 
 // Dropped counts processes beyond the limit.
@@ -227,8 +225,7 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// delegates distinguishes a delegated plugin from a command, which inherits the same environment, by CNI_PATH and its
-// own standard input. Below maxNested every program is a command.
+// delegates tells a delegated plugin from a command with the same environment: by CNI_PATH and its own standard input.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil &&
 		e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
@@ -306,8 +303,8 @@ func (t *Tree) Remove(process event.Process) {
 	}
 }
 
-// Serve follows a process as an agent; the lesser depth counts. A process of a run stays in its run, and a worker
-// with its agent, as do their children. It returns nil if the tree is full.
+// Serve follows a process as an agent of the lesser depth; nil if the tree is full. A process of a run stays in its
+// run, and a worker with its agent, as do their children.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
 		a.Depth = min(a.Depth, depth)
@@ -325,10 +322,10 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	return a
 }
 
-// Agent returns the agent that a process is; nil if it is none.
+// Agent returns the agent that a process is, or nil.
 func (t *Tree) Agent(process event.Process) *Agent { return t.agents[process] }
 
-// Assign makes an agent's process and its later children workers for a call, which stay until they exit.
+// Assign makes an agent's process and its later children workers for a call, until they exit.
 func (t *Tree) Assign(p *Process) { p.Worker = true }
 
 // Dismiss stops following an agent and its descendants, except workers.
