@@ -150,7 +150,7 @@ func (p *program) String() string {
 		}
 		said += "by " + a.ran(p.via)
 		if len(a.stack) > 0 {
-			said += ", from " + model.Caller(a.stack[0])
+			said += ", from " + model.CallPath(a.stack)
 		}
 	}
 	return said

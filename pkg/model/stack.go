@@ -34,6 +34,25 @@ func Caller(f event.Frame) string {
 	return fmt.Sprintf("%s (%s:%d)", name, path.Base(f.File), f.Line)
 }
 
+// CallPath names the innermost call of a stack and up to two callers: "cmdAdd > configure > getNetAdapter (net.go:136)".
+func CallPath(stack []event.Frame) (path string) {
+	last := ""
+	for i, callers := 0, 0; i < len(stack) && callers < 3; i++ {
+		name := FunctionName(stack[i].Function)
+		switch {
+		case i == 0:
+			path = Caller(stack[i])
+		case name == last: // a closure
+			continue
+		default:
+			path = name + " > " + path
+		}
+		last = name
+		callers++
+	}
+	return path
+}
+
 // CommonCallers returns the calls of one stack that are also on the other, without the line where that differs.
 func CommonCallers(one, other []event.Frame) (common []event.Frame) {
 	for _, f := range one {

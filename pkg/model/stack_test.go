@@ -26,6 +26,16 @@ func TestAFunctionIsNamedAsItsAuthorDoes(t *testing.T) {
 	}
 }
 
+func TestTheCallPathIsShort(t *testing.T) {
+	stack := []event.Frame{
+		{Function: "m/util.Run", File: "m/util/run.go", Line: 9}, {Function: "m/net.get.func1"}, {Function: "m/net.get"},
+		{Function: "m/net.(*c).configure"}, {Function: "main.main"},
+	}
+	harness.Equal(t, CallPath(stack), "configure > get > Run (run.go:9)")
+	harness.Equal(t, CallPath(stack[:1]), "Run (run.go:9)")
+	harness.Equal(t, CallPath(nil), "")
+}
+
 func TestCallersInCommon(t *testing.T) {
 	a := []event.Frame{{Function: "m.get", File: "a.go", Line: 3}, {Function: "m.set", File: "b.go", Line: 9}, {Function: "m.add", File: "c.go", Line: 1}}
 	b := []event.Frame{{Function: "m.put", File: "a.go", Line: 4}, {Function: "m.set", File: "b.go", Line: 12}, {Function: "m.add", File: "c.go", Line: 1}}

@@ -83,6 +83,9 @@ type Run struct {
 // maxNested bounds delegated plugins that start each other endlessly. Plugins nest two or three deep.
 const maxNested = 32
 
+// framesMax is that of the probe; a recording may have more.
+const framesMax = 8
+
 // Vouched reports whether the container runtime, or an agent of a plugin, started the run.
 func (r *Run) Vouched() bool {
 	for r.Around != nil {
@@ -139,7 +142,7 @@ func (t *Tree) Apply(body event.Body) Step {
 	case *event.Fork:
 		step := t.fork(b.Process, b.Parent)
 		if step.Role == Forked {
-			step.Process.Stack = b.Stack
+			step.Process.Stack = b.Stack[:min(len(b.Stack), framesMax)]
 		}
 		return step
 	case *event.Exec:

@@ -325,3 +325,10 @@ func TestRunsAreForgotten(t *testing.T) {
 		t.Errorf("%d processes and %d delegates are left", s.Len(), len(r.inner))
 	}
 }
+
+func TestAStackIsBounded(t *testing.T) {
+	tree := New(10)
+	tree.Serve("agent", 1)
+	step := tree.Apply(&event.Fork{Process: "child", Parent: "agent", Stack: make([]event.Frame, 1000)})
+	harness.Equal(t, len(step.Process.Stack), framesMax)
+}
