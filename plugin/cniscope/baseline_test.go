@@ -14,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/settings"
 )
 
 // knownUsual is a baseline: a plugin that is slower than usual, its command that is not, and another of which too little
@@ -111,7 +112,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	}
 	expect := func(when string, want *baseline.Document, size int) {
 		t.Helper()
-		var s settings
+		var s settings.Settings
 		n.consumers.leave(n.join(&stream{}, &s))
 		n.leaveLearnt(t.Context())
 		if !reflect.DeepEqual(s.Baseline, want) || n.pipeline.Usual.Len() != size || s.Judge.Baseline != (want != nil) {

@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 )
 
 // A running cniscope hands over late what happens. Who records beside it, and is told to end as soon as what was to be
@@ -26,8 +27,8 @@ import (
 func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 	o := config.Default()
 	o.State.Dir = t.TempDir()
-	s := settingsOf(o, record.Host().BootID)
-	header, err := s.header()
+	s := settings.Of(o, record.Host().BootID, "test")
+	header, err := s.Header()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 // answer, is not waited for as one that is behind, nor said to be.
 func TestARecordingEndsWithoutTicks(t *testing.T) {
 	o := config.Default()
-	header, err := settingsOf(o, record.Host().BootID).header()
+	header, err := settings.Of(o, record.Host().BootID, "test").Header()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 func TestARecordingHasWhatWaitedForIt(t *testing.T) {
 	n, over, end := recording(t)
 	var out httpBody
-	if err := n.record(over, settingsOf(config.Default(), "boot"), &out, func() {}, func() {
+	if err := n.record(over, settings.Of(config.Default(), "boot", "test"), &out, func() {}, func() {
 		for range 100 {
 			n.take(event.Event{Body: &event.Degraded{Feature: "waited"}})
 		}
@@ -177,7 +178,7 @@ func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
 		more()
 		end()
 	}
-	if err := n.record(over, settingsOf(config.Default(), "boot"), &out, func() {}, wake); err != nil {
+	if err := n.record(over, settings.Of(config.Default(), "boot", "test"), &out, func() {}, wake); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "waited"); n < streamRoom || n >= 2*streamRoom {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -37,6 +41,21 @@ func (a *audience) Result(pipeline.Result) {
 	a.then()
 }
 
+// recorded returns the events of a recording, and how many operations they complete.
+func recorded(t *testing.T) (events []event.Event, operations int) {
+	t.Helper()
+	in, err := record.Open("../../examples/recordings/three-pods.rec")
+	harness.Check(t, err)
+	defer in.Close()
+	p := settings.Of(config.Default(), "boot", "test").Pipeline("boot")
+	for e, err := in.Next(); !errors.Is(err, io.EOF); e, err = in.Next() {
+		harness.Check(t, err)
+		events = append(events, e)
+		operations += len(p.Apply(e))
+	}
+	return events, operations
+}
+
 // fixed is a source that delivers events and ends.
 type fixed []event.Event
 
@@ -53,12 +72,12 @@ func (f fixed) Run(_ context.Context, sink event.Sink) error {
 // One consumer blocks and one panics. No source waits, other consumers get everything, and both losses are counted. The
 // consumer that blocked goes on, and gets the count of its losses.
 func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
-	const room, pods = 64, 100
-	events := setups(0, pods, "1", func() time.Duration { return time.Second })
+	const room = 64
+	events, operations := recorded(t)
 	var text buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	n := &node{
-		log: log, pipeline: settingsOf(config.Default(), "boot").pipeline("boot"), opening: opening{},
+		log: log, pipeline: settings.Of(config.Default(), "boot", "test").Pipeline("boot"), opening: opening{},
 		consumers: consumers{log: log, lost: map[string]*lost{}},
 	}
 	release := make(chan struct{})
@@ -72,10 +91,10 @@ func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.consumers.leave(heard)
-	if healthy.events != len(events) || healthy.results != pods || len(healthy.lost) > 0 {
-		t.Errorf("the healthy one got %d of %d events, %d of %d results", healthy.events, len(events), healthy.results, pods)
+	if healthy.events != len(events) || healthy.results != operations || len(healthy.lost) > 0 {
+		t.Errorf("the healthy one got %d of %d events, %d of %d results", healthy.events, len(events), healthy.results, operations)
 	}
-	if dropped := int(blocked.lost.full.Load()); dropped < len(events)+pods-room-1 { // it has one in hand
+	if dropped := int(blocked.lost.full.Load()); dropped < len(events)+operations-room-1 { // it has one in hand
 		t.Errorf("only %d items were dropped for a queue of %d", dropped, room)
 	}
 	close(release)
@@ -89,10 +108,10 @@ func TestAConsumerThatBlocksOrPanicsDelaysNothing(t *testing.T) {
 			t.Errorf("told of %+v", lost)
 		}
 	}
-	if dropped := int(blocked.lost.full.Load()); told != dropped || blocks.events+blocks.results+dropped != len(events)+1+pods {
+	if dropped := int(blocked.lost.full.Load()); told != dropped || blocks.events+blocks.results+dropped != len(events)+1+operations {
 		t.Errorf("the one that blocked got %d events and %d results, lost %d, and was told of %d", blocks.events, blocks.results, dropped, told)
 	}
-	if panics.events != len(events)+1 || panics.results != pods || n.consumers.lost["panics"].panics.Load() != uint64(len(events)+1+pods) {
+	if panics.events != len(events)+1 || panics.results != operations || n.consumers.lost["panics"].panics.Load() != uint64(len(events)+1+operations) {
 		t.Errorf("the one that panics got %d events and %d results", panics.events, panics.results)
 	}
 	for _, want := range []string{"consumer panicked; please report this", "consumer=panics", "consumer_test.go", `msg="consumer too slow`, "consumer=blocks"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -148,7 +149,7 @@ func sendTest(ctx context.Context, o config.Options) error {
 	}
 	defer out.Shutdown(ctx) //nolint:errcheck // it has been sent, or not
 	boot := record.Host().BootID
-	span := trace.Test(settingsOf(o, boot).Node, trace.IDs{Seed: boot}, time.Now())
+	span := trace.Test(settings.Of(o, boot, version()).Node, trace.IDs{Seed: boot}, time.Now())
 	return export.Send(ctx, out, []*tracepb.ResourceSpans{span})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
@@ -25,7 +26,7 @@ func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	in, _, err := settingsIn(reader.Header())
+	in, _, err := settings.In(reader.Header())
 	if err != nil {
 		t.Fatal(err)
 	}

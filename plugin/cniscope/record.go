@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
@@ -87,12 +88,12 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 		return err
 	}
 	defer release()
-	s := settingsOf(o, record.Host().BootID)
+	s := settings.Of(o, record.Host().BootID, version())
 	keeps := newLearnt(o, log)
 	if o.Slow.Baseline {
 		s.Baseline = keeps.load()
 	}
-	header, err := s.header()
+	header, err := s.Header()
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 	if err != nil {
 		return err
 	}
-	s, _, err := settingsIn(in.Header()) // a running cniscope's, which checked them
+	s, _, err := settings.In(in.Header()) // a running cniscope's, which checked them
 	if err != nil {
 		return err
 	}
@@ -190,9 +191,9 @@ type recorder struct {
 	stop     context.CancelFunc
 }
 
-func newRecorder(cmd *cobra.Command, path string, header record.Header, s settings, log *slog.Logger, overwrite bool, stop context.CancelFunc) (r *recorder, err error) {
+func newRecorder(cmd *cobra.Command, path string, header record.Header, s settings.Settings, log *slog.Logger, overwrite bool, stop context.CancelFunc) (r *recorder, err error) {
 	r = &recorder{
-		log: log, path: path, pipeline: s.pipeline(header.BootID), stop: stop,
+		log: log, path: path, pipeline: s.Pipeline(header.BootID), stop: stop,
 		progress: progress{w: cmd.ErrOrStderr(), live: terminal.Is(cmd.ErrOrStderr())},
 	}
 	if path == "-" {

@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 )
 
 const (
@@ -88,7 +89,7 @@ const issues = "https://github.com/cniscope/cniscope/issues"
 
 // judged reads a recording to its end.
 func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit watch) (r *replayed, err error) {
-	s, said, err := settingsIn(reader.Header())
+	s, said, err := settings.In(reader.Header())
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 		if err != nil {
 			return nil, err
 		}
-		s.Judge = judgeOf(options)
+		s.Judge = settings.JudgeOf(options)
 	}
 	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
 
@@ -145,8 +146,8 @@ func isPart(err error) bool {
 
 // replay runs a recording through the pipeline, and hands over what it concludes, also what
 // was concluded before an error. watch and take may end it.
-func replay(ctx context.Context, reader *record.Reader, s settings, watch watch, take func(pipeline.Result) error) error {
-	p := s.pipeline(reader.Header().BootID)
+func replay(ctx context.Context, reader *record.Reader, s settings.Settings, watch watch, take func(pipeline.Result) error) error {
+	p := s.Pipeline(reader.Header().BootID)
 	var enough error
 	keep := func(r pipeline.Result) {
 		if enough == nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 )
 
 func runCmd() *cobra.Command {
@@ -218,12 +219,12 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 		return nil, err
 	}
 	boot := record.Host().BootID
-	s, keeps := settingsOf(o, boot), newLearnt(o, log)
+	s, keeps := settings.Of(o, boot, version()), newLearnt(o, log)
 	if o.Slow.Baseline {
 		s.Baseline = keeps.load()
 	}
 	n := &node{
-		log: log, level: level, name: o.Resource.Node, out: out, learnt: keeps, pipeline: s.pipeline(boot), opening: opening{},
+		log: log, level: level, name: o.Resource.Node, out: out, learnt: keeps, pipeline: s.Pipeline(boot), opening: opening{},
 		history: history.New(o.Resource.Node, time.Now()), late: latecomers{log, o.Resource.Node, o.Slow.FirstConnection},
 		overload: overload{log: log}, burst: burst{log: log},
 		consumers: consumers{log: log, lost: map[string]*lost{}},
@@ -277,7 +278,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			return r
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-			return n.record(ctx, settingsOf(o, record.Host().BootID), w, flush, sources.wake)
+			return n.record(ctx, settings.Of(o, record.Host().BootID, version()), w, flush, sources.wake)
 		},
 		Baseline: n.usually,
 	}
@@ -341,7 +342,7 @@ func (n *node) flush(ctx context.Context) {
 func (n *node) apply(o config.Options) {
 	n.mu.Lock()
 	begins := o.Slow.Baseline && !n.pipeline.Judge.Baseline
-	n.pipeline.Judge = judgeOf(o)
+	n.pipeline.Judge = settings.JudgeOf(o)
 	n.mu.Unlock()
 	n.out.fold.Store(o.Trace.FoldCommands)
 	if begins {

@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
 )
 
 // streamRoom is how many events a recording may lag behind: a burst of 30 pods.
@@ -59,11 +60,11 @@ func (r *stream) sent(flush func()) error {
 
 // record writes a recording of what happens from now on until ctx ends: what waits then is still written. The header has
 // the settings s, how calls are judged now, and what is usual.
-func (n *node) record(ctx context.Context, s settings, w http.ResponseWriter, flush, wake func()) error {
+func (n *node) record(ctx context.Context, s settings.Settings, w http.ResponseWriter, flush, wake func()) error {
 	r := &stream{}
 	r.mu.Lock() // events wait for the header, whose client may be slow
 	joined := n.join(r, &s)
-	header, err := s.header()
+	header, err := s.Header()
 	if err == nil {
 		r.out, err = record.NewWriter(w, header)
 	}
@@ -89,7 +90,7 @@ func (n *node) record(ctx context.Context, s settings, w http.ResponseWriter, fl
 
 // join begins to hand over events, and adds to the settings how calls were judged before the first of them, and what
 // was usual.
-func (n *node) join(r *stream, s *settings) *consumed {
+func (n *node) join(r *stream, s *settings.Settings) *consumed {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if s.Judge = n.pipeline.Judge; s.Judge.Baseline {

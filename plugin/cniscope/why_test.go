@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/settings"
 )
 
 // remembering serves what a node remembers that saw a recording, and returns the options that lead there. Nothing
@@ -26,12 +27,12 @@ func remembering(t *testing.T, recording string) (options string) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	s, _, err := settingsIn(in.Header())
+	s, _, err := settings.In(in.Header())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Judge.Keep, s.Judge.Ratio = nil, 0
-	p := s.pipeline(in.Header().BootID)
+	p := s.Pipeline(in.Header().BootID)
 	p.Whole = true
 	n := &node{history: history.New("node-a", time.Unix(0, 0))}
 	take := func(r pipeline.Result) { n.history.Take(r) }

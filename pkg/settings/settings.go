@@ -1,4 +1,5 @@
-package main
+// Package settings derives from the options what the pipeline depends on, and carries it in recordings.
+package settings
 
 import (
 	"encoding/json"
@@ -15,9 +16,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// settings is what the way from events to spans depends on. A recording carries the options that they come from, so
+// Settings is what the way from events to spans depends on. A recording carries the options that they come from, so
 // that a replay gives the spans that were exported.
-type settings struct {
+type Settings struct {
 	Timeline timeline.Options
 	Judge    judge.Options
 	Node     trace.Node
@@ -29,16 +30,17 @@ type settings struct {
 	options config.Options
 }
 
-func settingsOf(o config.Options, bootID string) settings {
+// Of returns the settings of a node that was booted as bootID, for a version of cniscope.
+func Of(o config.Options, bootID, version string) Settings {
 	hostname, _ := os.Hostname() // without one, the host has no name
-	return settings{
+	return Settings{
 		Timeline: timelineOf(o),
-		Judge:    judgeOf(o),
+		Judge:    JudgeOf(o),
 		Fold:     o.Trace.FoldCommands,
 		Node: trace.Node{
 			Name: o.Resource.Node, Cluster: o.Resource.Cluster, Attributes: o.Resource.Attributes,
 			Host: hostname, OS: runtime.GOOS, Arch: runtime.GOARCH,
-			Instance: bootID, Version: version(),
+			Instance: bootID, Version: version,
 		},
 		options: o,
 	}
@@ -56,8 +58,8 @@ func timelineOf(o config.Options) timeline.Options {
 	}
 }
 
-// judgeOf is the part that changes while cniscope runs.
-func judgeOf(o config.Options) judge.Options {
+// JudgeOf is the part that changes while cniscope runs.
+func JudgeOf(o config.Options) judge.Options {
 	slow, sampling := o.Slow, o.Sampling
 	j := judge.Options{
 		Thresholds: judge.Thresholds{
@@ -80,8 +82,8 @@ func judgeOf(o config.Options) judge.Options {
 	return j
 }
 
-// pipeline makes the way from events to spans on the node that was up as bootID.
-func (s settings) pipeline(bootID string) *pipeline.Pipeline {
+// Pipeline makes the way from events to spans on the node that was up as bootID.
+func (s Settings) Pipeline(bootID string) *pipeline.Pipeline {
 	p := pipeline.New(s.Timeline, s.Judge, trace.NewBuilder(trace.IDs{Seed: bootID}, s.Node.Resource(), s.Node.Version))
 	if s.Baseline != nil {
 		p.Usual = s.Baseline.Book()
@@ -89,10 +91,10 @@ func (s settings) pipeline(bootID string) *pipeline.Pipeline {
 	return p
 }
 
-// header begins a recording with these settings.
-func (s settings) header() (record.Header, error) {
+// Header begins a recording with these settings.
+func (s Settings) Header() (record.Header, error) {
 	h := record.Host()
-	h.Writer, h.Node = version(), s.Node.Name
+	h.Writer, h.Node = s.Node.Version, s.Node.Name
 	carried := s.options.Recorded()
 	carried["node"] = s.Node
 	carried["judge"].(map[string]any)["All"] = s.Judge.All // as 0.2 has it
@@ -107,8 +109,8 @@ func (s settings) header() (record.Header, error) {
 	return h, nil
 }
 
-// settingsIn returns the settings that a recording was made with, see config.FromRecording.
-func settingsIn(h record.Header) (s settings, said []string, err error) {
+// In returns the settings that a recording was made with, see config.FromRecording.
+func In(h record.Header) (s Settings, said []string, err error) {
 	o, said, err := config.FromRecording(h.Options)
 	carried := struct{ Node trace.Node }{trace.Node{Name: h.Node, Arch: h.Arch, Version: h.Writer}}
 	if err == nil && len(h.Options) > 0 {
@@ -117,11 +119,11 @@ func settingsIn(h record.Header) (s settings, said []string, err error) {
 	if err != nil {
 		return s, nil, fmt.Errorf("reading the options in the recording's first line: %w", err)
 	}
-	s = settingsOf(o, h.BootID)
+	s = Of(o, h.BootID, "")
 	s.Node = carried.Node
 	s.Node.Attributes = o.Resource.Attributes
 	if s.Baseline, err = baselineIn(h); err != nil {
-		said = append(said, fmt.Sprintf("the baseline cannot be read (%v): it begins anew", err))
+		said = append(said, fmt.Sprintf("the baseline cannot be read (%v): learning starts again", err))
 	}
 	return s, said, nil
 }

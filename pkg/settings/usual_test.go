@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"bytes"
@@ -107,13 +107,13 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 	o := config.Default()
 	o.Sampling.Ratio, o.Sampling.Keep = 0, append(o.Sampling.Keep, "unusual")
 
-	node := settingsOf(o, "boot").pipeline("boot")
+	node := Of(o, "boot", "test").Pipeline("boot")
 	for _, e := range setups(0, 2000, "1", took) {
 		node.Apply(e)
 	}
-	s := settingsOf(o, "boot") // from here on it is recorded
+	s := Of(o, "boot", "test") // from here on it is recorded
 	s.Baseline = node.Usual.Document()
-	header, err := s.header()
+	header, err := s.Header()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func replayedFrom(t *testing.T, recording io.Reader) (again concluded) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, said, err := settingsIn(in.Header())
+	s, said, err := In(in.Header())
 	if err != nil || len(said) > 0 {
 		t.Fatal(said, err)
 	}
-	s.Node = settingsOf(config.Default(), "boot").Node // of this machine, on both sides
-	p := s.pipeline("boot")
+	s.Node = Of(config.Default(), "boot", "test").Node // of this machine, on both sides
+	p := s.Pipeline("boot")
 	for {
 		e, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -182,11 +182,11 @@ func replayedFrom(t *testing.T, recording io.Reader) (again concluded) {
 	}
 }
 
-// The baseline in a stranger's recording is not trusted: it begins anew, and that is said.
+// The baseline in a stranger's recording is not trusted: it is ignored with a note.
 func TestBaselineOfAHostileRecording(t *testing.T) {
 	for _, options := range []string{`{"baseline":{}}`, `{"baseline":[1]}`, `{"baseline":{"cniscope":"baseline","version":1,"entries":[{"plugin":"x","command":"ADD","learnt":{"first":5,"calls":[1e9]}}]}}`} {
-		s, said, err := settingsIn(record.Header{Options: json.RawMessage(options)})
-		if err != nil || s.Baseline != nil || !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "begins anew") }) {
+		s, said, err := In(record.Header{Options: json.RawMessage(options)})
+		if err != nil || s.Baseline != nil || !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "learning starts again") }) {
 			t.Errorf("%s: %v, %v, %v", options, s.Baseline, said, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ attributes = { a = "b" }
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := settingsOf(o, "boot")
+	want := Of(o, "boot", "test")
 	for name, v := range map[string]any{"Timeline": want.Timeline, "Judge": want.Judge} {
 		for i := range reflect.TypeOf(v).NumField() {
 			if field := reflect.TypeOf(v).Field(i).Name; reflect.ValueOf(v).Field(i).IsZero() && field != "All" {
@@ -61,11 +61,11 @@ attributes = { a = "b" }
 	if !want.Fold {
 		t.Error("Fold is not set by this test")
 	}
-	header, err := want.header()
+	header, err := want.Header()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, said, err := settingsIn(header)
+	got, said, err := In(header)
 	got.options = want.options // only those of the header are the same
 	if err != nil || len(said) > 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %q\n got %+v\nwant %+v", err, said, got, want)
@@ -92,20 +92,20 @@ attributes = { a = "b" }
 
 	// Options that have no effect any more have one in recordings that were made with them.
 	other := `{"timeline":{"MaxHold":300000000000},"judge":{"Floor":7000000}}`
-	got, said, err = settingsIn(record.Header{Options: []byte(other)})
+	got, said, err = In(record.Header{Options: []byte(other)})
 	if err != nil || len(said) > 0 || got.Timeline.MaxHold != 5*time.Minute || got.Judge.Floor != 7*time.Millisecond {
 		t.Errorf("%v, %q: %+v %+v", err, said, got.Timeline, got.Judge)
 	}
 
-	got, said, err = settingsIn(record.Header{Options: []byte(`{"timeline":{"MaxHold":-1,"Processes":100000000,"Operations":100000000,"Spans":-3}}`)})
-	if err != nil || got.Timeline != settingsOf(config.Default(), "").Timeline {
+	got, said, err = In(record.Header{Options: []byte(`{"timeline":{"MaxHold":-1,"Processes":100000000,"Operations":100000000,"Spans":-3}}`)})
+	if err != nil || got.Timeline != Of(config.Default(), "", "test").Timeline {
 		t.Errorf("%v: %+v", err, got.Timeline)
 	}
 	if all := strings.Join(said, "\n"); len(said) != 5 || !strings.Contains(all, "limits.operations = 100000000 cannot be; the default 1024 is taken") {
 		t.Errorf("it is said %q", said)
 	}
 
-	got, said, err = settingsIn(record.Header{Options: []byte(`{"timeline":{"Spans":100}}`)})
+	got, said, err = In(record.Header{Options: []byte(`{"timeline":{"Spans":100}}`)})
 	if err != nil || len(said) > 0 || got.Timeline.Images != 100 || got.Timeline.Facts != 50 {
 		t.Errorf("of a recording with one bound for images and facts: %v, %q, %+v", err, said, got.Timeline)
 	}
