@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// tlsOf returns how the endpoint is spoken to, nil for plain text. Without an authority of its own those of the system are
-// believed, and where it has none, as in the image, Mozilla's.
+// tlsOf returns the TLS configuration of an endpoint, nil for plain text. Without an authority of its own it trusts those
+// of the system. If that has none, such as the image, it trusts Mozilla's.
 func tlsOf(o config.OTLP) (*tls.Config, error) {
 	c, err := o.TLS()
 	if err != nil || c == nil || c.RootCAs != nil {
@@ -24,8 +24,8 @@ func tlsOf(o config.OTLP) (*tls.Config, error) {
 	return c, nil
 }
 
-// bundled has crypto/x509 know who signs public endpoints, from the first endpoint on that has to show it: x509roots/fallback would
-// do so at every start, and most endpoints are in plain text. It may be done once.
+// bundled gives crypto/x509 Mozilla's authorities, once and only if needed: most endpoints are in plain text, and
+// x509roots/fallback would parse them at every start.
 var bundled = sync.OnceValue(func() error {
 	pool := x509.NewCertPool()
 	for root := range bundle.Roots() {

@@ -135,7 +135,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	expect("switched off again", nil, 5)
 }
 
-// A file that is not what was written is named, and everything begins anew; the next one is written over it.
+// A file that is not what was written is named, and learning starts again; the next save replaces it.
 func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 	for name, spoil := range map[string]func(data []byte) []byte{
 		"empty":     func([]byte) []byte { return nil },
@@ -162,7 +162,7 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 			if got := l.load(); len(got.Entries) != 0 {
 				t.Errorf("known is %+v", got)
 			}
-			if !strings.Contains(log.String(), "learnt anew") || !strings.Contains(log.String(), learntName) {
+			if !strings.Contains(log.String(), "baseline unreadable") || !strings.Contains(log.String(), learntName) {
 				t.Errorf("the log says %q", log.String())
 			}
 			l.save(t.Context(), knownUsual())
@@ -173,12 +173,12 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 	}
 }
 
-// A disk that hangs holds up nobody, and what is written to it late writes over nothing.
+// A disk that hangs delays no other part, and a late write to it overwrites nothing.
 func TestBaselineOnADiskThatHangs(t *testing.T) {
 	o := folder(t)
 	var log bytes.Buffer
 	l := newLearnt(o, slog.New(slog.NewTextHandler(&log, nil)))
-	l.writing <- struct{}{} // somebody waits for the disk
+	l.writing <- struct{}{} // a write is waiting for the disk
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.save(ctx, knownUsual())

@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
-// A running cniscope hands over late what happens. Who records beside it, and is told to end as soon as what was to be
+// A running cniscope hands over late what happens. Who records beside it, and stops as soon as what was to be
 // recorded is over, has all of it: a CI that records the pods of one command, say.
 func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 	o := config.Default()
@@ -131,7 +131,7 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 	}
 }
 
-// What waits for somebody who records is still written when the running cniscope ends.
+// Events that wait for a recorder are still written when the running cniscope ends.
 func TestARecordingHasWhatWaitedForIt(t *testing.T) {
 	n, over, end := recording(t)
 	var out httpBody

@@ -58,9 +58,8 @@ func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
 	return d, nil
 }
 
-// handover is how long the spool may still be somebody else's, though the node is ours. Who
-// ends lets go of the spool first; but of one that was killed the kernel closes one file
-// after the other, and detaches BPF programs meanwhile.
+// handover is how long another process may hold the spool after it lost the node. One that stops releases the spool
+// first, but of a killed process the kernel closes one file after the other, and detaches BPF programs in between.
 const handover = 3 * time.Second
 
 // openSpool opens the spool, if there is to be one. One that cannot be opened is done

@@ -15,10 +15,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 )
 
-// takeNode takes the node for this process. Where another cniscope has it, a plugin that containerd
-// started gives its predecessor time to end; a service of systemd waits for as long as it takes, since
-// to be started again and again helps nobody, and reads its options again then; everybody else fails with
-// a *lock.HeldError.
+// takeNode locks the node for this process. If another cniscope holds it, a plugin that containerd started waits for
+// its predecessor to exit. A service of systemd waits without a limit, since restarts would not help, and then reads
+// its options again. Any other process fails with a *lock.HeldError.
 func takeNode(l *life, options *config.Live) (release func(), err error) {
 	dir := options.Options().State.Dir
 	who := startedBy()
@@ -70,10 +69,10 @@ func startedBy() string {
 	return by
 }
 
-// standBy waits until the cniscope that has the node ends. To systemd this one is up: what waits is not
-// broken, and whoever starts the unit does not wait along.
+// standBy waits until the cniscope that holds the node exits. It reports ready to systemd, so that starting the unit
+// does not block.
 func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError) (release func(), err error) {
-	log.Warn("another cniscope observes this node: this one waits, observes nothing and changes nothing until that one ends",
+	log.Warn("another cniscope observes this node; waiting for it to exit",
 		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
 	signal.Ignore(syscall.SIGHUP) // the options are read when it begins
 	say := func(state string) {
@@ -100,7 +99,7 @@ func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.
 		}()
 	}
 	if release, err = lock.Wait(ctx, dir, who, time.Second); err == nil {
-		log.Info("the other cniscope is gone: this one begins", "other", held.Holder)
+		log.Info("the other cniscope exited, starting", "other", held.Holder)
 		say("STATUS=") // it says no more that it waits
 	}
 	return release, err

@@ -120,7 +120,7 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 	}
 }
 
-// reportLeak writes a line for a network that nobody will give back any more.
+// reportLeak writes a line for an attachment that no DEL will release.
 func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time, binDirs []string) {
 	free := "cniscope doctor names what is left of it"
 	if a.File != "" {

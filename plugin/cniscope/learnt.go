@@ -40,7 +40,7 @@ func newLearnt(o config.Options, log *slog.Logger) learnt {
 	return l
 }
 
-// load returns what was kept, or else nothing known: one that cannot be read is named, and begun anew.
+// load returns the saved baseline, or an empty one. It logs why a file cannot be read.
 func (l learnt) load() *baseline.Document {
 	empty := (&baseline.Book{}).Document()
 	if l.dir == "" {
@@ -51,7 +51,7 @@ func (l learnt) load() *baseline.Document {
 	case errors.Is(err, fs.ErrNotExist):
 		return empty
 	case err != nil:
-		l.log.Warn("what is usual on this node is learnt anew", "file", filepath.Join(l.dir, learntName), "reason", err)
+		l.log.Warn("baseline unreadable, starting again", "file", filepath.Join(l.dir, learntName), "reason", err)
 		return empty
 	}
 	if l.fresh {

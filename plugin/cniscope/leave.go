@@ -7,10 +7,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// leaveNode removes folders of the node that a pod has mounts of, if nothing is in them: kubelet
-// makes them for the pod (hostPath, DirectoryOrCreate), and nobody takes them away. A mount cannot
-// remove what it shows, so they are reached by the root of the node's first process, and only if
-// that is the very folder. A cniscope that is no container leaves them to who installed it.
+// leaveNode removes empty directories of the node that kubelet created for a pod's mounts (hostPath,
+// DirectoryOrCreate) and does not remove. A mount point cannot be removed from inside, so leaveNode reaches them through
+// the root of process 1, if that is the same directory. Outside of a container it does nothing.
 func leaveNode(dirs ...string) {
 	own, err1 := procfs.OwnNamespace("mnt")
 	first, err2 := procfs.Namespace(1, "mnt")

@@ -41,7 +41,7 @@ const (
 
 // patience is how long a phase may take. A source needs up to 4 s (NRI's stub); the sinks
 // have goodbye to deliver what waits, and an exporter twice two seconds to notice that it
-// is over. Kubelet and systemd are told to wait for 30 s (examples/kubernetes, configs/systemd).
+// is over. Kubelet and systemd wait for 30 s (examples/kubernetes, configs/systemd).
 func (p phase) patience() time.Duration {
 	switch p {
 	case stopSources:
@@ -54,7 +54,7 @@ func (p phase) patience() time.Duration {
 }
 
 const (
-	// goodbye is how long cniscope tries to deliver what waits when it is told to end.
+	// goodbye is how long cniscope tries to deliver the queues when it stops.
 	goodbye        = 5 * time.Second
 	sourcePatience = 5 * time.Second // sourcePatience is how long one source may take to end.
 )
@@ -77,11 +77,10 @@ func newLife(ctx context.Context, log *slog.Logger) *life {
 	return l
 }
 
-// successor reports whether another cniscope waits for this one to end: that of the
-// containerd which comes after the one that started this.
+// successor reports whether the next containerd's cniscope waits for this process to exit.
 func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.ErrRuntimeGone) }
 
-// start runs f in a goroutine of its own. It is told to end, and waited for, with the sources.
+// start runs f in a goroutine until the sources stop, and has end wait for it.
 func (l *life) start(name string, f func(ctx context.Context)) {
 	var running sync.WaitGroup
 	running.Go(func() { f(l.ctx) })

@@ -11,11 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/logging"
 )
 
-// logFile is where the program's log goes. Nobody who logs waits for whoever reads it, and
-// what others can cause does not flood it.
-//
-// A pre-installed plugin has no standard error (containerd gives it /dev/null), and a service of
-// Windows has none either, so there the log goes to the system's.
+// logFile is the program's log. Logging never waits for the log's reader, and repeated lines are limited. A pre-installed
+// plugin (whose standard error is /dev/null) and a service of Windows write to the system's log.
 type logFile struct {
 	to    io.Writer
 	lines *logging.Writer
@@ -36,13 +33,13 @@ func openLog() *logFile {
 	return newLogFile(os.Stderr)
 }
 
-// unattended reports whether nobody reads our standard error.
+// unattended reports whether the process has no standard error that is read.
 func unattended() bool { return preinstalled() || isService() }
 
 func newLogFile(to io.Writer) *logFile {
 	f := &logFile{to: to, level: &slog.LevelVar{}}
 	f.lines = logging.NewWriter(f.to, func(dropped uint64) {
-		f.direct.Load().Warn("log lines were lost: whoever reads the log does not keep up", "lost", dropped)
+		f.direct.Load().Warn("log lines lost, the reader of the log is too slow", "lost", dropped)
 	})
 	f.logger("text")
 	return f

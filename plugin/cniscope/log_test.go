@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Whoever takes events takes them for the whole node, and waits for no reader of the log.
+// The goroutine that takes events never waits for the reader of the log.
 // A test in which it does hangs.
 func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 	r, w, err := os.Pipe() // holds 64 KiB
@@ -30,7 +30,7 @@ func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
 	}
 	n.flush(t.Context())
 	n.close(t.Context(), false)
-	_ = r.Close() // somebody has ended the reader
+	_ = r.Close() // the reader exits
 	out.close(nil)
 }
 

@@ -51,7 +51,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
 	// Before the probe is loaded: it believes less where there is a runtime.
 	if err := anchors.Ask(ctx, o.Runtime.Socket); err != nil {
-		log.Debug("nobody serves the runtime's socket", "socket", o.Runtime.Socket, "error", err)
+		log.Debug("runtime socket not served", "socket", o.Runtime.Socket, "error", err)
 	}
 	runtime := runtime.New(runtime.Options{Address: o.Runtime.Socket, Anchors: anchors, Log: log})
 	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors, attached: make(chan struct{})}
@@ -204,14 +204,14 @@ func (n *observer) missed() (all uint64) {
 	return all
 }
 
-// believe says whose plugins are believed from now on.
+// believe logs whose plugins are trusted from now on.
 func (n *observer) believe(anchors []anchor.Anchor) {
 	if len(anchors) == 0 {
-		n.log.Warn("no container runtime is known: until one is, whoever has CAP_SYS_ADMIN on the node is believed to run CNI plugins; see docs/trust.md",
+		n.log.Warn("container runtime not found, trusting any process with CAP_SYS_ADMIN",
 			"remedy", "set runtime.socket or name its program in probe.callers")
 		return
 	}
-	n.log.Info("believed to run CNI plugins", "who", anchors)
+	n.log.Info("trusted to run CNI plugins", "who", anchors)
 }
 
 func (n *observer) believed() (who []string) {

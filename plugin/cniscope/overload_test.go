@@ -77,7 +77,7 @@ func TestOverload(t *testing.T) {
 }
 
 // Overload is said where a kubelet and an operator look, and is no reason to take cniscope
-// for not ready: whoever causes it must not hold up an update of the node's cniscope.
+// for not ready: a pod that causes it must not hold up an update of the node's cniscope.
 func TestOverloadIsSaidByReadyz(t *testing.T) {
 	n, _ := observed(t, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	n.take(event.Event{Time: n.pipeline.Now(), Body: &event.Lost{Source: "probe", Reason: "over quota", Count: 7, Process: "p"}})

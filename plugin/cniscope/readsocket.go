@@ -22,12 +22,12 @@ func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 	}
 	group, err := groupID(o.Control.ReadGroup)
 	if err != nil {
-		n.log.Warn("nobody but root may ask", "option", "control.read_group", "reason", err)
+		n.log.Warn("read-only socket unavailable, only root can query", "option", "control.read_group", "reason", err)
 		return
 	}
 	socket, err := control.ListenRead(o.ReadFolder(), group)
 	if err != nil {
-		n.log.Warn("nobody but root may ask", "option", "control.read_group", "reason", err)
+		n.log.Warn("read-only socket unavailable, only root can query", "option", "control.read_group", "reason", err)
 		return
 	}
 	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, h, n.log) })

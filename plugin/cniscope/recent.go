@@ -19,7 +19,7 @@ const (
 	recentNetworks = 32
 )
 
-// recent remembers whom plugins connected to, and which calls failed, for doctor.
+// recent remembers which agents plugins connected to, and which calls failed, for doctor.
 type recent struct {
 	mu       sync.Mutex
 	agents   []control.Agent // the one that was connected to last comes last

@@ -113,8 +113,8 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	return r.close(errors.Join(err, l.end()))
 }
 
-// behindMax is how long a running cniscope is waited for that has yet to hand over what happened before the recording
-// was told to end. As a rule that takes some 0.2 s: it sends what there is five times a second.
+// behindMax bounds the wait for events from before the end of the recording. The running cniscope sends events five times
+// a second.
 const behindMax = 10 * time.Second
 
 // silentMax is how long it is waited for if it has never said how far it is: it has no probe, is of an older version, or
@@ -166,7 +166,7 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 		case stream.Err() != nil && r.failed == nil:
 			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
 			return r.close(nil)
-		case stream.Err() != nil || errors.Is(err, io.EOF): // it was told to end
+		case stream.Err() != nil || errors.Is(err, io.EOF): // the recording ended
 			return r.close(nil)
 		default:
 			return r.close(err)

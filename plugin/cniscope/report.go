@@ -41,8 +41,7 @@ func (l lines) Result(r pipeline.Result) {
 	}
 }
 
-// report writes one line for each call that was slow or failed: what somebody who is
-// woken at night needs in order to know which pod, where, and what it was.
+// report writes one line for each call that was slow or failed.
 func report(log *slog.Logger, node string, r *pipeline.Judged) {
 	for _, call := range r.Operation.Calls {
 		c := r.Judgement.Calls[call]
@@ -88,7 +87,7 @@ func report(log *slog.Logger, node string, r *pipeline.Judged) {
 	}
 }
 
-// reportHung writes a line for a call that is under way for too long.
+// reportHung writes a line for a hung call.
 func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
 	log.Warn("CNI call hangs",
 		"pod", f.Pod.Namespace+"/"+f.Pod.Name,

@@ -52,11 +52,11 @@ connector, which needs CAP_NET_ADMIN in place of the first two.`,
 }
 
 func run(ctx context.Context, file optionsFile) (err error) {
-	// Whoever reads the log may end: a journal that is restarted, a pipe. That is no reason to.
+	// The reader of the log may exit: a journal that restarts, a pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	out := openLog()
 	defer func() {
-		if unattended() { // nobody reads our standard error
+		if unattended() {
 			out.close(err)
 		} else {
 			out.close(nil)
@@ -70,7 +70,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	l := newLife(ctx, out.logger(options.Options().Log.Format))
 	defer func() { err = errors.Join(err, l.end()) }()
 	mapSparsely(l.log)
-	// Even to return may take for ever: where nobody reads our standard error, say.
+	// Even to return may block, for example on a standard error that is not read.
 	context.AfterFunc(l.ctx, func() { time.AfterFunc(shutdownMax()+5*time.Second, func() { os.Exit(1) }) })
 	sources, err := begin(l, options)
 	if err != nil && l.ctx.Err() != nil {
@@ -81,7 +81,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}
 	o := options.Options() // NRI may have changed them
 	l.log = out.logger(o.Log.Format)
-	l.start("warnings", func(ctx context.Context) { // names are looked up: calls are not missed meanwhile
+	l.start("warnings", func(ctx context.Context) { // apart, since names are looked up
 		for _, w := range source.Warnings(ctx, o) {
 			l.log.Warn(w.What, "option", w.Key, "remedy", w.Remedy)
 		}
@@ -287,8 +287,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	n.serveReaders(l, o, handlers.Read)
 }
 
-// inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
-// keep the lock.
+// inFlight returns the operations in progress. An HTTP server survives a panic in it, so the lock is released by defer.
 func (n *node) inFlight() []model.Flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 // is up: a func().
 type startedKey struct{}
 
-// tellStarted tells the service manager of Windows, where that has started this process, that cniscope is up.
-// systemd is told by tellSystemd.
+// tellStarted tells the service manager of Windows that cniscope is up, if that started this process.
 func tellStarted(ctx context.Context) {
 	if up, ok := ctx.Value(startedKey{}).(func()); ok {
 		up()

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// patient is by how much the kernel may wake a thread of cniscope run late that only waits for a time to come. Whoever
-	// waits for a record or a request is woken at once. Go's monitor thread looks every 20 µs at first whether somebody is
-	// held up in a system call, whenever there was one, and was a sixth of what a pod cost. It is chosen: a tenth of a tick.
+	// patient is how late the kernel may wake the threads of cniscope run from timers, a tenth of a tick. Records and
+	// requests wake them at once. Go's monitor thread wakes every 20 µs after a system call, which was a sixth of the CPU
+	// time of a pod.
 	patient = 5 * time.Millisecond
 	// punctual is the kernel's own default, for the process that reads the process connector (init/init_task.c).
 	punctual = 50 * time.Microsecond
 )
 
-// setSlack has all threads of the process wait as precisely as what it runs as wants, by beginning the program anew where
-// that is not so: a thread has this from the one that started it, and Go's monitor thread is there before anything of ours is.
-// For threads that are there it would take CAP_SYS_NICE. Where it cannot be done all works the same and takes more CPU.
-// It is not done where another file lies at the program's path by now, after an upgrade: it would be executed instead.
+// setSlack gives all threads of the process the slack of its command, by executing the program again if necessary: a
+// thread inherits its slack, Go's monitor thread starts before main, and CAP_SYS_NICE would be needed to change it later.
+// If that fails, cniscope only needs more CPU. After an upgrade another file lies at the program's path, which setSlack
+// must not execute.
 func setSlack(args []string) {
 	want, wanted := slackOf(args)
 	runtime.LockOSThread() // it is this thread's that the program begins with
@@ -34,7 +34,7 @@ func setSlack(args []string) {
 	if err != nil || !isRunning(file) || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(want), 0, 0, 0) != nil {
 		return
 	}
-	// Only where it was set: it would begin anew for ever.
+	// Check that it was set, or the program would execute itself for ever.
 	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err == nil && now == int(want) {
 		_ = syscall.Exec(file, args, os.Environ())
 	}

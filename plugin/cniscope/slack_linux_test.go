@@ -24,7 +24,7 @@ const (
 	unreadable = "unreadable"
 )
 
-// All threads of cniscope run may be, Go's monitor thread too, and it begins anew once.
+// All threads of cniscope run may be, Go's monitor thread too, and it executes itself once.
 func TestThreadsMayBeWokenLate(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -50,7 +50,7 @@ func TestThreadsMayBeWokenLate(t *testing.T) {
 	}
 }
 
-// Whoever runs while another version is put in its place goes on as it is: it executes neither that nor what else lies there.
+// A process whose program is replaced goes on as it is, and does not execute what lies there.
 func TestWhatTookTheProgramsPlaceIsNotExecuted(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

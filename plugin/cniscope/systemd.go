@@ -32,7 +32,7 @@ func tellSystemd(ctx context.Context, log *slog.Logger, attached <-chan struct{}
 		return
 	}
 	if !say(daemon.SdNotifyReady) {
-		return // nobody asks
+		return // not started by systemd
 	}
 	defer say(daemon.SdNotifyStopping)
 	within, err := daemon.SdWatchdogEnabled(false)

@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// telemetry is what cniscope says of itself over HTTP: counts and health. A nil one is
-// one that nobody asked for.
+// telemetry serves metrics and health over HTTP. It is nil if no address is set.
 type telemetry struct {
 	counts *metrics.Metrics
 	server *metrics.Server

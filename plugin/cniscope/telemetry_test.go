@@ -108,7 +108,7 @@ func ask(t *testing.T, n *node, path string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// With nothing to send and nobody to send it to, every call is counted all the same.
+// Without a destination and without sampled calls, every call is counted all the same.
 func TestEverythingIsCountedWithNothingKept(t *testing.T) {
 	n, _ := observed(t, "[sampling]\nratio = 0.0\nkeep = []\n[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	_, text := ask(t, n, "/metrics")
@@ -153,7 +153,7 @@ func TestHealthAndReadiness(t *testing.T) {
 func TestWithoutAnAddressNothingListens(t *testing.T) {
 	n, _ := observed(t, "")
 	if n.telemetry != nil {
-		t.Error("it serves metrics though nobody asked")
+		t.Error("it serves metrics without an address")
 	}
 }
 

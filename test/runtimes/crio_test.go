@@ -19,7 +19,7 @@ func TestCRIO(t *testing.T) {
 	n := start(t, rig.Options{CRIO: true, Plugins: map[string][]byte{
 		"refuser": rig.Script(`[ $CNI_COMMAND = ADD ] && fail 11 "no address left in pool blue"`),
 	}}, "")
-	harness.Says(t, n.scope.LogText(), "NRI: registered", "believed to run CNI plugins", "crio (pid", "networks="+n.rig.Networks()[0].Name)
+	harness.Says(t, n.scope.LogText(), "NRI: registered", "trusted to run CNI plugins", "crio (pid", "networks="+n.rig.Networks()[0].Name)
 	t.Run("doctor, install and status", func(t *testing.T) { n.in(t).tools() })
 	t.Run("a pod comes and goes", func(t *testing.T) { n.in(t).pod() })
 	t.Run("an ADD fails", func(t *testing.T) { n.in(t).refused() })

@@ -271,7 +271,7 @@ func (n *node) cniscope(endpoint, options string) (log string) {
 	n.options(endpoint, options)
 	log = n.start("cniscope", nil, `C:\cniscope\cniscope.exe`, "run", "--config", `C:\cniscope\cniscope.toml`)
 	n.writes(log, "observing CNI calls by the process table")
-	n.writes(log, "believed to run CNI plugins")
+	n.writes(log, "trusted to run CNI plugins")
 	return log
 }
 

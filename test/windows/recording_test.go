@@ -31,7 +31,7 @@ func TestARecordingIsDrawnElsewhere(t *testing.T) {
 	n.containerd("http://127.0.0.1:1")
 	n.options("http://127.0.0.1:1", "")
 	log := n.start("record", nil, `C:\cniscope\cniscope.exe`, "record", `C:\windows-seed.rec`, "--config", `C:\cniscope\cniscope.toml`)
-	n.writes(log, "believed to run CNI plugins")
+	n.writes(log, "trusted to run CNI plugins")
 	n.pods("db-6cqff")
 	show := filepath.Join(t.TempDir(), "cniscope")
 	if out, err := exec.Command("go", "build", "-o", show, "../../plugin/cniscope").CombinedOutput(); err != nil {
