@@ -18,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -77,7 +78,7 @@ It asks the running cniscope, or else reads what the last one kept. Needs root.`
 func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, error) {
 	d, err := control.Client{Dir: o.State.Dir}.Baseline(ctx)
 	if errors.Is(err, control.ErrNotRunning) && o.BaselineFolder() != "" {
-		d, err = readLearnt(o.BaselineFolder())
+		d, err = learned.Read(o.BaselineFolder())
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(d.Entries) == 0:
@@ -86,6 +87,14 @@ func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, erro
 		return nil, fmt.Errorf("the baseline of this node: %w", err)
 	}
 	return d, nil
+}
+
+// errNoBaseline says that nothing was learnt, and why.
+func errNoBaseline(o config.Options) error {
+	if !o.Slow.Baseline {
+		return errors.New("nothing is learnt: baseline is false in [slow]")
+	}
+	return fmt.Errorf("nothing is known yet: it is learnt while cniscope runs, and kept over restarts where baseline_dir is set in [slow], or dir in [export.spool]")
 }
 
 func exportBaseline(out io.Writer, d *baseline.Document, path string) error {
@@ -120,7 +129,11 @@ func importBaseline(diagnostics io.Writer, o config.Options, path string) error 
 		defer f.Close()
 		in = f
 	}
-	d, err := parseLearnt(in)
+	data, err := io.ReadAll(io.LimitReader(in, baseline.MaxBytes+1))
+	if err != nil {
+		return fmt.Errorf("read the baseline: %w", err)
+	}
+	d, err := baseline.Parse(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", text.Clean(path, text.Bound), err)
 	}
@@ -130,7 +143,7 @@ func importBaseline(diagnostics io.Writer, o config.Options, path string) error 
 	}
 	defer release()
 	d = d.Foreign()
-	if err := writeLearnt(o.BaselineFolder(), d); err != nil {
+	if err := learned.Write(o.BaselineFolder(), d); err != nil {
 		return fmt.Errorf("write the baseline: %w", err)
 	}
 	fmt.Fprintf(diagnostics, "cniscope: the next cniscope of this node begins with %s\n", digest.Count(len(d.Entries), "baseline"))

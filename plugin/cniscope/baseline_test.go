@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
@@ -78,32 +77,12 @@ func folder(t *testing.T) config.Options {
 	return o
 }
 
-func TestBaselineIsKeptOverARestart(t *testing.T) {
-	o := folder(t)
-	newLearnt(o, slog.New(slog.DiscardHandler)).save(t.Context(), knownUsual())
-	again := newLearnt(o, slog.New(slog.DiscardHandler)).load()
-	if !reflect.DeepEqual(again, knownUsual()) {
-		t.Errorf("it was %+v and is %+v", knownUsual(), again)
-	}
-	if left, err := os.ReadDir(o.Slow.BaselineDir); err != nil || len(left) != 2 { // it and its key
-		t.Errorf("in the folder are %v, %v", left, err)
-	}
-	if err := os.Remove(filepath.Join(o.Slow.BaselineDir, keyName)); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range newLearnt(o, slog.New(slog.DiscardHandler)).load().Entries {
-		if e.Configuration != "" || e.Build == "" {
-			t.Errorf("under another key %s is of %+v", e.Key, e.Edition)
-		}
-	}
-}
-
 // Whether anything is learnt may change while cniscope runs: what was kept is known then, and what is known is kept,
 // and recorded.
 func TestBaselineIsSwitchedOn(t *testing.T) {
 	o := folder(t)
 	quiet := slog.New(slog.DiscardHandler)
-	newLearnt(o, quiet).save(t.Context(), knownUsual())
+	learned.Open(o, quiet).Save(t.Context(), knownUsual())
 	kept := knownUsual()
 	o.Slow.Baseline = false
 	n, err := newNode(o, quiet, &slog.LevelVar{})
@@ -118,7 +97,7 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 		if !reflect.DeepEqual(s.Baseline, want) || n.pipeline.Usual.Len() != size || s.Judge.Baseline != (want != nil) {
 			t.Errorf("%s %d are known, and recorded are %+v", when, n.pipeline.Usual.Len(), s.Baseline)
 		}
-		if again := newLearnt(o, quiet).load(); !reflect.DeepEqual(again, kept) {
+		if again := learned.Open(o, quiet).Load(); !reflect.DeepEqual(again, kept) {
 			t.Errorf("%s there is kept %+v", when, again)
 		}
 	}
@@ -135,63 +114,6 @@ func TestBaselineIsSwitchedOn(t *testing.T) {
 	expect("switched off again", nil, 5)
 }
 
-// A file that is not what was written is named, and learning starts again; the next save replaces it.
-func TestBrokenBaselineIsRefusedByName(t *testing.T) {
-	for name, spoil := range map[string]func(data []byte) []byte{
-		"empty":     func([]byte) []byte { return nil },
-		"cut":       func(data []byte) []byte { return data[:len(data)/2] },
-		"of zeros":  func(data []byte) []byte { return make([]byte, len(data)) },
-		"other":     func([]byte) []byte { return []byte(`{"cniscope":"recording","version":2}`) },
-		"newer":     func(data []byte) []byte { return bytes.Replace(data, []byte(`"version":1`), []byte(`"version":9`), 1) },
-		"negative":  func(data []byte) []byte { return bytes.Replace(data, []byte(`"calls":[`), []byte(`"calls":[-5,`), 1) },
-		"too large": func([]byte) []byte { return bytes.Repeat([]byte(" "), baseline.MaxBytes+1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := folder(t)
-			file := filepath.Join(o.Slow.BaselineDir, learntName)
-			var log bytes.Buffer
-			l := newLearnt(o, slog.New(slog.NewTextHandler(&log, nil)))
-			l.save(t.Context(), knownUsual())
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, spoil(data), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got := l.load(); len(got.Entries) != 0 {
-				t.Errorf("known is %+v", got)
-			}
-			if !strings.Contains(log.String(), "baseline unreadable") || !strings.Contains(log.String(), learntName) {
-				t.Errorf("the log says %q", log.String())
-			}
-			l.save(t.Context(), knownUsual())
-			if again := l.load(); len(again.Entries) != 3 {
-				t.Errorf("written over it: %+v", again)
-			}
-		})
-	}
-}
-
-// A disk that hangs delays no other part, and a late write to it overwrites nothing.
-func TestBaselineOnADiskThatHangs(t *testing.T) {
-	o := folder(t)
-	var log bytes.Buffer
-	l := newLearnt(o, slog.New(slog.NewTextHandler(&log, nil)))
-	l.writing <- struct{}{} // a write is waiting for the disk
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	l.save(ctx, knownUsual())
-	if !strings.Contains(log.String(), "the disk does not answer") {
-		t.Errorf("the log says %q", log.String())
-	}
-	<-l.writing
-	l.save(t.Context(), knownUsual())
-	if got := l.load(); len(got.Entries) != 3 {
-		t.Errorf("afterwards %d are known", len(got.Entries))
-	}
-}
-
 func TestImportedBaseline(t *testing.T) {
 	o, file := folder(t), filepath.Join(t.TempDir(), "usual.json")
 	if err := exportBaseline(io.Discard, knownUsual().Foreign(), file); err != nil {
@@ -203,7 +125,7 @@ func TestImportedBaseline(t *testing.T) {
 	if err := importBaseline(io.Discard, o, file); err != nil {
 		t.Fatal(err)
 	}
-	rows := newBaselineDocument(newLearnt(o, slog.New(slog.DiscardHandler)).load().Book()).Baselines
+	rows := newBaselineDocument(learned.Open(o, slog.New(slog.DiscardHandler)).Load().Book()).Baselines
 	if len(rows) != 2 || !rows[0].Confident || rows[0].Slower || rows[0].Calls != 2315 || rows[0].Configuration != "" {
 		t.Errorf("known is %+v", rows)
 	}

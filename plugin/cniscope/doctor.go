@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/trace"
@@ -143,7 +144,7 @@ func (f doctorFlags) options(o config.Options) doctor.Options {
 }
 
 func sendTest(ctx context.Context, o config.Options) error {
-	out, err := openOTLP(o.Export)
+	out, err := destinations.OpenOTLP(o.Export)
 	if err != nil {
 		return err
 	}

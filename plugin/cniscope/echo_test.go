@@ -10,13 +10,16 @@ import (
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/source"
+	"github.com/cniscope/cniscope/pkg/trace"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/otlptest"
 	"github.com/cniscope/cniscope/test/harness/spelled"
@@ -90,9 +93,7 @@ enabled = false
 	sources := &observer{log: n.log, sources: []source.Source{}}
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
-	for _, to := range n.out.all {
-		to.Enqueue(nil)
-	}
+	n.out.Take(&pipeline.Judged{Trace: trace.Trace{Spans: &tracepb.ResourceSpans{}}})
 	harness.Until(t, "the log says that the export fails", func() bool { return strings.Contains(said.String(), "invalid credentials") })
 	clean("the log", said.String())
 	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {

@@ -20,6 +20,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
+	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -117,7 +118,7 @@ func (p program) learnt(name string, d *baseline.Document) (options string) {
 	p.Helper()
 	dir := filepath.Join(p.dir, name)
 	if d != nil {
-		if err := writeLearnt(dir, d); err != nil {
+		if err := learned.Write(dir, d); err != nil {
 			p.Fatal(err)
 		}
 	}

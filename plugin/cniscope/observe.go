@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
@@ -144,7 +145,7 @@ func (n *observer) apply(o config.Options) {
 	if n.relay == nil {
 		return
 	}
-	upstream, err := endpointOf(o.RelayUpstream())
+	upstream, err := destinations.Endpoint(o.RelayUpstream())
 	if err == nil {
 		err = n.relay.SetUpstream(upstream)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
@@ -89,9 +90,9 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	}
 	defer release()
 	s := settings.Of(o, record.Host().BootID, version())
-	keeps := newLearnt(o, log)
+	keeps := learned.Open(o, log)
 	if o.Slow.Baseline {
-		s.Baseline = keeps.load()
+		s.Baseline = keeps.Load()
 	}
 	header, err := s.Header()
 	if err != nil {
@@ -105,7 +106,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	node, err := newObserver(l.ctx, log, o, nil)
 	if err == nil {
 		l.at(stopSources, "NRI", func(context.Context) { node.close() })
-		err = node.prepare(l, o, r.open.is, keeps.key)
+		err = node.prepare(l, o, r.open.is, keeps.Key())
 	}
 	if err == nil {
 		err = node.run(l.ctx, r.take)

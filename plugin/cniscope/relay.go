@@ -5,6 +5,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/relay"
 )
 
@@ -13,7 +14,7 @@ func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.R
 	if o.Relay.Listen == "" {
 		return nil, nil
 	}
-	upstream, err := endpointOf(o.RelayUpstream())
+	upstream, err := destinations.Endpoint(o.RelayUpstream())
 	if err != nil {
 		return nil, err
 	}

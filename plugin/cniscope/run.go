@@ -22,6 +22,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/node/destinations"
+	"github.com/cniscope/cniscope/pkg/node/learned"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/settings"
@@ -94,7 +96,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	l.at(flushOpen, "what is open", n.flush)
 	l.at(closeSinks, "what is usual", n.leaveLearnt)
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
-	if err := sources.prepare(l, o, n.waits, n.learnt.key); err != nil {
+	if err := sources.prepare(l, o, n.waits, n.learnt.Key()); err != nil {
 		return err
 	}
 	n.telemetry = serveTelemetry(o, n, sources)
@@ -200,12 +202,12 @@ type node struct {
 	pulse    pulse
 
 	consumers consumers
-	out       *destinations
+	out       *destinations.Destinations
 	recent    recent // for doctor
 	leaks     leaks
 	late      latecomers
 	history   *history.History
-	learnt    learnt
+	learnt    learned.Store
 	overload  overload
 	burst     burst
 	telemetry *telemetry
@@ -214,14 +216,14 @@ type node struct {
 }
 
 func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, error) {
-	out, err := newDestinations(log, o.Export)
+	out, err := destinations.New(log, o.Export)
 	if err != nil {
 		return nil, err
 	}
 	boot := record.Host().BootID
-	s, keeps := settings.Of(o, boot, version()), newLearnt(o, log)
+	s, keeps := settings.Of(o, boot, version()), learned.Open(o, log)
 	if o.Slow.Baseline {
-		s.Baseline = keeps.load()
+		s.Baseline = keeps.Load()
 	}
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out, learnt: keeps, pipeline: s.Pipeline(boot), opening: opening{},
@@ -230,7 +232,7 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 		consumers: consumers{log: log, lost: map[string]*lost{}},
 	}
 	n.pipeline.Whole = true
-	n.out.fold.Store(o.Trace.FoldCommands)
+	n.out.Fold.Store(o.Trace.FoldCommands)
 	n.setLevel(o)
 	return n, nil
 }
@@ -247,7 +249,7 @@ func (n *node) consume(o config.Options) {
 	start("doctor", results(n.recent.take))
 	start("baseline", results(n.reportUsual))
 	start("history", results(n.history.Take))
-	start("export", results(n.out.take))
+	start("export", results(n.out.Take))
 	if n.telemetry != nil {
 		start("metrics", n.telemetry.counts)
 	}
@@ -343,13 +345,13 @@ func (n *node) apply(o config.Options) {
 	begins := o.Slow.Baseline && !n.pipeline.Judge.Baseline
 	n.pipeline.Judge = settings.JudgeOf(o)
 	n.mu.Unlock()
-	n.out.fold.Store(o.Trace.FoldCommands)
+	n.out.Fold.Store(o.Trace.FoldCommands)
 	if begins {
 		n.beginLearning()
 	}
 	n.setLevel(o)
 	// Without the lock: certificates are read, and a disk may hang. Events go on.
-	if err := n.out.set(o.Export); err != nil {
+	if err := n.out.Set(o.Export); err != nil {
 		n.log.Error("the destination stays as it was", "error", err)
 	}
 }
@@ -366,10 +368,10 @@ func (n *node) setLevel(o config.Options) {
 // where nothing is lost: what the spool has the other will send.
 func (n *node) close(ctx context.Context, successor bool) {
 	patience := goodbye
-	if successor && n.out.spool != nil {
+	if successor && n.out.Spooled() {
 		patience = time.Second
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	n.out.close(ctx)
+	n.out.Close(ctx)
 }

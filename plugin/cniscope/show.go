@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/node/destinations"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
@@ -154,7 +155,7 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	if err != nil {
 		return usageError{err}
 	}
-	exporter, err := openOTLP(o.Export)
+	exporter, err := destinations.OpenOTLP(o.Export)
 	if err != nil {
 		return err
 	}

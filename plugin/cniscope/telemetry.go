@@ -57,7 +57,7 @@ func (t *telemetry) close() {
 }
 
 func look(n *node, sources *observer) metrics.Snapshot {
-	s := metrics.Snapshot{Now: clock.Monotonic(), Readings: append(n.out.readings(), n.history.Readings()...)}
+	s := metrics.Snapshot{Now: clock.Monotonic(), Readings: append(n.out.Readings(), n.history.Readings()...)}
 	for _, each := range sources.sources {
 		s.Readings = append(s.Readings, each.Stats().Readings...)
 	}

@@ -1,4 +1,5 @@
-package main
+// Package destinations sends the spans of operations to an endpoint, to a file, or to both.
+package destinations
 
 import (
 	"context"
@@ -21,13 +22,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// destinations are where finished operations go: to a backend, to a file, to both, or,
+// Destinations are where finished operations go: to a backend, to a file, to both, or,
 // while nothing is set, nowhere.
-type destinations struct {
+type Destinations struct {
 	log   *slog.Logger
 	spool *spool.Spool // nil: what waits, waits in memory
 	all   []*destination
-	fold  atomic.Bool // trace.fold_commands
+	// Fold is trace.fold_commands.
+	Fold atomic.Bool
 }
 
 // destination is one of them: a queue, and how what it sends with is made of the options.
@@ -40,26 +42,29 @@ type destination struct {
 	now  any // the section in use
 }
 
-// newDestinations makes all that there are: a new one is a queue.Sender, its section of
+// New makes all that there are: a new one is a queue.Sender, its section of
 // the options, and a line here.
-func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
+func New(log *slog.Logger, o config.Export) (*Destinations, error) {
 	ring := openSpool(log, o.Spool)
 	waiting := func(name string, in *spool.Spool) *export.Queue {
 		return export.NewQueue(nil, queue.Options{Name: name, Items: o.Queue, Spool: in, Log: log})
 	}
-	d := &destinations{log: log, spool: ring, all: []*destination{
-		{Queue: waiting("otlp", ring), section: func(o config.Export) any { return o.OTLP }, open: openOTLP},
+	d := &Destinations{log: log, spool: ring, all: []*destination{
+		{Queue: waiting("otlp", ring), section: func(o config.Export) any { return o.OTLP }, open: OpenOTLP},
 		{Queue: waiting("file", nil), section: func(o config.Export) any { return o.File }, open: openFile},
 	}}
-	if err := d.set(o); err != nil {
-		d.close(context.Background())
+	if err := d.Set(o); err != nil {
+		d.Close(context.Background())
 		return nil, err
 	}
 	return d, nil
 }
 
-// handover is how long another process may hold the spool after it lost the node. One that stops releases the spool
-// first, but of a killed process the kernel closes one file after the other, and detaches BPF programs in between.
+// Spooled reports whether operations that were not sent outlive the process.
+func (d *Destinations) Spooled() bool { return d.spool != nil }
+
+// handover is how long another process may hold the spool after it lost the node. The kernel closes the files of a
+// killed process one after the other, and detaches BPF programs in between.
 const handover = 3 * time.Second
 
 // openSpool opens the spool, if there is to be one. One that cannot be opened is done
@@ -80,18 +85,18 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	}
 	found := s.Found()
 	if found.Cut > 0 {
-		log.Warn("the spool ended in an operation that was not written as a whole: it was cut off", "bytes", found.Cut)
+		log.Warn("incomplete operation cut off the spool", "bytes", found.Cut)
 	}
 	if found.CursorLost {
-		log.Warn("the spool does not say what was exported: all that is in it will be sent again", "bytes", found.Waiting)
+		log.Warn("spool cursor lost, sending the whole spool again", "bytes", found.Waiting)
 	}
 	log.Info("operations wait in the spool", "dir", o.Dir, "waiting_bytes", found.Waiting)
 	return s
 }
 
-// set changes the destinations to what the options say. What waits goes to the new
+// Set changes the destinations to what the options say. What waits goes to the new
 // ones. An error leaves the old ones in place.
-func (d *destinations) set(o config.Export) error {
+func (d *Destinations) Set(o config.Export) error {
 	opened := map[*destination]queue.Sender{}
 	for _, to := range d.all {
 		if reflect.DeepEqual(to.section(o), to.now) {
@@ -122,8 +127,9 @@ func openFile(o config.Export) (queue.Sender, error) {
 	return export.NewFile(o.File.Path, o.File.MaxBytes), nil
 }
 
-func openOTLP(o config.Export) (queue.Sender, error) {
-	to, err := endpointOf(o.OTLP)
+// OpenOTLP makes the client of the endpoint; nil if there is none.
+func OpenOTLP(o config.Export) (queue.Sender, error) {
+	to, err := Endpoint(o.OTLP)
 	if to == nil {
 		return nil, err
 	}
@@ -134,8 +140,8 @@ func openOTLP(o config.Export) (queue.Sender, error) {
 	return client, nil
 }
 
-// endpointOf is where spans are sent; nil where that is nowhere.
-func endpointOf(o config.OTLP) (*otlp.Options, error) {
+// Endpoint is where spans are sent; nil where that is nowhere.
+func Endpoint(o config.OTLP) (*otlp.Options, error) {
 	endpoint, _ := o.Target()
 	if endpoint == "" {
 		return nil, nil
@@ -145,7 +151,8 @@ func endpointOf(o config.OTLP) (*otlp.Options, error) {
 		return nil, err
 	}
 	return &otlp.Options{
-		Endpoint: endpoint, Path: o.Path(), TLS: tls, Headers: reveal(o.Headers), Gzip: o.Compression == "gzip", Timeout: o.Timeout,
+		Endpoint: endpoint, Path: o.Path(), TLS: tls, Timeout: o.Timeout,
+		Headers: reveal(o.Headers), Gzip: o.Compression == "gzip",
 	}, nil
 }
 
@@ -158,7 +165,8 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 	return headers
 }
 
-func (d *destinations) readings() (all []meter.Reading) {
+// Readings are the metrics of all destinations.
+func (d *Destinations) Readings() (all []meter.Reading) {
 	now := time.Now()
 	for _, to := range d.all {
 		all = append(all, export.Readings(to.Stats(), now)...)
@@ -166,13 +174,13 @@ func (d *destinations) readings() (all []meter.Reading) {
 	return all
 }
 
-// take sends the spans of a result, if it has some.
-func (d *destinations) take(r pipeline.Result) {
+// Take sends the spans of a result, if it has some.
+func (d *Destinations) Take(r pipeline.Result) {
 	spans := r.Drawn().Spans
 	if spans == nil {
 		return
 	}
-	if d.fold.Load() {
+	if d.Fold.Load() {
 		spans = trace.Fold(spans)
 	}
 	for _, to := range d.all {
@@ -180,8 +188,8 @@ func (d *destinations) take(r pipeline.Result) {
 	}
 }
 
-// close sends what waits until ctx is done, and says what did not arrive.
-func (d *destinations) close(ctx context.Context) {
+// Close sends what waits until ctx is done, and says what did not arrive.
+func (d *Destinations) Close(ctx context.Context) {
 	var closing sync.WaitGroup
 	for _, to := range d.all {
 		closing.Go(func() {

@@ -1,4 +1,4 @@
-package main
+package learned
 
 import (
 	"os"
@@ -14,16 +14,16 @@ func TestTheBaselineIsOnTheDiskOnceItIsWritten(t *testing.T) {
 	faults := []disktest.Fault{disktest.Killed, disktest.Forever}
 	disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		dir := disktest.Folder(t)
-		if err := os.WriteFile(filepath.Join(dir, learntName), []byte("old"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fileName), []byte("old"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d, err := disktest.New(dir, at, fault)
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed := writeOwn(d, dir, learntName, []byte("new"))
+		failed := writeOwn(d, dir, fileName, []byte("new"))
 		disktest.PowerCuts(t, d, func(folder, how string) {
-			got, err := os.ReadFile(filepath.Join(folder, learntName))
+			got, err := os.ReadFile(filepath.Join(folder, fileName))
 			if is := string(got); is != "new" && (is != "old" || failed == nil) {
 				t.Errorf("%s: it holds %q, %v; writing it ended with %v", how, is, err, failed)
 			}

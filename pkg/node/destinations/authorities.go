@@ -1,4 +1,4 @@
-package main
+package destinations
 
 import (
 	"crypto/tls"
@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// tlsOf returns the TLS configuration of an endpoint, nil for plain text. Without an authority of its own it trusts those
-// of the system. If that has none, such as the image, it trusts Mozilla's.
+// tlsOf returns the TLS configuration of an endpoint, nil for plain text. Unless the options name authorities, it
+// trusts those of the system, or Mozilla's where the system has none, as in the image.
 func tlsOf(o config.OTLP) (*tls.Config, error) {
 	c, err := o.TLS()
 	if err != nil || c == nil || c.RootCAs != nil {

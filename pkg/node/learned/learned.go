@@ -1,0 +1,183 @@
+// Package learned keeps the baseline of a node, and the key of its configurations' digests, over restarts.
+package learned
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cniscope/cniscope/pkg/baseline"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/disk"
+	"github.com/cniscope/cniscope/pkg/private"
+)
+
+const (
+	fileName = "baseline.json"
+	keyName  = "baseline.key"
+	keySize  = 32
+)
+
+// Store keeps what is usual on a node over restarts. The zero value keeps nothing.
+type Store struct {
+	dir string
+	log *slog.Logger
+	// key is that of the digests of configurations; fresh says that it is a new one.
+	key   []byte
+	fresh bool
+	// writing is full while the file is written: a disk may hang.
+	writing chan struct{}
+}
+
+// Open reads the key in Options.BaselineFolder, or makes one.
+func Open(o config.Options, log *slog.Logger) Store {
+	s := Store{dir: o.BaselineFolder(), log: log, writing: make(chan struct{}, 1)}
+	s.key, s.fresh = keyIn(s.dir)
+	return s
+}
+
+// Keeps reports whether the options name a directory.
+func (s Store) Keeps() bool { return s.dir != "" }
+
+// Key is that of the digests of configurations.
+func (s Store) Key() []byte { return s.key }
+
+// Load returns the saved baseline, or an empty one. It logs why a file cannot be read.
+func (s Store) Load() *baseline.Document {
+	empty := (&baseline.Book{}).Document()
+	if s.dir == "" {
+		return empty
+	}
+	d, err := Read(s.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return empty
+	case err != nil:
+		s.log.Warn("baseline unreadable, starting again", "file", filepath.Join(s.dir, fileName), "reason", err)
+		return empty
+	}
+	if s.fresh {
+		d.Unconfigured()
+	}
+	s.log.Info("baseline read", "file", filepath.Join(s.dir, fileName), "plugins_and_commands", len(d.Entries))
+	return d
+}
+
+// Save writes down what is known; a warning says if it cannot, or not before ctx ends.
+func (s Store) Save(ctx context.Context, d *baseline.Document) {
+	if s.dir == "" || len(d.Entries) == 0 {
+		return
+	}
+	written := make(chan error, 1)
+	select {
+	case s.writing <- struct{}{}:
+		go func() {
+			written <- errors.Join(keepKey(s.dir, s.key), Write(s.dir, d))
+			<-s.writing
+		}()
+	case <-ctx.Done():
+	}
+	var err error
+	select {
+	case err = <-written:
+	case <-ctx.Done():
+		err = errors.New("the disk does not answer")
+	}
+	if err != nil {
+		s.log.Warn("baseline not saved", "dir", s.dir, "reason", err)
+	}
+}
+
+// Read reads the baseline in a folder. It wraps fs.ErrNotExist where there is none.
+func Read(dir string) (*baseline.Document, error) {
+	data, err := readOwn(dir, fileName, baseline.MaxBytes+1)
+	if err != nil {
+		return nil, err
+	}
+	return baseline.Parse(data)
+}
+
+// Write replaces the baseline in a folder as a whole: after a crash there is the old one or the new one.
+func Write(dir string, d *baseline.Document) error {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return writeOwn(disk.System{}, dir, fileName, append(data, '\n'))
+}
+
+// keyIn returns the key that is kept in a folder, or a fresh one. It never leaves the node: who knows a digest and the
+// key can try what a configuration may hold.
+func keyIn(dir string) (key []byte, fresh bool) {
+	if dir != "" {
+		if key, err := readOwn(dir, keyName, keySize+1); err == nil && len(key) == keySize {
+			return key, false
+		}
+	}
+	key = make([]byte, keySize)
+	_, _ = rand.Read(key) // it never fails
+	return key, true
+}
+
+// keepKey writes a key down, unless it is.
+func keepKey(dir string, key []byte) error {
+	if kept, err := readOwn(dir, keyName, keySize+1); err == nil && string(kept) == string(key) {
+		return nil
+	}
+	return writeOwn(disk.System{}, dir, keyName, key)
+}
+
+// readOwn reads a file of ours, most bytes of it. It wraps fs.ErrNotExist where there is none.
+func readOwn(dir, name string, most int64) ([]byte, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err // private.Dir would make it
+	}
+	root, err := private.Dir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if info, err := root.Lstat(name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file: remove it")
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// writeOwn replaces a file of ours as a whole. When it returns nil, a power cut does not bring the old file back.
+func writeOwn(in disk.FS, dir, name string, data []byte) error {
+	root, err := in.Private(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	fresh := name + ".new"
+	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // of one that was killed
+	}
+	f, err := root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = root.Rename(fresh, name)
+	}
+	if err != nil {
+		_ = root.Remove(fresh)
+		return err
+	}
+	return disk.SyncFolder(root, ".")
+}
