@@ -167,7 +167,6 @@ test-all: test test-slow test-stories race test-release test-packages test-rig t
 .PHONY: race
 race: tools-report ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(PACKAGES) -race -short -timeout 30m $(RACE)
-	CGO_ENABLED=1 go test -race -short -timeout 30m -run 'Consumer|ARecording|Burst|Overload' ./plugin/cniscope
 RACE ?= $(addprefix ./,$(sort $(dir $(shell grep -rlE --include=*.go --exclude=*_test.go --exclude=*_windows.go '\<go func|sync\.(Mutex|RWMutex)|sync/atomic' pkg | grep -v ^pkg/probe/))))
 
 .PHONY: test-outage

@@ -1,6 +1,6 @@
 // Package source runs the sources of a node and merges their events into one stream.
 //
-// A new source is a package of its own and one line in plugin/cniscope/observe.go. Its rules:
+// A new source is a package of its own and one line in pkg/node/observe.go. Its rules:
 //
 //   - The constructor starts and opens nothing. Run does, once, and undoes it before it returns.
 //   - Run returns soon after its context ends, and delivers all observed events first. It may never be called.

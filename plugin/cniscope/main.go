@@ -13,10 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/cniscope/cniscope/pkg/node"
 )
 
 func main() {
-	setSlack(os.Args)
+	node.SetSlack(os.Args)
 	os.Exit(execute())
 }
 
@@ -34,7 +36,7 @@ func execute() (code int) {
 func command(ctx context.Context) (code int) {
 	cmd := rootCmd()
 	// containerd starts a pre-installed plugin by its file, without arguments.
-	if len(os.Args) == 1 && os.Getenv("NRI_PLUGIN_SOCKET") != "" {
+	if len(os.Args) == 1 && node.Preinstalled() {
 		cmd.SetArgs([]string{"run"})
 	}
 	if err := called(cmd, cmd.ExecuteContext(ctx)); err != nil {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -127,23 +125,13 @@ func TestDocumentOfPS(t *testing.T) {
 	}
 	for name, calls := range map[string][]control.Call{"none": nil, "two": {full, {Command: "STATUS", Plugin: "bridge", Runs: "bridge"}}} {
 		dir := t.TempDir()
-		listener, err := control.Listen(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		served := make(chan struct{})
-		go func() {
-			control.Serve(ctx, listener, control.Handlers{Calls: func() []control.Call { return calls }}, slog.New(slog.DiscardHandler))
-			close(served)
-		}()
+		end := answerAt(t, dir, control.Handlers{Calls: func() []control.Call { return calls }})
 		options := filepath.Join(dir, "cniscope.toml")
 		if err := os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, _, err := cniscope(t, "ps", "--format", "json", "--config", options)
-		cancel()
-		<-served
+		end()
 		if err != nil {
 			t.Fatal(err)
 		}

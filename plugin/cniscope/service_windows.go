@@ -12,14 +12,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/install"
+	"github.com/cniscope/cniscope/pkg/node"
 	"github.com/cniscope/cniscope/pkg/windows/service"
 	"github.com/cniscope/cniscope/pkg/windows/trial"
 )
 
-// serviceName is that of cniscope in the service manager and in the event log (docs/windows.md).
 const (
 	serviceKind = "service"
-	serviceName = "cniscope"
+	serviceName = node.ServiceName
 
 	notInstalled = "not installed: there is no service cniscope"
 )
@@ -29,19 +29,14 @@ func asService(program func(context.Context) int) (code int, is bool) {
 	if !service.Is() {
 		return 0, false
 	}
-	code, err := service.Run(serviceName, shutdownMax(), func(ctx context.Context, up func()) int {
-		return program(context.WithValue(ctx, startedKey{}, up))
+	code, err := service.Run(serviceName, node.ShutdownMax(), func(ctx context.Context, up func()) int {
+		return program(node.WithStarted(ctx, up))
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
 	}
 	return code, true
 }
-
-func isService() bool { return service.Is() }
-
-// systemLog is the event log, log Application.
-func systemLog() (io.Writer, error) { return service.Log(serviceName) }
 
 // installation has only the command that doctor's self-test starts: Windows' own commands install cniscope
 // (docs/windows.md).
@@ -75,11 +70,11 @@ func installed(ctx context.Context, root string) (*install.Status, error) {
 		unknown(err)
 		options = config.Default()
 	}
-	node, err := control.Client{Dir: options.State.Dir}.Node(ctx)
+	running, err := control.Client{Dir: options.State.Dir}.Node(ctx)
 	if err != nil {
 		unknown(err)
 		return s, nil
 	}
-	s.Running = &install.Running{Node: node}
+	s.Running = &install.Running{Node: running}
 	return s, nil
 }

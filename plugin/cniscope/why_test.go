@@ -1,20 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/history"
-	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
@@ -34,8 +34,7 @@ func remembering(t *testing.T, recording string) (options string) {
 	s.Judge.Keep, s.Judge.Ratio = nil, 0
 	p := s.Pipeline(in.Header().BootID)
 	p.Whole = true
-	n := &node{history: history.New("node-a", time.Unix(0, 0))}
-	take := func(r pipeline.Result) { n.history.Take(r) }
+	h := history.New("node-a", time.Unix(0, 0))
 	for {
 		e, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -44,18 +43,35 @@ func remembering(t *testing.T, recording string) (options string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Each(e, take)
+		p.Each(e, h.Take)
 	}
-	p.FlushEach(take)
+	p.FlushEach(h.Take)
 	dir := t.TempDir()
-	h := control.Handlers{Calls: func() []control.Call { return nil }}
-	h.Read = n.readHandlers(config.Default(), h)
-	answerAt(t, dir, h)
+	calls := func() []control.Call { return nil }
+	answerAt(t, dir, control.Handlers{Read: control.ReadHandlers{Calls: calls, Operations: h.Operations, Spans: h.Whole}})
 	options = filepath.Join(dir, "cniscope.toml")
 	if err := os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return options
+}
+
+// answerAt answers in a state folder, as a running cniscope does, until the test or end is over.
+func answerAt(t *testing.T, dir string, h control.Handlers) (end func()) {
+	t.Helper()
+	l, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		control.Serve(ctx, l, h, slog.New(slog.DiscardHandler))
+		close(served)
+	}()
+	end = func() { cancel(); <-served }
+	t.Cleanup(end)
+	return end
 }
 
 // A pod that was slow is drawn, one that was ordinary has a line, and of one that is not there it is said since

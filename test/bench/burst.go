@@ -105,7 +105,7 @@ type observed struct {
 	later     memory  // a minute after the last round
 }
 
-// givenBack exceeds the time until memory is released: releaseEvery of plugin/cniscope, and a margin.
+// givenBack exceeds the time until memory is released: releaseEvery of pkg/node, and a margin.
 const givenBack = 70 * time.Second
 
 // watched runs a burst with a cniscope, until everything settled; the last one a minute longer.

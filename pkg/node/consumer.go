@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+)
+
+// Consumer takes what a node observes: events, and the results that the pipeline makes of them. A new consumer is one
+// file and one line in node.consume. It is admitted if it keeps these rules:
+//
+//   - Each consumer has a queue and a goroutine of its own. Only that goroutine calls Event and Result, one at a time
+//     and in the order in which things happened.
+//   - Event and Result may block. No other consumer, no result and no NRI handler waits for them. What arrives while
+//     the queue is full is dropped and counted (cniscope_consumer_lost_total).
+//   - If they panic, the item is counted as lost, the log has the stack, and the next item follows. So they release
+//     locks by defer.
+//   - After a loss, a consumer that wants event.Lost gets one with its own name as the source.
+//   - The goroutine that takes events calls Wants for each of them. Wants looks at the type, and does nothing else.
+//   - Events and results belong to all consumers. None changes them.
+//   - Scrapes and requests come from other goroutines. A consumer locks what these read.
+//   - While a method Waits, if it has one, returns true, the probe sends ticks. It must not block.
+//   - When the node ends, what waits in the queue is still handed over, within a second.
+type Consumer interface {
+	// Wants reports whether Event gets events of this type.
+	Wants(body event.Body) bool
+	Event(e event.Event)
+	Result(r pipeline.Result)
+}
+
+// results is a consumer of results only.
+type results func(r pipeline.Result)
+
+func (results) Wants(event.Body) bool      { return false }
+func (results) Event(event.Event)          {}
+func (f results) Result(r pipeline.Result) { f(r) }
+
+// consumers hands events and results to each consumer, and never waits for one. One goroutine at a time sends.
+type consumers struct {
+	log *slog.Logger
+
+	mu  sync.Mutex // held for no longer than it takes to fill queues
+	all []*consumed
+	// lost is by name: of recorders there are several, one after another or at once.
+	lost map[string]*lost
+}
+
+// lost is what consumers of one name did not get.
+type lost struct{ full, panics atomic.Uint64 }
+
+// consumed is one consumer and what waits for it.
+type consumed struct {
+	Consumer
+	name   string
+	log    *slog.Logger
+	queue  chan item
+	ended  chan struct{}
+	lost   *lost
+	untold atomic.Uint64 // lost, and not yet reported to the consumer
+}
+
+// item is an event's body or a result.
+type item struct {
+	at   int64 // monotonic ns
+	what any
+}
+
+// join begins to hand over what happens, after the events in first.
+func (c *consumers) join(name string, consumer Consumer, room int, first ...event.Event) *consumed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost[name] == nil {
+		c.lost[name] = &lost{}
+	}
+	one := &consumed{
+		Consumer: consumer, name: name, log: c.log, queue: make(chan item, room), ended: make(chan struct{}), lost: c.lost[name],
+	}
+	for _, e := range first {
+		one.offer(item{e.Time, e.Body})
+	}
+	c.all = append(c.all, one)
+	go one.run()
+	return one
+}
+
+// leave hands nothing more to a consumer, and returns when it has taken what waited.
+func (c *consumers) leave(one *consumed) {
+	c.mu.Lock()
+	i := slices.Index(c.all, one)
+	if i >= 0 { // close has not been called
+		c.all = slices.Delete(c.all, i, i+1)
+		close(one.queue)
+	}
+	c.mu.Unlock()
+	<-one.ended
+}
+
+// close hands nothing more to any consumer, and waits until each has taken what waits for it, or ctx ends.
+func (c *consumers) close(ctx context.Context) {
+	c.mu.Lock()
+	all := c.all
+	c.all = nil
+	c.mu.Unlock()
+	var stuck []string
+	for _, one := range all {
+		close(one.queue)
+	}
+	for _, one := range all {
+		select {
+		case <-one.ended:
+		case <-ctx.Done():
+			stuck = append(stuck, one.name)
+		}
+	}
+	if len(stuck) > 0 {
+		c.log.Warn("consumers did not take what waited for them", "consumers", stuck)
+	}
+}
+
+func (c *consumers) event(e event.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.all {
+		if one.Wants(e.Body) {
+			one.offer(item{e.Time, e.Body})
+		}
+	}
+}
+
+func (c *consumers) result(r pipeline.Result, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.all {
+		one.offer(item{now, r})
+	}
+}
+
+// waits reports whether a consumer waits for ticks.
+func (c *consumers) waits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.all, func(one *consumed) bool {
+		w, is := one.Consumer.(interface{ Waits() bool })
+		return is && w.Waits()
+	})
+}
+
+func (c *consumers) readings() (all []meter.Reading) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, lost := range c.lost {
+		all = append(all, meter.ByReason("consumer_lost_total",
+			"Events and results that a part of cniscope did not get: its queue was full, or it panicked.",
+			map[string]uint64{"queue_full": lost.full.Load(), "panic": lost.panics.Load()}, nil, "consumer", name)...)
+	}
+	return all
+}
+
+// offer puts an item into the queue, if there is room.
+func (c *consumed) offer(i item) {
+	if n := c.untold.Load(); n > 0 {
+		said := &event.Lost{Source: c.name, Reason: "consumer too slow", Count: n}
+		if !c.Wants(said) || c.put(item{i.at, said}) {
+			c.untold.Add(-n)
+		}
+	}
+	if c.put(i) {
+		return
+	}
+	c.lost.full.Add(1)
+	if c.untold.Add(1) == 1 {
+		c.log.Warn("consumer too slow, dropping events and results", "consumer", c.name)
+	}
+}
+
+func (c *consumed) put(i item) bool {
+	select {
+	case c.queue <- i:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *consumed) run() {
+	defer close(c.ended)
+	for i := range c.queue {
+		c.take(i)
+	}
+}
+
+func (c *consumed) take(i item) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.lost.panics.Add(1)
+			c.untold.Add(1)
+			c.log.Error("consumer panicked; please report this",
+				"consumer", c.name, "item", fmt.Sprintf("%T", i.what), "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	switch what := i.what.(type) {
+	case event.Body:
+		c.Event(event.Event{Time: i.at, Body: what})
+	case pipeline.Result:
+		c.Result(what)
+	}
+}

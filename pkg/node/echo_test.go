@@ -1,0 +1,80 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/source"
+	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
+	"github.com/cniscope/cniscope/test/harness/spelled"
+)
+
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+func TestAnEndpointThatRepeatsTheCredentialsIsNotQuoted(t *testing.T) {
+	const token = "Xq7CanaryTokenZ9t4421"
+	backend := &otlptest.Echo{}
+	for _, spell := range spelled.Ways() {
+		backend.Ways = append(backend.Ways, spell)
+	}
+	o, err := config.Parse("test.toml", []byte(`[export.otlp]
+endpoint = "http://`+otlptest.Backend(t, "127.0.0.1:0", backend)+`"
+headers = { authorization = "Bearer `+token+`" }
+[metrics]
+listen = "127.0.0.1:0"
+[runtime]
+socket = "`+t.TempDir()+`/none.sock"
+[nri]
+enabled = false
+`))
+	harness.Check(t, err)
+	said := &buffer{}
+	clean := func(what, text string) {
+		t.Helper()
+		for way := range spelled.Ways() {
+			if window, is := spelled.Seen(text, way, token); is {
+				t.Errorf("%s: %q leaves in %s: %s", way, window, what, text)
+			}
+		}
+	}
+
+	n, err := newNode(o, "test", slog.New(slog.NewTextHandler(said, nil)), &slog.LevelVar{})
+	harness.Check(t, err)
+	t.Cleanup(func() { n.close(context.Background(), false) })
+	sources := &observer{log: n.log, sources: []source.Source{}}
+	n.telemetry = serveTelemetry(o, n, sources)
+	t.Cleanup(n.telemetry.close)
+	n.out.Take(&pipeline.Judged{Trace: trace.Trace{Spans: &tracepb.ResourceSpans{}}})
+	harness.Until(t, "the log says that the export fails", func() bool { return strings.Contains(said.String(), "invalid credentials") })
+	clean("the log", said.String())
+	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
+		_, body := ask(t, n, path)
+		clean(path, body)
+	}
+}

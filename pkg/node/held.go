@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/lock"
+)
+
+// takeNode locks the node for this process. If another cniscope holds it, a plugin that containerd started waits for
+// its predecessor to exit. A service of systemd waits without a limit, since restarts would not help, and then reads
+// its options again. Any other process fails with a *lock.HeldError.
+func takeNode(l *life, options *config.Live) (release func(), err error) {
+	dir := options.Options().State.Dir
+	who := startedBy()
+	release, err = lock.Take(dir, who)
+	held, taken := errors.AsType[*lock.HeldError](err)
+	switch {
+	case !taken:
+		return release, err
+	case Preinstalled():
+		ctx, cancel := context.WithTimeout(l.ctx, 2*ShutdownMax())
+		defer cancel()
+		return lock.Wait(ctx, dir, who, 50*time.Millisecond)
+	case supervised():
+		release, err = standBy(l.ctx, l.log, dir, who, held)
+		if err != nil {
+			return nil, err
+		}
+		if err := options.Configure(""); err != nil { // they may be others by now
+			release()
+			return nil, err
+		}
+		return release, nil
+	default:
+		return nil, err
+	}
+}
+
+// supervised reports whether systemd started this process, and wants to hear from it, or the service manager of
+// Windows.
+func supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" && !Preinstalled() || isService() }
+
+// startedBy says in a few words who started this process, and which program it is: it is what an
+// operator who finds two wants to know.
+func startedBy() string {
+	by := "started by hand"
+	switch {
+	case Preinstalled():
+		by = "started by containerd as its NRI plugin"
+	case os.Getenv("KUBERNETES_SERVICE_HOST") != "": // every container of a pod has it
+		by = "in a pod"
+	case isService():
+		by = "a service of Windows"
+	case supervised():
+		by = "a service of systemd"
+	}
+	if program, err := os.Executable(); err == nil {
+		by += ", " + program
+	}
+	return by
+}
+
+// standBy waits until the cniscope that holds the node exits. It reports ready to systemd, so that starting the unit
+// does not block.
+func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError) (release func(), err error) {
+	log.Warn("another cniscope observes this node; waiting for it to exit",
+		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
+	signal.Ignore(syscall.SIGHUP) // the options are read when it begins
+	say := func(state string) {
+		if _, err := daemon.SdNotify(false, state); err != nil {
+			log.Warn("systemd is not told", "state", state, "error", err)
+		}
+	}
+	say(daemon.SdNotifyReady + "\nSTATUS=waits for another cniscope to end: " + held.Holder)
+	tellStarted(ctx)
+	ctx, over := context.WithCancel(ctx)
+	defer over()
+	if within, err := daemon.SdWatchdogEnabled(false); err == nil && within > 0 {
+		go func() {
+			feed := time.NewTicker(within / 2) // as sd_watchdog_enabled(3) recommends
+			defer feed.Stop()
+			for {
+				say(daemon.SdNotifyWatchdog)
+				select {
+				case <-feed.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	if release, err = lock.Wait(ctx, dir, who, time.Second); err == nil {
+		log.Info("the other cniscope exited, starting", "other", held.Holder)
+		say("STATUS=") // it says no more that it waits
+	}
+	return release, err
+}

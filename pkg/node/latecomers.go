@@ -1,0 +1,37 @@
+package node
+
+import (
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// latecomers is the consumer that logs pods whose first connection was late, and why.
+type latecomers struct {
+	log   *slog.Logger
+	node  string
+	after time.Duration // what counts as late; 0: nothing does
+}
+
+// take reports a connection that came late.
+func (l latecomers) take(r pipeline.Result) {
+	c, is := r.(*pipeline.Connected)
+	if !is {
+		return
+	}
+	after := time.Duration(c.At - c.End)
+	if l.after == 0 || after < l.after {
+		return
+	}
+	fields := []any{
+		"pod", c.Pod.Namespace + "/" + c.Pod.Name, "node", l.node, "after", text.Round(after),
+		"local", c.Local, "remote", c.Remote, "trace_id", hex.EncodeToString(c.ID[:]),
+	}
+	if cause, says := triesOf(c.ContainerID).Why(); cause != "" {
+		fields = append(fields, "verdict", says, "cause", cause)
+	}
+	l.log.Warn("a pod's first connection came late", fields...)
+}

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/runtime"
+)
+
+const (
+	// leakPace is the longest time between two looks, leakPatience how long one look may take. It asks for the
+	// runtime's sandboxes, as kubelet does every second.
+	leakPace     = time.Minute
+	leakPatience = 5 * time.Second
+)
+
+// leaks remembers what sandboxes were seen to hold, and looks from time to time which of them are gone.
+type leaks struct {
+	mu   sync.Mutex
+	book leak.Book
+}
+
+// Wants what tells that a DEL may have been missed.
+func (m *leaks) Wants(body event.Body) bool {
+	switch body.(type) {
+	case *event.Lost, *event.Degraded:
+		return true
+	}
+	return false
+}
+
+// Event forgets calls if a DEL may have been missed, so that no process is blamed for a leak that it did not cause.
+func (m *leaks) Event(e event.Event) {
+	doubt := false
+	switch b := e.Body.(type) {
+	case *event.Lost: // also of this consumer
+		doubt = b.OfProcesses()
+	case *event.Degraded:
+		doubt = b.Feature == "kernel probe"
+	}
+	if doubt {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.book.Doubt()
+	}
+}
+
+// Result learns from an operation that is over which sandbox has which network now.
+func (m *leaks) Result(result pipeline.Result) {
+	r, is := result.(*pipeline.Judged)
+	if !is {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	op := r.Operation
+	for _, call := range op.Calls {
+		failure := r.Judgement.Calls[call].Failure
+		a := leak.Attachment{
+			ContainerID: op.ContainerID, Network: call.Network, IfName: call.IfName, Pod: op.Pod,
+			Since: clock.Time(call.End), Failed: failure != "",
+		}
+		switch {
+		case a.ContainerID == "" || len(op.Partial) > 0 && call.Command == "DEL" && failure != "":
+		case call.Command == "ADD":
+			m.book.Added(a)
+		case call.Command == "DEL":
+			m.book.Deleted(a, failure)
+		}
+	}
+}
+
+// held is what sandboxes were seen to hold, since when by the wall's clock as it is set now: doctor compares.
+func (m *leaks) held() []leak.Attachment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.book.Held()
+	for i := range all {
+		all[i].Since = clock.Reset(all[i].Since)
+	}
+	return all
+}
+
+// look looks until ctx ends.
+func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
+	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: leakPatience, Leak: o.Leaks.After}
+	pace := min(max(o.Leaks.After/5, time.Second), leakPace)
+	for {
+		select {
+		case <-time.After(pace):
+		case <-ctx.Done():
+			return
+		}
+		l, binDirs, err := doctor.Held(ctx, ask)
+		if err != nil {
+			n.log.Debug("what sandboxes hold of the network is not known", "error", err)
+			continue
+		}
+		for _, flight := range n.inFlight() {
+			l.Alive[flight.ContainerID] = true
+		}
+		m.mu.Lock()
+		found, freed := m.book.Look(l, o.Leaks.After)
+		m.mu.Unlock()
+		for _, a := range found {
+			reportLeak(n.log, n.name, a, l.Time, binDirs)
+		}
+		for _, a := range freed {
+			n.log.Info("what a sandbox that is gone held was given back", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", n.name, "network", a.Network, "ifname", a.IfName, "sandbox", a.ContainerID)
+		}
+	}
+}
+
+// reportLeak writes a line for an attachment that no DEL will release.
+func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time, binDirs []string) {
+	free := "cniscope doctor names what is left of it"
+	if a.File != "" {
+		free = leak.Free([]string{a.File}, binDirs)
+	}
+	fields := []any{
+		"pod", a.Pod.Namespace + "/" + a.Pod.Name, "node", node, "network", a.Network, "ifname", a.IfName, "sandbox", a.ContainerID,
+		"since", a.Since.UTC().Format(time.RFC3339), "for", now.Sub(a.Since).Round(time.Second),
+	}
+	if a.Tried > 0 {
+		fields = append(fields, "del_failed", a.Tried, "because", a.Says)
+	}
+	log.Warn("ADD without DEL, and the sandbox is gone", append(fields, "remedy", free)...)
+}
+
+// readings are the gauges of what was found by the last look.
+func (m *leaks) readings() []meter.Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.book.Readings()
+}

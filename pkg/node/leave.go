@@ -1,0 +1,27 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// leaveNode removes empty directories of the node that kubelet created for a pod's mounts (hostPath,
+// DirectoryOrCreate) and does not remove. A mount point cannot be removed from inside, so leaveNode reaches them through
+// the root of process 1, if that is the same directory. Outside of a container it does nothing.
+func leaveNode(dirs ...string) {
+	own, err1 := procfs.OwnNamespace("mnt")
+	first, err2 := procfs.Namespace(1, "mnt")
+	if err1 != nil || err2 != nil || own == first {
+		return
+	}
+	for _, dir := range dirs {
+		here, err1 := os.Stat(dir)
+		onNode := filepath.Join(procfs.Root(1), dir)
+		there, err2 := os.Lstat(onNode)
+		if err1 == nil && err2 == nil && os.SameFile(here, there) {
+			_ = os.Remove(onNode) // another's files keep it
+		}
+	}
+}

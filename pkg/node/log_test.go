@@ -1,0 +1,81 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// The goroutine that takes events never waits for the reader of the log.
+// A test in which it does hangs.
+func TestEventsAreTakenThoughNobodyReadsTheLog(t *testing.T) {
+	r, w, err := os.Pipe() // holds 64 KiB
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := newLogFile(w)
+	n, err := newNode(config.Default(), "test", out.logger("json"), out.level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.consume(config.Default())
+	for i := range 300 {
+		n.take(event.Event{Body: &event.Degraded{Feature: fmt.Sprint("feature ", i), Reason: strings.Repeat("because ", 100)}})
+	}
+	n.flush(t.Context())
+	n.close(t.Context(), false)
+	_ = r.Close() // the reader exits
+	out.close(nil)
+}
+
+// A tenant may have thousands of calls fail; the log goes on to tell of others, and says
+// how many lines it left out.
+func TestALineThatOthersCauseIsBounded(t *testing.T) {
+	var text bytes.Buffer
+	out := newLogFile(&text)
+	n, err := newNode(config.Default(), "test", out.logger("text"), out.level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_000 {
+		if i%(queueMin/2) == 0 {
+			settle(t, n)
+		}
+		n.take(event.Event{Body: &event.Lost{Source: "nri", Reason: "queue full", Count: 1}})
+		n.take(event.Event{Body: (*event.Degraded)(nil)}) // a panic
+	}
+	settle(t, n)
+	n.log.Warn("something else")
+	if lost := out.lost()["limit"]; lost < 19_900 {
+		t.Errorf("%d lines were left out, it says", lost)
+	}
+	n.close(t.Context(), false)
+	out.close(nil)
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	if len(lines) > 100 || !strings.Contains(text.String(), "something else") {
+		t.Errorf("%d lines", len(lines))
+	}
+	if !strings.Contains(text.String(), `msg="log lines were left out" text="events were lost" left_out=`) {
+		t.Errorf("it does not say what it left out:\n%s", lines[len(lines)-1])
+	}
+}
+
+// What ends the program is said, whatever was said before.
+func TestWhatEndsTheProgramIsAlwaysSaid(t *testing.T) {
+	var text bytes.Buffer
+	out := newLogFile(&text)
+	log := out.logger("text")
+	for i := range 20_000 {
+		log.Warn(fmt.Sprint("a text of its own ", i%1000))
+	}
+	out.close(errors.New("the reason"))
+	if !strings.Contains(text.String(), `msg=ended error="the reason"`) {
+		t.Error("it is not there")
+	}
+}

@@ -1,0 +1,13 @@
+//go:build unix
+
+package node
+
+import (
+	"io"
+	"log/syslog"
+)
+
+// systemLog is syslog: journald and every syslog daemon listen there.
+func systemLog() (io.Writer, error) {
+	return syslog.New(syslog.LOG_NOTICE|syslog.LOG_DAEMON, "cniscope")
+}

@@ -1,0 +1,228 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/cniconf"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/node/destinations"
+	"github.com/cniscope/cniscope/pkg/nri"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/builds"
+	"github.com/cniscope/cniscope/pkg/programs"
+	"github.com/cniscope/cniscope/pkg/ready"
+	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/pkg/relay"
+	"github.com/cniscope/cniscope/pkg/runtime"
+	"github.com/cniscope/cniscope/pkg/source"
+)
+
+// Connector is the command of the process that reads the process connector.
+const Connector = "connector"
+
+// Preinstalled reports whether containerd started this process as its NRI plugin.
+func Preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
+
+// observer is the sources of this node. Those that speak to the runtime run from the
+// start: it waits for a plugin to register, and for nothing else of ours.
+type observer struct {
+	log      *slog.Logger
+	sources  []source.Source
+	started  *source.Started // NRI's; nil without NRI
+	relay    *relay.Relay    // nil without
+	programs *programs.Source
+	anchors  *anchor.Set   // who the runtime is
+	attached chan struct{} // closed once the probe was attached for the first time
+	wake     func()        // has the probe ask whether a consumer waits for ticks
+	labels   []string      // patterns of the labels' keys that leave
+}
+
+// newObserver registers with the runtime, and returns when that has been tried.
+// configure gets the text of NRI's Configure.
+func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
+	anchors := anchor.New()
+	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
+	// Before the probe is loaded: it believes less where there is a runtime.
+	if err := anchors.Ask(ctx, o.Runtime.Socket); err != nil {
+		log.Debug("runtime socket not served", "socket", o.Runtime.Socket, "error", err)
+	}
+	runtime := runtime.New(runtime.Options{Address: o.Runtime.Socket, Anchors: anchors, Log: log})
+	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors, attached: make(chan struct{})}
+	if !o.NRI.Enabled && !Preinstalled() {
+		return n, nil
+	}
+	plugin, err := nri.New(nri.Options{
+		Socket: o.NRI.Socket, Log: log, Configure: configure,
+		Connected: runtime.Tell, Anchors: anchors,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.started = source.Start(ctx, log, plugin)
+	n.sources = append(n.sources, n.started)
+	select {
+	case <-plugin.Attempted():
+	case <-ctx.Done():
+	}
+	return n, nil
+}
+
+// prepare makes the sources whose options NRI may have changed. busy reports whether operations
+// are open, key is that of configurations' digests. Call it before run.
+func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []byte) (err error) {
+	n.log, n.labels = l.log, o.Trace.Labels
+	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
+	n.anchors.Watch(n.believe)
+	if len(o.Probe.Callers) > 0 {
+		l.start("callers", func(ctx context.Context) { n.anchors.Seek(ctx, o.Probe.Callers, o.Probe.Rootless) })
+	}
+	watcher := probe.NewSource(probe.Options{
+		Source:    o.Probe.Source,
+		Ring:      int(o.Probe.Ring),
+		Processes: o.Limits.Processes,
+		Arguments: arguments.Mode(o.Probe.Arguments),
+		Detail:    probe.Detail(o.Probe.Detail),
+		Linger:    o.Probe.Linger,
+		MinSpan:   o.Limits.MinSpan,
+		Agents:    o.Probe.Agents,
+		Depth:     o.Probe.AgentDepth,
+		Anchors:   n.anchors,
+		Rootless:  o.Probe.Rootless,
+		Apart:     []string{"/proc/self/exe", Connector},
+		Busy:      busy,
+		Log:       n.log,
+	}, sync.OnceFunc(func() { close(n.attached) }))
+	n.wake = watcher.Wake
+	n.programs = programsOf(o)
+	n.sources = append(n.sources,
+		n.programs,
+		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log}),
+		readinessOf(o),
+		watcher,
+	)
+	if n.relay, err = newRelay(o, n.anchors, n.log); n.relay != nil {
+		n.sources = append(n.sources, n.relay)
+		l.at(closeSinks, "relay", func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, goodbye/2)
+			defer cancel()
+			n.relay.Close(ctx)
+		})
+	}
+	return err
+}
+
+// readinessOf asks as kubelet does, and looks as doctor does for what is missing.
+func readinessOf(o config.Options) ready.Source {
+	address := runtime.Find(o.Runtime.Socket)
+	ask := doctor.Options{Address: address, ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
+	return ready.Source{Address: address, Overdue: o.Slow.Readiness, Look: func(ctx context.Context) (event.Lack, string) {
+		step := doctor.Missing(ctx, ask)
+		return step.Lacks, step.Missing
+	}}
+}
+
+// programsOf looks as doctor does whether plugins can be started.
+func programsOf(o config.Options) *programs.Source {
+	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
+	return programs.New(programs.Node{
+		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
+		Faults: new(doctor.Programs).Faults,
+	})
+}
+
+// readinessPatience is how long each of those may take to answer who is asked what is missing.
+const readinessPatience = 3 * time.Second
+
+func (n *observer) apply(o config.Options) {
+	if n.relay == nil {
+		return
+	}
+	upstream, err := destinations.Endpoint(o.RelayUpstream())
+	if err == nil {
+		err = n.relay.SetUpstream(upstream)
+	}
+	if err != nil {
+		n.log.Error("containerd's spans go on to where they went", "error", err)
+	}
+}
+
+// close ends what newObserver began, also where run was never called.
+func (n *observer) close() {
+	if n.started != nil {
+		n.started.Close()
+	}
+}
+
+// run hands the events of all sources to take until ctx ends.
+func (n *observer) run(ctx context.Context, take event.Sink) error {
+	known := builds.New()
+	go known.Run(ctx) // not waited for: there is nothing to end
+	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
+		choose(e, n.labels)
+		known.Tell(e)
+		n.programs.Tell(e)
+		take(e)
+	}, n.sources...)
+}
+
+// choose removes the labels of a pod that the patterns do not let leave, before a recording or a span has them.
+func choose(e event.Event, patterns []string) {
+	sandbox, is := e.Body.(*event.Sandbox)
+	if !is {
+		return
+	}
+	maps.DeleteFunc(sandbox.Labels, func(key, _ string) bool {
+		return !slices.ContainsFunc(patterns, func(pattern string) bool {
+			matches, _ := path.Match(pattern, key) // the options were checked
+			return matches
+		})
+	})
+}
+
+// state says in a word or two how a source is doing.
+func (n *observer) state(name string) string {
+	for _, s := range n.sources {
+		if s.Name() == name {
+			return s.Stats().State
+		}
+	}
+	return "off"
+}
+
+// missed is how often parts of the sources did not run when they should have.
+func (n *observer) missed() (all uint64) {
+	for _, s := range n.sources {
+		all += s.Stats().Missed
+	}
+	return all
+}
+
+// believe logs whose plugins are trusted from now on.
+func (n *observer) believe(anchors []anchor.Anchor) {
+	if len(anchors) == 0 {
+		n.log.Warn("container runtime not found, trusting any process with CAP_SYS_ADMIN",
+			"remedy", "set runtime.socket or name its program in probe.callers")
+		return
+	}
+	n.log.Info("trusted to run CNI plugins", "who", anchors)
+}
+
+func (n *observer) believed() (who []string) {
+	for _, a := range n.anchors.List() {
+		if a.Alive() {
+			who = append(who, a.String())
+		}
+	}
+	return who
+}

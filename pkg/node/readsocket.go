@@ -1,0 +1,59 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/user"
+	"strconv"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/kubelet"
+)
+
+// serveReaders answers the members of control.read_group until l ends, if there is such a group. Without the
+// socket everything else goes on.
+func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
+	if o.Control.ReadGroup == "" {
+		return
+	}
+	group, err := groupID(o.Control.ReadGroup)
+	if err != nil {
+		n.log.Warn("read-only socket unavailable, only root can query", "option", "control.read_group", "reason", err)
+		return
+	}
+	socket, err := control.ListenRead(o.ReadFolder(), group)
+	if err != nil {
+		n.log.Warn("read-only socket unavailable, only root can query", "option", "control.read_group", "reason", err)
+		return
+	}
+	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, h, n.log) })
+}
+
+// readHandlers answer who reads, over either socket.
+func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHandlers {
+	return control.ReadHandlers{
+		Node: h.Node, Calls: h.Calls, APIServer: kubelet.APIServer,
+		Operations: n.history.Operations,
+		Spans:      n.history.Whole,
+		Doctor: control.Examined(func(ctx context.Context) ([]byte, error) {
+			return n.examine(ctx, o)
+		}),
+		Record: func(ctx context.Context, _ control.RecordQuery, w http.ResponseWriter, flush func()) error {
+			return h.Record(ctx, w, flush)
+		},
+	}
+}
+
+// groupID is the number of a group that is named or numbered.
+func groupID(group string) (int, error) {
+	if id, err := strconv.ParseUint(group, 10, 31); err == nil {
+		return int(id), nil
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return 0, fmt.Errorf("%w; groupadd --system %s makes it", err, group)
+	}
+	return strconv.Atoi(g.Gid)
+}

@@ -1,0 +1,135 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+)
+
+const (
+	recentAgents   = 32 // addresses that are remembered, those that were connected to last
+	recentFailures = 32
+	recentNetworks = 32
+)
+
+// recent remembers which agents plugins connected to, and which calls failed, for doctor.
+type recent struct {
+	mu       sync.Mutex
+	agents   []control.Agent // the one that was connected to last comes last
+	failures []control.Failure
+	worked   map[string]time.Time
+}
+
+// take remembers the calls of an operation that is over.
+func (m *recent) take(result pipeline.Result) {
+	r, is := result.(*pipeline.Judged)
+	if !is {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, call := range r.Operation.Calls {
+		c := r.Judgement.Calls[call]
+		ended := clock.Time(call.End)
+		m.call(r.Operation, call, c, ended)
+		for _, run := range call.Runs {
+			said := ""
+			if run.Failed() {
+				said = cmp.Or(c.Failure, "the plugin failed")
+			}
+			m.run(call.Network, run.Run.Plugin, run, said, ended)
+		}
+	}
+}
+
+func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ended time.Time) {
+	f := control.Failure{
+		Time: ended, Took: c.Took, Namespace: op.Pod.Namespace, Pod: op.Pod.Name,
+		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: cmp.Or(whoFailed(call), call.Main()), Says: c.Failure,
+	}
+	if c.Failure == "" {
+		if m.worked == nil || len(m.worked) >= recentNetworks {
+			m.worked = map[string]time.Time{}
+		}
+		m.worked[f.Key()] = ended
+		return
+	}
+	if c.Verdict != nil {
+		f.Says, f.Remedy = c.Verdict.Says, c.Verdict.Remedy
+	}
+	if len(m.failures) >= recentFailures {
+		m.failures = slices.Delete(m.failures, 0, 1)
+	}
+	m.failures = append(m.failures, f)
+}
+
+// whoFailed names the first plugin of a call that failed; empty if none did.
+func whoFailed(call *model.Call) string {
+	for _, run := range call.Runs {
+		if run.Failed() {
+			return run.Run.Plugin
+		}
+	}
+	return ""
+}
+
+// run remembers the connections of a plugin and of what it runs; not those of agents. failed is why the
+// plugin failed; empty if it did not.
+func (m *recent) run(network, plugin string, im *model.Image, failed string, ended time.Time) {
+	for _, f := range im.Facts {
+		if c, is := f.What.(*model.Connection); is && (c.Network == "unix" || c.Network == "tcp") {
+			m.connection(network, plugin, c, failed, ended)
+		}
+	}
+	for _, child := range im.Children {
+		m.run(network, plugin, child, failed, ended)
+	}
+}
+
+func (m *recent) connection(network, plugin string, c *model.Connection, failed string, ended time.Time) {
+	a := control.Agent{Network: network, Plugin: plugin, Kind: c.Network, Address: c.Address}
+	if i := slices.IndexFunc(m.agents, func(b control.Agent) bool {
+		return a.Network == b.Network && a.Plugin == b.Plugin && a.Kind == b.Kind && a.Address == b.Address
+	}); i >= 0 {
+		a = m.agents[i]
+		m.agents = slices.Delete(m.agents, i, i+1)
+	} else if len(m.agents) >= recentAgents {
+		m.agents = slices.Delete(m.agents, 0, 1)
+	}
+	if c.Agent != nil {
+		a.Name, a.PID = c.Agent.Name, c.Agent.PID
+	}
+	switch {
+	case c.Error == "" && failed == "":
+		a.Answered, a.Failures, a.Error = ended, 0, ""
+	case failed != "":
+		a.Failed, a.Error = ended, cmp.Or(c.Error, failed)
+		a.Failures++
+	}
+	m.agents = append(m.agents, a)
+}
+
+// list is a copy of what is remembered, with times by the wall's clock as it is set now: doctor compares.
+func (m *recent) list() control.Recent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := control.Recent{Agents: slices.Clone(m.agents), Failures: slices.Clone(m.failures), Worked: map[string]time.Time{}}
+	for key, at := range m.worked {
+		r.Worked[key] = clock.Reset(at)
+	}
+	for i := range r.Agents {
+		a := &r.Agents[i]
+		a.Answered, a.Failed = clock.Reset(a.Answered), clock.Reset(a.Failed)
+	}
+	for i := range r.Failures {
+		r.Failures[i].Time = clock.Reset(r.Failures[i].Time)
+	}
+	return r
+}

@@ -1,0 +1,219 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/node/learned"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/settings"
+	"github.com/cniscope/cniscope/pkg/terminal"
+)
+
+// Recording is where a recording goes.
+type Recording struct {
+	// Version is cniscope's own.
+	Version string
+	// Path is a file, or - for Out.
+	Path      string
+	Overwrite bool
+	Out       io.Writer
+	// Diagnostics shows the progress if it is a terminal.
+	Diagnostics io.Writer
+}
+
+// Record writes down what happens on the node until ctx ends. If a cniscope runs, Record asks it.
+func Record(ctx context.Context, o config.Options, to Recording) error {
+	out := openLog()
+	defer out.close(nil)
+	log := out.logger(o.Log.Format)
+	release, err := lock.Take(o.State.Dir, "cniscope record")
+	var held *lock.HeldError
+	switch {
+	case errors.As(err, &held):
+		// One cniscope at a time observes a node; it lets others look on.
+		return recordRunning(ctx, o, to, log, held)
+	case err != nil:
+		return err
+	}
+	defer release()
+	s := settings.Of(o, record.Host().BootID, to.Version)
+	keeps := learned.Open(o, log)
+	if o.Slow.Baseline {
+		s.Baseline = keeps.Load()
+	}
+	header, err := s.Header()
+	if err != nil {
+		return err
+	}
+	l := newLife(ctx, log)
+	r, err := newRecorder(to, header, s, log, func() { l.stop(nil) })
+	if err != nil {
+		return err
+	}
+	node, err := newObserver(l.ctx, log, o, nil)
+	if err == nil {
+		l.at(stopSources, "NRI", func(context.Context) { node.close() })
+		err = node.prepare(l, o, r.open.is, keeps.Key())
+	}
+	if err == nil {
+		err = node.run(l.ctx, r.take)
+	}
+	return r.close(errors.Join(err, l.end()))
+}
+
+// behindMax bounds the wait for events from before the end of the recording. The running cniscope sends events five times
+// a second.
+const behindMax = 10 * time.Second
+
+// silentMax is how long it is waited for if it has never said how far it is: it has no probe, is of an older version, or
+// does not answer at all.
+const silentMax = 2 * time.Second
+
+// recordRunning records what the cniscope that holds the node sees from now on until ctx ends: all that happened by
+// then, though it is handed over a little later.
+func recordRunning(ctx context.Context, o config.Options, to Recording, log *slog.Logger, held *lock.HeldError) error {
+	stream, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var told atomic.Int64 // when to end, monotonic ns; 0: not yet
+	var ticked atomic.Bool
+	defer context.AfterFunc(ctx, func() {
+		told.Store(clock.Monotonic())
+		time.AfterFunc(silentMax, func() {
+			if !ticked.Load() {
+				end()
+			}
+		})
+		time.AfterFunc(behindMax, end)
+	})()
+	body, err := control.Client{Dir: o.State.Dir}.Record(stream)
+	if err != nil {
+		return fmt.Errorf("%w, and it does not let others look on: %w", held, err)
+	}
+	defer body.Close()
+	in, err := record.NewReader(body)
+	if err != nil {
+		return err
+	}
+	s, _, err := settings.In(in.Header()) // a running cniscope's, which checked them
+	if err != nil {
+		return err
+	}
+	r, err := newRecorder(to, in.Header(), s, log, end)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(to.Diagnostics, "recording what the running cniscope sees (%s)\n", held.Holder)
+	for {
+		e, err := in.Next()
+		switch {
+		case err == nil:
+			r.take(e)
+		case stream.Err() != nil && r.failed == nil && !ticked.Load():
+			log.Info("the running cniscope does not say how far it is: if it is behind, the latest events are missing in the recording", "waited", silentMax)
+			return r.close(nil)
+		case stream.Err() != nil && r.failed == nil:
+			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
+			return r.close(nil)
+		case stream.Err() != nil || errors.Is(err, io.EOF): // the recording ended
+			return r.close(nil)
+		default:
+			return r.close(err)
+		}
+		if _, tick := e.Body.(*event.Tick); tick {
+			ticked.Store(true)
+			if told.Load() != 0 && e.Time >= told.Load() {
+				return r.close(nil) // everything from before has come
+			}
+		}
+	}
+}
+
+type recorder struct {
+	log      *slog.Logger
+	path     string
+	out      *record.Writer
+	pipeline *pipeline.Pipeline
+	open     busy
+	progress progress
+	failed   error
+	stop     context.CancelFunc
+}
+
+func newRecorder(to Recording, header record.Header, s settings.Settings, log *slog.Logger, stop context.CancelFunc) (r *recorder, err error) {
+	r = &recorder{
+		log: log, path: to.Path, pipeline: s.Pipeline(header.BootID), stop: stop,
+		progress: progress{w: to.Diagnostics, live: terminal.Is(to.Diagnostics)},
+	}
+	if to.Path == "-" {
+		r.out, err = record.NewWriter(to.Out, header)
+	} else {
+		r.out, err = record.Create(to.Path, header, to.Overwrite)
+	}
+	return r, err
+}
+
+func (r *recorder) take(e event.Event) {
+	lines{log: r.log}.Event(e)
+	if err := r.out.Write(e); errors.Is(err, record.ErrTooLong) {
+		r.log.Warn("an event was left out", "error", err)
+	} else if err != nil {
+		r.failed = fmt.Errorf("writing %s: %w", r.path, err)
+		r.stop()
+	}
+	r.progress.events++
+	r.progress.calls += len(r.pipeline.Apply(e))
+	r.open.set(r.pipeline.Open())
+	r.progress.draw(e)
+	if _, tick := e.Body.(*event.Tick); tick {
+		_ = r.out.Flush() // so that a reader, or a crash, finds what there is
+	}
+}
+
+// close ends the recording, and returns the first thing that went wrong.
+func (r *recorder) close(err error) error {
+	if err == nil {
+		err = r.failed
+	}
+	if closing := r.out.Close(); err == nil {
+		err = closing
+	}
+	r.progress.calls += len(r.pipeline.Flush())
+	r.progress.done(r.path)
+	return err
+}
+
+// progress says on a terminal what has been recorded so far.
+type progress struct {
+	w             io.Writer
+	live          bool
+	events, calls int
+	last          int64
+}
+
+func (n *progress) draw(e event.Event) {
+	if n.live && e.Time-n.last > int64(200*time.Millisecond) {
+		n.last = e.Time
+		fmt.Fprintf(n.w, "\rrecording: %d events, %d operations; Ctrl-C ends it ", n.events, n.calls)
+	}
+}
+
+func (n *progress) done(path string) {
+	if n.live {
+		fmt.Fprint(n.w, "\r\x1b[K")
+	}
+	if path != "-" {
+		fmt.Fprintf(n.w, "%d events, %d operations; draw them: cniscope show %s\n", n.events, n.calls, path)
+	}
+}

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// lines is the consumer that logs what an operator should know of calls, and of the sources.
+type lines struct {
+	log  *slog.Logger
+	node string
+}
+
+// Wants what sources say of themselves, and of the node.
+func (lines) Wants(body event.Body) bool {
+	switch body.(type) {
+	case *event.Degraded, *event.Readiness, *event.Lost:
+		return true
+	}
+	return false
+}
+
+// Result writes a line for each call that was slow, failed or hangs, and for what came before and after calls.
+func (l lines) Result(r pipeline.Result) {
+	switch r := r.(type) {
+	case *pipeline.Hung:
+		reportHung(l.log, l.node, r)
+	case *pipeline.After:
+		reportAfter(l.log, l.node, r)
+	case *pipeline.Outage:
+		reportOutage(l.log, l.node, r)
+	case *pipeline.Judged:
+		report(l.log, l.node, r)
+	}
+}
+
+// report writes one line for each call that was slow or failed.
+func report(log *slog.Logger, node string, r *pipeline.Judged) {
+	for _, call := range r.Operation.Calls {
+		c := r.Judgement.Calls[call]
+		message := ""
+		switch {
+		case r.Judgement.Reasons[0] == judge.NoSandbox:
+			continue // it is asked again in five seconds
+		case c.Failure != "":
+			message = "CNI call failed"
+		case c.Slow > 0:
+			message = "CNI call was slow"
+		case c.SlowCommands > 0:
+			message = "CNI call ran a slow command"
+		case c.SlowAgents > 0:
+			message = "CNI call waited for a slow agent"
+		case c.SlowLocks > 0:
+			message = "CNI call waited long for a lock"
+		default:
+			continue
+		}
+		fields := []any{
+			"pod", r.Operation.Pod.Namespace + "/" + r.Operation.Pod.Name,
+			"node", node,
+			"call", call.Command + " " + call.IfName,
+			"took", text.Round(c.Took),
+		}
+		if c.Failure != "" {
+			fields = append(fields, "failure", c.Failure)
+		}
+		if v := c.Verdict; v != nil {
+			fields = append(fields, "verdict", v.Says, "cause", v.Cause)
+			if v.Remedy != "" {
+				fields = append(fields, "remedy", v.Remedy)
+			}
+		} else if len(c.Parts) > 0 {
+			fields = append(fields, "most", fmt.Sprintf("%s: %s", text.Round(c.Parts[0].Time), c.Parts[0]))
+		}
+		if r.Judgement.Keep {
+			id := r.IDs[call]
+			fields = append(fields, "trace_id", hex.EncodeToString(id[:]))
+		}
+		log.Warn(message, fields...)
+	}
+}
+
+// reportHung writes a line for a hung call.
+func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
+	log.Warn("CNI call hangs",
+		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
+		"node", node,
+		"call", f.Command+" "+f.IfName,
+		"for", text.Round(time.Duration(f.At-f.Start)),
+		"plugin", f.Plugin,
+		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(f.At-f.Since))),
+		"trace_id", hex.EncodeToString(f.ID[:]))
+}
+
+// reportAfter writes a line for what an agent did behind an ADD, if that took long or failed.
+func reportAfter(log *slog.Logger, node string, a *pipeline.After) {
+	if a.Says == "" {
+		return
+	}
+	log.Warn("work behind an ADD", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", node, "verdict", a.Says,
+		"trace_id", hex.EncodeToString(a.ID[:]))
+}
+
+// reportOutage writes a line for a time in which the node's network was not ready.
+func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
+	fields := []any{
+		"node", node,
+		"for", text.Round(time.Duration(o.End - o.Start)),
+		"reason", o.Reasons[len(o.Reasons)-1].Text,
+		"cni_folder", o.Folder[len(o.Folder)-1].Text,
+	}
+	if a := judge.Outage(o.Outage); a.What != "" {
+		fields = append(fields, "verdict", a.Says, "cause", a.What)
+	}
+	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
+}
+
+// Event writes a line for what an operator should know of the sources.
+func (l lines) Event(e event.Event) {
+	switch b := e.Body.(type) {
+	case *event.Degraded:
+		if b.Restored {
+			l.log.Info("back again", "feature", b.Feature)
+			return
+		}
+		l.log.Warn("going on without "+b.Feature, "reason", b.Reason)
+	case *event.Readiness:
+		if b.Overdue {
+			l.log.Warn("the node's network is still not ready", "reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
+		}
+	case *event.Lost:
+		if b.OfProcesses() {
+			return // every tick, while it is overloaded: see overload
+		}
+		l.log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)
+	}
+}

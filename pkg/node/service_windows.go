@@ -1,0 +1,15 @@
+package node
+
+import (
+	"io"
+
+	"github.com/cniscope/cniscope/pkg/windows/service"
+)
+
+// ServiceName is that of cniscope in the service manager and in the event log (docs/windows.md).
+const ServiceName = "cniscope"
+
+func isService() bool { return service.Is() }
+
+// systemLog is the event log, log Application.
+func systemLog() (io.Writer, error) { return service.Log(ServiceName) }

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/source"
+)
+
+func TestPulse(t *testing.T) {
+	const s = int64(time.Second)
+	for name, test := range map[string]struct {
+		story func(*pulse)
+		open  bool
+		now   int64
+		want  string
+	}{
+		"nothing ever came":            {func(*pulse) {}, false, 1000 * s, "ok"},
+		"nothing is open, nothing due": {func(p *pulse) { p.begin(10*s, true); p.end() }, false, 1000 * s, "ok"},
+		"a call has begun":             {func(p *pulse) { p.begin(10*s, true); p.end() }, true, 12 * s, "ok"},
+		"a call is open, ticks come":   {func(p *pulse) { p.begin(10*s, true); p.end() }, true, 12 * s, "ok"},
+		"a call is open, no ticks":     {func(p *pulse) { p.begin(10*s, true); p.end() }, true, 40 * s, "no tick for 30s, though calls are open"},
+		"other events are no ticks": {
+			func(p *pulse) { p.begin(10*s, true); p.end(); p.begin(39*s, false); p.end() },
+			true, 40 * s, "no tick for 30s, though calls are open",
+		},
+		"an event is being taken":    {func(p *pulse) { p.begin(10*s, true) }, false, 11 * s, "ok"},
+		"an event is not done with":  {func(p *pulse) { p.begin(10*s, true) }, false, 70 * s, "stuck for 1m0s at one event"},
+		"one that happened long ago": {func(p *pulse) { p.begin(60*s, true); p.end(); p.begin(1*s, true); p.end() }, true, 61 * s, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p pulse
+			test.story(&p)
+			report, ok := p.check(test.now, test.open)
+			if report != test.want || ok != (test.want == "ok") {
+				t.Errorf("got %q, %v", report, ok)
+			}
+		})
+	}
+}
+
+// observed is a node without sources: a recording is what it observes.
+func observed(t *testing.T, toml string) (*node, *observer) {
+	t.Helper()
+	o, err := config.Parse("test.toml", []byte(toml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := newNode(o, "test", slog.New(slog.NewTextHandler(t.Output(), nil)), &slog.LevelVar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.close(context.Background(), false) })
+	sources := &observer{log: n.log, sources: []source.Source{probe.NewSource(probe.Options{}, nil)}}
+	n.telemetry = serveTelemetry(o, n, sources)
+	t.Cleanup(n.telemetry.close)
+	n.consume(o)
+	reader, err := record.Open("../../examples/recordings/three-pods.rec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			n.flush(t.Context())
+			n.consume(o)
+			return n, sources
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.take(e)
+	}
+}
+
+// settle waits until consumers have taken what a node has taken.
+func settle(t *testing.T, n *node) {
+	n.consumers.close(t.Context())
+	n.consume(config.Default())
+}
+
+func ask(t *testing.T, n *node, path string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.telemetry.server.Address()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// Without a destination and without sampled calls, every call is counted all the same.
+func TestEverythingIsCountedWithNothingKept(t *testing.T) {
+	n, _ := observed(t, "[sampling]\nratio = 0.0\nkeep = []\n[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	_, text := ask(t, n, "/metrics")
+	for _, want := range []string{
+		`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="success"} 2`,
+		`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="failed"} 1`,
+		`cniscope_operations_total{decision="dropped",reason="unsampled"} 6`,
+		`cniscope_cni_calls_in_flight{cni_command="ADD"} 0`,
+		`cniscope_export_queue_operations{destination="otlp"} 0`,
+		`cniscope_probe_attached 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("missing %s", want)
+		}
+	}
+	if strings.Contains(text, "slow-0") || strings.Contains(text, "shop") {
+		t.Error("a pod is named")
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	n, sources := observed(t, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	if status, body := ask(t, n, "/healthz"); status != http.StatusOK || body != "ok\n" {
+		t.Errorf("healthz: %d %q", status, body)
+	}
+	if status, body := ask(t, n, "/readyz"); status != http.StatusServiceUnavailable || body != "kernel probe: not attached\nnri: off\n" {
+		t.Errorf("readyz: %d %q", status, body)
+	}
+	if _, ok := n.ready(sources); ok {
+		t.Error("ready without a probe")
+	}
+	// Whatever holds the node's lock, a kubelet gets its answer.
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pulse.last.Store(clock.Monotonic() - int64(time.Hour))
+	n.pulse.taking.Store(true)
+	if status, body := ask(t, n, "/healthz"); status != http.StatusServiceUnavailable || body != "stuck for 1h0m0s at one event\n" {
+		t.Errorf("healthz of a stuck node: %d %q", status, body)
+	}
+}
+
+func TestWithoutAnAddressNothingListens(t *testing.T) {
+	n, _ := observed(t, "")
+	if n.telemetry != nil {
+		t.Error("it serves metrics without an address")
+	}
+}
+
+// An address that cannot be had costs the metrics, not the traces.
+func TestAnAddressThatCannotBeHad(t *testing.T) {
+	n, _ := observed(t, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	other, _ := observed(t, "[metrics]\nlisten = \""+n.telemetry.server.Address()+"\"\n")
+	if other.telemetry != nil {
+		t.Error("two listen at one address")
+	}
+}
