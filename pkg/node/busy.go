@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 )
 
-// busy tells the probe whether operations are open. One goroutine sets it, another asks.
+// busy is the number of open operations. One goroutine sets it, others ask.
 type busy struct{ open atomic.Int64 }
 
 func (b *busy) set(open int) { b.open.Store(int64(open)) }

@@ -30,7 +30,6 @@ import (
 //   - While a method Waits, if it has one, returns true, the probe sends ticks. It must not block.
 //   - When the node ends, what waits in the queue is still handed over, within a second.
 type Consumer interface {
-	// Wants reports whether Event gets events of this type.
 	Wants(body event.Body) bool
 	Event(e event.Event)
 	Result(r pipeline.Result)
@@ -49,14 +48,12 @@ type consumers struct {
 
 	mu  sync.Mutex // held for no longer than it takes to fill queues
 	all []*consumed
-	// lost is by name: of recorders there are several, one after another or at once.
+	// lost is by name: there may be several recorders.
 	lost map[string]*lost
 }
 
-// lost is what consumers of one name did not get.
 type lost struct{ full, panics atomic.Uint64 }
 
-// consumed is one consumer and what waits for it.
 type consumed struct {
 	Consumer
 	name   string
@@ -67,13 +64,12 @@ type consumed struct {
 	untold atomic.Uint64 // lost, and not yet reported to the consumer
 }
 
-// item is an event's body or a result.
 type item struct {
 	at   int64 // monotonic ns
 	what any
 }
 
-// join begins to hand over what happens, after the events in first.
+// join hands over events and results from now on, after the events in first.
 func (c *consumers) join(name string, consumer Consumer, room int, first ...event.Event) *consumed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +87,7 @@ func (c *consumers) join(name string, consumer Consumer, room int, first ...even
 	return one
 }
 
-// leave hands nothing more to a consumer, and returns when it has taken what waited.
+// leave removes a consumer, and returns when its queue is empty.
 func (c *consumers) leave(one *consumed) {
 	c.mu.Lock()
 	i := slices.Index(c.all, one)
@@ -103,7 +99,7 @@ func (c *consumers) leave(one *consumed) {
 	<-one.ended
 }
 
-// close hands nothing more to any consumer, and waits until each has taken what waits for it, or ctx ends.
+// close removes all consumers, and waits until their queues are empty or ctx ends.
 func (c *consumers) close(ctx context.Context) {
 	c.mu.Lock()
 	all := c.all
@@ -143,7 +139,6 @@ func (c *consumers) result(r pipeline.Result, now int64) {
 	}
 }
 
-// waits reports whether a consumer waits for ticks.
 func (c *consumers) waits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +159,6 @@ func (c *consumers) readings() (all []meter.Reading) {
 	return all
 }
 
-// offer puts an item into the queue, if there is room.
 func (c *consumed) offer(i item) {
 	if n := c.untold.Load(); n > 0 {
 		said := &event.Lost{Source: c.name, Reason: "consumer too slow", Count: n}

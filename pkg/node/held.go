@@ -15,9 +15,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 )
 
-// takeNode locks the node for this process. If another cniscope holds it, a plugin that containerd started waits for
-// its predecessor to exit. A service of systemd waits without a limit, since restarts would not help, and then reads
-// its options again. Any other process fails with a *lock.HeldError.
+// takeNode locks the node. If another cniscope holds it, a plugin that containerd started waits for its predecessor
+// to exit. A service waits without a limit, since restarts would not help, and then reads its options again. Any
+// other process fails with a *lock.HeldError.
 func takeNode(l *life, options *config.Live) (release func(), err error) {
 	dir := options.Options().State.Dir
 	who := startedBy()
@@ -45,12 +45,10 @@ func takeNode(l *life, options *config.Live) (release func(), err error) {
 	}
 }
 
-// supervised reports whether systemd started this process, and wants to hear from it, or the service manager of
-// Windows.
+// supervised reports whether systemd or the service manager of Windows started this process.
 func supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" && !Preinstalled() || isService() }
 
-// startedBy says in a few words who started this process, and which program it is: it is what an
-// operator who finds two wants to know.
+// startedBy names the starter and the program of this process, for an operator who finds two.
 func startedBy() string {
 	by := "started by hand"
 	switch {

@@ -9,14 +9,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// latecomers is the consumer that logs pods whose first connection was late, and why.
+// latecomers is the consumer that logs late first connections of pods.
 type latecomers struct {
 	log   *slog.Logger
 	node  string
 	after time.Duration // what counts as late; 0: nothing does
 }
 
-// take reports a connection that came late.
 func (l latecomers) take(r pipeline.Result) {
 	c, is := r.(*pipeline.Connected)
 	if !is {

@@ -10,11 +10,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// shortestID is how long a sandbox's id is at least that is looked for in the names of cgroups: as long as the short
-// ids that people type. A shorter one could be part of any name.
+// shortestID is the shortest sandbox ID to look for in cgroup names, the length of short IDs. A shorter one may be
+// part of any name.
 const shortestID = 12
 
-// triesOf reads what the kernel counted in the network namespace of a sandbox; firstconn.Unknown where it cannot be found.
+// triesOf reads the counters in the network namespace of a sandbox; firstconn.Unknown if it is not found.
 func triesOf(sandbox string) firstconn.Tries {
 	unknown := firstconn.Unknown()
 	if len(sandbox) < shortestID {
@@ -43,7 +43,7 @@ func triesOf(sandbox string) firstconn.Tries {
 	return unknown
 }
 
-// countsMax is how much of a table is read: netstat has some 4 KB, a table of 1024 neighbours (gc_thresh3) 80 KB.
+// countsMax bounds the bytes read of a table: netstat has 4 KB, a table of 1024 neighbors (gc_thresh3) 80 KB.
 const countsMax = 128 << 10
 
 func countsOf(file string) string {

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// leakPace is the longest time between two looks, leakPatience how long one look may take. It asks for the
-	// runtime's sandboxes, as kubelet does every second.
+	// leakPace bounds the time between two scans, leakPatience the duration of one. A scan lists the runtime's
+	// sandboxes, which kubelet does every second.
 	leakPace     = time.Minute
 	leakPatience = 5 * time.Second
 )
 
-// leaks remembers what sandboxes were seen to hold, and looks from time to time which of them are gone.
+// leaks is the consumer that remembers attachments of sandboxes, and scans for those whose sandbox is gone.
 type leaks struct {
 	mu   sync.Mutex
 	book leak.Book
 }
 
-// Wants what tells that a DEL may have been missed.
 func (m *leaks) Wants(body event.Body) bool {
 	switch body.(type) {
 	case *event.Lost, *event.Degraded:
@@ -38,7 +37,7 @@ func (m *leaks) Wants(body event.Body) bool {
 	return false
 }
 
-// Event forgets calls if a DEL may have been missed, so that no process is blamed for a leak that it did not cause.
+// Event forgets calls if a DEL may have been missed, so that no process is blamed for a leak.
 func (m *leaks) Event(e event.Event) {
 	doubt := false
 	switch b := e.Body.(type) {
@@ -54,7 +53,6 @@ func (m *leaks) Event(e event.Event) {
 	}
 }
 
-// Result learns from an operation that is over which sandbox has which network now.
 func (m *leaks) Result(result pipeline.Result) {
 	r, is := result.(*pipeline.Judged)
 	if !is {
@@ -79,7 +77,7 @@ func (m *leaks) Result(result pipeline.Result) {
 	}
 }
 
-// held is what sandboxes were seen to hold, since when by the wall's clock as it is set now: doctor compares.
+// held returns the attachments, with times of the wall clock as it is set now.
 func (m *leaks) held() []leak.Attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +88,7 @@ func (m *leaks) held() []leak.Attachment {
 	return all
 }
 
-// look looks until ctx ends.
+// look scans until ctx ends.
 func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: leakPatience, Leak: o.Leaks.After}
 	pace := min(max(o.Leaks.After/5, time.Second), leakPace)
@@ -120,7 +118,6 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 	}
 }
 
-// reportLeak writes a line for an attachment that no DEL will release.
 func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time, binDirs []string) {
 	free := "cniscope doctor names what is left of it"
 	if a.File != "" {
@@ -136,7 +133,6 @@ func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time,
 	log.Warn("ADD without DEL, and the sandbox is gone", append(fields, "remedy", free)...)
 }
 
-// readings are the gauges of what was found by the last look.
 func (m *leaks) readings() []meter.Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	learntPace     = 5 * time.Minute
 )
 
-// usually is what is known now, written down; nothing while nothing is learnt.
+// usually returns the current baseline; an empty one if learning is off.
 func (n *node) usually() *baseline.Document {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -25,14 +25,13 @@ func (n *node) usually() *baseline.Document {
 	return n.pipeline.Usual.Document()
 }
 
-// leaveLearnt writes down what is usual at the end.
 func (n *node) leaveLearnt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, learntPatience)
 	defer cancel()
 	n.learnt.Save(ctx, n.usually())
 }
 
-// beginLearning has the node know what was kept, where it began without.
+// beginLearning reads the saved baseline, if the node has none.
 func (n *node) beginLearning() {
 	kept := n.learnt.Load() // without the lock: a disk may hang
 	n.mu.Lock()
@@ -42,7 +41,6 @@ func (n *node) beginLearning() {
 	}
 }
 
-// keepLearnt writes down what is usual from time to time, until ctx ends.
 func (n *node) keepLearnt(ctx context.Context) {
 	if !n.learnt.Keeps() {
 		return
@@ -57,7 +55,7 @@ func (n *node) keepLearnt(ctx context.Context) {
 	}
 }
 
-// reportUsual writes a line for each thing that an operation was the last to show of what is usual.
+// reportUsual logs each plugin or command that became slower than usual, or normal again.
 func (n *node) reportUsual(result pipeline.Result) {
 	r, is := result.(*pipeline.Judged)
 	if !is {

@@ -7,9 +7,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// leaveNode removes empty directories of the node that kubelet created for a pod's mounts (hostPath,
-// DirectoryOrCreate) and does not remove. A mount point cannot be removed from inside, so leaveNode reaches them through
-// the root of process 1, if that is the same directory. Outside of a container it does nothing.
+// leaveNode removes empty directories that kubelet created for a pod's mounts (hostPath, DirectoryOrCreate). A mount
+// point cannot be removed from inside, so it reaches them through the root of process 1. Outside of a container it
+// does nothing.
 func leaveNode(dirs ...string) {
 	own, err1 := procfs.OwnNamespace("mnt")
 	first, err2 := procfs.Namespace(1, "mnt")

@@ -13,11 +13,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 )
 
-// life owns what runs in a cniscope that observes a node, each goroutine of it, and ends
-// it in phases: one is over, or was given up, before the next begins.
+// life owns the goroutines of a daemon, and ends them in phases. A phase ends when all its steps are done or its time
+// is over.
 type life struct {
 	log *slog.Logger
-	// ctx ends when the sources are to stop; its cause is what stop was called with.
+	// ctx ends when the sources are to stop; its cause is the argument of stop.
 	ctx  context.Context
 	stop context.CancelCauseFunc
 
@@ -28,20 +28,19 @@ type life struct {
 type phase int
 
 const (
-	// stopSources: nothing is observed, read or answered any more.
+	// stopSources: observing, reading and answering stop.
 	stopSources phase = iota
-	// flushOpen: what is open goes to the sinks, as far as it is known.
+	// flushOpen: open operations go to the sinks.
 	flushOpen
-	// closeSinks: what waits is sent, or stays in the spool, which is free then.
+	// closeSinks: queues are sent, or stay in the spool, which is then free.
 	closeSinks
-	// letGo of the node: the next cniscope may begin.
+	// letGo: the next cniscope may take the node.
 	letGo
 	phases
 )
 
-// patience is how long a phase may take. A source needs up to 4 s (NRI's stub); the sinks
-// have goodbye to deliver what waits, and an exporter twice two seconds to notice that it
-// is over. Kubelet and systemd wait for 30 s (examples/kubernetes, configs/systemd).
+// patience bounds a phase. NRI's stub needs up to 4 s, the sinks goodbye, and an exporter twice 2 s to notice the
+// end. Kubelet and systemd wait for 30 s (examples/kubernetes, configs/systemd).
 func (p phase) patience() time.Duration {
 	switch p {
 	case stopSources:
@@ -54,7 +53,7 @@ func (p phase) patience() time.Duration {
 }
 
 const (
-	// goodbye is how long cniscope tries to deliver the queues when it stops.
+	// goodbye bounds the delivery of queues at the end.
 	goodbye        = 5 * time.Second
 	sourcePatience = 5 * time.Second // sourcePatience is how long one source may take to end.
 )
@@ -81,21 +80,19 @@ func newLife(ctx context.Context, log *slog.Logger) *life {
 // successor reports whether the next containerd's cniscope waits for this process to exit.
 func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.ErrRuntimeGone) }
 
-// start runs f in a goroutine until the sources stop, and has end wait for it.
+// start runs f in a goroutine, which ends in phase stopSources.
 func (l *life) start(name string, f func(ctx context.Context)) {
 	var running sync.WaitGroup
 	running.Go(func() { f(l.ctx) })
 	l.at(stopSources, name, func(context.Context) { running.Wait() })
 }
 
-// at has something done in a phase of the end, beside the other steps of that phase. ctx
-// ends when the phase's time is over.
+// at adds a step to a phase. ctx ends with the phase's time.
 func (l *life) at(p phase, name string, do func(ctx context.Context)) {
 	l.steps[p] = append(l.steps[p], step{name, do})
 }
 
-// end ends everything. The error names what did not end in its time; then the node is not let go of either:
-// the kernel does that, with all else, when the process is over. A second call does nothing.
+// end runs the phases once. The error names unfinished steps; then the node stays locked until the process exits.
 func (l *life) end() error {
 	if l.ended {
 		return nil
@@ -118,8 +115,7 @@ func (l *life) end() error {
 	return nil
 }
 
-// pass does the steps of a phase side by side, and returns the names of those that are not
-// done when its time is over.
+// pass runs the steps of a phase concurrently, and returns the names of unfinished ones.
 func (l *life) pass(p phase) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience())
 	defer cancel()

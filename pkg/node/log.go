@@ -11,15 +11,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/logging"
 )
 
-// logFile is the program's log. Logging never waits for the log's reader, and repeated lines are limited. A pre-installed
-// plugin (whose standard error is /dev/null) and a service of Windows write to the system's log.
+// logFile is the program's log. Logging never waits for the reader, and repeated lines are limited. A pre-installed
+// plugin, whose standard error is /dev/null, and a service of Windows use the system's log.
 type logFile struct {
 	to    io.Writer
 	lines *logging.Writer
 	limit *logging.Limit
-	// before is what the limits of former formats have left out.
+	// before counts lines that limits of former formats left out.
 	before uint64
-	// direct writes past lines, for what lines itself has to say.
+	// direct bypasses lines, to report its losses.
 	direct atomic.Pointer[slog.Logger]
 	level  *slog.LevelVar // level can be changed while the program runs.
 }
@@ -33,7 +33,6 @@ func openLog() *logFile {
 	return newLogFile(os.Stderr)
 }
 
-// unattended reports whether the process has no standard error that is read.
 func unattended() bool { return Preinstalled() || isService() }
 
 func newLogFile(to io.Writer) *logFile {
@@ -62,13 +61,11 @@ func (f *logFile) logger(format string) *slog.Logger {
 	return slog.New(f.limit)
 }
 
-// lost is how many lines were not written so far, by reason.
 func (f *logFile) lost() map[string]uint64 {
 	return map[string]uint64{"limit": f.before + f.limit.LeftOut(), "reader": f.lines.Dropped()}
 }
 
-// close writes what waits, and then why the program ends, if there is something to be said:
-// that is not limited. A reader that has stopped keeps it for a second.
+// close writes the queued lines, and then why the program ends. It waits up to a second for the reader.
 func (f *logFile) close(why error) {
 	f.limit.Flush()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

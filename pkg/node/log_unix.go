@@ -7,7 +7,7 @@ import (
 	"log/syslog"
 )
 
-// systemLog is syslog: journald and every syslog daemon listen there.
+// systemLog is syslog.
 func systemLog() (io.Writer, error) {
 	return syslog.New(syslog.LOG_NOTICE|syslog.LOG_DAEMON, "cniscope")
 }

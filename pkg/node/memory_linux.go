@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// beginning is how long whatever a started cniscope starts takes to begin: sources, destinations, a first look at
-	// the node. It is chosen: a second is usual, and what was released too early is mapped again.
+	// beginning is the time until sources and destinations work. A second is usual; memory that was released too
+	// early is mapped again.
 	beginning = 5 * time.Second
-	// releaseEvery is how often what is not in use is given back. What is mapped of the program again while pods come
-	// and go is some 7 MiB, which takes 1,700 page faults, a millisecond or two.
+	// releaseEvery is the pace of releases. Mapping the program again costs 7 MiB, 1,700 page faults, 1 to 2 ms.
 	releaseEvery = time.Minute
-	// allocatedMost is how much may be allocated before garbage is worth a collection, in bytes: what a pod or two take.
+	// allocatedMost is how many bytes are allocated before a collection: one or two pods.
 	allocatedMost = 4 << 20
 )
 
-// mapSparsely has no more of the program mapped than is used. What is mapped already, releaseUnused gives back.
+// mapSparsely maps only used pages of the program from now on.
 func mapSparsely(log *slog.Logger) {
 	if err := procfs.MapSparsely(); err != nil {
 		log.Debug("what lies around the pages of the program that are used is in memory, too", "error", err)
 	}
 }
 
-// releaseUnused gives back what only the beginning needed, once the probe was attached, and from then on what a burst of
-// pods has left, and what is mapped of the program for what happened once.
+// releaseUnused releases memory that only the start needed, once the probe is attached, and then what bursts of pods
+// left.
 func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct{}) {
 	select {
 	case <-attached:
@@ -47,7 +46,7 @@ func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct
 		case <-ctx.Done():
 			return
 		}
-		// Without pods nothing is allocated, and the heap would stay as large as the last burst made it.
+		// Without pods nothing is allocated, so Go would not collect.
 		if all := allocated(); all-collected > allocatedMost {
 			debug.FreeOSMemory()
 			collected = all
@@ -55,7 +54,6 @@ func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct
 	}
 }
 
-// allocated is what was ever allocated, in bytes.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

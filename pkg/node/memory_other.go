@@ -7,8 +7,7 @@ import (
 	"log/slog"
 )
 
-// releaseUnused does nothing: elsewhere what is not used leaves a process's working set by itself.
+// releaseUnused does nothing: the system trims the working set.
 func releaseUnused(context.Context, *slog.Logger, <-chan struct{}) {}
 
-// mapSparsely does nothing: it is for what Linux maps around the pages that are used.
 func mapSparsely(*slog.Logger) {}

@@ -34,8 +34,8 @@ const Connector = "connector"
 // Preinstalled reports whether containerd started this process as its NRI plugin.
 func Preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 
-// observer is the sources of this node. Those that speak to the runtime run from the
-// start: it waits for a plugin to register, and for nothing else of ours.
+// observer is the sources of this node. Those of the runtime run from the start, since it waits for a plugin to
+// register.
 type observer struct {
 	log      *slog.Logger
 	sources  []source.Source
@@ -48,12 +48,11 @@ type observer struct {
 	labels   []string      // patterns of the labels' keys that leave
 }
 
-// newObserver registers with the runtime, and returns when that has been tried.
-// configure gets the text of NRI's Configure.
+// newObserver tries to register with the runtime. configure gets the text of NRI's Configure.
 func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
 	anchors := anchor.New()
 	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
-	// Before the probe is loaded: it believes less where there is a runtime.
+	// Before the probe is loaded: with a runtime it trusts fewer processes.
 	if err := anchors.Ask(ctx, o.Runtime.Socket); err != nil {
 		log.Debug("runtime socket not served", "socket", o.Runtime.Socket, "error", err)
 	}
@@ -78,8 +77,8 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	return n, nil
 }
 
-// prepare makes the sources whose options NRI may have changed. busy reports whether operations
-// are open, key is that of configurations' digests. Call it before run.
+// prepare makes the sources whose options NRI may have changed, before run. busy reports open operations, key is for
+// digests of configurations.
 func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []byte) (err error) {
 	n.log, n.labels = l.log, o.Trace.Labels
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
@@ -122,7 +121,6 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 	return err
 }
 
-// readinessOf asks as kubelet does, and looks as doctor does for what is missing.
 func readinessOf(o config.Options) ready.Source {
 	address := runtime.Find(o.Runtime.Socket)
 	ask := doctor.Options{Address: address, ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
@@ -132,7 +130,6 @@ func readinessOf(o config.Options) ready.Source {
 	}}
 }
 
-// programsOf looks as doctor does whether plugins can be started.
 func programsOf(o config.Options) *programs.Source {
 	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
 	return programs.New(programs.Node{
@@ -141,7 +138,7 @@ func programsOf(o config.Options) *programs.Source {
 	})
 }
 
-// readinessPatience is how long each of those may take to answer who is asked what is missing.
+// readinessPatience bounds each question of those checks.
 const readinessPatience = 3 * time.Second
 
 func (n *observer) apply(o config.Options) {
@@ -157,14 +154,13 @@ func (n *observer) apply(o config.Options) {
 	}
 }
 
-// close ends what newObserver began, also where run was never called.
+// close stops the sources of newObserver.
 func (n *observer) close() {
 	if n.started != nil {
 		n.started.Close()
 	}
 }
 
-// run hands the events of all sources to take until ctx ends.
 func (n *observer) run(ctx context.Context, take event.Sink) error {
 	known := builds.New()
 	go known.Run(ctx) // not waited for: there is nothing to end
@@ -176,7 +172,7 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 	}, n.sources...)
 }
 
-// choose removes the labels of a pod that the patterns do not let leave, before a recording or a span has them.
+// choose removes labels of a pod that no pattern matches, before recordings and spans.
 func choose(e event.Event, patterns []string) {
 	sandbox, is := e.Body.(*event.Sandbox)
 	if !is {
@@ -190,7 +186,6 @@ func choose(e event.Event, patterns []string) {
 	})
 }
 
-// state says in a word or two how a source is doing.
 func (n *observer) state(name string) string {
 	for _, s := range n.sources {
 		if s.Name() == name {
@@ -200,7 +195,7 @@ func (n *observer) state(name string) string {
 	return "off"
 }
 
-// missed is how often parts of the sources did not run when they should have.
+// missed counts runs of programs that the kernel skipped.
 func (n *observer) missed() (all uint64) {
 	for _, s := range n.sources {
 		all += s.Stats().Missed
@@ -208,7 +203,6 @@ func (n *observer) missed() (all uint64) {
 	return all
 }
 
-// believe logs whose plugins are trusted from now on.
 func (n *observer) believe(anchors []anchor.Anchor) {
 	if len(anchors) == 0 {
 		n.log.Warn("container runtime not found, trusting any process with CAP_SYS_ADMIN",

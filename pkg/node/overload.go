@@ -13,11 +13,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 )
 
-// lagging is how far a tick is behind before that is overload: five ticks.
+// lagging is the lag of a tick from which the probe is overloaded: five ticks.
 const lagging = 250 * time.Millisecond
 
-// overload is the consumer that logs when the node's CNI calls have more to tell than is read, or let in: ticks lag, or
-// the probe loses events.
+// overload is the consumer that logs when ticks lag or the probe loses events.
 type overload struct {
 	episode
 	log  *slog.Logger
@@ -26,7 +25,6 @@ type overload struct {
 	lost map[string]uint64 // since it began, by reason
 }
 
-// report says so in a few words; nothing while there is none.
 func (o *overload) report() string {
 	since := o.since.Load()
 	if since == 0 {
@@ -36,7 +34,6 @@ func (o *overload) report() string {
 		time.Duration(o.now.Load()-since).Round(time.Second), time.Duration(o.lag.Load()).Round(time.Millisecond))
 }
 
-// Wants ticks and losses.
 func (o *overload) Wants(body event.Body) bool {
 	switch body.(type) {
 	case *event.Tick, *event.Lost:
@@ -45,10 +42,8 @@ func (o *overload) Wants(body event.Body) bool {
 	return false
 }
 
-// Result does nothing.
 func (o *overload) Result(pipeline.Result) {}
 
-// Event looks for signs of it, and logs its beginning and its end.
 func (o *overload) Event(e event.Event) {
 	now, sign, begins := e.Time, false, false
 	lost, _ := e.Body.(*event.Lost)
@@ -91,30 +86,28 @@ func (o *overload) fields() []any {
 	return fields
 }
 
-// calmFor is how long there must be no sign of an episode before it is over: a loss is reported within a tick.
+// calmFor is the time without a sign after which an episode is over: losses are reported each tick.
 const calmFor = time.Second
 
-// episode is a state of the node that begins with its first sign and is over when none came for calmFor. While it lasts
-// the probe sends ticks, by which time passes. One goroutine takes signs and the time, others ask.
+// episode is a state of the node, from its first sign until calmFor after its last. During it the probe sends ticks.
+// One goroutine takes signs and the time, others ask.
 type episode struct {
 	since atomic.Int64 // when it began, in monotonic ns; 0 while there is none
 	now   atomic.Int64
 	last  int64 // its latest sign
 }
 
-// Waits reports whether it lasts.
 func (p *episode) Waits() bool { return p.since.Load() != 0 }
 
-// passed takes the time.
 func (p *episode) passed(now int64) { p.now.Store(max(now, p.now.Load())) }
 
-// sign takes a sign of it, and reports whether it begins.
+// sign reports whether the episode begins.
 func (p *episode) sign(at int64) (begins bool) {
 	p.last = at
 	return p.since.CompareAndSwap(0, at)
 }
 
-// over ends it if it has been calm, and returns how long it lasted.
+// over ends the episode if it is calm, and returns how long it lasted.
 func (p *episode) over(now int64) (lasted time.Duration, over bool) {
 	since := p.since.Load()
 	if since == 0 || now-p.last < int64(calmFor) {
@@ -124,8 +117,7 @@ func (p *episode) over(now int64) (lasted time.Duration, over bool) {
 	return time.Duration(p.last - since), true
 }
 
-// burst is the consumer that logs, in one line after a burst, how many operations lost their detail to
-// sampling.per_second.
+// burst is the consumer that logs after a burst how many operations lost their detail to sampling.per_second.
 type burst struct {
 	episode
 	log      *slog.Logger
@@ -133,13 +125,11 @@ type burst struct {
 	problems int // of these, slow, failed or hung
 }
 
-// Wants ticks.
 func (b *burst) Wants(body event.Body) bool {
 	_, is := body.(*event.Tick)
 	return is
 }
 
-// Result counts an operation that was reduced. It came with the latest tick.
 func (b *burst) Result(r pipeline.Result) {
 	judged, is := r.(*pipeline.Judged)
 	if !is || !judged.Judgement.Reduced {
@@ -152,7 +142,6 @@ func (b *burst) Result(r pipeline.Result) {
 	}
 }
 
-// Event logs the line when no operation was reduced for calmFor.
 func (b *burst) Event(e event.Event) {
 	b.passed(e.Time)
 	if _, over := b.over(e.Time); !over {

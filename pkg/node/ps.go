@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// underWay describes the calls of the timeline as they are at this moment.
 func underWay(flights []model.Flight) []control.Call {
 	now := clock.Monotonic()
 	calls := make([]control.Call, 0, len(flights))

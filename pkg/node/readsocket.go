@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/kubelet"
 )
 
-// serveReaders answers the members of control.read_group until l ends, if there is such a group. Without the
-// socket everything else goes on.
+// serveReaders answers members of control.read_group until l ends.
 func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 	if o.Control.ReadGroup == "" {
 		return
@@ -31,7 +30,6 @@ func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, h, n.log) })
 }
 
-// readHandlers answer who reads, over either socket.
 func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHandlers {
 	return control.ReadHandlers{
 		Node: h.Node, Calls: h.Calls, APIServer: kubelet.APIServer,
@@ -46,7 +44,6 @@ func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHa
 	}
 }
 
-// groupID is the number of a group that is named or numbered.
 func groupID(group string) (int, error) {
 	if id, err := strconv.ParseUint(group, 10, 31); err == nil {
 		return int(id), nil

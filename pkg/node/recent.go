@@ -19,7 +19,7 @@ const (
 	recentNetworks = 32
 )
 
-// recent remembers which agents plugins connected to, and which calls failed, for doctor.
+// recent is the consumer that remembers agents of plugins and failed calls, for doctor.
 type recent struct {
 	mu       sync.Mutex
 	agents   []control.Agent // the one that was connected to last comes last
@@ -27,7 +27,6 @@ type recent struct {
 	worked   map[string]time.Time
 }
 
-// take remembers the calls of an operation that is over.
 func (m *recent) take(result pipeline.Result) {
 	r, is := result.(*pipeline.Judged)
 	if !is {
@@ -80,8 +79,7 @@ func whoFailed(call *model.Call) string {
 	return ""
 }
 
-// run remembers the connections of a plugin and of what it runs; not those of agents. failed is why the
-// plugin failed; empty if it did not.
+// run remembers the connections of a plugin and its commands. failed is why the plugin failed, if it did.
 func (m *recent) run(network, plugin string, im *model.Image, failed string, ended time.Time) {
 	for _, f := range im.Facts {
 		if c, is := f.What.(*model.Connection); is && (c.Network == "unix" || c.Network == "tcp") {
@@ -116,7 +114,7 @@ func (m *recent) connection(network, plugin string, c *model.Connection, failed 
 	m.agents = append(m.agents, a)
 }
 
-// list is a copy of what is remembered, with times by the wall's clock as it is set now: doctor compares.
+// list returns a copy, with times of the wall clock as it is set now.
 func (m *recent) list() control.Recent {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,7 +33,7 @@ type Recording struct {
 	Diagnostics io.Writer
 }
 
-// Record writes down what happens on the node until ctx ends. If a cniscope runs, Record asks it.
+// Record records the node until ctx ends. If a cniscope runs, Record reads its events.
 func Record(ctx context.Context, o config.Options, to Recording) error {
 	out := openLog()
 	defer out.close(nil)
@@ -42,7 +42,6 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	var held *lock.HeldError
 	switch {
 	case errors.As(err, &held):
-		// One cniscope at a time observes a node; it lets others look on.
 		return recordRunning(ctx, o, to, log, held)
 	case err != nil:
 		return err
@@ -77,12 +76,10 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 // a second.
 const behindMax = 10 * time.Second
 
-// silentMax is how long it is waited for if it has never said how far it is: it has no probe, is of an older version, or
-// does not answer at all.
+// silentMax bounds that wait if no tick came: the running cniscope has no probe, is older, or does not answer.
 const silentMax = 2 * time.Second
 
-// recordRunning records what the cniscope that holds the node sees from now on until ctx ends: all that happened by
-// then, though it is handed over a little later.
+// recordRunning records the events of the running cniscope until those from before the end of ctx have come.
 func recordRunning(ctx context.Context, o config.Options, to Recording, log *slog.Logger, held *lock.HeldError) error {
 	stream, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -181,7 +178,6 @@ func (r *recorder) take(e event.Event) {
 	}
 }
 
-// close ends the recording, and returns the first thing that went wrong.
 func (r *recorder) close(err error) error {
 	if err == nil {
 		err = r.failed
@@ -194,7 +190,6 @@ func (r *recorder) close(err error) error {
 	return err
 }
 
-// progress says on a terminal what has been recorded so far.
 type progress struct {
 	w             io.Writer
 	live          bool

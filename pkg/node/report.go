@@ -12,13 +12,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lines is the consumer that logs what an operator should know of calls, and of the sources.
+// lines is the consumer that logs problems of calls and sources.
 type lines struct {
 	log  *slog.Logger
 	node string
 }
 
-// Wants what sources say of themselves, and of the node.
 func (lines) Wants(body event.Body) bool {
 	switch body.(type) {
 	case *event.Degraded, *event.Readiness, *event.Lost:
@@ -27,7 +26,6 @@ func (lines) Wants(body event.Body) bool {
 	return false
 }
 
-// Result writes a line for each call that was slow, failed or hangs, and for what came before and after calls.
 func (l lines) Result(r pipeline.Result) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
@@ -41,7 +39,6 @@ func (l lines) Result(r pipeline.Result) {
 	}
 }
 
-// report writes one line for each call that was slow or failed.
 func report(log *slog.Logger, node string, r *pipeline.Judged) {
 	for _, call := range r.Operation.Calls {
 		c := r.Judgement.Calls[call]
@@ -87,7 +84,6 @@ func report(log *slog.Logger, node string, r *pipeline.Judged) {
 	}
 }
 
-// reportHung writes a line for a hung call.
 func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
 	log.Warn("CNI call hangs",
 		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
@@ -99,7 +95,6 @@ func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
 		"trace_id", hex.EncodeToString(f.ID[:]))
 }
 
-// reportAfter writes a line for what an agent did behind an ADD, if that took long or failed.
 func reportAfter(log *slog.Logger, node string, a *pipeline.After) {
 	if a.Says == "" {
 		return
@@ -108,7 +103,6 @@ func reportAfter(log *slog.Logger, node string, a *pipeline.After) {
 		"trace_id", hex.EncodeToString(a.ID[:]))
 }
 
-// reportOutage writes a line for a time in which the node's network was not ready.
 func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
 	fields := []any{
 		"node", node,
@@ -122,7 +116,6 @@ func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
 	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
 }
 
-// Event writes a line for what an operator should know of the sources.
 func (l lines) Event(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Degraded:

@@ -41,7 +41,7 @@ type Options struct {
 // Run observes the node, and hands events and results to its consumers until ctx, or the containerd that started this
 // process, ends. If another cniscope holds the node, the error is a *lock.HeldError.
 func Run(ctx context.Context, with Options) (err error) {
-	// The reader of the log may exit: a journal that restarts, a pipe.
+	// The reader of the log, such as a pipe, may exit.
 	signal.Ignore(syscall.SIGPIPE)
 	out := openLog()
 	defer func() {
@@ -58,7 +58,7 @@ func Run(ctx context.Context, with Options) (err error) {
 	l := newLife(ctx, out.logger(options.Options().Log.Format))
 	defer func() { err = errors.Join(err, l.end()) }()
 	mapSparsely(l.log)
-	// Even to return may block, for example on a standard error that is not read.
+	// Even the return may block, for example on a standard error that is not read.
 	context.AfterFunc(l.ctx, func() { time.AfterFunc(ShutdownMax()+5*time.Second, func() { os.Exit(1) }) })
 	sources, err := begin(l, options)
 	if err != nil && l.ctx.Err() != nil {
@@ -122,15 +122,15 @@ func Run(ctx context.Context, with Options) (err error) {
 	default: // it is stuck
 	}
 	if l.successor() {
-		// The next containerd starts its own; staying would be one too many.
+		// The next containerd starts its own cniscope.
 		l.log.Info("containerd is gone, and cniscope with it")
 		err = nil
 	}
 	return errors.Join(err, stuck)
 }
 
-// begin takes the node and registers with the runtime. A pre-installed plugin registers first: the runtime
-// waits for it, hands over options, and then the one before may not have let go yet.
+// begin locks the node and registers with the runtime. A pre-installed plugin registers first: the runtime waits for
+// it, hands over options, and its predecessor may still hold the node.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
 		release, err := takeNode(l, options)
@@ -160,8 +160,7 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 	return sources, nil
 }
 
-// reloadOnHangup reads the options again whenever SIGHUP comes. One that comes while
-// cniscope ends is nothing that it should end of.
+// reloadOnHangup reads the options again at each SIGHUP.
 func reloadOnHangup(options *config.Live) func(ctx context.Context) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -198,7 +197,7 @@ type node struct {
 	overload  overload
 	burst     burst
 	telemetry *telemetry
-	// logLost is how many log lines were not written, by reason; nil where that is not known.
+	// logLost counts lost log lines by reason; it may be nil.
 	logLost func() map[string]uint64
 	examine func(ctx context.Context, o config.Options) ([]byte, error)
 }
@@ -225,8 +224,7 @@ func newNode(o config.Options, version string, log *slog.Logger, level *slog.Lev
 	return n, nil
 }
 
-// consume starts the node's consumers: everything that becomes of events and results. A queue has room for the results
-// of all operations that may be open at once.
+// consume starts the consumers, each with room for the results of all operations that may be open.
 func (n *node) consume(o config.Options) {
 	start := func(name string, c Consumer) { n.consumers.join(name, c, max(queueMin, o.Limits.Operations)) }
 	start("log", lines{n.log, n.name})
@@ -246,8 +244,7 @@ func (n *node) consume(o config.Options) {
 // queueMin is room for the ticks and losses of a minute.
 const queueMin = 1024
 
-// serve answers cniscope ps, record, status and doctor until l ends. Without the socket
-// everything else goes on.
+// serve answers the control socket until l ends.
 func (n *node) serve(l *life, o config.Options, sources *observer) {
 	socket, err := control.Listen(o.State.Dir)
 	if err != nil {
@@ -277,14 +274,15 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	n.serveReaders(l, o, handlers.Read)
 }
 
-// inFlight returns the operations in progress. An HTTP server survives a panic in it, so the lock is released by defer.
+// inFlight returns the operations in progress. An HTTP server survives a panic in it, so the lock is released by
+// defer.
 func (n *node) inFlight() []model.Flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pipeline.InFlight()
 }
 
-// waits reports whether ticks are waited for: by operations that are open, or by a consumer.
+// waits reports whether open operations or a consumer need ticks.
 func (n *node) waits() bool { return n.open.is() || n.consumers.waits() }
 
 func (n *node) take(e event.Event) {
@@ -295,7 +293,7 @@ func (n *node) take(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer func() {
-		// One event that cannot be digested must not end the observation of a node.
+		// One event must not end the observation of a node.
 		if r := recover(); r != nil {
 			n.log.Error("an event caused a panic; please report this", "event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
 		}
@@ -311,13 +309,12 @@ func (n *node) take(e event.Event) {
 	n.open.set(n.pipeline.Open())
 }
 
-// alive reports whether events are taken: what kubelet and systemd want to know.
+// alive reports whether events are taken, for kubelet and systemd.
 func (n *node) alive() (report string, ok bool) {
 	return n.pulse.check(clock.Monotonic(), n.open.is())
 }
 
-// flush has consumers take what is still open, as far as it is known, and waits until they have taken everything, or ctx
-// ends.
+// flush hands open operations to the consumers, and waits until their queues are empty or ctx ends.
 func (n *node) flush(ctx context.Context) {
 	n.mu.Lock()
 	for _, r := range n.pipeline.Flush() {
@@ -338,22 +335,20 @@ func (n *node) apply(o config.Options) {
 		n.beginLearning()
 	}
 	n.setLevel(o)
-	// Without the lock: certificates are read, and a disk may hang. Events go on.
+	// Without the lock: it reads certificates, and a disk may hang.
 	if err := n.out.Set(o.Export); err != nil {
 		n.log.Error("the destination stays as it was", "error", err)
 	}
 }
 
 func (n *node) setLevel(o config.Options) {
-	// The options were checked: the text is a level.
 	var l slog.Level
 	if l.UnmarshalText([]byte(o.Log.Level)) == nil {
 		n.level.Set(l)
 	}
 }
 
-// close delivers what waits, for a while. One that another waits for is quick about it
-// where nothing is lost: what the spool has the other will send.
+// close delivers the queues for up to goodbye, or for a second if a successor can send the spool.
 func (n *node) close(ctx context.Context, successor bool) {
 	patience := goodbye
 	if successor && n.out.Spooled() {

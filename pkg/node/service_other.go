@@ -2,5 +2,4 @@
 
 package node
 
-// isService is false: only Windows has services that report their state themselves.
 func isService() bool { return false }

@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/service"
 )
 
-// ServiceName is that of cniscope in the service manager and in the event log (docs/windows.md).
+// ServiceName is cniscope's name in the service manager and the event log (docs/windows.md).
 const ServiceName = "cniscope"
 
 func isService() bool { return service.Is() }

@@ -10,18 +10,16 @@ import (
 )
 
 const (
-	// patient is how late the kernel may wake the threads of cniscope run from timers, a tenth of a tick. Records and
-	// requests wake them at once. Go's monitor thread wakes every 20 µs after a system call, which was a sixth of the CPU
-	// time of a pod.
+	// patient is how late the kernel may wake threads of cniscope run from timers, a tenth of a tick. Go's monitor
+	// thread wakes every 20 µs after a system call, a sixth of a pod's CPU time.
 	patient = 5 * time.Millisecond
-	// punctual is the kernel's own default, for the process that reads the process connector (init/init_task.c).
+	// punctual is the kernel's default (init/init_task.c), for the process of the process connector.
 	punctual = 50 * time.Microsecond
 )
 
-// SetSlack gives all threads of the process the slack of its command, by executing the program again if necessary: a
-// thread inherits its slack, Go's monitor thread starts before main, and CAP_SYS_NICE would be needed to change it later.
-// If that fails, cniscope only needs more CPU. After an upgrade another file lies at the program's path, which setSlack
-// must not execute.
+// SetSlack gives all threads the slack of the command, by executing the program again: a thread inherits its slack,
+// Go's monitor thread starts before main, and changing it later needs CAP_SYS_NICE. If that fails, cniscope only
+// needs more CPU. It does not execute another file that an upgrade put at the program's path.
 func SetSlack(args []string) {
 	want, wanted := slackOf(args)
 	runtime.LockOSThread() // it is this thread's that the program begins with
@@ -41,7 +39,6 @@ func SetSlack(args []string) {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0)
 }
 
-// isRunning reports whether a file is the one that this process runs.
 func isRunning(file string) bool {
 	there, err := os.Stat(file)
 	if err != nil {
@@ -51,7 +48,6 @@ func isRunning(file string) bool {
 	return err == nil && os.SameFile(there, running)
 }
 
-// slackOf is the slack for a command line; false where it may be as it is.
 func slackOf(args []string) (slack time.Duration, wanted bool) {
 	switch {
 	case Preinstalled() && len(args) == 1, len(args) > 1 && args[1] == "run":

@@ -16,26 +16,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
-// streamRoom is how many events a recording may lag behind: a burst of 30 pods.
+// streamRoom is how many events a recording may lag: a burst of 30 pods.
 const streamRoom = 1 << 14
 
-// stream is the consumer that writes what a running cniscope observes for a client of the control socket.
+// stream is the consumer that writes a recording for a client of the control socket.
 type stream struct {
 	mu     sync.Mutex
 	out    *record.Writer
 	failed error
 }
 
-// Wants all events.
 func (*stream) Wants(event.Body) bool { return true }
 
-// Waits has ticks sent: they tell the client that all has come.
+// Waits requests ticks, which tell the client that all events have come.
 func (*stream) Waits() bool { return true }
 
-// Result does nothing.
 func (*stream) Result(pipeline.Result) {}
 
-// Event writes an event.
 func (r *stream) Event(e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +44,6 @@ func (r *stream) Event(e event.Event) {
 	}
 }
 
-// sent flushes to the client what was written.
 func (r *stream) sent(flush func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,8 +54,7 @@ func (r *stream) sent(flush func()) error {
 	return r.failed
 }
 
-// record writes a recording of what happens from now on until ctx ends: what waits then is still written. The header has
-// the settings s, how calls are judged now, and what is usual.
+// record writes a recording of what happens until ctx ends. The header has s, the current judge and the baseline.
 func (n *node) record(ctx context.Context, s settings.Settings, w http.ResponseWriter, flush, wake func()) error {
 	r := &stream{}
 	r.mu.Lock() // events wait for the header, whose client may be slow
@@ -88,8 +83,7 @@ func (n *node) record(ctx context.Context, s settings.Settings, w http.ResponseW
 	return r.out.Close()
 }
 
-// join begins to hand over events, and adds to the settings how calls were judged before the first of them, and what
-// was usual.
+// join starts a recorder, and adds to s how calls were judged before its first event, and the baseline.
 func (n *node) join(r *stream, s *settings.Settings) *consumed {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,7 +93,7 @@ func (n *node) join(r *stream, s *settings.Settings) *consumed {
 	return n.consumers.join("recording", r, streamRoom, slices.Collect(maps.Values(n.opening))...)
 }
 
-// opening are the latest events that a recording must begin with, to be read like one from the start.
+// opening is the latest events that a recording must begin with.
 type opening map[reflect.Type]event.Event
 
 func (o opening) remember(e event.Event) {

@@ -10,11 +10,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/metrics"
 )
 
-// tellSystemd tells systemd, where that has started us, when the probe is attached, and from
-// then on that cniscope is alive, by the same check as /healthz: where that fails nothing is
-// said, and systemd starts cniscope again after WatchdogSec=. It returns when ctx ends.
-//
-// A pre-installed plugin has inherited the socket from containerd, whose business it is.
+// tellSystemd reports to systemd that the probe is attached, and then, until ctx ends, that cniscope is alive, by the
+// check of /healthz. If it is not, systemd restarts it after WatchdogSec=. A pre-installed plugin inherited
+// containerd's socket, and reports nothing.
 func tellSystemd(ctx context.Context, log *slog.Logger, attached <-chan struct{}, alive metrics.Check) {
 	if Preinstalled() {
 		return

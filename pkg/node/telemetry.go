@@ -22,8 +22,7 @@ type telemetry struct {
 	log    *slog.Logger
 }
 
-// serveTelemetry begins to serve, if an address is set. Where it cannot listen it says so
-// and returns nil: calls are traced all the same.
+// serveTelemetry serves if an address is set. If it cannot listen, it logs and returns nil.
 func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 	if o.Metrics.Listen == "" {
 		return nil
@@ -74,9 +73,8 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	return s
 }
 
-// ready reports whether calls are seen. NRI was tried before the probe was loaded, so by then it
-// is registered or its absence was said. Overload is said, and is no reason not to be ready: who
-// causes it could hold up the update of a node, and another cniscope would do no better.
+// ready reports whether calls are seen. NRI was tried before the probe was loaded. Overload is no reason to be
+// unready: a pod that causes it could hold up an update of the node.
 func (n *node) ready(sources *observer) (report string, ok bool) {
 	report = fmt.Sprintf("kernel probe: %s\nnri: %s", sources.state("probe"), sources.state("nri"))
 	if overloaded := n.overload.report(); overloaded != "" {
@@ -86,19 +84,16 @@ func (n *node) ready(sources *observer) (report string, ok bool) {
 	return report, !slices.ContainsFunc(sources.sources, unready)
 }
 
-// pulse reports whether time goes on: while calls are open, ticks must come, whatever else does. One
-// goroutine takes events, others ask; no lock, since what holds it may be what is stuck.
+// pulse reports whether ticks come while calls are open. It has no lock, whose holder might be stuck.
 type pulse struct {
 	last   atomic.Int64 // when the latest tick was taken, or an event while nothing was open; monotonic ns
 	taking atomic.Bool  // an event is being taken now
 }
 
-// stuckAfter is far more than taking an event ever lasts (µs) and than the probe lets
-// pass between two ticks while an operation is open (50 ms).
+// stuckAfter is far above the time of one event (µs) and between ticks (50 ms).
 const stuckAfter = 15 * time.Second
 
-// begin takes an event; it beats if it is a tick, or while nothing is open. It returns how
-// long ago it beat before.
+// begin takes an event, which beats if it is a tick or nothing is open. It returns the time since the beat before.
 func (p *pulse) begin(now int64, beats bool) time.Duration {
 	p.taking.Store(true)
 	last := p.last.Load()
@@ -110,7 +105,6 @@ func (p *pulse) begin(now int64, beats bool) time.Duration {
 
 func (p *pulse) end() { p.taking.Store(false) }
 
-// check: with nothing open there may be nothing to take for days; else ticks come.
 func (p *pulse) check(now int64, open bool) (report string, ok bool) {
 	silent := time.Duration(now - p.last.Load())
 	switch {

@@ -1,4 +1,4 @@
-// Package settings derives from the options what the pipeline depends on, and carries it in recordings.
+// Package settings derives from the options what the pipeline needs, and carries it in recordings.
 package settings
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Settings is what the way from events to spans depends on. A recording carries the options that they come from, so
-// that a replay gives the spans that were exported.
+// Settings determine how events become spans. A recording carries their options, so that a replay gives the exported
+// spans.
 type Settings struct {
 	Timeline timeline.Options
 	Judge    judge.Options
 	Node     trace.Node
 	// Fold is trace.fold_commands.
 	Fold bool
-	// Baseline is what was usual when the recording began; nil if nothing was known.
+	// Baseline is the one at the start of a recording; nil if there was none.
 	Baseline *baseline.Document
 
 	options config.Options
 }
 
-// Of returns the settings of a node that was booted as bootID, for a version of cniscope.
+// Of returns the settings of a node that was booted as bootID.
 func Of(o config.Options, bootID, version string) Settings {
 	hostname, _ := os.Hostname() // without one, the host has no name
 	return Settings{
@@ -58,7 +58,7 @@ func timelineOf(o config.Options) timeline.Options {
 	}
 }
 
-// JudgeOf is the part that changes while cniscope runs.
+// JudgeOf returns the settings that change while cniscope runs.
 func JudgeOf(o config.Options) judge.Options {
 	slow, sampling := o.Slow, o.Sampling
 	j := judge.Options{
@@ -82,7 +82,7 @@ func JudgeOf(o config.Options) judge.Options {
 	return j
 }
 
-// Pipeline makes the way from events to spans on the node that was up as bootID.
+// Pipeline returns the pipeline of a node that was booted as bootID.
 func (s Settings) Pipeline(bootID string) *pipeline.Pipeline {
 	p := pipeline.New(s.Timeline, s.Judge, trace.NewBuilder(trace.IDs{Seed: bootID}, s.Node.Resource(), s.Node.Version))
 	if s.Baseline != nil {
@@ -91,7 +91,7 @@ func (s Settings) Pipeline(bootID string) *pipeline.Pipeline {
 	return p
 }
 
-// Header begins a recording with these settings.
+// Header returns the first line of a recording with these settings.
 func (s Settings) Header() (record.Header, error) {
 	h := record.Host()
 	h.Writer, h.Node = s.Node.Version, s.Node.Name
@@ -109,7 +109,7 @@ func (s Settings) Header() (record.Header, error) {
 	return h, nil
 }
 
-// In returns the settings that a recording was made with, see config.FromRecording.
+// In returns the settings of a recording, and notes on options that were replaced (config.FromRecording).
 func In(h record.Header) (s Settings, said []string, err error) {
 	o, said, err := config.FromRecording(h.Options)
 	carried := struct{ Node trace.Node }{trace.Node{Name: h.Node, Arch: h.Arch, Version: h.Writer}}
@@ -128,7 +128,7 @@ func In(h record.Header) (s Settings, said []string, err error) {
 	return s, said, nil
 }
 
-// baselineIn returns the baseline that a recording carries; nil if it has none, or one that cannot be.
+// baselineIn returns the baseline of a recording; nil if it has none.
 func baselineIn(h record.Header) (*baseline.Document, error) {
 	var options struct{ Baseline json.RawMessage }
 	if len(h.Options) == 0 {

@@ -74,7 +74,7 @@ It asks the running cniscope, or else reads what the last one kept. Needs root.`
 	return cmd
 }
 
-// baselineOf asks the running cniscope, or else reads what the last one kept.
+// baselineOf asks the running cniscope, or reads the saved baseline.
 func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, error) {
 	d, err := control.Client{Dir: o.State.Dir}.Baseline(ctx)
 	if errors.Is(err, control.ErrNotRunning) && o.BaselineFolder() != "" {
@@ -89,7 +89,7 @@ func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, erro
 	return d, nil
 }
 
-// errNoBaseline says that nothing was learnt, and why.
+// errNoBaseline explains why there is no baseline.
 func errNoBaseline(o config.Options) error {
 	if !o.Slow.Baseline {
 		return errors.New("nothing is learnt: baseline is false in [slow]")
@@ -115,7 +115,7 @@ func exportBaseline(out io.Writer, d *baseline.Document, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// importBaseline puts what another node knows where the next cniscope of this one looks for it.
+// importBaseline writes a baseline for the next cniscope of this node.
 func importBaseline(diagnostics io.Writer, o config.Options, path string) error {
 	if o.BaselineFolder() == "" {
 		return errors.New("nothing is kept on this node: set baseline_dir in [slow], or dir in [export.spool]")
@@ -156,7 +156,7 @@ type baselineDocument struct {
 	Baselines []baselineRow `json:"baselines"`
 }
 
-// baselineRow is how long one plugin, or one command of it, takes as a rule.
+// baselineRow is the normal duration of one plugin or command.
 type baselineRow struct {
 	Network string `json:"network,omitempty"`
 	Plugin  string `json:"plugin"`
@@ -169,7 +169,7 @@ type baselineRow struct {
 	Median    time.Duration `json:"median_ns"`
 	P99       time.Duration `json:"p99_ns"`
 	Slower    bool          `json:"slower"`
-	// Now is the median of the last calls, while it is slower.
+	// Now is the median of the last calls, if it is slower.
 	Now           time.Duration `json:"now_median_ns,omitempty"`
 	Build         string        `json:"build,omitempty"`
 	Configuration string        `json:"configuration,omitempty"`
@@ -204,7 +204,6 @@ func (d baselineDocument) text(out io.Writer) error {
 	return err
 }
 
-// says what there is to know beside the numbers.
 func (r baselineRow) says() string {
 	switch {
 	case r.Slower:

@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// configCmd makes "cniscope config": what is wrong in a file, and what is in force with it.
 func configCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -101,14 +100,12 @@ not shown. With --os of another system, the environment of this one plays no par
 	return cmd
 }
 
-// onSystem is a flag that names an operating system.
 type onSystem config.System
 
 func (o *onSystem) String() string { return string(*o) }
 
 func (*onSystem) Type() string { return "system" }
 
-// Set implements pflag.Value.
 func (o *onSystem) Set(s string) error {
 	if !slices.Contains(config.Systems(), s) {
 		return fmt.Errorf("want %s", strings.Join(config.Systems(), " or "))

@@ -55,7 +55,6 @@ for a CI are in "cniscope show --help".`,
 	return cmd
 }
 
-// sample collects the calls of a recording.
 func (o showOptions) sample(ctx context.Context, diagnostics io.Writer, path string) (s *show.Sample, err error) {
 	defer guard(path, &err)
 	r, err := o.load(ctx, path)

@@ -43,7 +43,6 @@ func docsCmd() *cobra.Command {
 	}
 }
 
-// manPages writes a page for each command.
 func manPages(cmd *cobra.Command, dir string) error {
 	for _, each := range cmd.Commands() {
 		if each.IsAvailableCommand() && !each.IsAdditionalHelpTopicCommand() {
@@ -60,8 +59,7 @@ func manPages(cmd *cobra.Command, dir string) error {
 	return os.WriteFile(filepath.Join(dir, name+".1"), page, 0o644) //nolint:gosec // everybody may read it
 }
 
-// manPage is cobra's page, in which examples stay as they are written: it knows of no line that is not to be
-// filled. So their lines are taken out of the text, and put back into the page.
+// manPage returns cobra's page. Cobra would fill the lines of examples, so manPage takes them out and puts them back.
 func manPage(cmd *cobra.Command, name string) ([]byte, error) {
 	long := cmd.Long
 	defer func() { cmd.Long = long }()
@@ -83,10 +81,10 @@ func manPage(cmd *cobra.Command, name string) ([]byte, error) {
 	return []byte(text + exitStatus(command)), nil
 }
 
-// placeOf marks where an example was; nothing of it has a meaning in Markdown or roff.
+// placeOf marks the place of an example, without meaning in Markdown or roff.
 func placeOf(i int) string { return fmt.Sprintf("EXAMPLE%dHERE", i) }
 
-// takeExamples takes out what is indented, a block for lines that follow each other, as roff.
+// takeExamples replaces each indented block by a mark, and returns the blocks as roff.
 func takeExamples(text string) (rest string, blocks []string) {
 	var out, block []string
 	end := func() {
@@ -108,7 +106,7 @@ func takeExamples(text string) (rest string, blocks []string) {
 	return strings.Join(out, "\n"), blocks
 }
 
-// verbatim is a line that roff shows as it is (groff_char(7)): no request, no escape, and - as on the keyboard.
+// verbatim escapes a line for roff (groff_char(7)).
 func verbatim(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, `\(aq`) {

@@ -60,7 +60,7 @@ missing step on the way, and exits with 0; after --timeout it makes all checks a
 	return cmd
 }
 
-// unhealthy ends the program with the code of a report.
+// unhealthy exits with the code of a report.
 type unhealthy struct {
 	error
 	code int
@@ -116,7 +116,7 @@ type doctorDocument struct {
 	doctor.Report
 }
 
-// newDoctorDocument has empty lists where a report has none at all.
+// newDoctorDocument has empty lists in place of null.
 func newDoctorDocument(r doctor.Report) doctorDocument {
 	findings := []doctor.Finding{}
 	for _, f := range r.Findings {
@@ -127,7 +127,6 @@ func newDoctorDocument(r doctor.Report) doctorDocument {
 	return doctorDocument{"cniscope.dev/doctor/v1", r}
 }
 
-// options are what the options file says, as the doctor wants it.
 func (f doctorFlags) options(o config.Options) doctor.Options {
 	ask := doctor.Options{
 		Node: o.Resource.Node, Address: o.Runtime.Socket, ConfDir: o.CNI.ConfDir, RunDir: o.State.Dir,
@@ -154,7 +153,6 @@ func sendTest(ctx context.Context, o config.Options) error {
 	return export.Send(ctx, out, []*tracepb.ResourceSpans{span})
 }
 
-// waitReady waits, and says on the way what is missing.
 func (f doctorFlags) waitReady(cmd *cobra.Command, o doctor.Options) (doctor.Step, time.Duration) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()

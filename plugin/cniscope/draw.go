@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// draw draws, prints or sends what was asked for of operations, going through them several
-// times. found is false if there is none.
+// draw draws, prints or sends operations, which it reads several times. found is false if there is none.
 func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) (found bool, err error) {
 	operations = filter(operations, show.Filter{Problems: o.problems && !o.html, Limits: &o.limits})
 	if o.fold {
@@ -41,8 +40,7 @@ func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, opera
 	return found, show.Waterfalls(out, operations, o.look(out))
 }
 
-// always reports whether there is an answer also where there is no call: who reads a page or a document
-// wants one, unless the pod that was asked for is missing.
+// always reports whether an empty answer is printed: a page or a document, unless a pod was named.
 func (o showOptions) always() bool { return o.pod == "" && (o.html || o.summary && o.format == "json") }
 
 func (o showOptions) table(out io.Writer, s show.Statistics) error {
@@ -52,7 +50,6 @@ func (o showOptions) table(out io.Writer, s show.Statistics) error {
 	return show.Table(out, s, o.look(out))
 }
 
-// look is how it is drawn on out.
 func (o showOptions) look(out io.Writer) show.Options {
 	return show.Options{
 		Width: terminal.Width(out), All: o.all, Each: o.each, ASCII: terminal.ASCII(os.Getenv), Limits: o.limits,
@@ -73,7 +70,6 @@ func jsonLines(out io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error
 	return nil
 }
 
-// indented writes JSON that a person can read too.
 func indented(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
@@ -81,7 +77,6 @@ func indented(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// ofPod leaves the operations of the pod that was asked for.
 func (o showOptions) ofPod(operations iter.Seq[*tracepb.ResourceSpans]) iter.Seq[*tracepb.ResourceSpans] {
 	return filter(operations, show.Filter{Pod: o.pod})
 }

@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// exit is a code that a command may end with, and when it does.
 type exit struct {
 	command string // without the program's name; empty: every command
 	code    string
 	when    string
 }
 
-// exits are all there are: docs/exit-codes.md and the man pages are written from them, and a test ends each
-// command with each of its codes.
+// exits lists all exit codes. docs/exit-codes.md and the man pages are generated from it; a test runs each.
 func exits() []exit {
 	const unreadable = "the recording is unreadable, or contains no matching call"
 	return []exit{
@@ -58,7 +56,7 @@ func exits() []exit {
 	}
 }
 
-// exitsOf are the codes of a command; those of every command for one that has none of its own.
+// exitsOf returns the codes of a command, or those of every command if it has none.
 func exitsOf(command string) (all []exit) {
 	for _, e := range exits() {
 		if e.command == command {
@@ -81,7 +79,6 @@ func exitStatus(command string) string {
 	return b.String()
 }
 
-// exitTable is the table of docs/exit-codes.md.
 func exitTable() string {
 	var b strings.Builder
 	b.WriteString("| command | exit code | when |\n|---|---|---|\n")

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/install"
 )
 
-// serviceKind is what the system calls a service, and serviceName what it knows cniscope's as.
+// serviceKind is the system's word for a service, serviceName cniscope's name there.
 const (
 	serviceKind = "unit"
 	serviceName = "cniscope.service"
@@ -23,12 +23,11 @@ const (
 	notInstalled = "not installed, neither by cniscope install nor by a package"
 )
 
-// installed finds out what is installed below root.
 func installed(ctx context.Context, root string) (*install.Status, error) {
 	return install.Look(ctx, root)
 }
 
-// installation are the commands that change what is on a node.
+// installation returns the commands that change a node.
 func installation() []*cobra.Command {
 	return []*cobra.Command{installCmd(), uninstallCmd(), packagedCmd()}
 }
@@ -85,7 +84,7 @@ file that was there before, except for one import line. See also: cniscope unins
 	return cmd
 }
 
-// remember fills in what was chosen at the last installation, where nothing is said now.
+// remember fills in the choices of the last installation.
 func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 	before, _, err := install.Remembered(o.Root)
 	if err != nil {

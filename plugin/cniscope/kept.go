@@ -16,8 +16,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 )
 
-// What is kept of a recording at the most. An ordinary pod has two operations of some 20 KiB
-// of spans; record.MaxBytes hold 10,000 of those.
+// Bounds of what is kept of a recording. An ordinary pod has two operations with 20 KiB of spans; record.MaxBytes
+// hold 10,000.
 const (
 	keptInMemory    = 32 << 20
 	keptOnDisk      = 1 << 30
@@ -27,9 +27,8 @@ const (
 	temporaryPrefix = "cniscope-show-"
 )
 
-// kept is the spans of a recording's operations, encoded: in memory while they are few, then
-// in a temporary file without a name. They are gone through several times, in order of
-// their start, and there may be more of them than there is memory.
+// kept is the encoded spans of a recording: in memory, or, if there are many, in a temporary file without a name.
+// They are read several times, in order of their start.
 type kept struct {
 	places []place
 	order  []int           // of places
@@ -53,7 +52,7 @@ type known struct {
 	place int
 }
 
-// keep takes a result. The error says that there is room for no more of them.
+// keep adds a result. The error says which bound is reached.
 func (k *kept) keep(r pipeline.Result) error {
 	spans := r.Drawn().Spans
 	if spans == nil {
@@ -88,7 +87,7 @@ func (k *kept) keep(r pipeline.Result) error {
 	return k.write(spans)
 }
 
-// late keeps spans about an operation that was over before.
+// late adds spans to an operation that ended before.
 func (k *kept) late(of model.Key, p place, spans *tracepb.ResourceSpans) error {
 	i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == of })
 	if i < 0 {
@@ -101,7 +100,7 @@ func (k *kept) late(of model.Key, p place, spans *tracepb.ResourceSpans) error {
 	return k.write(spans)
 }
 
-// write appends spans: to memory, or to the file from the moment on that there is one.
+// write appends spans to memory, or to the file once there is one.
 func (k *kept) write(spans *tracepb.ResourceSpans) (err error) {
 	before := len(k.memory)
 	if k.memory, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(k.memory, spans); err != nil {
@@ -135,7 +134,7 @@ func (k *kept) seal() error {
 	return k.out.Flush()
 }
 
-// operations yields them in order of their start. What ends it early is in failed.
+// operations yields operations in order of their start. An error that ends it is in failed.
 func (k *kept) operations() iter.Seq[*tracepb.ResourceSpans] {
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for _, i := range k.order {

@@ -18,8 +18,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// showLast draws what this node has kept: in its spool, or in memory where there is no spool. The spool is read anew
-// each time it is needed, an operation at a time: it may hold more than a node has memory to spare.
+// showLast draws operations of the spool, or of the running cniscope if there is no spool. The spool may exceed
+// memory, so each pass reads it again.
 func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) error {
 	dir := o.spool
 	if dir == "" {
@@ -59,13 +59,11 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 	return h.incomplete()
 }
 
-// incompleteError says that a part of what was asked for could not be read. What could be is shown.
+// incompleteError says that a part of the spool is unreadable.
 type incompleteError struct{ error }
 
-// ExitCode is 3.
 func (incompleteError) ExitCode() int { return 3 }
 
-// incomplete says that a part of the spool could not be read in the last round; nil if all could be.
 func (h *fromSpool) incomplete() error {
 	if len(h.told) == 0 {
 		return nil
@@ -73,7 +71,6 @@ func (h *fromSpool) incomplete() error {
 	return incompleteError{fmt.Errorf("the spool %s could be read in part only; see above", h.dir)}
 }
 
-// fromSpool is what a spool holds since a time.
 type fromSpool struct {
 	showOptions
 	dir         string
@@ -84,9 +81,9 @@ type fromSpool struct {
 	failed      error           // what ended the last round, if it was not its end
 }
 
-// wanted yields the operations that were asked for, in the order they ended.
+// wanted yields the selected operations in the order of their end.
 func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
-	// Text is in protobuf as it is: what does not hold the name need not be taken apart.
+	// Protobuf holds text unchanged: an operation without the name need not be decoded.
 	pod := show.Filter{Pod: h.pod}
 	name := []byte(h.pod[strings.IndexByte(h.pod, '/')+1:])
 	return func(yield func(*tracepb.ResourceSpans) bool) {
@@ -123,7 +120,7 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 	}
 }
 
-// tell says what cannot be shown, once.
+// tell prints damage once.
 func (h *fromSpool) tell(err error) {
 	if !h.told[err.Error()] {
 		h.told[err.Error()] = true
@@ -138,7 +135,6 @@ func optionsName(path string) string {
 	return path
 }
 
-// explain adds what to do about an error.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -149,7 +145,6 @@ func explain(err error) error {
 	return err
 }
 
-// checkLast finds what cannot be asked for together.
 func (o showOptions) checkLast(args []string, set func(flag string) bool) error {
 	switch {
 	case len(args) == 1 && set("last"):

@@ -20,7 +20,6 @@ func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
 	flags.Var(atMost{&l.Failed}, "max-failed", "exit 1 if more calls than this failed, e.g. 0")
 }
 
-// checkLimits finds durations that would be no limit.
 func checkLimits(l show.Limits, set func(flag string) bool) error {
 	if set("max-call") && l.Call <= 0 || set("max-command") && l.Command <= 0 {
 		return usageError{errors.New("--max-call and --max-command want a length of time, as 500ms")}
@@ -55,13 +54,12 @@ func (e crossedError) Error() string {
 	return fmt.Sprintf("%d calls checked, limits exceeded %d times: see above", e.calls, e.crossed)
 }
 
-// uncheckedError says that limits were given and cannot be compared: no call is known to
-// cross one, and none is known not to.
+// uncheckedError says that calls could not be compared with the limits.
 type uncheckedError struct{ error }
 
 func (e uncheckedError) Unwrap() error { return e.error }
 
-// unchecked marks what kept limits from being compared.
+// unchecked marks errors that prevented the comparison with limits.
 func (o showOptions) unchecked(err error) error {
 	var crossed crossedError
 	if err == nil || !o.limits.Set() || errors.As(err, &crossed) {
@@ -70,8 +68,7 @@ func (o showOptions) unchecked(err error) error {
 	return uncheckedError{err}
 }
 
-// hold compares operations with the limits, if there are any. incomplete is why not all of
-// them could be read, if so: what was not read may have crossed a limit.
+// hold compares operations with the limits. incomplete is why not all could be read: the others may exceed a limit.
 func (o showOptions) hold(diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans], incomplete error) error {
 	if !o.limits.Set() {
 		return nil

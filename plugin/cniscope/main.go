@@ -1,5 +1,5 @@
-// Command cniscope shows where the seconds of a pod's network setup went: a containerd
-// NRI plugin that turns every CNI call of a node into a trace.
+// Command cniscope shows where the seconds of a pod's network setup went: a containerd NRI plugin that turns every
+// CNI call of a node into a trace.
 package main
 
 import (
@@ -32,10 +32,9 @@ func execute() (code int) {
 	return command(ctx)
 }
 
-// command runs what the arguments say, until ctx ends at the latest.
 func command(ctx context.Context) (code int) {
 	cmd := rootCmd()
-	// containerd starts a pre-installed plugin by its file, without arguments.
+	// containerd starts a pre-installed plugin without arguments.
 	if len(os.Args) == 1 && node.Preinstalled() {
 		cmd.SetArgs([]string{"run"})
 	}
@@ -46,8 +45,7 @@ func command(ctx context.Context) (code int) {
 	return 0
 }
 
-// called tells an unknown command, which cobra reports before any of ours is asked, from what went wrong in
-// a known one.
+// called makes cobra's error of an unknown command a usage error.
 func called(root *cobra.Command, err error) error {
 	var known usageError
 	if err != nil && !errors.As(err, &known) && strings.HasPrefix(err.Error(), "unknown command ") {
@@ -60,8 +58,7 @@ func called(root *cobra.Command, err error) error {
 	return err
 }
 
-// endOnSignals tells the program to end at the first signal, and ends it at the second: who
-// asks again does not want to wait for what the first one asked for.
+// endOnSignals calls end at the first signal, and exits at the second.
 func endOnSignals(end func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -112,8 +109,7 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 	return cmd
 }
 
-// argumentsAreUsage makes a mistake in arguments a usage error, as one in flags is. A command that has only
-// subcommands refuses everything else.
+// argumentsAreUsage makes mistakes in arguments usage errors. A command that has only subcommands rejects arguments.
 func argumentsAreUsage(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
@@ -131,11 +127,9 @@ func argumentsAreUsage(cmd *cobra.Command) {
 	}
 }
 
-// usageError is a mistake in how a command was called.
 type usageError struct{ error }
 
-// exitCode: 2 is for being called wrongly, and for limits that could not be compared; 1 for
-// everything else, unless the error knows.
+// exitCode returns 2 for usage errors and unchecked limits, 1 for other errors, unless the error has a code.
 func exitCode(err error) int {
 	var told interface{ ExitCode() int }
 	if errors.As(err, &told) {

@@ -13,11 +13,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
-// podsNamed is how many pods are named to whoever asked for one that is not there.
+// podsNamed is how many pods are listed if the named one does not exist.
 const podsNamed = 10
 
-// nothing says why nothing is shown of operations that are somewhere, "in this recording": an error if
-// the pod that was asked for is not there, else a line. all is the number of operations there.
+// nothing explains an empty answer: an error if the named pod does not exist, else a line. all counts the operations
+// before filters; where is for example "in this recording".
 func (o showOptions) nothing(diagnostics io.Writer, all int, where string, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	switch {
 	case all == 0:
@@ -38,7 +38,6 @@ func (o showOptions) nothing(diagnostics io.Writer, all int, where string, opera
 	return nil
 }
 
-// missing says why a recording has nothing to compare.
 func (o showOptions) missing(r *replayed) error {
 	if r.all == 0 || o.pod == "" {
 		return errors.New("it has no CNI call")
@@ -46,7 +45,6 @@ func (o showOptions) missing(r *replayed) error {
 	return fmt.Errorf("it has no call of pod %s%s", o.pod, others(r.operations()))
 }
 
-// others names the pods that there are.
 func others(operations iter.Seq[*tracepb.ResourceSpans]) string {
 	var names []string
 	more := 0

@@ -10,14 +10,12 @@ import (
 
 type optionsFile struct{ path string }
 
-// defaultOptionsFile is read if it is there and no other is named.
 func defaultOptionsFile() string { return config.Here().File() }
 
 func (f *optionsFile) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.path, "config", "c", "", "options file (default "+defaultOptionsFile()+", if it is there)")
 }
 
-// source says where the options come from: the environment, then the file.
 func (f *optionsFile) source() config.Source {
 	hostname, _ := os.Hostname() // without one, the node has no name
 	base := config.FromEnvironment(os.Environ(), hostname)

@@ -14,8 +14,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/install"
 )
 
-// packagedCmd is what the scripts of the deb and rpm packages (configs/release/nfpm) leave to the
-// program. What it says appears in the output of the package manager.
+// packagedCmd is for the scripts of the deb and rpm packages (configs/release/nfpm). The package manager shows its
+// output.
 func packagedCmd() *cobra.Command {
 	root := "/"
 	cmd := &cobra.Command{
@@ -75,8 +75,7 @@ func handBack(cmd *cobra.Command, root string) error {
 	return carryOut(cmd, plan, false, root)
 }
 
-// noteSpool writes down a spool that is not in /var/lib/cniscope, for the scripts that purge the package: the options
-// are gone by then.
+// noteSpool writes down a spool outside of /var/lib/cniscope for the purge, when the options are gone.
 func noteSpool(root, dir string) error {
 	const state = "/var/lib/cniscope"
 	spool := filepath.Clean(dir)

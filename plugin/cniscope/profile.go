@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Where it is built with the tag "profile", as make bench BENCH_ONLY=profile does, cniscope writes what it spends its
-// CPU on, and what it holds, into the folder that CNISCOPE_PROFILE names: from the start until SIGUSR2.
+// With the build tag profile (make bench BENCH_ONLY=profile), cniscope profiles CPU and memory into the directory in
+// CNISCOPE_PROFILE, until SIGUSR2.
 func init() {
 	dir := os.Getenv("CNISCOPE_PROFILE")
 	if dir == "" {
@@ -52,7 +52,7 @@ func profileTo(dir string) error {
 	return nil
 }
 
-// heldByGo says what Go has of the system and what for, and how the garbage collector is doing.
+// heldByGo lists the runtime's metrics of memory and garbage collection.
 func heldByGo() (text []byte) {
 	for _, d := range metrics.All() {
 		if !strings.HasPrefix(d.Name, "/memory/") && !strings.HasPrefix(d.Name, "/gc/") {

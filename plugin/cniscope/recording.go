@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	// readFor is how long one recording is read: one of 100 MB needs some five seconds.
+	// readFor bounds reading a recording; 100 MB need five seconds.
 	readFor = 15 * time.Second
-	// memoryMax is what Go may take before it collects garbage whatever that costs, and liveMax what a
-	// recording may have open at once, in bytes: 1024 ordinary pods need 60 MiB.
+	// memoryMax is Go's soft memory limit, liveMax bounds the live heap: 1024 ordinary pods at once need 60 MiB.
 	memoryMax = 320 << 20
 	liveMax   = 128 << 20
 )
@@ -38,7 +37,7 @@ type replayed struct {
 	truncated error    // truncated is why not all could be read; nil if all was.
 }
 
-// openRecording opens a file from an unknown author. It and the reader's errors wrap ctx's cause once ctx ends.
+// openRecording opens an untrusted file. After ctx ends, read errors wrap its cause.
 func openRecording(ctx context.Context, path string) (reader *record.Reader, err error) {
 	if path == "-" {
 		reader, err = record.NewReader(record.Until(ctx, os.Stdin))
@@ -51,7 +50,7 @@ func openRecording(ctx context.Context, path string) (reader *record.Reader, err
 	return reader, err
 }
 
-// load reads a recording and judges it, by its own thresholds or by those of --config. Close it.
+// load reads and judges a recording. Close it.
 func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err error) {
 	defer guard(path, &err)
 	limit := o.reading()
@@ -68,7 +67,7 @@ func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err er
 	return o.judged(ctx, reader, limit)
 }
 
-// guard makes an error of a panic over a recording, which anybody may have made. Defer it.
+// guard turns a panic over a recording into an error. Defer it.
 func guard(path string, err *error) {
 	broken := recover()
 	if broken == nil {
@@ -84,10 +83,8 @@ func guard(path string, err *error) {
 	*err = fmt.Errorf("cannot show %s: internal error at %s: %v; report it with this recording at %s", path, where, broken, issues)
 }
 
-// issues is where mistakes of cniscope are reported.
 const issues = "https://github.com/cniscope/cniscope/issues"
 
-// judged reads a recording to its end.
 func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit watch) (r *replayed, err error) {
 	s, said, err := settings.In(reader.Header())
 	if err != nil {
@@ -126,7 +123,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 	return r, nil
 }
 
-// partError says why a recording was not read to its end. What came before is whole.
+// partError says why a recording was not read to its end.
 type partError struct {
 	place string
 	why   error
@@ -136,7 +133,7 @@ func (e *partError) Error() string { return fmt.Sprintf("%s: here reading ended:
 
 func (e *partError) Unwrap() error { return e.why }
 
-// isPart tells whether what came before an error can be used.
+// isPart reports whether results from before an error can be used.
 func isPart(err error) bool {
 	var truncated *record.TruncatedError
 	var bound *record.BoundError
@@ -144,8 +141,7 @@ func isPart(err error) bool {
 	return errors.As(err, &truncated) || errors.As(err, &bound) || errors.As(err, &part)
 }
 
-// replay runs a recording through the pipeline, and hands over what it concludes, also what
-// was concluded before an error. watch and take may end it.
+// replay runs a recording through the pipeline, also what was concluded before an error. watch and take may end it.
 func replay(ctx context.Context, reader *record.Reader, s settings.Settings, watch watch, take func(pipeline.Result) error) error {
 	p := s.Pipeline(reader.Header().BootID)
 	var enough error
@@ -184,8 +180,7 @@ func replay(ctx context.Context, reader *record.Reader, s settings.Settings, wat
 	return &partError{reader.Place(), why}
 }
 
-// watch bounds the time and memory that reading a recording takes, whatever is in it. The zero
-// value sets no bound.
+// watch bounds the time and memory of reading a recording. The zero value sets no bound.
 type watch struct {
 	until time.Time
 	flag  time.Duration
@@ -201,7 +196,6 @@ func (o showOptions) reading() watch {
 	return w
 }
 
-// lateError says that reading took longer than allowed.
 type lateError struct{ limit time.Duration }
 
 func (e lateError) Error() string {
@@ -224,7 +218,6 @@ func (w watch) enough() error {
 	return nil
 }
 
-// tell says what could not be read.
 func (r *replayed) tell(diagnostics io.Writer) {
 	for _, s := range r.said {
 		fmt.Fprintf(diagnostics, "cniscope: in the recording's first line %s\n", s)
@@ -240,7 +233,7 @@ func (r *replayed) tell(diagnostics io.Writer) {
 	}
 }
 
-// incomplete is why not every call of the recording is among what is shown; nil if all are.
+// incomplete says why calls of the recording are missing; nil if none is.
 func (r *replayed) incomplete() error {
 	if r.truncated == nil && r.large > 0 {
 		return errors.New("operations that are too large were left out, as is said above")

@@ -16,14 +16,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// remembered is what the running cniscope remembers whole: it is what there is on a node without a spool.
+// remembered is the whole operations of the node history.
 type remembered struct {
 	operations [][]byte // tracepb.TracesData: decoded they would be five times as large
 	ordinary   int      // operations of which there is but a line
 	since      time.Time
 }
 
-// showRemembered draws what was slow or failed in the last time, and says what else there was.
 func showRemembered(ctx context.Context, out, diagnostics io.Writer, options config.Options, o showOptions) error {
 	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
 	m, err := wholeOf(ctx, r, since)
@@ -49,7 +48,7 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not remembered whole, since there is no spool"))
 }
 
-// wholeOf asks for all that was slow or failed since a time.
+// wholeOf returns slow and failed operations since a time.
 func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remembered, err error) {
 	found, err := r.Operations(ctx, control.Query{Since: since, Problems: true})
 	if err != nil {
@@ -79,7 +78,6 @@ func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remember
 	return m, nil
 }
 
-// all are the operations that are remembered whole, in the order they ended.
 func (m remembered) all() iter.Seq[*tracepb.ResourceSpans] {
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for _, data := range m.operations {
@@ -93,7 +91,7 @@ func (m remembered) all() iter.Seq[*tracepb.ResourceSpans] {
 	}
 }
 
-// absent says why nothing was drawn: an error if nothing at all is remembered of the pod that was asked for.
+// absent explains why nothing was drawn: an error if the history does not have the named pod.
 func (o showOptions) absent(ctx context.Context, diagnostics io.Writer, r control.Reader, begins, since time.Time) error {
 	of := ""
 	if o.pod != "" {

@@ -6,5 +6,5 @@ import (
 	"context"
 )
 
-// asService does nothing: only Windows has services that are told by their own program how they are.
+// asService does nothing: only Windows has services that report their state themselves.
 func asService(func(context.Context) int) (code int, is bool) { return 0, false }

@@ -24,7 +24,7 @@ const (
 	notInstalled = "not installed: there is no service cniscope"
 )
 
-// asService runs the program as a service, if the service manager has started this process.
+// asService runs the program as a service if the service manager started this process.
 func asService(program func(context.Context) int) (code int, is bool) {
 	if !service.Is() {
 		return 0, false
@@ -38,8 +38,7 @@ func asService(program func(context.Context) int) (code int, is bool) {
 	return code, true
 }
 
-// installation has only the command that doctor's self-test starts: Windows' own commands install cniscope
-// (docs/windows.md).
+// installation has only the command of doctor's self-test (docs/windows.md).
 func installation() []*cobra.Command {
 	return []*cobra.Command{{
 		Use: trial.Command, Short: "Wait for the end of the standard input, for doctor", Args: cobra.NoArgs, Hidden: true,
@@ -50,7 +49,7 @@ func installation() []*cobra.Command {
 	}}
 }
 
-// installed asks the service manager and the running cniscope, and reports what it cannot find out as unknown.
+// installed asks the service manager and the running cniscope.
 func installed(ctx context.Context, root string) (*install.Status, error) {
 	if root != "/" {
 		return nil, usageError{errors.New("--root is for Linux")}

@@ -149,7 +149,6 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 	return errors.Join(err, r.failed)
 }
 
-// sendAll sends operations to a backend, and says how many.
 func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	o, err := config.Parse("--otlp", fmt.Appendf(nil, "[export.otlp]\nendpoint = %q\ninsecure = true\n", endpoint))
 	if err != nil {

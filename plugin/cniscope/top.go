@@ -64,9 +64,9 @@ It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
 // topDocument is what top --format json prints: docs/schemas/top.json.
 type topDocument struct {
 	Schema string `json:"schema"`
-	// Since is from when on operations are counted: as was asked for, or when the node's memory begins.
+	// Since is the requested time, or the start of the node history if that is later.
 	Since time.Time `json:"since"`
-	// Operations are all that there were, Problems those that were slow, failed or hung.
+	// Operations counts all, Problems slow, failed and hung ones.
 	Operations int          `json:"operations"`
 	Problems   int          `json:"problems"`
 	Causes     []digest.Row `json:"causes"`

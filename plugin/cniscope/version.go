@@ -10,11 +10,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// linked, commit and date are set when a release is linked (-ldflags "-X main.linked=v1.2.3"):
-// its version, the commit it was built from, and when that was made.
+// linked, commit and date are set by the linker (-X main.linked=v1.2.3): the version, the git commit and its date.
 var linked, commit, date string
 
-// build is what is known of how this program was built, in the form of `version --format json`.
+// build describes the program, as version --format json prints it.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`   // of git, whole
@@ -25,7 +24,7 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
-// thisBuild is what was linked, else what Go noted itself.
+// thisBuild returns linked values, or else what Go recorded.
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -59,7 +58,6 @@ func buildOf(info *debug.BuildInfo, version, commit, date string) build {
 	return b
 }
 
-// String is one line.
 func (b build) String() string {
 	line := fmt.Sprintf("cniscope %s %s/%s %s", b.Version, b.OS, b.Arch, b.Go)
 	if b.Commit != "" {
@@ -74,7 +72,7 @@ func (b build) String() string {
 	return line
 }
 
-// version returns cniscope's version: the linked one, else what the build knows.
+// version returns the linked version, or else the one that Go recorded.
 func version() string { return thisBuild().Version }
 
 func versionCmd() *cobra.Command {

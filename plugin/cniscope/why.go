@@ -67,14 +67,14 @@ func (w why) check() error {
 // whyDocument is what why --format json prints: docs/schemas/why.json.
 type whyDocument struct {
 	Schema string `json:"schema"`
-	// Since is when the node's memory begins, Operations what it remembers of the pod, the earliest first.
+	// Since is the start of the node history. Operations are the pod's, the earliest first.
 	Since      time.Time      `json:"since"`
 	Operations []control.Line `json:"operations"`
-	// Calls are those of the pod that are under way.
+	// Calls are the pod's calls in progress.
 	Calls []control.Call `json:"calls"`
 }
 
-// memory asks the running cniscope what it remembers, as root does.
+// memory reads the node history, as root.
 func memory(dir string) control.Reader {
 	return control.Reader{Path: control.Address(dir)}
 }
@@ -121,7 +121,6 @@ func (w why) run(ctx context.Context, out io.Writer, name string) error {
 	return list(out, calls)
 }
 
-// podNamed takes NAMESPACE/NAME apart; without a namespace it is any.
 func podNamed(name string) (namespace, pod string) {
 	if before, after, both := strings.Cut(name, "/"); both {
 		return before, after
@@ -129,7 +128,7 @@ func podNamed(name string) (namespace, pod string) {
 	return "", name
 }
 
-// unknown says since when there is no operation of a pod, and what pods there are.
+// unknown explains that a pod has no operation, and names pods that have.
 func (w why) unknown(ctx context.Context, r control.Reader, name string, since time.Time) error {
 	all, err := r.Operations(ctx, control.Query{Limit: 1000})
 	if err != nil {
@@ -153,7 +152,7 @@ func podOf(l control.Line) string {
 	return cmp.Or(strings.Trim(l.Namespace+"/"+l.Pod, "/"), "no pod")
 }
 
-// draw draws what is remembered of an operation: its waterfall if there is one, else a line.
+// draw draws the waterfall of an operation if it is remembered, else a line.
 func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l control.Line) error {
 	look := showOptions{color: w.color, all: l.Command == "DEL" || l.IfName == "lo"}.look(out)
 	if l.Result == control.Slow || l.Result == control.Failed {
@@ -177,7 +176,6 @@ func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l contro
 	return err
 }
 
-// describe writes what a line says, as the head of a waterfall does.
 func describe(l control.Line) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  CNI %s  %s: %s\n", podOf(l), strings.TrimSpace(l.Command+" "+l.IfName), l.Result, text.Round(l.Duration))

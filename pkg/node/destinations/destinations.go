@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Destinations are where finished operations go: to a backend, to a file, to both, or,
-// while nothing is set, nowhere.
+// Destinations send finished operations to a backend, to a file, to both, or nowhere.
 type Destinations struct {
 	log   *slog.Logger
 	spool *spool.Spool // nil: what waits, waits in memory
@@ -32,18 +31,16 @@ type Destinations struct {
 	Fold atomic.Bool
 }
 
-// destination is one of them: a queue, and how what it sends with is made of the options.
 type destination struct {
 	*export.Queue
-	// section is what of the options it depends on.
+	// section returns the options that open reads.
 	section func(o config.Export) any
-	// open makes what sends; nil where the options switch it off.
+	// open returns nil if the options switch the destination off.
 	open func(o config.Export) (queue.Sender, error)
 	now  any // the section in use
 }
 
-// New makes all that there are: a new one is a queue.Sender, its section of
-// the options, and a line here.
+// New opens all destinations. A new one is a queue.Sender, its section of the options, and a line here.
 func New(log *slog.Logger, o config.Export) (*Destinations, error) {
 	ring := openSpool(log, o.Spool)
 	waiting := func(name string, in *spool.Spool) *export.Queue {
@@ -67,8 +64,7 @@ func (d *Destinations) Spooled() bool { return d.spool != nil }
 // killed process one after the other, and detaches BPF programs in between.
 const handover = 3 * time.Second
 
-// openSpool opens the spool, if there is to be one. One that cannot be opened is done
-// without: a trace less is better than none.
+// openSpool opens the spool of the options. If that fails, operations wait in memory.
 func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	if o.Dir == "" {
 		return nil
@@ -94,8 +90,8 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	return s
 }
 
-// Set changes the destinations to what the options say. What waits goes to the new
-// ones. An error leaves the old ones in place.
+// Set opens the destinations whose options changed. Queued operations go to the new ones. On an error, the old ones
+// stay.
 func (d *Destinations) Set(o config.Export) error {
 	opened := map[*destination]queue.Sender{}
 	for _, to := range d.all {
@@ -140,7 +136,7 @@ func OpenOTLP(o config.Export) (queue.Sender, error) {
 	return client, nil
 }
 
-// Endpoint is where spans are sent; nil where that is nowhere.
+// Endpoint returns how to reach the endpoint of the options, nil if there is none.
 func Endpoint(o config.OTLP) (*otlp.Options, error) {
 	endpoint, _ := o.Target()
 	if endpoint == "" {
@@ -156,7 +152,6 @@ func Endpoint(o config.OTLP) (*otlp.Options, error) {
 	}, nil
 }
 
-// reveal returns headers as they are sent.
 func reveal(secrets map[string]config.Secret) map[string]string {
 	headers := map[string]string{}
 	for name, value := range secrets {
@@ -165,7 +160,7 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 	return headers
 }
 
-// Readings are the metrics of all destinations.
+// Readings returns the metrics of all destinations.
 func (d *Destinations) Readings() (all []meter.Reading) {
 	now := time.Now()
 	for _, to := range d.all {
@@ -174,7 +169,7 @@ func (d *Destinations) Readings() (all []meter.Reading) {
 	return all
 }
 
-// Take sends the spans of a result, if it has some.
+// Take queues the spans of a result, if it has any.
 func (d *Destinations) Take(r pipeline.Result) {
 	spans := r.Drawn().Spans
 	if spans == nil {
@@ -188,7 +183,7 @@ func (d *Destinations) Take(r pipeline.Result) {
 	}
 }
 
-// Close sends what waits until ctx is done, and says what did not arrive.
+// Close sends queued operations until ctx ends, and logs how many are lost.
 func (d *Destinations) Close(ctx context.Context) {
 	var closing sync.WaitGroup
 	for _, to := range d.all {

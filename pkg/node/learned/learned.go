@@ -24,14 +24,14 @@ const (
 	keySize  = 32
 )
 
-// Store keeps what is usual on a node over restarts. The zero value keeps nothing.
+// Store keeps a baseline. The zero value keeps nothing.
 type Store struct {
 	dir string
 	log *slog.Logger
-	// key is that of the digests of configurations; fresh says that it is a new one.
+	// key is for digests of configurations; fresh reports that it is new.
 	key   []byte
 	fresh bool
-	// writing is full while the file is written: a disk may hang.
+	// writing is full during a write: a disk may hang.
 	writing chan struct{}
 }
 
@@ -45,7 +45,7 @@ func Open(o config.Options, log *slog.Logger) Store {
 // Keeps reports whether the options name a directory.
 func (s Store) Keeps() bool { return s.dir != "" }
 
-// Key is that of the digests of configurations.
+// Key returns the key for digests of configurations.
 func (s Store) Key() []byte { return s.key }
 
 // Load returns the saved baseline, or an empty one. It logs why a file cannot be read.
@@ -69,7 +69,7 @@ func (s Store) Load() *baseline.Document {
 	return d
 }
 
-// Save writes down what is known; a warning says if it cannot, or not before ctx ends.
+// Save writes a baseline, and logs if that fails or lasts until ctx ends.
 func (s Store) Save(ctx context.Context, d *baseline.Document) {
 	if s.dir == "" || len(d.Entries) == 0 {
 		return
@@ -94,7 +94,7 @@ func (s Store) Save(ctx context.Context, d *baseline.Document) {
 	}
 }
 
-// Read reads the baseline in a folder. It wraps fs.ErrNotExist where there is none.
+// Read reads the baseline in a directory. The error wraps fs.ErrNotExist if there is none.
 func Read(dir string) (*baseline.Document, error) {
 	data, err := readOwn(dir, fileName, baseline.MaxBytes+1)
 	if err != nil {
@@ -103,7 +103,7 @@ func Read(dir string) (*baseline.Document, error) {
 	return baseline.Parse(data)
 }
 
-// Write replaces the baseline in a folder as a whole: after a crash there is the old one or the new one.
+// Write replaces the baseline in a directory atomically.
 func Write(dir string, d *baseline.Document) error {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -112,8 +112,8 @@ func Write(dir string, d *baseline.Document) error {
 	return writeOwn(disk.System{}, dir, fileName, append(data, '\n'))
 }
 
-// keyIn returns the key that is kept in a folder, or a fresh one. It never leaves the node: who knows a digest and the
-// key can try what a configuration may hold.
+// keyIn returns the key in a directory, or a fresh one. It never leaves the node: with the key, a digest can be
+// searched for possible configurations.
 func keyIn(dir string) (key []byte, fresh bool) {
 	if dir != "" {
 		if key, err := readOwn(dir, keyName, keySize+1); err == nil && len(key) == keySize {
@@ -125,7 +125,6 @@ func keyIn(dir string) (key []byte, fresh bool) {
 	return key, true
 }
 
-// keepKey writes a key down, unless it is.
 func keepKey(dir string, key []byte) error {
 	if kept, err := readOwn(dir, keyName, keySize+1); err == nil && string(kept) == string(key) {
 		return nil
@@ -133,7 +132,7 @@ func keepKey(dir string, key []byte) error {
 	return writeOwn(disk.System{}, dir, keyName, key)
 }
 
-// readOwn reads a file of ours, most bytes of it. It wraps fs.ErrNotExist where there is none.
+// readOwn reads up to most bytes of a file. The error wraps fs.ErrNotExist if there is none.
 func readOwn(dir, name string, most int64) ([]byte, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err // private.Dir would make it
@@ -156,7 +155,7 @@ func readOwn(dir, name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// writeOwn replaces a file of ours as a whole. When it returns nil, a power cut does not bring the old file back.
+// writeOwn replaces a file atomically. After it returned nil, a power cut does not bring the old file back.
 func writeOwn(in disk.FS, dir, name string, data []byte) error {
 	root, err := in.Private(dir)
 	if err != nil {
