@@ -2,14 +2,11 @@ package probe
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -50,7 +47,7 @@ func BenchmarkForeignPrograms(b *testing.B) {
 	first := c.Stats()
 	b.ResetTimer()
 	began := time.Now()
-	harness.Check(b, runPrograms(b.N, nothing(b)))
+	harness.Check(b, runPrograms(b.N, harness.Nothing(b)))
 	b.StopTimer()
 	took := time.Since(began)
 	cancel()
@@ -82,25 +79,4 @@ func runPrograms(n int, file string) error {
 		}
 	}
 	return errors.Join(in.Close(), loop.Wait())
-}
-
-// nothing is a program without libraries that exits at once.
-func nothing(b *testing.B) string {
-	b.Helper()
-	if runtime.GOARCH != "amd64" {
-		return "/bin/true"
-	}
-	const base, headers = 0x400000, 64 + 56
-	code := []byte{0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05} // exit(0); exit_group has another number
-	program := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	put := func(numbers ...any) {
-		for _, n := range numbers {
-			program, _ = binary.Append(program, binary.LittleEndian, n)
-		}
-	}
-	put(uint16(2), uint16(62), uint32(1), uint64(base+headers), uint64(64), uint64(0), uint32(0), uint16(64), uint16(56), uint16(1), uint16(0), uint16(0), uint16(0))
-	put(uint32(1), uint32(5), uint64(0), uint64(base), uint64(base), uint64(headers+len(code)), uint64(headers+len(code)), uint64(0x1000))
-	file := filepath.Join(b.TempDir(), "nothing")
-	harness.Check(b, os.WriteFile(file, append(program, code...), 0o755))
-	return file
 }

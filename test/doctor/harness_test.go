@@ -103,11 +103,7 @@ func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Fin
 		n.Errorf("want a %s with evidence and remedy: %+v", level, f)
 	}
 	all := f.Summary + "\n" + strings.Join(f.Evidence, "\n") + "\n" + strings.Join(f.Remedy, "\n")
-	for _, want := range says {
-		if !strings.Contains(all, want) {
-			n.Errorf("%s does not say %q:\n%s", name, want, all)
-		}
-	}
+	harness.Says(n, all, says...)
 	return f
 }
 

@@ -233,7 +233,7 @@ func (b *booted) write(path, text string) {
 
 func (b *booted) does(line string, say ...string) {
 	b.Helper()
-	b.says(b.run(b.program+" "+line), line, say)
+	harness.Says(b, b.run(b.program+" "+line), say...)
 }
 
 func (b *booted) fails(line string, say ...string) {
@@ -242,16 +242,7 @@ func (b *booted) fails(line string, say ...string) {
 	if err == nil {
 		b.Fatalf("%s: it did not fail:\n%s", line, out)
 	}
-	b.says(out, line, say)
-}
-
-func (b *booted) says(out, line string, say []string) {
-	b.Helper()
-	for _, s := range say {
-		if !strings.Contains(out, s) {
-			b.Errorf("%s: it does not say %q:\n%s", line, s, out)
-		}
-	}
+	harness.Says(b, out, say...)
 }
 
 func (b *booted) active(unit string) (pid int) {

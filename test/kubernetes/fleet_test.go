@@ -38,11 +38,7 @@ func (c *cluster) fleetAnswers(web *pod) {
 	want := func(person string, code int, arguments []string, parts ...string) {
 		c.Helper()
 		s := c.kubectl(person, "", append([]string{"cniscope"}, arguments...)...)
-		for _, p := range parts {
-			if !strings.Contains(s.out+s.err, p) {
-				c.Errorf("kubectl cniscope %v of %s does not say %q", arguments, person, p)
-			}
-		}
+		harness.Says(c, s.out+s.err, parts...)
 		if s.code != code || c.Failed() {
 			c.Fatalf("kubectl cniscope %v of %s ended with %d, want %d:\n%s%s", arguments, person, s.code, code, s.out, s.err)
 		}

@@ -89,11 +89,7 @@ func (m *machine) run(script string) string {
 func (m *machine) says(script string, want ...string) string {
 	m.Helper()
 	out := m.run(script)
-	for _, w := range want {
-		if !strings.Contains(out, w) {
-			m.Errorf("%s: it does not say %q:\n%s", script, w, out)
-		}
-	}
+	harness.Says(m, out, want...)
 	return out
 }
 

@@ -53,11 +53,7 @@ func (n *node) pod() {
 func (n *node) tools() {
 	about := func(name, said string, wants ...string) {
 		n.Helper()
-		for _, want := range wants {
-			if !strings.Contains(said, want) {
-				n.Errorf("%s says nothing of %s:\n%s", name, want, said)
-			}
-		}
+		harness.Says(n, said, wants...)
 		if strings.Contains(said, "containerd") {
 			n.Errorf("%s speaks of containerd:\n%s", name, said)
 		}
