@@ -66,13 +66,6 @@ func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	n.silent("cni-loaded", "network-ready")
 }
 
-func TestAnUnknownVersionIsFound(t *testing.T) {
-	n := newNode(t, rig.Options{})
-	write(t, filepath.Join(n.rig.CNIConfDir(), "05-new.conflist"),
-		`{"cniVersion":"9.9.9","name":"new","plugins":[{"type":"bridge"}]}`)
-	n.finds("cni-version", doctor.Problem, "05-new.conflist: cniVersion 9.9.9", "1.1.0")
-}
-
 // File names decide which CNI configuration wins. A warning is due only if the agent of the other one runs.
 func TestAConfigurationThatIsIgnoredIsNamed(t *testing.T) {
 	n := newNode(t, rig.Options{})
