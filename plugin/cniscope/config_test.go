@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestConfigCommands(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	right := file("right.toml", "slow.command = \"1s\"\n[export.otlp]\nheaders = { authorization = \"hunter2\" }\n")
@@ -49,11 +49,7 @@ func TestConfigCommands(t *testing.T) {
 			if err != nil {
 				out += err.Error()
 			}
-			for _, want := range tt.want {
-				if !strings.Contains(out, want) {
-					t.Errorf("missing %q in\n%s", want, out)
-				}
-			}
+			harness.Says(t, out, tt.want...)
 			if strings.Contains(out, "hunter2") {
 				t.Error("a secret is shown")
 			}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Whoever adds a dependency says why, and whoever takes one away says so, too.
@@ -12,15 +14,11 @@ func TestEachDirectDependencyIsExplained(t *testing.T) {
 	var module []byte
 	for _, file := range []string{"../../go.mod", "../../configs/release/go.mod"} {
 		requirements, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		module = append(module, requirements...)
 	}
 	manual, err := os.ReadFile("../../docs/contributing/dependencies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	required := map[string]bool{}
 	for line := range strings.Lines(string(module)) {
 		fields := strings.Fields(line)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A recording does not differ from itself.
@@ -21,12 +22,8 @@ func TestDiffOfTwoPods(t *testing.T) {
 	read := func(args ...string) (c show.Comparison) {
 		t.Helper()
 		out, _, err := cniscope(t, append([]string{"diff", "--format", "json"}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(out), &c); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
+		harness.Check(t, json.Unmarshal([]byte(out), &c))
 		return c
 	}
 	whole := read(threePods, threePods)

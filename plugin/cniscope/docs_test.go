@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Examples come out of man as they are written: a line stays a line, and - is what the keyboard has.
@@ -67,8 +69,6 @@ func TestVerbatim(t *testing.T) {
 		"'quoted'":           `\&\(aqquoted\(aq`,
 		`a\b --c ~ ^ ` + "`": `a\eb \-\-c \(ti \(ha \(ga`,
 	} {
-		if got := verbatim(line); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
-		}
+		harness.Equal(t, verbatim(line), want, line)
 	}
 }

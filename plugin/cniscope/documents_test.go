@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // document returns the text of a file of the project.
 func document(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return string(text)
 }
 
@@ -33,9 +33,7 @@ func generated(t *testing.T, path string, part *regexp.Regexp, want func(part []
 	case !*update:
 		t.Errorf("%s is not what the program gives: make golden\n%s", path, firstDifference(now, text))
 	default:
-		if err := os.WriteFile(filepath.Join("../..", path), []byte(now), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(filepath.Join("../..", path), []byte(now), 0o644))
 	}
 }
 
@@ -86,9 +84,7 @@ func TestDocumentsNameTargetsThatThereAre(t *testing.T) {
 	makefiles := document(t, "Makefile")
 	for _, pattern := range []string{"*/*.mk", "*/*/*.mk", "*/*/*/*.mk"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		for _, path := range found {
 			makefiles += document(t, strings.TrimPrefix(path, "../../"))
 		}
@@ -109,9 +105,7 @@ func TestTheFirstPageShowsWhatIsDrawn(t *testing.T) {
 	cmd := rootCmd()
 	cmd.SetOut(&drawn)
 	cmd.SetArgs([]string{"show", "--color", "never", threePods})
-	if err := cmd.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, cmd.Execute())
 	picture := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(document(t, "README.md"))
 	if picture == nil {
 		t.Fatal("README.md draws nothing")
@@ -133,9 +127,7 @@ func TestGoldenTutorial(t *testing.T) {
 		cmd := rootCmd()
 		cmd.SetOut(&drawn)
 		cmd.SetArgs(strings.Fields(strings.ReplaceAll(part[2], "examples/", "../../examples/")))
-		if err := cmd.Execute(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Execute())
 		lines := slices.Collect(strings.Lines(drawn.String()))
 		if most, err := strconv.Atoi(part[4]); err == nil {
 			lines = lines[:most]

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")
@@ -41,19 +43,13 @@ func TestGolden(t *testing.T) {
 				t.Setenv("COLUMNS", "120")
 				t.Setenv("LC_ALL", "C.UTF-8")
 				var out bytes.Buffer
-				if err := showFile(t.Context(), &out, io.Discard, file, o); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, showFile(t.Context(), &out, io.Discard, file, o))
 				golden := filepath.Join(expected, name+ending)
 				if *update {
-					if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, os.WriteFile(golden, out.Bytes(), 0o644))
 				}
 				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				if !bytes.Equal(out.Bytes(), want) {
 					t.Errorf("%s is not what %s gives; if the change is meant: make golden\n%s", golden, file, firstDifference(out.String(), string(want)))
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // However many there are: each is there as often as it is asked for, in order of its start,
@@ -29,14 +30,10 @@ func TestOperationsAreKeptOnDiskWhereTheyAreMany(t *testing.T) {
 					})
 				}
 				for _, r := range results {
-					if err := k.keep(r); err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, k.keep(r))
 				}
 			}
-			if err := k.seal(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, k.seal())
 			if onDisk := k.file != nil; onDisk != (name == "on disk") || len(k.memory) > keptInMemory {
 				t.Errorf("on disk: %t, %d bytes in memory", onDisk, len(k.memory))
 			}
@@ -84,9 +81,7 @@ func TestOfARecordingSoManyOperationsAreKept(t *testing.T) {
 
 func TestALargeOperationIsLeftOut(t *testing.T) {
 	k := &kept{}
-	if err := k.keep(&pipeline.Judged{Operation: &model.Operation{}, Trace: spansOf(strings.Repeat("x", largestKept))}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, k.keep(&pipeline.Judged{Operation: &model.Operation{}, Trace: spansOf(strings.Repeat("x", largestKept))}))
 	if k.large != 1 || len(k.places) != 0 {
 		t.Errorf("%d large ones, %d kept", k.large, len(k.places))
 	}

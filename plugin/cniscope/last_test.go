@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/spool"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // cniscope runs a command and returns what it prints.
@@ -33,16 +34,12 @@ func spooled(t *testing.T, recording string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: 365 * 24 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	results := resultsOf(t, recording)
 	for i, r := range results {
 		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Spans}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		end := time.Now().Add(time.Duration(i-len(results)) * time.Hour)
 		if _, err := s.Append(spool.Operation{Start: end, End: end, Data: data}); err != nil {
 			t.Fatal(err)
@@ -64,9 +61,7 @@ func TestShowLastDrawsWhatWasKept(t *testing.T) {
 		{"--problems", "--format", "json"},
 	} {
 		want, _, err := cniscope(t, append([]string{"show", threePods}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		got, diagnostics, err := cniscope(t, append([]string{"show", "--last", "1000h", "--spool", dir}, args...)...)
 		if err != nil || diagnostics != "" {
 			t.Fatalf("%v, %s", err, diagnostics)
@@ -87,9 +82,7 @@ func TestShowLastGoesBackAsFarAsAsked(t *testing.T) {
 	dir := spooled(t, threePods)
 	count := func(last string) int {
 		out, _, err := cniscope(t, "show", "--last", last, "--spool", dir, "--format", "json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return strings.Count(out, "\n")
 	}
 	if a, b, all := count("90m"), count("150m"), count("1000h"); a != 1 || b != 2 || all < 3 {
@@ -105,9 +98,7 @@ func TestShowLastFindsTheSpoolByTheOptions(t *testing.T) {
 	dir := spooled(t, threePods)
 	options := filepath.Join(t.TempDir(), "cniscope.toml")
 	write := func(text string) {
-		if err := os.WriteFile(options, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(options, []byte(text), 0o600))
 	}
 	write("[export.spool]\ndir = \"" + dir + "\"\n")
 	out, _, err := cniscope(t, "show", "--last", "1000h", "--config", options)
@@ -131,9 +122,7 @@ func TestShowLastSaysWhatIsDamaged(t *testing.T) {
 		t.Fatalf("%q, %v", files, err)
 	}
 	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt([]byte("garbage"), 100); err != nil {
 		t.Fatal(err)
@@ -155,9 +144,7 @@ func TestShowLastNamesWhatItCannotRead(t *testing.T) {
 		"ffffffffffffffff.segment": {"--pod", "slow-0", "--format", "json"},
 	} {
 		dir := spooled(t, threePods)
-		if err := os.Symlink("/dev/zero", filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.Symlink("/dev/zero", filepath.Join(dir, link)))
 		out, diagnostics, err := cniscope(t, append([]string{"show", "--last", "1000h", "--spool", dir}, args...)...)
 		if exitCode(err) != 3 || !strings.Contains(out, "slow-0") || strings.Count(diagnostics, link+": it is a symbolic link") != 1 {
 			t.Errorf("%v, %q, %q", err, diagnostics, out)

@@ -9,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func spansOf(names ...string) trace.Trace {
@@ -29,13 +30,9 @@ func TestWhatCameLaterIsDrawnWithItsOperation(t *testing.T) {
 		&pipeline.Judged{Operation: other, Trace: spansOf("other")},
 		&pipeline.Connected{Connected: model.Connected{Flight: model.Flight{Operation: one.Key()}}, Trace: spansOf("first connection")},
 	} {
-		if err := k.keep(r); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, k.keep(r))
 	}
-	if err := k.seal(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, k.seal())
 	var got []int
 	for spans := range k.operations() {
 		got = append(got, len(spans.ScopeSpans[0].Spans))

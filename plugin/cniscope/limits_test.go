@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What a CI sees: an exit code, and on standard error which call crossed what.
@@ -12,12 +14,8 @@ func TestLimitsGate(t *testing.T) {
 	spool := spooled(t, threePods)
 	cut := filepath.Join(t.TempDir(), "cut.rec")
 	whole, err := os.ReadFile(threePods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cut, whole[:len(whole)/3], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
+	harness.Check(t, os.WriteFile(cut, whole[:len(whole)/3], 0o600))
 	for args, want := range map[string]struct {
 		code int
 		said string

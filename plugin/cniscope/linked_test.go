@@ -4,14 +4,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What runs as root speaks to no Kubernetes API, so no client of one is in it.
 func TestNoClientOfTheKubernetesAPIIsLinked(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if !strings.Contains(string(out), "github.com/cniscope/cniscope/pkg/control") {
 		t.Fatalf("these are not cniscope's packages:\n%s", out)
 	}

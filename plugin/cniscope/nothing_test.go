@@ -5,21 +5,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Where there is nothing to show it is said why, and what there is instead; who reads a document or a
 // page gets one.
 func TestWhereThereIsNothingToShow(t *testing.T) {
 	recording, err := os.ReadFile(threePods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	header, _, _ := strings.Cut(string(recording), "\n")

@@ -14,15 +14,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A pipe that nobody writes into, and one whose writer stops in the middle, keep nobody for
 // longer than was asked for.
 func TestAPipeThatSaysNothing(t *testing.T) {
 	path, half := filepath.Join(t.TempDir(), "pipe"), filepath.Join(t.TempDir(), "pipe")
-	if err := errors.Join(syscall.Mkfifo(path, 0o600), syscall.Mkfifo(half, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(syscall.Mkfifo(path, 0o600), syscall.Mkfifo(half, 0o600)))
 	o := showOptions{timeout: 10 * time.Millisecond}
 	if _, err := o.load(t.Context(), path); err == nil || !strings.Contains(err.Error(), "does anybody write into it?") {
 		t.Errorf("nobody writes: %v", err)
@@ -33,14 +33,10 @@ func TestAPipeThatSaysNothing(t *testing.T) {
 	}
 
 	writer, err := os.OpenFile(half, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer writer.Close()
 	recording, err := os.ReadFile(recordings + "/three-pods.rec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	go func() {
 		_, _ = writer.Write(recording[:len(recording)/2])
@@ -54,9 +50,7 @@ func TestAPipeThatSaysNothing(t *testing.T) {
 // A writer that stops or drips in the middle does not hold up a command for longer than --timeout. What came is shown.
 func TestAPipeWhoseWriterStops(t *testing.T) {
 	plain, err := os.ReadFile(recordings + "/three-pods.rec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var zipped bytes.Buffer
 	zip := gzip.NewWriter(&zipped)
 	_, err = zip.Write(plain)
@@ -73,19 +67,13 @@ func TestAPipeWhoseWriterStops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pipe")
-			if err := syscall.Mkfifo(path, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, syscall.Mkfifo(path, 0o600))
 			w, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer w.Close()
 			go feed(w)
 			r, err := (showOptions{timeout: 300 * time.Millisecond}).load(t.Context(), path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer r.close()
 			var late lateError
 			if !errors.As(r.truncated, &late) || r.incomplete() == nil {
@@ -95,9 +83,7 @@ func TestAPipeWhoseWriterStops(t *testing.T) {
 			c := exec.CommandContext(t.Context(), os.Args[0], "show", "--timeout", "300ms", "--max-call", "1h", "-")
 			c.Env = append(os.Environ(), beProgram+"=1")
 			in, write, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			defer write.Close()
 			c.Stdin = in
 			go feed(write)

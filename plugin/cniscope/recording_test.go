@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A stranger's recording says what no source says of work after an ADD, and is shown all the same.
 func TestAStrangersRecordingIsShown(t *testing.T) {
 	var out bytes.Buffer
-	if err := showFile(t.Context(), &out, io.Discard, "testdata/after-enters.rec", showOptions{format: "json", color: "never"}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, showFile(t.Context(), &out, io.Discard, "testdata/after-enters.rec", showOptions{format: "json", color: "never"}))
 	if !strings.Contains(out.String(), "work after ADD") {
 		t.Errorf("%s", out.String())
 	}
@@ -40,11 +40,7 @@ func TestAPanicOverARecordingIsAnError(t *testing.T) {
 		if err == nil || exitCode(err) != 1 {
 			t.Fatalf("%v", err)
 		}
-		for _, part := range []string{"cannot show odd.rec: internal error at recording_test.go:", issues} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%q lacks %q", err, part)
-			}
-		}
+		harness.Says(t, err.Error(), "cannot show odd.rec: internal error at recording_test.go:", issues)
 	}
 	if err := func() (err error) { defer guard("", &err); return io.EOF }(); !errors.Is(err, io.EOF) {
 		t.Errorf("an error became %v", err)
@@ -55,37 +51,25 @@ func TestAPanicOverARecordingIsAnError(t *testing.T) {
 func TestARecordingIsFoldedAsItsNodeFolds(t *testing.T) {
 	const plain = "testdata/ordinary-pod.rec.gz"
 	file, err := os.Open(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	data, err := io.ReadAll(unzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	var header map[string]any
-	if err := json.Unmarshal(first, &header); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal(first, &header))
 	header["options"].(map[string]any)["fold"] = true
 	if first, err = json.Marshal(header); err != nil {
 		t.Fatal(err)
 	}
 	folds := filepath.Join(t.TempDir(), "folds.rec")
-	if err := os.WriteFile(folds, append(append(first, '\n'), rest...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(folds, append(append(first, '\n'), rest...), 0o600))
 	shown := func(path string, o showOptions) string {
 		var out bytes.Buffer
 		o.color = "never"
-		if err := showFile(t.Context(), &out, io.Discard, path, o); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, showFile(t.Context(), &out, io.Discard, path, o))
 		return out.String()
 	}
 	all, few := shown(plain, showOptions{format: "json"}), shown(plain, showOptions{format: "json", fold: true})

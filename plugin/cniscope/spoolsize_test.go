@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // spoolHeader is what the spool adds to an operation's spans (docs/spool.md counts it in).
@@ -64,9 +65,7 @@ func foldedPerPod(t *testing.T, recording string) size {
 		pods[uid] = true
 		folded := trace.Fold(spans)
 		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{folded}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		var out bytes.Buffer
 		z := gzip.NewWriter(&out)
 		if _, err := z.Write(data); err != nil || z.Close() != nil {
@@ -100,13 +99,11 @@ func TestAFoldedPodIsCheap(t *testing.T) {
 		each := foldedPerPod(t, "../../"+row[1])
 		fit := int(config.Default().Export.Spool.MaxBytes) / (each.bytes + 2*spoolHeader) / 100 * 100
 		want := fmt.Sprintf("%d | %.1f KB | %.1f KB | %d", each.spans, float64(each.bytes)/1000, float64(each.zipped)/1000, fit)
-		if got := strings.ReplaceAll(fmt.Sprintf("%s | %s KB | %s KB | %s", row[2], row[3], row[4], row[5]), ",", ""); got != want {
-			t.Errorf("%s: %s; docs/spool.md says %s", row[1], want, got)
-		}
+		harness.Equal(t, strings.ReplaceAll(fmt.Sprintf("%s | %s KB | %s KB | %s", row[2], row[3], row[4], row[5]), ",", ""), want, row[1])
 	}
 }
 
-// ordinaryPod is a recording of test/e2e's TestAnOrdinaryPodIsCheap.
+// ordinaryPod is a recording of one pod with loopback, bridge, host-local and portmap.
 const ordinaryPod = "testdata/ordinary-pod.rec.gz"
 
 // How many pods the spool holds is what docs/spool.md and cniscope.toml say.
@@ -117,9 +114,7 @@ func TestTheSpoolHoldsAsManyPodsAsTheDocumentsSay(t *testing.T) {
 	}
 	number := func(text string) int {
 		n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return n
 	}
 	fewest, most := math.MaxInt, 0

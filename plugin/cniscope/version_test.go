@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A release knows its commit from the linker, another build from what Go notes, and a build
@@ -42,9 +44,7 @@ func TestVersionIsOneLineOrJSON(t *testing.T) {
 		t.Errorf("%q, want %q", b, line)
 	}
 	var out bytes.Buffer
-	if err := printBuild(&out, b, "json"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, printBuild(&out, b, "json"))
 	var read build
 	if err := json.Unmarshal(out.Bytes(), &read); err != nil || read != b {
 		t.Errorf("%s: %v", &out, err)
