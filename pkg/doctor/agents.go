@@ -8,14 +8,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// agentsAnswer: whom the loaded networks' plugins ask for every pod is there. Without them the network
-// counts as ready, pods come to the node, and every one of their ADDs fails.
+// agentsAnswer checks the agents that the loaded networks' plugins ask for each pod. Without one the network is still
+// reported ready, and each ADD fails.
 func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 	if f.Agents.Err != nil {
 		return nil, f.Agents.Err
 	}
 	if len(f.Agents.Value) == 0 {
-		return nil, notApplicable("no plugin of the networks that are loaded is known to ask anybody")
+		return nil, notApplicable("no plugin of the loaded networks is known to ask an agent")
 	}
 	var found []Finding
 	for _, a := range f.Agents.Value {
@@ -30,14 +30,14 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 			Remedy:   remedyForAgent(f, a),
 		}
 		if a.Seen && a.Reach != fact.Answers && a.Known != nil && a.Known.Failures == 0 {
-			finding.Level = Warning // nobody has missed it yet
+			finding.Level = Warning // no call has failed yet
 		}
 		found = append(found, finding)
 	}
 	return found, nil
 }
 
-// place says whom or what a plugin asks.
+// place describes the address that a plugin asks.
 func place(a fact.Agent) string {
 	switch {
 	case a.Kind == fact.AsksFile:
@@ -48,7 +48,7 @@ func place(a fact.Agent) string {
 	return fact.Sayf("asks its agent at %s", a.Address)
 }
 
-// wrongWith says what is wrong with an agent; empty if nothing.
+// wrongWith describes a fault of an agent; empty for none.
 func wrongWith(f *fact.Facts, a fact.Agent) string {
 	switch a.Reach {
 	case fact.Missing:
@@ -57,7 +57,7 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 		}
 		return "there is no such file"
 	case fact.Refused:
-		return "nobody listens there"
+		return "no process listens there"
 	case fact.Silent:
 		switch {
 		case a.Process != nil && held(*a.Process):
@@ -65,7 +65,7 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 		case a.Err != "":
 			return "there is no answer"
 		}
-		return "somebody listens there, and accepts nothing"
+		return "a process listens there, and accepts nothing"
 	case fact.Answers:
 		if waits := waiting(f, a); len(waits) > 0 {
 			return fact.Sayf("it takes connections, and does not answer %s", plural(len(waits), "call"))
@@ -74,20 +74,21 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 	return ""
 }
 
-// held reports whether somebody keeps a process from running.
+// held reports whether a process is prevented from running.
 func held(s fact.Server) bool { return s.State == event.AgentStopped || s.State == event.AgentFrozen }
 
-// waiting are the calls that have been under way for too long, and have a connection to an agent.
+// waiting describes long calls with a connection to an agent.
 func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 	for _, c := range f.Scope.Value.Calls {
 		if c.Asks != "" && fact.SamePlace(c.Asks, a.Address) && c.Asking >= f.Options.Hung {
-			said = append(said, fact.Sayf("CNI %s %s of pod %s/%s has waited for it for %s", c.Command, c.IfName, c.Namespace, c.Pod, seconds(c.Asking)))
+			said = append(said, fact.Sayf("CNI %s %s of pod %s/%s has waited for it for %s", c.Command, c.IfName,
+				c.Namespace, c.Pod, seconds(c.Asking)))
 		}
 	}
 	return said
 }
 
-// shown is what shows that an agent is not there.
+// shown is the evidence that an agent does not work.
 func shown(f *fact.Facts, a fact.Agent) (said []string) {
 	first := a.From()
 	if a.Err != "" {
@@ -98,13 +99,15 @@ func shown(f *fact.Facts, a fact.Agent) (said []string) {
 		said = append(said, fact.Sayf("the socket was made at %s", stamp(a.Made)))
 	}
 	if s := a.Known; s != nil && s.Failures > 0 {
-		said = append(said, fact.Sayf("cniscope: %s failed there since %s, the last at %s: %s", plural(s.Failures, "call"), since(s.Answered), stamp(s.Failed), s.Error))
+		said = append(said, fact.Sayf("cniscope: %s failed there since %s, the last at %s: %s",
+			plural(s.Failures, "call"), since(s.Answered), stamp(s.Failed), s.Error))
 	} else if s != nil && !s.Answered.IsZero() {
 		said = append(said, fact.Sayf("cniscope: %s, process %d, answered last at %s", s.Name, int(s.PID), stamp(s.Answered)))
 	}
 	said = append(said, waiting(f, a)...)
 	if f.CRI.Err == nil && f.CRI.Value.Network {
-		said = append(said, fact.Sayf("%s: NetworkReady=true, so pods come to this node all the same", f.Runtime.Value.Called()))
+		said = append(said, fact.Sayf("%s: NetworkReady=true, so pods come to this node all the same",
+			f.Runtime.Value.Called()))
 	}
 	return said
 }
@@ -116,10 +119,11 @@ func since(t time.Time) string {
 	return stamp(t)
 }
 
-// serving says who serves an agent's socket, or should.
+// serving describes the process or containers that serve an agent's socket, or should.
 func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	if s := a.Process; s != nil {
-		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started), s.Does()))
+		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started),
+			s.Does()))
 		said = append(said, lastLine(s.LastLine)...)
 	}
 	for _, c := range containersOf(f, a) {
@@ -145,7 +149,7 @@ func lastLine(line string) []string {
 	return []string{"its last line: " + fact.Clean(line)}
 }
 
-// containersOf are those that serve an agent, or are of the CNI that has its plugin.
+// containersOf returns the containers that serve an agent, or else those of its plugin's CNI.
 func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	if len(a.Containers) > 0 || a.Process != nil || a.Server != "" {
 		return a.Containers
@@ -163,11 +167,12 @@ func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	return found
 }
 
-// processesOf are the agents of the CNI that has an agent's plugin, and whom cniscope saw answer.
+// processesOf returns the agents of the plugin's CNI and the agent that cniscope saw answer.
 func processesOf(f *fact.Facts, a fact.Agent) (found []fact.Process) {
 	cni, _ := fact.OwnerOfPlugin(a.Plugin)
 	for _, p := range f.Processes.Value {
-		if p.HostNet && !p.Plugin && (slices.Contains(cni.Agents, p.Name) || a.Known != nil && p.PID == int(a.Known.PID) && p.Name == a.Known.Name) {
+		seen := a.Known != nil && p.PID == int(a.Known.PID) && p.Name == a.Known.Name
+		if p.HostNet && !p.Plugin && (seen || slices.Contains(cni.Agents, p.Name)) {
 			found = append(found, p)
 		}
 	}
@@ -178,17 +183,22 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	switch {
 	case a.Server != "":
 		return []string{
-			fact.Sayf("run curl -k https://%s/livez on this node; for the address of a Service mend what service-proxies and service-rules find, or start the service proxy", a.Server),
+			fact.Sayf("run curl -k https://%s/livez on this node; for the address of a Service fix what service-proxies and "+
+				"service-rules find, or start the service proxy", a.Server),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
-		return []string{fact.Sayf("thaw it: echo 0 > %s/cgroup.freeze, or the tool that froze it (docker unpause, a checkpoint)", a.Process.Group)}
+		return []string{fact.Sayf("thaw it: echo 0 > %s/cgroup.freeze, or the tool that froze it (docker unpause, a "+
+			"checkpoint)", a.Process.Group)}
 	case a.Process != nil && a.Process.State == event.AgentStopped:
-		return []string{fact.Sayf("resume it: kill -CONT %d; if it stops again, TracerPid in /proc/%d/status is the debugger", a.Process.PID, a.Process.PID)}
+		return []string{fact.Sayf("resume it: kill -CONT %d; if it stops again, TracerPid in /proc/%d/status is the "+
+			"debugger", a.Process.PID, a.Process.PID)}
 	case a.Process != nil && len(a.Containers) == 0:
-		return []string{fact.Sayf("restart it; first save what it does: cat /proc/%d/stack; journalctl _PID=%d -e", a.Process.PID, a.Process.PID)}
+		return []string{fact.Sayf("restart it; first save what it does: cat /proc/%d/stack; journalctl _PID=%d -e",
+			a.Process.PID, a.Process.PID)}
 	}
 	for _, c := range containersOf(f, a) {
-		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (--previous for the attempt before); then have it recreated: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
+		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (--previous for the attempt before); then "+
+			"have it recreated: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
 	}
 	if len(do) > 0 {
 		return do[:min(len(do), 2)]
@@ -204,7 +214,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 		name = a.Known.Name
 	}
 	return []string{
-		fact.Sayf("start %s again: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE lists its pod, systemctl --failed its unit", name),
+		fact.Sayf("start %s again: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE lists its pod, "+
+			"systemctl --failed its unit", name),
 		"if this CNI is no longer wanted, remove its configuration: cni-folder names it",
 	}
 }

@@ -32,7 +32,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 		"missing, a process": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
 			f.Processes.Value = []fact.Process{{PID: 7, Name: "cilium-agent", HostNet: true, Start: now, LastLine: "waiting for x"}}
 		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last line: waiting for x", "journalctl _PID=7"}, not: "no process"},
-		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"nobody listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
+		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"no process listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
 		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentStopped, Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"cilium-agent, process 7, which listens there, is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
 		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentUninterruptible, Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts nothing", "what no signal ends (D) in nfs_wait", "/proc/7/stack"}},
 		"frozen":   {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: event.AgentFrozen, Group: "/sys/fs/cgroup/x"}}, level: Problem, says: []string{"is frozen by its cgroup", "echo 0 > /sys/fs/cgroup/x/cgroup.freeze"}},

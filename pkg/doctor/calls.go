@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// noCallIsStuck: no CNI call has been under way for longer than calls take. A running
-// cniscope knows them; without one, the processes of plugins tell.
+// noCallIsStuck checks the duration of calls in progress. Without a running cniscope it judges by plugins' processes.
 func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	if f.Scope.Err == nil {
@@ -24,13 +23,17 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				runs += fact.Sayf(", waiting in %s (state %s)", c.Waits, c.State)
 			}
 			if c.Asks != "" {
-				runs += fact.Sayf("; it has waited for %s at %s for %s", cmp.Or(c.Agent, "somebody"), c.Asks, seconds(c.Asking))
+				runs += fact.Sayf("; it has waited for %s at %s for %s", cmp.Or(c.Agent, "an agent"), c.Asks, seconds(c.Asking))
 			}
 			found = append(found, Finding{
-				Level:    Problem,
-				Summary:  fact.Sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
-				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs}, lockOf(f, int(c.PID))...),
-				Remedy:   []string{fact.Sayf("end what process %d waits for: cat /proc/%d/stack shows where, cniscope ps whom it asks, locks who holds a lock; else kill %d, and the runtime tries again", int(c.PID), int(c.PID), int(c.PID))},
+				Level: Problem,
+				Summary: fact.Sayf("CNI %s %s of pod %s/%s has been in progress for %s", c.Command, c.IfName, c.Namespace,
+					c.Pod, seconds(c.Age)),
+				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs},
+					lockOf(f, int(c.PID))...),
+				Remedy: []string{fact.Sayf("end what process %d waits for: cat /proc/%d/stack shows where, cniscope ps which "+
+					"agent it asks, locks who holds a lock; else kill %d, and the runtime tries again", int(c.PID), int(c.PID),
+					int(c.PID))},
 			})
 		}
 		return found, nil
@@ -43,9 +46,11 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, f.Now.Sub(p.Start).Round(time.Second).String()),
-			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lockOf(f, p.PID)...),
-			Remedy:   []string{fact.Sayf("end what it waits for, which cat /proc/%d/wchan /proc/%d/stack shows; a running cniscope names the pod", p.PID, p.PID)},
+			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, seconds(f.Now.Sub(p.Start))),
+			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)},
+				lockOf(f, p.PID)...),
+			Remedy: []string{fact.Sayf("end what it waits for, which cat /proc/%d/wchan /proc/%d/stack shows; a running "+
+				"cniscope names the pod", p.PID, p.PID)},
 		})
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
@@ -54,7 +59,7 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// lockOf names the lock that a process waits for, and who holds it.
+// lockOf names the lock that a process waits for, and its holder.
 func lockOf(f *fact.Facts, pid int) []string {
 	for _, l := range f.Locks.Value {
 		if slices.Contains(l.WaiterPIDs, pid) {
@@ -64,10 +69,10 @@ func lockOf(f *fact.Facts, pid int) []string {
 	return nil
 }
 
-// lately is how far back failed calls are spoken of. kubelet tries a pod again within seconds.
+// lately bounds the age of reported failures. kubelet retries a pod within seconds.
 const lately = 10 * time.Minute
 
-// callsSucceed: the calls of the last minutes did not fail, or others of their network succeeded since.
+// callsSucceed checks that no recent call failed without a later success in its network.
 func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return nil, notApplicable("no cniscope runs here, which would know the calls that failed")
@@ -93,28 +98,31 @@ func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// failedCalls speaks of calls of one network and command that failed, the latest last; worked is when one succeeded last.
+// failedCalls reports the failed calls of one network and command, the latest last. worked is the last success.
 func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
 	finding := Finding{
-		Level:   Warning,
-		Summary: fact.Sayf("%s of network %s failed in the last %d minutes, and none has succeeded since", plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes())),
-		Remedy:  []string{"mend what their verdicts name: journalctl -u cniscope -e has one line for each, with its trace id"},
+		Level: Warning,
+		Summary: fact.Sayf("%s of network %s failed in the last %d minutes, and none has succeeded since",
+			plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes())),
+		Remedy: []string{"fix what their verdicts name: journalctl -u cniscope -e has one line for each, with its trace id"},
 	}
 	if worked.After(last.Time) {
 		finding.Level = Note
-		finding.Summary = fact.Sayf("%s of network %s failed in the last %d minutes; others succeeded since", plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes()))
+		finding.Summary = fact.Sayf("%s of network %s failed in the last %d minutes; others succeeded since",
+			plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes()))
 	}
 	if last.Remedy != "" {
 		finding.Remedy = []string{fact.Clean(last.Remedy)}
 	}
 	for _, x := range slices.Backward(failed[max(0, len(failed)-fact.Listed):]) {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, pod %s/%s, plugin %s, after %s: %s", stamp(x.Time), x.Namespace, x.Pod, x.Plugin, x.Took.Round(time.Millisecond).String(), x.Says))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, pod %s/%s, plugin %s, after %s: %s", stamp(x.Time),
+			x.Namespace, x.Pod, x.Plugin, x.Took.Round(time.Millisecond).String(), x.Says))
 	}
 	return finding
 }
 
-// nobodyWaitsForALock: on the locks that CNI plugins take, nobody waits for a holder that does not let go.
+// nobodyWaitsForALock checks that no holder keeps a lock of CNI plugins while others wait for it.
 func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, l := range f.Locks.Value {
@@ -127,7 +135,8 @@ func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 				fact.Sayf("/proc/locks: the same holder and waiters for %s at least", l.Since.Round(time.Millisecond).String()),
 				"waiting: " + fact.List(l.Waiters),
 			},
-			Remedy: []string{fact.Sayf("kill %d if it hangs: cat /proc/%d/wchan /proc/%d/stack shows what it does", l.PID, l.PID, l.PID)},
+			Remedy: []string{fact.Sayf("kill %d if it hangs: cat /proc/%d/wchan /proc/%d/stack shows what it does", l.PID,
+				l.PID, l.PID)},
 		})
 	}
 	return found, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// folderLoads: the CNI folder is there, and the runtime can load a network from it.
+// folderLoads checks that the runtime can load a network from its CNI folder.
 func folderLoads(f *fact.Facts) ([]Finding, error) {
 	r := f.Runtime.Value
 	d := f.Folder.Value
@@ -24,7 +24,8 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 		}}, nil
 	case d.Blocking != "":
 		return []Finding{{
-			Level: Problem, Summary: fact.Sayf("%s cannot be read, and comes first: containerd loads no network at all", d.Blocking),
+			Level:    Problem,
+			Summary:  fact.Sayf("%s cannot be read, and comes first: containerd loads no network at all", d.Blocking),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
 			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s/%s /root/", d.Dir, d.Blocking)},
 		}}, nil
@@ -32,12 +33,12 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("there is no network in %s", d.Dir),
 			Evidence: append(empty(f), loadError(f)...),
-			Remedy:   []string{"install a CNI, or mend its pod, which has not written its configuration: network-pods names it"},
+			Remedy:   []string{"install a CNI, or fix its pod, which has not written its configuration: network-pods names it"},
 		}}, nil
 	case len(d.Problems) == 0:
 		return nil, nil
 	}
-	level := Note // what comes after those that are used does no harm
+	level := Note // unused files do no harm
 	if f.CRI.Err == nil && r.Containerd() && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
 		level = Problem
 	}
@@ -58,14 +59,15 @@ func folderAgain(r fact.Runtime) []string {
 	if r.Absent {
 		return []string{"see runtime: without one there is no CNI"}
 	}
-	return []string{r.Restart() + " (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
+	return []string{r.Restart() + " (it makes the folder again)",
+		"then restart the CNI's pod, which writes its configuration"}
 }
 
-// unwatched says what becomes of a runtime whose folder was removed.
+// unwatched explains the effect of a removed folder.
 func unwatched(f *fact.Facts) []string {
 	r := f.Runtime.Value
 	if r.Containerd() {
-		return []string{"containerd stops when it is removed; one that is made anew is not watched until containerd starts again"}
+		return []string{"containerd stops when it is removed; a new folder is not watched until containerd starts again"}
 	}
 	return []string{fact.Sayf("%s reads it: so says %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
 }
@@ -82,7 +84,8 @@ func empty(f *fact.Facts) []string {
 	if len(d.Other) == 0 {
 		return []string{"it is empty"}
 	}
-	return []string{"files that " + f.Runtime.Value.Called() + " does not look at (it wants .conf, .conflist, .json): " + fact.List(d.Other)}
+	ignored := "files that " + f.Runtime.Value.Called() + " does not look at (it wants .conf, .conflist, .json): "
+	return []string{ignored + fact.List(d.Other)}
 }
 
 func order(f *fact.Facts) []string {
@@ -97,8 +100,7 @@ func order(f *fact.Facts) []string {
 	return []string{"after it come: " + fact.List(files)}
 }
 
-// binariesAreThere: every program that the networks' chains run, IPAM and delegates
-// included, is in a CNI bin folder and can be started.
+// binariesAreThere checks that each program of the networks, also for IPAM and delegated plugins, can be started.
 func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, b := range f.Binaries.Value {
@@ -123,12 +125,13 @@ var reference = []string{
 func remedyFor(name string, dirs []string) string {
 	dir := slices.Concat(dirs, []string{"/opt/cni/bin"})[0]
 	if slices.Contains(reference, name) {
-		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or a release of github.com/containernetworking/plugins)", dir)
+		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or "+
+			"a release of github.com/containernetworking/plugins)", dir)
 	}
 	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
 }
 
-// versionsAreKnown: the runtime's libcni knows the cniVersion of the networks it uses.
+// versionsAreKnown checks that the runtime's libcni knows the cniVersion of the used networks.
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, n := range fact.Winners(f) {
@@ -145,20 +148,22 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("network %s wants a CNI version that %s does not know", n.Name, f.Runtime.Value.Called()),
-			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v), fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", "))},
-			Remedy:   []string{fact.Sayf("set cniVersion in %s to one of these, mostly 1.0.0", n.File)},
+			Level:   Problem,
+			Summary: fact.Sayf("network %s wants a CNI version that %s does not know", n.Name, f.Runtime.Value.Called()),
+			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v),
+				fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", "))},
+			Remedy: []string{fact.Sayf("set cniVersion in %s to one of these, usually 1.0.0", n.File)},
 		})
 	}
 	return found, nil
 }
 
-// loadedIsCurrent: what containerd has loaded is what the folder says. containerd reads
-// the folder again when something in it is written or removed, but not when a file is
-// moved into it (internal/cri/server/cni_conf_syncer.go ignores fsnotify's Create).
+// loadedIsCurrent compares the loaded networks with the folder. containerd reads the folder again when a file in it is
+// written or removed, but not when a file is moved into it (internal/cri/server/cni_conf_syncer.go ignores Create).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	if !f.CRI.Value.Told {
-		return nil, notApplicable(f.Runtime.Value.Called() + " does not say which networks it has loaded: those of its folder are taken for them")
+		return nil, notApplicable(f.Runtime.Value.Called() + " does not say which networks it has loaded: those of its " +
+			"folder are taken for them")
 	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
 		return nil, notApplicable("the folder cannot be loaded: see cni-folder")
@@ -178,10 +183,13 @@ func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	dir := f.Folder.Value.Dir
 	return []Finding{{
 		Level: level, Summary: fact.Sayf("containerd does not use what %s says now", dir),
-		Evidence: append([]string{"the folder says: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has))}, loadError(f)...),
+		Evidence: append([]string{
+			"the folder says: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has)),
+		}, loadError(f)...),
 		Remedy: []string{
-			fact.Sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload", dir, dir),
-			"whoever writes it should write into the folder, not move a file there",
+			fact.Sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload",
+				dir, dir),
+			"its writer should write into the folder, not move a file there",
 		},
 	}}, nil
 }
@@ -215,7 +223,7 @@ func describe(all []event.Network) string {
 	return fact.List(said)
 }
 
-// rightOneWins: of several configurations, the one that is used belongs to the CNI whose agent runs here.
+// rightOneWins checks that the used configuration belongs to the CNI whose agent runs here.
 func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	d, used := f.Folder.Value, fact.Winners(f)
 	ignored := slices.DeleteFunc(slices.Clone(d.Networks), func(n event.Network) bool {
@@ -225,7 +233,8 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 		return nil, nil
 	}
 	evidence := []string{
-		fact.Sayf("%s reads .conf, .conflist and .json by name and uses %s: %s", f.Runtime.Value.Called(), which(f.CRI.Value), describe(used)),
+		fact.Sayf("%s reads .conf, .conflist and .json by name and uses %s: %s", f.Runtime.Value.Called(),
+			which(f.CRI.Value), describe(used)),
 		"ignored: " + describe(ignored),
 	}
 	if f.Processes.Err == nil && f.Containers.Err == nil {
@@ -236,9 +245,11 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 			}
 			if by := runs(owner, f); by != "" {
 				return []Finding{{
-					Level: Warning, Summary: fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
+					Level:    Warning,
+					Summary:  fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
 					Evidence: append(evidence, by),
-					Remedy:   []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s/%s /root/", owner.Name, d.Dir, used[0].File)},
+					Remedy: []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s/%s /root/",
+						owner.Name, d.Dir, used[0].File)},
 				}}, nil
 			}
 		}
@@ -249,7 +260,7 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// which says which of several networks a runtime uses.
+// which describes the networks that a runtime uses.
 func which(c fact.CRI) string {
 	if c.Default != "" {
 		return fact.Sayf("its default network, %s", c.Default)
@@ -261,7 +272,7 @@ func uses(networks []event.Network, o fact.CNI) bool {
 	return slices.ContainsFunc(networks, o.Owns)
 }
 
-// runs says what of a CNI runs here, or is meant to; empty if nothing.
+// runs describes an agent or container of a CNI here; empty for none.
 func runs(c fact.CNI, f *fact.Facts) string {
 	for _, p := range f.Processes.Value {
 		if p.HostNet && slices.Contains(c.Agents, p.Name) {
@@ -269,19 +280,22 @@ func runs(c fact.CNI, f *fact.Facts) string {
 		}
 	}
 	for _, k := range f.Containers.Value {
-		if k.SandboxReady && (slices.Contains(c.Agents, k.Name) || slices.Contains(c.Agents, strings.TrimPrefix(k.Name, "install-"))) {
+		if k.SandboxReady && (slices.Contains(c.Agents, k.Name) ||
+			slices.Contains(c.Agents, strings.TrimPrefix(k.Name, "install-"))) {
 			return fact.Sayf("container %s of pod %s/%s is %s", k.Name, k.Namespace, k.Pod, k.State)
 		}
 	}
 	return ""
 }
 
-// nothingIsLeftOver: a CNI that is not in use has left no interface and no rules.
+// nothingIsLeftOver checks that an unused CNI left no interface and no rules.
 func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 	used := slices.Concat(fact.Networks(f.CRI.Value.Loaded), fact.Winners(f))
-	// Multus hands on to networks that are not in the folder.
+	// Multus delegates to networks that are not in the folder.
 	if slices.ContainsFunc(used, func(n event.Network) bool {
-		return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool { return p.Type == "multus" || p.Type == "multus-shim" })
+		return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool {
+			return p.Type == "multus" || p.Type == "multus-shim"
+		})
 	}) {
 		used = append(used, f.Folder.Value.Networks...)
 	}
@@ -311,12 +325,9 @@ func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 		if len(evidence) == 0 {
 			continue
 		}
-		if len(evidence) > fact.Listed {
-			evidence = append(evidence[:fact.Listed], fact.Sayf("and %d more", len(evidence)-fact.Listed))
-		}
 		found = append(found, Finding{
 			Level: Warning, Summary: fact.Sayf("%s is not used here, and has left something behind", c.Name),
-			Evidence: append(evidence, "used: "+describe(used)),
+			Evidence: append(fact.Cap(evidence), "used: "+describe(used)),
 			Remedy:   []string{c.Remedy},
 		})
 	}

@@ -1,13 +1,9 @@
-// Package doctor looks at a node and says why its pods' network does not work, or will not: facts are
-// gathered at the edge, and judged in the middle, by one pure function for each check.
+// Package doctor examines a node and reports why its pods get no network, or soon will not: pkg/doctor/gather gathers
+// facts, and one pure function per check judges them.
 //
-// It reads and asks, and changes nothing: it runs no command and no CNI plugin, and needs no access to the
-// cluster. What it asks are the container runtime (what it has loaded, not what its configuration file says), the
-// kernel, /proc, kubelet's healthz, a running cniscope, and, by one test span, the OTLP endpoint.
-//
-// What comes from elsewhere (names of files, last lines of logs, errors) is bounded and
-// escaped by pkg/text. Of network configurations no text goes on, only names, types,
-// and the sockets and kubeconfigs that they name.
+// It changes nothing and runs no command and no plugin. It asks the container runtime, the kernel, /proc, kubelet's
+// healthz and a running cniscope, and sends one test span to the OTLP endpoint. Text from elsewhere is bounded and
+// escaped (pkg/text). Of a CNI configuration it reports only names, types, sockets and kubeconfigs.
 package doctor
 
 import (
@@ -21,13 +17,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
-// Options say what is looked at.
+// Options of an examination.
 type Options = fact.Options
 
 const (
-	// DefaultKubelet is where kubelet says how it is (KubeletConfiguration: healthzPort).
+	// DefaultKubelet is the address of kubelet's healthz (KubeletConfiguration: healthzPort).
 	DefaultKubelet = "127.0.0.1:10248"
-	// DefaultPatience keeps an examination in which nobody answers below two seconds.
+	// DefaultPatience keeps an examination without any answer below two seconds.
 	DefaultPatience = 1500 * time.Millisecond
 )
 
@@ -48,8 +44,7 @@ func Examine(ctx context.Context, o fact.Options) Report {
 	return report
 }
 
-// PluginDirs returns the directories in which the runtime looks for plugins, and the runtime's process; none if it does
-// not answer.
+// PluginDirs returns the runtime's process and the directories of its plugins; none if it does not answer.
 func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
@@ -58,10 +53,10 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 	return f.Runtime.Value.PID, f.CRI.Value.BinDirs
 }
 
-// Programs looks whether programs can be started.
+// Programs finds programs that cannot be started.
 type Programs = gather.Programs
 
-// checks are all there are, in the order of the report: what the others stand on first.
+// checks lists all checks in the order of the report; later ones depend on earlier ones.
 func checks() []check {
 	folder := func(f *fact.Facts) error { return f.Folder.Err }
 	loaded := func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Folder.Err) }
@@ -96,21 +91,20 @@ func checks() []check {
 	}
 }
 
-// check is one question. look answers it from facts alone: with what it found, with nothing where all is
-// well, with a notApplicable where the question does not arise here, and with another error where it cannot
-// be answered. lacks is the error of a fact without which look is not called.
+// check is one question. look answers it from facts alone: with findings, with none if all is well, with notApplicable
+// if the node has nothing to check, or with another error. lacks returns the error of a fact that look needs.
 type check struct {
 	name  string
 	look  func(*fact.Facts) ([]Finding, error)
 	lacks func(*fact.Facts) error
 }
 
-// notApplicable says why a question does not arise on this node.
+// notApplicable is the reason why a check does not concern this node.
 type notApplicable string
 
 func (n notApplicable) Error() string { return string(n) }
 
-// Judge is the pure part: the same facts, the same report.
+// Judge makes all checks. Equal facts give equal reports.
 func Judge(f *fact.Facts) Report {
 	r := Report{Findings: []Finding{}}
 	for _, c := range checksOf(f) {

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// podsAreForwarded: the kernel passes on the packets of pods.
+// podsAreForwarded checks that the kernel forwards the packets of pods.
 func podsAreForwarded(f *fact.Facts) ([]Finding, error) {
 	found := fullTables(f)
 	if !routesPods(f) {
@@ -33,8 +33,8 @@ func podsAreForwarded(f *fact.Facts) ([]Finding, error) {
 	return found, f.Chains.Err
 }
 
-// dropping is a chain that drops what no rule accepts. Without rules that is everything; with rules a CNI may have
-// accepted its pods, which is common beside Docker.
+// dropping reports a chain that drops what no rule accepts. With rules, the CNI may have accepted its pods, which is
+// common beside Docker.
 func dropping(c fact.Chain) Finding {
 	where := c.Backend + " " + c.Family + " " + c.Table + " " + c.Name
 	accept := fact.Sayf("nft chain %s %s %s '{ policy accept; }'", c.Family, c.Table, c.Name)
@@ -45,20 +45,23 @@ func dropping(c fact.Chain) Finding {
 		accept = "iptables-legacy -P FORWARD ACCEPT"
 	}
 	finding := Finding{
-		Level: Problem, Summary: fact.Sayf("the firewall drops every packet that the node forwards: the policy of %s is drop, and it has no rule", where),
+		Level: Problem,
+		Summary: fact.Sayf("the firewall drops every packet that the node forwards: the policy of %s is drop, and it has "+
+			"no rule", where),
 		Evidence: []string{where + ": policy drop, 0 rules"},
 		Remedy:   []string{accept + "; stop what sets it (Docker, a firewall service), or let it accept the pods' subnets"},
 	}
 	if c.Rules > 0 {
 		finding.Level = Note
-		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop", where)
+		finding.Summary = fact.Sayf("the firewall drops forwarded packets that no rule accepts: the policy of %s is drop",
+			where)
 		finding.Evidence = []string{fact.Sayf("%s: policy drop, %s", where, plural(c.Rules, "rule"))}
 		finding.Remedy = []string{"nothing, if pods reach other nodes; otherwise: " + accept}
 	}
 	return finding
 }
 
-// fullTables are the kernel's tables without room.
+// fullTables reports the kernel's tables without room.
 func fullTables(f *fact.Facts) (found []Finding) {
 	for _, t := range f.Forwarding.Value.Tables {
 		if !t.Full() {
@@ -73,10 +76,11 @@ func fullTables(f *fact.Facts) (found []Finding) {
 	return found
 }
 
-// routesPods reports whether the node routes packets of a loaded network. These plugins give pods a place on the node's own
-// link instead.
+// routesPods reports whether the node routes packets of a loaded network. The listed plugins attach pods to the node's
+// own link instead.
 func routesPods(f *fact.Facts) bool {
 	return slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool {
-		return len(l.Plugins) > 0 && !slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"}, l.Plugins[0].Type)
+		return len(l.Plugins) > 0 && !slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"},
+			l.Plugins[0].Type)
 	})
 }

@@ -8,26 +8,32 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// kernelIsEnough: the kernel has what the probe uses, and lets it.
+// kernelIsEnough checks that the kernel has what the probe uses, and allows it.
 func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	found, err := kernelAllows(f)
 	if n := f.Scope.Value.Node.Missed; err == nil && f.Scope.Err == nil && n > 0 {
 		found = append(found, Finding{
-			Level: Note, Summary: fact.Sayf("the kernel did not run BPF programs of the cniscope that runs here %d times, so some of what plugins did inside is missing from traces", n),
-			Evidence: []string{"the kernel does not run a program while one is already under way on that CPU (it was preempted or interrupted)"},
-			Remedy:   []string{"see which programs, and how often: the metric cniscope_bpf_program_missed_total"},
+			Level: Note,
+			Summary: fact.Sayf("the kernel did not run BPF programs of the cniscope that runs here %d times, so some of what "+
+				"plugins did inside is missing from traces", n),
+			Evidence: []string{"the kernel does not run a program while that program runs on the same CPU (it was preempted " +
+				"or interrupted)"},
+			Remedy: []string{"see which programs, and how often: the metric cniscope_bpf_program_missed_total"},
 		})
 	}
 	if k := f.Kernel.Value; err == nil && k.Functions != "" && k.BTF == "" && k.Lockdown != "confidentiality" {
 		found = append(found, Finding{
-			Level: Note, Summary: "what plugins do is reached by system calls: while a CNI call is under way each one of the node takes some 80 ns longer",
+			Level:    Note,
+			Summary:  "system-call tracing is used: during a CNI call each system call of the node lasts about 80 ns longer",
 			Evidence: []string{fact.Sayf("Linux %s: %s", k.Release, k.Functions)},
 			Remedy:   []string{"use Linux 6.12 or later, where others pay next to nothing (docs/kernels.md, Two ways)"},
 		})
 	}
 	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
 		found = append(found, Finding{
-			Level: Note, Summary: "the namespaces of process 1 cannot be read, so cniscope takes its own for the node's: it does not trust every plugin if that is wrong",
+			Level: Note,
+			Summary: "the namespaces of process 1 cannot be read, so cniscope takes its own for the node's: it does not trust " +
+				"every plugin if that is wrong",
 			Evidence: []string{k.First},
 			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
 		})
@@ -40,7 +46,9 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	found := append(refuses(k), lacks(k)...)
 	if k.Lockdown == "confidentiality" {
 		found = append(found, Finding{
-			Level: Warning, Summary: "the kernel is locked down and keeps its memory from BPF programs: plugins and commands are seen, what they ask of the kernel is not",
+			Level: Warning,
+			Summary: "the kernel is locked down and keeps its memory from BPF programs: plugins and commands are seen, what " +
+				"they ask of the kernel is not",
 			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
 			Remedy:   []string{"start it with lockdown=integrity"},
 		})
@@ -53,7 +61,8 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 			found = append(found, Finding{
 				Level: Warning, Summary: "the cniscope that runs here does not see all: " + runs,
 				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
-				Remedy:   []string{"its log says why (going on without …)", `if [probe] source is "connector" on purpose: nothing`},
+				Remedy: []string{"its log says why (going on without …)",
+					`if [probe] source is "connector" on purpose: nothing`},
 			})
 		}
 		return found, nil
@@ -68,16 +77,16 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// observes is how the cniscope that runs here says that it observes.
+// observes returns the probe's state as a running cniscope reports it.
 func observes(f *fact.Facts) (how string, known bool) {
 	how = f.Scope.Value.Node.Probe
 	return how, f.Scope.Err == nil && how != ""
 }
 
-// refuses finds what keeps BPF programs from being loaded at all. The process connector takes their place, if
-// it can.
+// refuses reports what prevents BPF programs from being loaded. The process connector may replace them.
 func refuses(k fact.Kernel) []Finding {
-	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every current distribution's is"}}
+	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every " +
+		"current distribution's is"}}
 	var what string
 	if k.BTF != "" {
 		what = "the kernel does not describe itself (BTF)"
@@ -90,22 +99,26 @@ func refuses(k fact.Kernel) []Finding {
 		if what == "" {
 			what = "the kernel lacks what BPF programs need: " + feature.Name
 		}
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%s: not in /sys/kernel/btf/vmlinux of Linux %s", feature.Name, k.Release))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s: not in /sys/kernel/btf/vmlinux of Linux %s",
+			feature.Name, k.Release))
 	}
 	switch {
 	case what == "":
 		return nil
 	case k.Connector == "":
-		finding.Level, finding.Summary = Warning, what+": plugins and commands are seen by the process connector, what they ask of the kernel is not"
+		finding.Level, finding.Summary = Warning, what+": plugins and commands are seen by the process connector, what "+
+			"they ask of the kernel is not"
 	default:
-		finding.Level, finding.Summary = Problem, what+", and the process connector cannot take the place of its BPF programs: nothing is seen"
+		finding.Level, finding.Summary = Problem, what+", and the process connector cannot take the place of its BPF "+
+			"programs: nothing is seen"
 		finding.Evidence = append(finding.Evidence, "process connector: "+k.Connector)
-		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork and CAP_NET_ADMIN")
+		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork "+
+			"and CAP_NET_ADMIN")
 	}
 	return []Finding{finding}
 }
 
-// lacks finds what everything else goes on without.
+// lacks reports missing features that are not needed.
 func lacks(k fact.Kernel) (found []Finding) {
 	missing := slices.DeleteFunc(slices.Clone(k.Features), func(f fact.Feature) bool { return f.There || f.Needed })
 	for _, feature := range missing {

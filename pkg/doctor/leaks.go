@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
-// Held finds what sandboxes have of the node's network, and which of them are there. binDirs is where plugins lie.
+// Held finds what sandboxes hold of the node's network, which of them exist, and the plugins' directories.
 func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, err error) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
@@ -22,7 +22,7 @@ func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, e
 	return f.Held.Value, binsOf(f), f.Held.Err
 }
 
-// networksAreGivenBack: no sandbox that is gone has a network that an ADD gave it and no DEL took back.
+// networksAreGivenBack checks that no sandbox that is gone kept a network: an ADD without DEL.
 func networksAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	l := heldBy(f)
 	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
@@ -32,26 +32,25 @@ func networksAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	oldest := leaked[0]
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s of sandboxes that are gone: ADD without DEL, the oldest for %s", plural(len(leaked), "network attachment"),
+		Summary: fact.Sayf("%s of sandboxes that are gone: ADD without DEL, the oldest for %s",
+			plural(len(leaked), "network attachment"),
 			age(l.Time.Sub(oldest.Since))),
 	}
 	var files []string
-	for i, a := range leaked {
-		if i < fact.Listed {
-			finding.Evidence = append(finding.Evidence, saysAttachment(l, a))
-		}
+	for _, a := range leaked {
+		finding.Evidence = append(finding.Evidence, saysAttachment(l, a))
 		if a.File != "" && len(files) < fact.Listed {
 			files = append(files, a.File)
 		}
 	}
-	if more := len(leaked) - fact.Listed; more > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("and %d more", more))
-	}
+	finding.Evidence = fact.Cap(finding.Evidence)
 	if len(files) > 0 {
-		finding.Remedy = append(finding.Remedy, leak.Free(files, binsOf(f))+" # runs the plugins' DEL, as the runtime would have; needs jq")
+		finding.Remedy = append(finding.Remedy, leak.Free(files, binsOf(f))+" # runs the plugins' DEL, as the runtime "+
+			"would have; needs jq")
 	}
 	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {
-		finding.Remedy = append(finding.Remedy, "of those without a cached result: leaked-leases names their addresses; interfaces and rules of theirs bear the sandbox's id, or go when the node is restarted")
+		finding.Remedy = append(finding.Remedy, "of those without a cached result: leaked-leases names their addresses; "+
+			"their interfaces and rules bear the sandbox's id, or go when the node is restarted")
 	}
 	return []Finding{finding}, nil
 }
@@ -68,9 +67,10 @@ func binsOf(f *fact.Facts) (dirs []string) {
 	return dirs
 }
 
-// saysAttachment is one line: whose it was, what, since when, and by what that is known.
+// saysAttachment describes an attachment in one line.
 func saysAttachment(l leak.Look, a leak.Attachment) string {
-	line := fact.Sayf("%s of %s, pod %s, sandbox %s, since %s (%s)", a.IfName, networkOf(a.Network), podOf(a), a.ContainerID, stamp(a.Since), age(l.Time.Sub(a.Since)))
+	line := fact.Sayf("%s of %s, pod %s, sandbox %s, since %s (%s)", a.IfName, networkOf(a.Network), podOf(a),
+		a.ContainerID, stamp(a.Since), age(l.Time.Sub(a.Since)))
 	if len(a.Addresses) > 0 {
 		line += ", " + fact.List(a.Addresses)
 	}
@@ -103,7 +103,7 @@ func podOf(a leak.Attachment) string {
 	return fact.Sayf("%s/%s", a.Pod.Namespace, a.Pod.Name)
 }
 
-// leasesAreGivenBack: host-local's addresses belong to sandboxes that are there.
+// leasesAreGivenBack checks that host-local's addresses belong to existing sandboxes.
 func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	l := heldBy(f)
 	leaked := map[string][]leak.Lease{}
@@ -121,22 +121,23 @@ func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// removed is how many files a remedy names.
+// removed bounds the files that a remedy names.
 const removed = 32
 
 func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	l := f.Held.Value
 	finding := Finding{
 		Level: Warning,
-		Summary: fact.Sayf("%s of network %s leased by host-local to sandboxes that are gone, of %d in all; the oldest for %s",
-			plural(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)), age(l.Time.Sub(leaked[0].Since))),
+		Summary: fact.Sayf("%s of network %s leased by host-local to sandboxes that are gone, of %d in all; the oldest for "+
+			"%s",
+			plural(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)),
+			age(l.Time.Sub(leaked[0].Since))),
 	}
 	var files []string
 	cached, old := 0, 0
-	for i, one := range leaked {
-		if i < fact.Listed {
-			finding.Evidence = append(finding.Evidence, fact.Sayf("%s, %s of sandbox %s, since %s (%s)", one.Address, cmp.Or(one.IfName, "an interface"), one.ContainerID, stamp(one.Since), age(l.Time.Sub(one.Since))))
-		}
+	for _, one := range leaked {
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, %s of sandbox %s, since %s (%s)", one.Address,
+			cmp.Or(one.IfName, "an interface"), one.ContainerID, stamp(one.Since), age(l.Time.Sub(one.Since))))
 		if before(l, one.Since) {
 			old++
 		}
@@ -148,22 +149,23 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 			files = append(files, one.File)
 		}
 	}
-	if more := len(leaked) - fact.Listed; more > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("and %d more", more))
-	}
+	finding.Evidence = fact.Cap(finding.Evidence)
 	if old > 0 {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("%d of them are of before the node was restarted at %s: its pods were never told to leave", old, stamp(l.Boot)))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%d of them are of before the node was restarted at %s: its "+
+			"pods were never torn down", old, stamp(l.Boot)))
 	}
 	if cached > 0 {
-		finding.Remedy = append(finding.Remedy, fact.Sayf("the command of leaked-networks gives back %d of them, with all else that was theirs", cached))
+		finding.Remedy = append(finding.Remedy, fact.Sayf("the command of leaked-networks gives back %d of them, with all "+
+			"else that was theirs", cached))
 	}
 	if len(files) > 0 {
-		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files, " ")+" # host-local has no other memory: the addresses are free then")
+		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files,
+			" ")+" # host-local has no other memory: the addresses are free then")
 	}
 	return finding
 }
 
-// heldBy is what the node has; whoever has a call under way is there, too.
+// heldBy returns the node's attachments. Sandboxes with a call in progress exist, too.
 func heldBy(f *fact.Facts) leak.Look {
 	l := f.Held.Value
 	l.Alive = maps.Clone(l.Alive)
@@ -180,7 +182,7 @@ func before(l leak.Look, since time.Time) bool { return !l.Boot.IsZero() && sinc
 
 func leakAge(f *fact.Facts) time.Duration { return cmp.Or(f.Options.Leak, leak.After) }
 
-// age rounds to what a person reads.
+// age rounds a duration for people.
 func age(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

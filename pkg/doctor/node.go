@@ -12,11 +12,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// clockIsSet: the node's clock is kept by something, so that its spans line up with those of other nodes.
+// clockIsSet checks that the clock is synchronized, so that spans of several nodes line up.
 func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
 		return []Finding{{
-			Level: Warning, Summary: "the clock is not synchronised: traces of several nodes do not line up, and certificates may seem invalid",
+			Level:   Warning,
+			Summary: "the clock is not synchronised: traces of several nodes do not line up, and certificates may seem invalid",
 			Evidence: []string{
 				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
 				"it says " + f.Now.UTC().Format(time.RFC3339),
@@ -27,7 +28,7 @@ func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	return nil, nil
 }
 
-// kubeletIsHealthy: kubelet answers its healthz with "ok".
+// kubeletIsHealthy checks that kubelet's healthz answers "ok".
 func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	h := f.Kubelet.Value
 	if h.Err == "" && h.Status == 200 {
@@ -42,11 +43,12 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	}
 	return []Finding{{
 		Level: Problem, Summary: "kubelet is not healthy", Evidence: []string{said},
-		Remedy: []string{"systemctl status kubelet; journalctl -u kubelet -e", "if its healthz is elsewhere: --kubelet HOST:PORT"},
+		Remedy: []string{"systemctl status kubelet; journalctl -u kubelet -e",
+			"if its healthz is elsewhere: --kubelet HOST:PORT"},
 	}}, nil
 }
 
-// endpointTakesSpans: a test span was sent to the endpoint, and it took it.
+// endpointTakesSpans checks that the endpoint took a test span.
 func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	if f.Options.Endpoint == "" {
 		return nil, notApplicable("no OTLP endpoint is set ([export.otlp] endpoint)")
@@ -66,14 +68,20 @@ func remedyForEndpoint(err error) string {
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated || code == codes.PermissionDenied:
 		return "set what it wants to see in [export.otlp] headers, or cert and key"
-	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.") || strings.Contains(said, "malformed HTTP") || strings.Contains(said, "404"):
-		return "set endpoint to http://HOST:4317 for OTLP over gRPC, or to http://HOST:4318/v1/traces for OTLP over HTTP, with the endpoint's own port and path"
-	case strings.Contains(said, "HTTPS client") || strings.Contains(said, "tls:") || strings.Contains(said, "x509:") || strings.Contains(said, "first record does not look like"):
-		return "set endpoint to http:// for plain text or https:// for TLS, and ca to the authority that signed the certificate"
+	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.") ||
+		strings.Contains(said, "malformed HTTP") || strings.Contains(said, "404"):
+		return "set endpoint to http://HOST:4317 for OTLP over gRPC, or to http://HOST:4318/v1/traces for OTLP over HTTP, " +
+			"with the endpoint's own port and path"
+	case strings.Contains(said, "HTTPS client") || strings.Contains(said, "tls:") || strings.Contains(said, "x509:") ||
+		strings.Contains(said, "first record does not look like"):
+		return "set endpoint to http:// for plain text or https:// for TLS, and ca to the authority that signed the " +
+			"certificate"
 	case strings.Contains(said, "no such host"):
-		return "set endpoint to an address or a name that this node can resolve: a Service's name is known to pods only, unless the node asks the cluster's DNS"
+		return "set endpoint to an address or a name that this node can resolve: a Service's name is known to pods only, " +
+			"unless the node asks the cluster's DNS"
 	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
-		return "start the Collector or the backend, or let this node through the firewall; until then operations wait in memory, or in [export.spool]"
+		return "start the Collector or the backend, or let this node through the firewall; until then operations wait in " +
+			"memory, or in [export.spool]"
 	}
 	return "read the endpoint's own log: it answers, and refuses"
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// podsHaveTheirOwnAddresses: the pods' subnets are not the node's networks too.
+// podsHaveTheirOwnAddresses checks that the pods' subnets are none of the node's networks.
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
-		return nil, notApplicable("no pod subnet is named in the networks that are loaded, nor by kube-proxy or the controller manager")
+		return nil, notApplicable("no pod subnet is named in the networks that are loaded, nor by kube-proxy or the " +
+			"controller manager")
 	}
 	var bridges []string
 	for _, l := range f.CRI.Value.Loaded {
@@ -26,9 +27,11 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 		}
 		own[pod.String()+what] = true
 		found = append(found, Finding{
-			Level: Warning, Summary: fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
+			Level:    Warning,
+			Summary:  fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
 			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
-			Remedy:   []string{"choose another one: kubeadm init --pod-network-cidr, the CNI's own pool, and the controller manager's --cluster-cidr; existing pods keep theirs until they are made anew"},
+			Remedy: []string{"choose another one: kubeadm init --pod-network-cidr, the CNI's own pool, and the controller " +
+				"manager's --cluster-cidr; existing pods keep theirs until they are created again"},
 		})
 	}
 	for _, pod := range pods {
@@ -82,17 +85,18 @@ func ofPods(l fact.Link, bridges []string) bool {
 	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):
 		return true
 	case l.Type == "veth" && !slices.ContainsFunc(l.Addresses, func(a netip.Prefix) bool { return !a.IsSingleIP() }):
-		return true // a pod's end of ptp; a node that is a container has a whole network on one
+		return true // a pod's end of ptp; a node in a container has a whole network on a veth
 	}
 	for _, c := range fact.CNIs() {
 		if fact.Matches(c.Links, l.Name) {
 			return true
 		}
 	}
-	return fact.Matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
+	return fact.Matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system",
+		"eni*", "gke*"}, l.Name)
 }
 
-// tunnel reports whether an interface leads into somebody else's network.
+// tunnel reports whether an interface leads into a foreign network.
 func tunnel(l fact.Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
 
 func linkNamed(links []fact.Link, name string) fact.Link {

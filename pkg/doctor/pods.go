@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// restartsMany in restartsLately is a container that does not come up: kubelet's
-	// back-off reaches five minutes at the sixth.
+	// restartsMany within restartsLately mean that a container does not come up: kubelet's back-off reaches five
+	// minutes at the sixth restart.
 	restartsMany   = 3
 	restartsLately = 10 * time.Minute
-	startsIn       = 10 * time.Second // how long a container may be made and not started
+	startsIn       = 10 * time.Second // from creation to start
 )
 
-// networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended well.
+// networkPodsRun checks the containers that write the CNI folders, and kube-proxy.
 func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, c := range f.Containers.Value {
@@ -34,13 +34,12 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 			what = "is of " + c.Owner
 		}
 		finding := Finding{
-			Level: Problem, Summary: fact.Sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),
+			Level:    Problem,
+			Summary:  fact.Sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),
 			Evidence: []string{evidenceOf(c)},
 			Remedy:   []string{fact.Sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
 		}
-		if c.LastLine != "" {
-			finding.Evidence = append(finding.Evidence, "its last line: "+c.LastLine)
-		}
+		finding.Evidence = append(finding.Evidence, lastLine(c.LastLine)...)
 		if len(c.Mounts) > 0 {
 			finding.Evidence = append(finding.Evidence, "it mounts "+fact.List(c.Mounts))
 		}
@@ -49,12 +48,12 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// troubleOf says what is wrong with a container; empty if nothing.
+// troubleOf describes a container's fault; empty for none.
 func troubleOf(c fact.Container, now time.Time) string {
 	switch c.State {
 	case "exited":
 		if c.ExitCode == 0 {
-			return "" // what installs ends when it is done
+			return "" // an installer
 		}
 		if c.Restarts > 0 {
 			return fact.Sayf("fails again and again: exit code %d, %s", int(c.ExitCode), plural(c.Restarts, "restart"))
@@ -79,9 +78,9 @@ func evidenceOf(c fact.Container) string {
 		if c.Reason != "" {
 			parts = append(parts, "reason "+fact.Clean(c.Reason))
 		}
-		parts = append(parts, "at "+c.Finished.UTC().Format(time.RFC3339))
+		parts = append(parts, "at "+stamp(c.Finished))
 	} else if !c.Started.IsZero() {
-		parts = append(parts, "since "+c.Started.UTC().Format(time.RFC3339))
+		parts = append(parts, "since "+stamp(c.Started))
 	}
 	return strings.Join(append(parts, plural(c.Restarts, "restart")), ", ")
 }

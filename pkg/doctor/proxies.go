@@ -8,13 +8,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// oneServiceProxy: kube-proxy and a replacement of it that is on do the same job: both
-// answer for the addresses of services. That works by chance or not at all, and is not by
-// itself the cause of a node that is not ready.
+// oneServiceProxy checks that kube-proxy and its replacement do not both answer for services. Whether that works is
+// chance; it is not by itself the cause of a node that is not ready.
 func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	proxy, proxyErr := liveProxy(f)
 	on, onErr := replacementOn(f)
-	switch { // what was not seen matters only where the other one may be there
+	switch { // an error matters only if the other proxy may exist
 	case len(proxy) == 0:
 		return nil, proxyErr
 	case len(on) == 0:
@@ -26,15 +25,16 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 		Evidence: append(proxy, on...),
 		Remedy: []string{
 			"a new cluster: kubeadm init --skip-phases=addon/kube-proxy",
-			"this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
+			"this cluster, once Cilium reaches the API server without it (k8sServiceHost, k8sServicePort): kubectl -n " +
+				"kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
 			"then on each node, to remove its rules: iptables-save | grep -v KUBE | iptables-restore",
 			"or keep kube-proxy: cilium config set kube-proxy-replacement false",
 		},
 	}}, nil
 }
 
-// liveProxy says what shows that kube-proxy works on this node's network: its process, or its container in a
-// pod that is meant to run. Rules show nothing: they stay when it goes, and kubelet makes some too.
+// liveProxy is the evidence that kube-proxy works here: its process, or its container. Rules prove nothing: they
+// outlive it, and kubelet makes some too.
 func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {
@@ -43,32 +43,33 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	}
 	for _, c := range f.Containers.Value {
 		if c.Proxy && c.SandboxReady {
-			evidence = append(evidence, fact.Sayf("container %s of pod %s/%s is %s, %s", c.Name, c.Namespace, c.Pod, c.State, plural(c.Restarts, "restart")))
+			evidence = append(evidence, fact.Sayf("container %s of pod %s/%s is %s, %s", c.Name, c.Namespace, c.Pod, c.State,
+				plural(c.Restarts, "restart")))
 		}
 	}
 	return evidence, cmp.Or(f.Processes.Err, f.Containers.Err)
 }
 
-// socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without entries for node ports that is
-// what kube-proxy-replacement=false with bpf-lb-sock=true gives, which Cilium documents for local redirect
-// policies (docs.cilium.io, "Local Redirect Policy"): both answer for ClusterIPs, and to the same effect.
+// socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without node ports it is the effect of
+// kube-proxy-replacement=false with bpf-lb-sock=true, which Cilium documents for local redirect policies: both answer
+// for ClusterIPs to the same effect.
 func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	lb := f.LB.Value
 	if len(lb.Socket) == 0 || lb.Services == 0 {
 		return nil
 	}
 	return []Finding{{
-		Level:    Note,
-		Summary:  "Cilium answers for services at sockets, beside kube-proxy: its replacement is not seen to be on",
-		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, none of a node port", attached(lb.Socket), filled(lb))),
-		Remedy:   []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); cilium config view shows kube-proxy-replacement"},
+		Level:   Note,
+		Summary: "Cilium answers for services at sockets, beside kube-proxy: its replacement is not seen to be on",
+		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, none of a node port", attached(lb.Socket),
+			filled(lb))),
+		Remedy: []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); " +
+			"cilium config view shows kube-proxy-replacement"},
 	}}
 }
 
-// replacementOn says what shows that Cilium handles services in kube-proxy's place: programs that do are
-// attached and their service map has node ports, or it was told to. Without its replacement Cilium fills the
-// same map and attaches programs to the same interfaces, and to the cgroup if bpf-lb-sock is set; what makes
-// the difference are entries for node ports.
+// replacementOn is the evidence that Cilium replaces kube-proxy: attached programs and node ports in its service map,
+// or its options. Without the replacement Cilium fills the same map without node ports and attaches the same programs.
 func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
 	if len(lb.Socket) > 0 && lb.NodePorts > 0 {
@@ -87,7 +88,8 @@ func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	for _, c := range f.Containers.Value {
 		for _, s := range c.Settings {
 			if c.SandboxReady && s.Replaces() {
-				evidence = append(evidence, fact.Sayf("container %s of pod %s/%s: %s=%s (%s)", c.Name, c.Namespace, c.Pod, s.Key, s.Value, s.From))
+				evidence = append(evidence, fact.Sayf("container %s of pod %s/%s: %s=%s (%s)", c.Name, c.Namespace, c.Pod,
+					s.Key, s.Value, s.From))
 			}
 		}
 	}
@@ -110,7 +112,7 @@ func filled(lb fact.LB) string {
 	return s
 }
 
-// rulesHaveAnOwner: rules that kube-proxy made are there only where it is.
+// rulesHaveAnOwner checks that kube-proxy's rules exist only beside kube-proxy.
 func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	byTable := map[string][]string{}
 	ipvs := false
@@ -134,7 +136,7 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 		return nil, err
 	}
 	for _, p := range f.Processes.Value {
-		if p.HostNet && (p.Name == "k3s" || p.Name == "kubelite") { // kube-proxy is a part of them, unless it was switched off
+		if p.HostNet && (p.Name == "k3s" || p.Name == "kubelite") { // they contain kube-proxy
 			return nil, nil
 		}
 	}
@@ -151,20 +153,23 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 		Level: Warning, Summary: "kube-proxy is gone, and its rules are still there: they send services to where they were",
 		Evidence: append(evidence, "there is no process and no container kube-proxy"),
 		Remedy: []string{
-			"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | ip6tables-restore",
-			"for nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy; for IPVS: ipvsadm --clear; ip link delete kube-ipvs0",
+			"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | " +
+				"grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | ip6tables-restore",
+			"for nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy; for IPVS: ipvsadm --clear; ip " +
+				"link delete kube-ipvs0",
 		},
 	}}, nil
 }
 
-// ofKubeProxy tells chains of kube-proxy from those that kubelet makes for itself
-// (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28 KUBE-POSTROUTING).
+// ofKubeProxy excludes kubelet's own chains (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28
+// KUBE-POSTROUTING).
 func ofKubeProxy(c fact.Chain) bool {
 	if c.Backend == "nftables" && c.Table == "kube-proxy" {
 		return true
 	}
 	return fact.Matches([]string{
 		"KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-CANARY", "KUBE-PROXY-FIREWALL",
-		"KUBE-LOAD-BALANCER", "KUBE-NODE-PORT", "KUBE-SVC-*", "KUBE-SVL-*", "KUBE-SEP-*", "KUBE-EXT-*", "KUBE-FW-*", "KUBE-XLB-*",
+		"KUBE-LOAD-BALANCER", "KUBE-NODE-PORT", "KUBE-SVC-*", "KUBE-SVL-*", "KUBE-SEP-*", "KUBE-EXT-*", "KUBE-FW-*",
+		"KUBE-XLB-*",
 	}, c.Name)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// networkIsReady: the runtime says so, and if not, which step is missing.
+// networkIsReady checks the runtime's condition, and names the missing step.
 func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Value.Network {
 		return nil, nil
@@ -16,20 +16,21 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	_, step, remedy := missingStep(f)
 	return []Finding{{
 		Level: Problem, Summary: "the node's network is not ready: " + step,
-		Evidence: append(append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}, loadError(f)...), writersSay(f)...),
-		Remedy:   remedy,
+		Evidence: append(append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(),
+			f.CRI.Value.NetworkReason)}, loadError(f)...), writersSay(f)...),
+		Remedy: remedy,
 	}}, nil
 }
 
-// writersSay is the last line of each who should write the configuration and has not: what they wait for,
-// also while they run. One that has ended well has no say.
+// writersSay returns the last log lines of what should write the configuration and has not.
 func writersSay(f *fact.Facts) (said []string) {
 	if f.Folder.Err != nil || len(f.Folder.Value.Networks) > 0 {
 		return nil
 	}
 	for _, c := range f.Containers.Value {
 		if c.Writes() && c.SandboxReady && c.LastLine != "" && (c.State != "exited" || c.ExitCode != 0) {
-			said = append(said, fact.Sayf("the last line of %s of pod %s/%s, %s: %s", c.Name, c.Namespace, c.Pod, c.State, c.LastLine))
+			said = append(said, fact.Sayf("the last line of %s of pod %s/%s, %s: %s", c.Name, c.Namespace, c.Pod, c.State,
+				c.LastLine))
 		}
 	}
 	for _, p := range agentProcesses(f) {
@@ -40,19 +41,18 @@ func writersSay(f *fact.Facts) (said []string) {
 	return said[:min(len(said), fact.Listed)]
 }
 
-// agentProcesses are the agents of CNIs, by the name of their program, that run in the node's network and in
-// none of the containers that are spoken of.
+// agentProcesses returns CNIs' agents, by name, on the node's network and outside the examined containers.
 func agentProcesses(f *fact.Facts) (found []fact.Process) {
 	for _, p := range f.Processes.Value {
-		spokenOf := slices.ContainsFunc(f.Containers.Value, func(c fact.Container) bool { return c.ID == p.Container })
-		if p.HostNet && !p.Plugin && !spokenOf && slices.Contains(fact.AgentNames(), p.Name) && p.Name != "k3s" {
+		reported := slices.ContainsFunc(f.Containers.Value, func(c fact.Container) bool { return c.ID == p.Container })
+		if p.HostNet && !p.Plugin && !reported && slices.Contains(fact.AgentNames(), p.Name) && p.Name != "k3s" {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// missingStep says what has to happen next until the network is ready.
+// missingStep returns the next step until the network is ready.
 func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string) {
 	d, r := f.Folder.Value, f.Runtime.Value
 	switch {
@@ -70,15 +70,18 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 	case len(f.CRI.Value.Loaded) == 0:
 		return event.LackPlugin, fact.Sayf("%s has not loaded %s", r.Called(), d.Networks[0].File), []string{"see cni-loaded"}
 	case !f.CRI.Value.Told:
-		return event.LackPlugin, fact.Sayf("%s does not take %s", r.Called(), d.Networks[0].File), []string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
+		return event.LackPlugin, fact.Sayf("%s does not take %s", r.Called(), d.Networks[0].File),
+			[]string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
-		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
+		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(),
+			len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
-	// From cniVersion 1.1.0 on containerd asks the plugins themselves (STATUS).
-	return event.LackStatus, "the CNI's own STATUS says no", []string{"start the CNI's agent: cni-agent and network-pods name it"}
+	// Since cniVersion 1.1.0 containerd asks the plugins themselves (STATUS).
+	return event.LackStatus, "the CNI's own STATUS says no", []string{"start the CNI's agent: cni-agent and " +
+		"network-pods name it"}
 }
 
-// nobodyWrote says why no configuration has been written.
+// nobodyWrote explains why there is no configuration.
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	step = fact.Sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
 	if f.Containers.Err != nil {
@@ -95,7 +98,9 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(writers) == 0 {
-		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod scheduled to this node and its image pulled: kubectl -n kube-system get pods -o wide"}
+		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a " +
+				"process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod " +
+				"scheduled to this node and its image pulled: kubectl -n kube-system get pods -o wide"}
 	}
 	if len(remedy) == 0 {
 		remedy = []string{"see network-pods, and the logs of these"}

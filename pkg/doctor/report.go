@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
 const (
-	// Problem: pods get no network, or cniscope sees nothing, until it is mended.
+	// Problem: pods get no network, or cniscope sees nothing.
 	Problem Level = "problem"
-	// Warning: it will or may do harm.
+	// Warning: it harms, or may.
 	Warning Level = "warning"
-	// Note is worth knowing and no reason for anything; it does not count as a finding.
+	// Note does not count as a finding.
 	Note Level = "note"
 )
 
-// Finding is one thing that is wrong, with what shows it and what to do.
+// Finding is one fault with its evidence and remedy.
 type Finding struct {
 	Check    string   `json:"check"`
 	Level    Level    `json:"level"`
@@ -29,7 +29,7 @@ type Finding struct {
 	Remedy   []string `json:"remedy"`
 }
 
-// State is how a check came out.
+// State is the result of a check.
 type State string
 
 // The states.
@@ -40,14 +40,14 @@ const (
 	Unchecked     State = "could not check"
 )
 
-// Outcome is how one check came out, and why where it was not made.
+// Outcome is the result of one check, with the reason if it was not made.
 type Outcome struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Report is what an examination gave.
+// Report is the result of an examination.
 type Report struct {
 	Node     string        `json:"node,omitempty"`
 	Time     time.Time     `json:"time"`
@@ -56,15 +56,14 @@ type Report struct {
 	Checks   []Outcome     `json:"checks"`
 }
 
-// What a program may end with.
+// Exit codes.
 const (
 	ExitHealthy   = 0
 	ExitFindings  = 1
 	ExitUnchecked = 2
 )
 
-// ExitCode is 1 where something was found, else 2 where a check could not be made, else 0:
-// so 0 says that everything was looked at and is well.
+// ExitCode is 1 for findings, else 2 if a check could not be made, else 0.
 func (r Report) ExitCode() int {
 	code := ExitHealthy
 	for _, c := range r.Checks {
@@ -78,7 +77,7 @@ func (r Report) ExitCode() int {
 	return code
 }
 
-// Count is how many checks came out so, and for Found how many findings there are.
+// Count returns the number of checks with a state; for Found, the number of findings.
 func (r Report) Count(s State) (n int) {
 	if s == Found {
 		for _, f := range r.Findings {
@@ -96,8 +95,7 @@ func (r Report) Count(s State) (n int) {
 	return n
 }
 
-// Text writes the report for people: what was found first, then what could not be
-// checked, then one line of what was well.
+// Text writes the report for people: findings, unanswered checks, and one line of sound ones.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -129,7 +127,7 @@ func (r Report) Text(out io.Writer) error {
 	return err
 }
 
-// Summary counts in words.
+// Summary returns the counts in words.
 func (r Report) Summary() string {
 	findings, unchecked := r.Count(Found), r.Count(Unchecked)
 	said := "healthy"
@@ -145,7 +143,7 @@ func (r Report) Summary() string {
 	return said
 }
 
-// plural counts things; more is their plural where that is not made by an s.
+// plural counts things. more is an irregular plural.
 func plural(n int, what string, more ...string) string {
 	switch {
 	case n == 1:

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// runtimeAnswers: the runtime is there, and of containerd the plugins that pods need have started.
+// runtimeAnswers checks the runtime, and that the needed plugins of containerd started.
 func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	r := f.Runtime.Value
 	if err := f.Runtime.Err; err != nil {
@@ -20,16 +20,19 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		case fact.Unasked(err):
 			return nil, err
 		case r.Hidden != "":
-			return nil, fmt.Errorf("the runtime's socket, %s of the node, is not in this container: mount its folder read-only at the same path, or run cniscope doctor on the node", r.Hidden)
+			return nil, fmt.Errorf("the runtime's socket, %s of the node, is not in this container: mount its folder "+
+				"read-only at the same path, or run cniscope doctor on the node", r.Hidden)
 		case f.Contained && errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("this container has no socket of the runtime's at %s: mount its folder from the node read-only, or run cniscope doctor on the node", f.Options.Address)
+			return nil, fmt.Errorf("this container has no socket of the runtime's at %s: mount its folder from the node "+
+				"read-only, or run cniscope doctor on the node", f.Options.Address)
 		case r.Absent:
 			return []Finding{noRuntime()}, nil
 		}
 		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
 			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
-			Remedy:   []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set runtime.socket in cniscope's options"},
+			Remedy: []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set runtime.socket in " +
+				"cniscope's options"},
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
 	}
@@ -41,7 +44,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
 			Evidence: []string{fact.Sayf("%s: %s", r.String(), p.Err)},
-			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: " + r.Restart()},
+			Remedy:   []string{"correct what the error names (usually /etc/containerd/config.toml), then: " + r.Restart()},
 		})
 	}
 	if err := f.CRI.Err; err != nil && !slices.ContainsFunc(found, func(x Finding) bool { return x.Level == Problem }) {
@@ -57,54 +60,61 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// noRuntime: nothing of a runtime is on the node.
+// noRuntime reports a node without a runtime.
 func noRuntime() Finding {
 	return Finding{
 		Level: Problem, Summary: "no container runtime is to be found on this node",
-		Evidence: []string{"none of these sockets is there: " + fact.List(runtime.Sockets()), "no program of theirs is installed where it usually is"},
-		Remedy:   []string{"install a container runtime; if one listens elsewhere, set socket in [runtime] of cniscope's options to its path"},
+		Evidence: []string{"none of these sockets is there: " + fact.List(runtime.Sockets()),
+			"no program of theirs is installed where it usually is"},
+		Remedy: []string{"install a container runtime; if one listens elsewhere, set socket in [runtime] of cniscope's " +
+			"options to its path"},
 	}
 }
 
-// otherRuntimes: which of several this report is about.
+// otherRuntimes notes which of several runtimes the report is about.
 func otherRuntimes(f *fact.Facts) []Finding {
 	r := f.Runtime.Value
 	if len(r.Others) == 0 {
 		return nil
 	}
 	return []Finding{{
-		Level: Note, Summary: fact.Sayf("sockets of several container runtimes are there: this is about %s at %s", r.Called(), f.Options.Address),
+		Level: Note,
+		Summary: fact.Sayf("sockets of several container runtimes are there: this is about %s at %s", r.Called(),
+			f.Options.Address),
 		Evidence: []string{"also there: " + fact.List(r.Others)},
 		Remedy:   []string{"if kubelet uses another one, set socket in [runtime] of cniscope's options to its path"},
 	}}
 }
 
-// criSilent: the runtime answers, CRI does not.
+// criSilent reports a runtime that answers, but not for CRI.
 func criSilent(f *fact.Facts, err error) Finding {
 	finding := Finding{
-		Level: Problem, Summary: fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", f.Runtime.Value.Called()),
+		Level:    Problem,
+		Summary:  fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", f.Runtime.Value.Called()),
 		Evidence: []string{fact.Sayf("CRI Status: %s", err)},
 		Remedy:   []string{f.Runtime.Value.Restart()},
 	}
 	if strings.Contains(err.Error(), "DeadlineExceeded") && f.Runtime.Value.Containerd() {
 		// go-cni holds its lock while a plugin runs, and a reload waits for it.
-		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: see calls")
+		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: "+
+			"see calls")
 		finding.Remedy = []string{"find the call that hangs: cniscope ps", f.Runtime.Value.Restart()}
 	}
 	return withoutFolder(f, finding)
 }
 
-// withoutFolder names what may have ended containerd: it stops when its CNI folder is removed
-// (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop watching").
+// withoutFolder adds a likely cause: containerd stops when its CNI folder is removed
+// (internal/cri/server/cni_conf_syncer.go).
 func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	if f.Folder.Err == nil && f.Folder.Value.Missing && f.Runtime.Value.Containerd() {
-		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))
-		finding.Remedy = []string{f.Runtime.Value.Restart() + " (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
+		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder "+
+			"is removed", f.Folder.Value.Dir))
+		finding.Remedy = folderAgain(f.Runtime.Value)
 	}
 	return finding
 }
 
-// needed are the plugins without which pods get no network, or cniscope no names.
+// needed reports whether pods' networks or cniscope's names depend on a plugin.
 func needed(p fact.RuntimePlugin) bool {
 	switch p.Type {
 	case "io.containerd.cri.v1", "io.containerd.nri.v1", "io.containerd.podsandbox.controller.v1":
@@ -115,12 +125,13 @@ func needed(p fact.RuntimePlugin) bool {
 	return false
 }
 
-// enableNRI says how NRI is switched on, and why it may be off.
+// enableNRI explains how to switch NRI on, and why it may be off.
 func enableNRI(r fact.Runtime) (remedy []string, off string) {
 	switch {
 	case r.Containerd():
 		return []string{
-			"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run shows it",
+			"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run " +
+				"shows it",
 			r.Restart(),
 		}, fact.Sayf("%s; 1.7 has NRI off unless it is switched on", r.String())
 	case r.CRIO():
@@ -130,8 +141,7 @@ func enableNRI(r fact.Runtime) (remedy []string, off string) {
 	return []string{fact.Sayf("switch NRI on in the configuration of %s", r.Called()), r.Restart()}, r.String()
 }
 
-// nriIsThere: NRI is switched on, its socket is listened on, and a cniscope that runs is
-// registered. Without it calls are traced all the same, with less of a name.
+// nriIsThere checks that NRI is on and listens, and that a running cniscope is registered.
 func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	if f.Options.NRISocket == "" {
 		return nil, notApplicable("cniscope's options leave NRI alone ([nri] enabled = false)")
@@ -149,20 +159,23 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		return nil, fmt.Errorf("there is no NRI without %s: see runtime", r.Called())
 	case !n.Socket:
 		return []Finding{{
-			Level: Warning, Summary: fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),
+			Level:    Warning,
+			Summary:  fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),
 			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
 			Remedy:   append(enable, "if its socket is another one, set [nri] socket in cniscope's options"),
 		}}, nil
 	case n.Sure && !n.Listening:
 		return []Finding{{
-			Level: Warning, Summary: fact.Sayf("nobody listens on %s's NRI socket", r.Called()),
+			Level: Warning, Summary: fact.Sayf("no process listens on %s's NRI socket", r.Called()),
 			Evidence: []string{fact.Sayf("%s is there, left behind by an earlier %s", f.Options.NRISocket, r.Called())},
 			Remedy:   enable,
 		}}, nil
 	}
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return []Finding{{
-			Level: Note, Summary: "no cniscope observes this node", Evidence: []string{fact.Sayf("nobody answers in %s", f.Options.RunDir)},
+			Level:   Note,
+			Summary: "no cniscope observes this node", Evidence: []string{fact.Sayf("no cniscope answers in %s",
+				f.Options.RunDir)},
 			Remedy: []string{"cniscope install, or systemctl enable --now cniscope"},
 		}}, nil
 	}
@@ -173,7 +186,8 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Warning, Summary: "cniscope runs, and is not registered with NRI",
 			Evidence: []string{fact.Sayf("cniscope %s, process %d, says so", s.Version, s.PID)},
-			Remedy:   []string{"read cniscope's log: journalctl -u cniscope -e", fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket)},
+			Remedy: []string{"read cniscope's log: journalctl -u cniscope -e",
+				fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket)},
 		}}, nil
 	}
 	return nil, nil

@@ -9,27 +9,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// waitPace is how often is asked: the question costs the runtime what kubelet's costs it,
-// which asks every five seconds.
+// waitPace is the interval of questions, each as costly as kubelet's, which asks every five seconds.
 const waitPace = time.Second
 
-// Step is what is missing until a node's network is ready.
+// Step is what a node's network lacks to be ready.
 type Step struct {
-	Missing string // empty where nothing is
+	Missing string // empty if it is ready
 	Lacks   event.Lack
-	Denied  error // why we may not ask
+	Denied  error // the reason why asking is not permitted
 }
 
-// WaitReady returns once the runtime says that the node's network is ready and the agents of its plugins
-// answer, or when ctx ends, or when it turns out that we may not ask. It calls changed with each step that is
-// missing, when that is another one than before.
+// WaitReady waits until the runtime reports a ready network and its plugins' agents answer, ctx ends, or asking is not
+// permitted. It calls changed with each new missing step.
 func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)) Step {
 	o = withDefaults(o)
 	said := ""
 	for {
 		step := nextStep(ctx, o, true)
 		if ctx.Err() != nil && said != "" {
-			return Step{Missing: said} // the answer may be of our own haste
+			return Step{Missing: said} // the end of ctx may have spoiled this answer
 		}
 		if step.Missing == "" || step.Denied != nil {
 			return step
@@ -46,7 +44,7 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-// nextStep looks what is missing; agents: also of the agents, which the runtime does not ask.
+// nextStep looks once, with agents also at the agents, which the runtime does not ask.
 func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
@@ -55,7 +53,7 @@ func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	switch {
 	case err == nil && f.CRI.Value.Network && agents:
 		gather.Agents(ctx, f)
-		found, _ := agentsAnswer(f) // on Windows nothing is asked
+		found, _ := agentsAnswer(f) // Windows has no answer
 		for _, finding := range found {
 			return Step{Missing: finding.Summary, Lacks: event.LackStatus}
 		}
@@ -63,13 +61,15 @@ func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	case err == nil && f.CRI.Value.Network:
 		return Step{}
 	case err != nil && fact.Unasked(err):
-		return Step{Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err), Lacks: event.LackRuntime, Denied: err}
+		return Step{Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err),
+			Lacks: event.LackRuntime, Denied: err}
 	case f.Runtime.Err != nil:
-		return Step{Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err), Lacks: event.LackRuntime}
+		return Step{Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err),
+			Lacks: event.LackRuntime}
 	}
 	lacks, missing, _ := missingStep(f)
 	return Step{Missing: missing, Lacks: lacks}
 }
 
-// Missing looks once what is missing until the network is ready.
+// Missing returns what the network lacks now.
 func Missing(ctx context.Context, o fact.Options) Step { return nextStep(ctx, withDefaults(o), false) }

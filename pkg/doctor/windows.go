@@ -10,10 +10,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// ofLinux are the checks that do not arise on Windows: there are no such things.
-var ofLinux = []string{"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap", "leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock"}
+// ofLinux lists the checks that Windows does not have.
+var ofLinux = []string{"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap",
+	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock"}
 
-// checksOf are the checks of a node, by its system.
+// checksOf returns the checks for a node's system.
 func checksOf(f *fact.Facts) []check {
 	all := checks()
 	if !f.OnWindows {
@@ -26,7 +27,7 @@ func checksOf(f *fact.Facts) []check {
 		check{"self-test", processesAreSeen, func(f *fact.Facts) error { return f.Trial.Err }})
 }
 
-// hnsRuns: the Host Network Service, which every CNI plugin of Windows asks, runs.
+// hnsRuns checks the Host Network Service, which each CNI plugin of Windows asks.
 func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	const feature = "it comes with the feature Containers: Install-WindowsFeature Containers, and a restart"
 	switch state := f.HNS.Value; state {
@@ -40,16 +41,17 @@ func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	default:
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("the Host Network Service does not run: it is %s", state),
-			Evidence: []string{fact.Sayf("service hns: %s", state)}, Remedy: []string{"Start-Service hns; its errors are in the event log, Microsoft-Windows-Host-Network-Service"},
+			Evidence: []string{fact.Sayf("service hns: %s", state)}, Remedy: []string{"Start-Service hns; its errors are in " +
+				"the event log, Microsoft-Windows-Host-Network-Service"},
 		}}, nil
 	}
 }
 
-// pipes are those that plugins ask their agents by: Antrea's (pkg/agent/cniserver, "/var/run/antrea/cni.sock" as a
-// pipe's name).
+// pipes maps plugins to their agents' pipes: Antrea's is "/var/run/antrea/cni.sock" as a pipe's name
+// (pkg/agent/cniserver).
 var pipes = map[string]string{"antrea": "C:varrunantreacni.sock"}
 
-// agentsHavePipes: whom a loaded network's plugin asks has its pipe. Nobody connects: that would be a call.
+// agentsHavePipes checks the agents' pipes without connecting, which would be a call.
 func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	asked := false
@@ -59,7 +61,9 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 			asked = asked || known
 			if known && !slices.ContainsFunc(f.Pipes.Value, func(p string) bool { return strings.EqualFold(p, pipe) }) {
 				found = append(found, Finding{
-					Level: Problem, Summary: fact.Sayf("the agent that plugin %s of network %s asks has no pipe: every ADD fails", plugin.Type, n.Name),
+					Level: Problem,
+					Summary: fact.Sayf("the agent that plugin %s of network %s asks has no pipe: every ADD fails", plugin.Type,
+						n.Name),
 					Evidence: []string{fmt.Sprintf(`there is no \\.\pipe\%s`, pipe)},
 					Remedy:   []string{"start the agent; its pod's log, or its service's, says why it ended"},
 				})
@@ -72,38 +76,46 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// lateAfter is how long after its start a process is told of that lives as briefly as many of a plugin's commands:
-// four times what event tracing takes.
+// lateAfter is four times the delay of event tracing. A process that is reported later may have exited, as many
+// commands of plugins do.
 const lateAfter = 100 * time.Millisecond
 
-// processesAreSeen: a process that was started to be seen is seen soon, and its environment can be read, which
-// only a living one's can.
+// processesAreSeen checks that a started process is reported soon and its environment is readable.
 func processesAreSeen(f *fact.Facts) ([]Finding, error) {
 	t := f.Trial.Value
-	how := fact.Sayf("a process that was started was told of within %s, by %s", max(t.Took.Round(time.Millisecond), time.Millisecond), t.Source)
+	how := fact.Sayf("a started process was reported within %s, by %s",
+		max(t.Took.Round(time.Millisecond), time.Millisecond), t.Source)
 	var found []Finding
 	if t.Unread != "" {
 		found = append(found, Finding{
-			Level: Problem, Summary: "the environment of a process cannot be read: calls have no pod, no command and no container",
+			Level:    Problem,
+			Summary:  "the environment of a process cannot be read: calls have no pod, no command and no container",
 			Evidence: []string{how, fact.Sayf("its environment: %s", t.Unread)},
-			Remedy:   []string{"run it as SYSTEM or as an administrator; if a security product keeps others' memory from being read, make an exception for cniscope.exe"},
+			Remedy: []string{"run it as SYSTEM or as an administrator; if a security product keeps others' memory from " +
+				"being read, make an exception for cniscope.exe"},
 		})
 	}
 	if t.Took > lateAfter {
 		found = append(found, Finding{
-			Level: Warning, Summary: fact.Sayf("processes are told of late: plugins and commands that live less than %s are seen without their environment", t.Took.Round(time.Millisecond)),
+			Level: Warning,
+			Summary: fact.Sayf("processes are reported late: plugins and commands that live less than %s are seen without "+
+				"their environment", t.Took.Round(time.Millisecond)),
 			Evidence: []string{how}, Remedy: []string{"look at what else the node does (CPU), and run it again"},
 		})
 	}
 	if t.Why != "" {
 		found = append(found, Finding{
-			Level: Warning, Summary: "event tracing is refused, snapshots of the process table take its place: commands that are shorter than the time between two are not seen",
+			Level: Warning,
+			Summary: "event tracing is refused, snapshots of the process table take its place: commands that are shorter than " +
+				"the time between two are not seen",
 			Evidence: []string{fact.Clean(t.Why), how},
-			Remedy:   []string{"be an administrator; logman query -ets lists the sessions: 64 are the most (8 of them system loggers)"},
+			Remedy: []string{"be an administrator; logman query -ets lists the sessions: 64 are the most (8 of them system " +
+				"loggers)"},
 		})
 	}
 	if len(found) == 0 {
-		found = append(found, Finding{Level: Note, Summary: how + "; its environment was read", Evidence: []string{}, Remedy: []string{}})
+		found = append(found, Finding{Level: Note, Summary: how + "; its environment was read", Evidence: []string{},
+			Remedy: []string{}})
 	}
 	return found, nil
 }

@@ -31,7 +31,7 @@ func TestChecksOfWindows(t *testing.T) {
 		{"stopped", func(f *fact.Facts) { f.HNS.Value = "not running" }, "hns", "does not run"},
 		{"no agent", func(f *fact.Facts) { f.Pipes.Value = nil }, "agent-pipe", "plugin antrea of network antrea asks has no pipe"},
 		{"another CNI", func(f *fact.Facts) { f.Folder.Value.Networks, f.Pipes.Value = nil, nil }, "", ""},
-		{"late", func(f *fact.Facts) { f.Trial.Value.Took = time.Second }, "self-test", "processes are told of late"},
+		{"late", func(f *fact.Facts) { f.Trial.Value.Took = time.Second }, "self-test", "processes are reported late"},
 		{"unread", func(f *fact.Facts) { f.Trial.Value.Unread = "Access is denied." }, "self-test", "cannot be read"},
 		{"no event tracing", func(f *fact.Facts) { f.Trial.Value.Why = "Access is denied." }, "self-test", "event tracing is refused"},
 	} {

@@ -44,7 +44,7 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 
 	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
-	a.finds("cni-agent", doctor.Problem, asks, "nobody listens there", "connection refused", "the socket was made at")
+	a.finds("cni-agent", doctor.Problem, asks, "no process listens there", "connection refused", "the socket was made at")
 
 	a.container("kube-system", "asker-x7k2p", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 3}, Command: shell("echo no route to the API server; exit 1"),
@@ -86,12 +86,12 @@ func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
 
 	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
-	a.finds("cni-agent", doctor.Warning, "nobody listens there", "askerd, process "+strconv.Itoa(agent.Process.Pid)+", answered last at", "start askerd again")
+	a.finds("cni-agent", doctor.Warning, "no process listens there", "askerd, process "+strconv.Itoa(agent.Process.Pid)+", answered last at", "start askerd again")
 	if _, err := a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-2"}); err == nil {
 		t.Fatal("a pod got a network from nobody")
 	}
 	harness.Until(a, "the failure is known", func() bool { return len(of(a.examine(), "failed-calls")) > 0 })
-	a.finds("cni-agent", doctor.Problem, "nobody listens there", "1 call failed there since")
+	a.finds("cni-agent", doctor.Problem, "no process listens there", "1 call failed there since")
 	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network "+a.rig.Networks()[0].Name, "pod shop/web-2, plugin asker")
 
 	a.serve()

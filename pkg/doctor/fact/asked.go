@@ -2,6 +2,7 @@ package fact
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -11,25 +12,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// The kinds of what a plugin asks. Of a kubeconfig it is the API server that the file names.
+// Kinds of Asked.
 const (
 	AsksUnix       = "unix"
 	AsksTCP        = "tcp"
-	AsksFile       = "file" // written by an agent, read by the plugin for every pod
-	AsksKubeconfig = "kubeconfig"
+	AsksFile       = "file"       // an agent writes it, the plugin reads it for each pod
+	AsksKubeconfig = "kubeconfig" // names an API server
 )
 
-// Asked is whom or what a plugin of a loaded network asks for every pod.
+// Asked is what a plugin of a loaded network asks for each pod.
 type Asked struct {
 	Network, Plugin string
 	Kind, Address   string
-	// Seen: a running cniscope saw somebody answer there. Key is the key of the plugin's configuration that
-	// names it. Without either it is what the plugin is known to ask.
+	// Seen means that cniscope saw an agent answer there. Key is the configuration key that names it. Without either
+	// it is the plugin's known default.
 	Seen bool
 	Key  string
 }
 
-// From says how that is known.
+// From describes the source of the address.
 func (a Asked) From() string {
 	switch {
 	case a.Seen:
@@ -40,46 +41,46 @@ func (a Asked) From() string {
 	return Sayf("that is known of %s", a.Plugin)
 }
 
-// Reach is what came of asking whether somebody is there.
+// Reach is the result of looking for an agent.
 type Reach string
 
-// What may come of it. Unknown says nothing.
+// Results of looking for an agent.
 const (
-	Answers Reach = "answers" // somebody accepts, or the file is there
-	Missing Reach = "missing" // there is no such socket or file
-	Refused Reach = "refused" // nobody listens
-	Silent  Reach = "silent"  // somebody listens, and accepts nothing
+	Answers Reach = "answers" // a process accepts, or the file exists
+	Missing Reach = "missing" // the socket or file does not exist
+	Refused Reach = "refused" // no process listens
+	Silent  Reach = "silent"  // a process listens, but does not accept
 	Unknown Reach = ""
 )
 
-// Agent is whom a plugin asks, and whether it is there.
+// Agent is what a plugin asks, and whether it works.
 type Agent struct {
 	Asked
-	// Server is the address of the API server that a kubeconfig names.
+	// Server is the API server in a kubeconfig.
 	Server string
 	Reach  Reach
 	Err    string
-	Made   time.Time // when the socket's file was made; zero if that is not known
-	// Process listens; nil if none does, or it cannot be told.
+	Made   time.Time // modification time of the socket's file; zero if unknown
+	// Process listens; nil if unknown.
 	Process *Server
-	// Containers are those that serve the socket, or that see its folder and may write there.
+	// Containers serve the socket, or may write to its directory.
 	Containers []Container
-	// Known is what a running cniscope knows of it; nil if nothing.
+	// Known is a running cniscope's record of it, or nil.
 	Known *control.Agent
 }
 
-// Server is a process that serves plugins.
+// Server is a process that plugins ask.
 type Server struct {
 	PID      int
 	Name     string
 	Started  time.Time
-	State    event.AgentState // by all of its threads
-	Waits    string           // the kernel function that a thread of that state waits in
-	Group    string           // its cgroup's folder
-	LastLine string           // of its log, where its standard error is a file
+	State    event.AgentState // of all its threads
+	Waits    string           // the kernel function in which such a thread waits
+	Group    string           // its cgroup's directory
+	LastLine string           // of its log, if its standard error is a file
 }
 
-// Does says what it does, in words.
+// Does describes its state.
 func (s Server) Does() string {
 	switch s.State {
 	case event.AgentStopped:
@@ -103,29 +104,40 @@ func (s Server) in() string {
 	return Sayf("in %s", s.Waits)
 }
 
-// asks is what one plugin is known to ask. Key is the key of its configuration that names another place: the
-// address itself or, if the key ends in Dir, the folder that it is in.
+// asks is a plugin's known agent. key is the configuration key for another place: the address or, if the key ends in
+// Dir, its directory.
 type asks struct{ plugin, kind, address, key string }
 
-// known are the plugins that are known to ask somebody, each by its own source.
+// known lists plugins that ask an agent, each with its source.
 func known() []asks {
 	return []asks{
-		{"cilium-cni", AsksUnix, "/var/run/cilium/cilium.sock", ""},                              // cilium/cilium pkg/defaults: SockPath
-		{"antrea", AsksUnix, "/var/run/antrea/cni.sock", ""},                                     // antrea-io/antrea pkg/cni: AntreaCNISocketAddr
-		{"multus-shim", AsksUnix, "/run/multus/multus.sock", "daemonSocketDir"},                  // multus-cni pkg/server/api: SocketPath
-		{"ovn-k8s-cni-overlay", AsksUnix, "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock", ""}, // ovn-kubernetes go-controller/pkg/cni/types: ServerRunDir
-		{"kube-ovn", AsksUnix, "/run/openvswitch/kube-ovn-daemon.sock", "server_socket"},         // kube-ovn pkg/util: DefaultDaemonSocket
-		{"dhcp", AsksUnix, "/run/cni/dhcp.sock", "daemonSocketPath"},                             // containernetworking/plugins plugins/ipam/dhcp: defaultSocketPath
-		{"aws-cni", AsksTCP, "127.0.0.1:50051", ""},                                              // amazon-vpc-cni-k8s cmd/routed-eni-cni-plugin: ipamdAddress
-		{"weave-net", AsksTCP, "127.0.0.1:6784", ""},                                             // weaveworks/weave common: WEAVE_HTTP_ADDR
-		{"azure-ipam", AsksTCP, "127.0.0.1:10090", ""},                                           // azure-container-networking cns/client: defaultBaseURL
-		{"flannel", AsksFile, "/run/flannel/subnet.env", "subnetFile"},                           // flannel-io/cni-plugin: defaultSubnetFile
-		{"calico", AsksFile, "/var/lib/calico/nodename", "nodename_file"},                        // calico cni-plugin/internal/pkg/utils: DetermineNodename
+		// cilium/cilium pkg/defaults: SockPath
+		{"cilium-cni", AsksUnix, "/var/run/cilium/cilium.sock", ""},
+		// antrea-io/antrea pkg/cni: AntreaCNISocketAddr
+		{"antrea", AsksUnix, "/var/run/antrea/cni.sock", ""},
+		// multus-cni pkg/server/api: SocketPath
+		{"multus-shim", AsksUnix, "/run/multus/multus.sock", "daemonSocketDir"},
+		// ovn-kubernetes go-controller/pkg/cni/types: ServerRunDir
+		{"ovn-k8s-cni-overlay", AsksUnix, "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock", ""},
+		// kube-ovn pkg/util: DefaultDaemonSocket
+		{"kube-ovn", AsksUnix, "/run/openvswitch/kube-ovn-daemon.sock", "server_socket"},
+		// containernetworking/plugins plugins/ipam/dhcp: defaultSocketPath
+		{"dhcp", AsksUnix, "/run/cni/dhcp.sock", "daemonSocketPath"},
+		// amazon-vpc-cni-k8s cmd/routed-eni-cni-plugin: ipamdAddress
+		{"aws-cni", AsksTCP, "127.0.0.1:50051", ""},
+		// weaveworks/weave common: WEAVE_HTTP_ADDR
+		{"weave-net", AsksTCP, "127.0.0.1:6784", ""},
+		// azure-container-networking cns/client: defaultBaseURL
+		{"azure-ipam", AsksTCP, "127.0.0.1:10090", ""},
+		// flannel-io/cni-plugin: defaultSubnetFile
+		{"flannel", AsksFile, "/run/flannel/subnet.env", "subnetFile"},
+		// calico cni-plugin/internal/pkg/utils: DetermineNodename
+		{"calico", AsksFile, "/var/lib/calico/nodename", "nodename_file"},
 	}
 }
 
-// AskedBy returns whom the loaded networks' plugins ask: what a running cniscope saw an agent answer at, what
-// their configuration names, and else what they are known to ask.
+// AskedBy returns what the loaded networks' plugins ask: addresses at which a running cniscope saw an agent answer,
+// addresses in their configuration, and known defaults.
 func AskedBy(f *Facts) (all []Asked) {
 	add := func(a Asked) {
 		if !slices.ContainsFunc(all, func(b Asked) bool { return a.Kind == b.Kind && SamePlace(a.Address, b.Address) }) {
@@ -134,7 +146,7 @@ func AskedBy(f *Facts) (all []Asked) {
 	}
 	for _, l := range f.CRI.Value.Loaded {
 		for _, s := range f.Scope.Value.Recent.Agents {
-			// An address of which redaction took a part cannot be asked.
+			// A redacted address is incomplete.
 			if s.Network == l.Name && !s.Answered.IsZero() && uses(l.Network, s.Plugin) && !strings.Contains(s.Address, "‹") {
 				add(Asked{Network: l.Name, Plugin: Clean(s.Plugin), Kind: s.Kind, Address: Clean(s.Address), Seen: true})
 			}
@@ -151,7 +163,7 @@ func uses(n event.Network, plugin string) bool {
 	return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool { return p.Type == plugin || p.IPAM == plugin })
 }
 
-// SamePlace reports whether two paths or addresses are the same: /var/run is a link to /run.
+// SamePlace reports whether two paths or addresses are equal: /var/run is a link to /run.
 func SamePlace(a, b string) bool {
 	short := func(s string) string {
 		if strings.HasPrefix(s, "/var/run/") {
@@ -162,13 +174,11 @@ func SamePlace(a, b string) bool {
 	return short(a) == short(b)
 }
 
-// AskedIn returns whom a plugin and its IPAM ask, by its configuration, and else by what is known of them.
-// Of the configuration only what names a socket or a file goes on.
+// AskedIn returns what a plugin and its IPAM ask by their configuration, or by default. Of the configuration it keeps
+// only sockets and files.
 func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	var conf map[string]any
-	if json.Unmarshal(source, &conf) != nil {
-		conf = nil
-	}
+	_ = json.Unmarshal(source, &conf) // without a configuration the defaults hold
 	found := places(conf, 0)
 	for _, k := range known() {
 		if k.plugin != plugin && k.plugin != ipam || off(k, conf) {
@@ -184,7 +194,9 @@ func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 		all = append(all, place)
 	}
 	for _, p := range found {
-		if p.Kind == AsksUnix && slices.ContainsFunc(all, func(a Asked) bool { return a.Kind == AsksUnix && SamePlace(a.Address, p.Address) }) {
+		if p.Kind == AsksUnix && slices.ContainsFunc(all, func(a Asked) bool {
+			return a.Kind == AsksUnix && SamePlace(a.Address, p.Address)
+		}) {
 			continue
 		}
 		p.Plugin = plugin
@@ -193,14 +205,14 @@ func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	return all
 }
 
-// off: Calico reads the node's name from a file unless its configuration has it, or says that it need not.
+// off reports whether Calico does without its file of the node's name.
 func off(k asks, conf map[string]any) bool {
 	_, named := valueOf(conf, "nodename")
 	optional, _ := conf["nodename_file_optional"].(bool)
 	return k.plugin == "calico" && (named || optional)
 }
 
-// valueOf is a string of a configuration, or of its IPAM.
+// valueOf returns a string of a configuration, or of its IPAM.
 func valueOf(conf map[string]any, key string) (string, bool) {
 	if key == "" {
 		return "", false
@@ -215,17 +227,12 @@ func valueOf(conf map[string]any, key string) (string, bool) {
 	return "", false
 }
 
-// deepest is how many objects inside each other are looked into.
+// deepest bounds the nesting of searched objects.
 const deepest = 4
 
-// places finds sockets and kubeconfigs among the values of a configuration, whatever their keys are called.
+// places finds sockets and kubeconfigs among a configuration's values, with any key.
 func places(conf map[string]any, depth int) (all []Asked) {
-	keys := make([]string, 0, len(conf))
-	for key := range conf {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(conf)) {
 		switch value := conf[key].(type) {
 		case map[string]any:
 			if depth < deepest {

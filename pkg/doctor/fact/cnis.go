@@ -7,35 +7,39 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// CNI is how one CNI is recognised: by what it installs, what it runs and what it leaves behind.
+// CNI describes the marks of one CNI: what it installs, runs and leaves behind.
 type CNI struct {
 	Name    string
-	Plugins []string // types it owns in a chain
-	Agents  []string // programs and containers that run for as long as it is in use
-	Pods    []string // names of its pods on a node, whose first containers need not mount anything
-	// Links are interfaces it makes on the node ("cali*"), Chains its firewall rules.
+	Plugins []string // its types in a chain
+	Agents  []string // programs and containers that run while it is used
+	Pods    []string // names of its pods on a node, whose first containers may mount nothing
+	// Links are its interfaces on the node ("cali*"), Chains its firewall rules.
 	Links, Chains []string
 	Remedy        string
 }
 
-// CNIs are those that leave traces on a node. What several share (cni0, tunl0, which the
-// ipip module makes by itself) is no trace of any.
+// CNIs lists the CNIs that leave traces on a node. Shared marks (cni0, and tunl0, which the ipip module makes) do not
+// count.
 func CNIs() []CNI {
 	return []CNI{
 		{
-			Name: "Flannel", Plugins: []string{"flannel"}, Agents: []string{"flanneld", "kube-flannel", "k3s"}, Pods: []string{"kube-flannel-*", "canal-*"},
+			Name: "Flannel", Plugins: []string{"flannel"}, Agents: []string{"flanneld", "kube-flannel", "k3s"},
+			Pods:  []string{"kube-flannel-*", "canal-*"},
 			Links: []string{"flannel.*", "flannel-v6.*"}, Chains: []string{"FLANNEL-*"},
 			Remedy: "ip link delete flannel.1; rm -r /run/flannel",
 		},
 		{
-			Name: "Calico", Plugins: []string{"calico", "calico-ipam"}, Agents: []string{"calico-node", "calico-felix"}, Pods: []string{"calico-node-*"},
+			Name: "Calico", Plugins: []string{"calico", "calico-ipam"}, Agents: []string{"calico-node", "calico-felix"},
+			Pods:  []string{"calico-node-*"},
 			Links: []string{"cali*", "vxlan.calico", "wireguard.cali", "bpfin.cali", "bpfout.cali"}, Chains: []string{"cali-*"},
 			Remedy: "remove its interfaces (ip link delete NAME) and its chains (cali-*); a restart of the node does both",
 		},
 		{
 			Name: "Cilium", Plugins: []string{"cilium-cni"}, Agents: []string{"cilium-agent"}, Pods: []string{"cilium-*"},
-			Links: []string{"cilium_host", "cilium_net", "cilium_vxlan", "cilium_geneve"}, Chains: []string{"CILIUM_*", "OLD_CILIUM_*"},
-			Remedy: "cilium-dbg post-uninstall-cleanup, or: ip link delete cilium_host; ip link delete cilium_vxlan; rm -r /sys/fs/bpf/tc/globals/cilium_* /sys/fs/bpf/cilium",
+			Links:  []string{"cilium_host", "cilium_net", "cilium_vxlan", "cilium_geneve"},
+			Chains: []string{"CILIUM_*", "OLD_CILIUM_*"},
+			Remedy: "cilium-dbg post-uninstall-cleanup, or: ip link delete cilium_host; ip link delete cilium_vxlan; rm -r " +
+				"/sys/fs/bpf/tc/globals/cilium_* /sys/fs/bpf/cilium",
 		},
 		{
 			Name: "Antrea", Plugins: []string{"antrea"}, Agents: []string{"antrea-agent"}, Pods: []string{"antrea-agent-*"},
@@ -43,7 +47,8 @@ func CNIs() []CNI {
 			Remedy: "ip link delete antrea-gw0, and remove its Open vSwitch bridge br-int",
 		},
 		{
-			Name: "Weave Net", Plugins: []string{"weave-net"}, Agents: []string{"weaver", "weave"}, Pods: []string{"weave-net-*"},
+			Name: "Weave Net", Plugins: []string{"weave-net"}, Agents: []string{"weaver", "weave"},
+			Pods:  []string{"weave-net-*"},
 			Links: []string{"weave", "vethwe-*", "vxlan-6784"}, Chains: []string{"WEAVE", "WEAVE-*"},
 			Remedy: "weave reset, or: ip link delete weave; ip link delete datapath",
 		},
@@ -53,16 +58,19 @@ func CNIs() []CNI {
 			Remedy: "kube-router --cleanup-config, or: ip link delete kube-bridge",
 		},
 		{
-			Name: "the AWS VPC CNI", Plugins: []string{"aws-cni"}, Agents: []string{"aws-k8s-agent", "aws-node"}, Pods: []string{"aws-node-*"},
+			Name: "the AWS VPC CNI", Plugins: []string{"aws-cni"}, Agents: []string{"aws-k8s-agent", "aws-node"},
+			Pods:   []string{"aws-node-*"},
 			Chains: []string{"AWS-SNAT-CHAIN-*", "AWS-CONNMARK-CHAIN-*"},
 			Remedy: "remove its chains (AWS-*) from the nat table; a restart of the node does that",
 		},
 		{
-			Name: "Azure CNI", Plugins: []string{"azure-vnet"}, Agents: []string{"azure-cns", "azure-vnet-telemetry"}, Pods: []string{"azure-cns-*"},
+			Name: "Azure CNI", Plugins: []string{"azure-vnet"}, Agents: []string{"azure-cns", "azure-vnet-telemetry"},
+			Pods:  []string{"azure-cns-*"},
 			Links: []string{"azure0", "azv*"}, Remedy: "ip link delete azure0; rm /var/run/azure-vnet.json",
 		},
 		{
-			Name: "OVN-Kubernetes", Plugins: []string{"ovn-k8s-cni-overlay"}, Agents: []string{"ovnkube", "ovnkube-node", "ovnkube-controller"}, Pods: []string{"ovnkube-node-*"},
+			Name: "OVN-Kubernetes", Plugins: []string{"ovn-k8s-cni-overlay"},
+			Agents: []string{"ovnkube", "ovnkube-node", "ovnkube-controller"}, Pods: []string{"ovnkube-node-*"},
 			Links: []string{"ovn-k8s-mp0"}, Remedy: "remove its Open vSwitch bridge br-int",
 		},
 	}
@@ -73,7 +81,7 @@ func (c CNI) Owns(n event.Network) bool {
 	return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool { return slices.Contains(c.Plugins, p.Type) })
 }
 
-// OwnerOf returns the CNI that a network is of.
+// OwnerOf returns the CNI of a network.
 func OwnerOf(n event.Network) (CNI, bool) {
 	for _, c := range CNIs() {
 		if c.Owns(n) {
@@ -83,12 +91,12 @@ func OwnerOf(n event.Network) (CNI, bool) {
 	return CNI{}, false
 }
 
-// OwnerOfPlugin returns the CNI that a plugin is of.
+// OwnerOfPlugin returns the CNI of a plugin.
 func OwnerOfPlugin(plugin string) (CNI, bool) {
 	return OwnerOf(event.Network{Plugins: []event.Plugin{{Type: plugin}}})
 }
 
-// OwnerOfPod returns the name of the CNI that a pod is of; empty if of none.
+// OwnerOfPod returns the name of a pod's CNI; empty for none.
 func OwnerOfPod(pod string) string {
 	for _, c := range CNIs() {
 		if Matches(c.Pods, pod) {
@@ -98,7 +106,7 @@ func OwnerOfPod(pod string) string {
 	return ""
 }
 
-// AgentNames returns the names of all CNIs' agents.
+// AgentNames lists all CNIs' agents.
 func AgentNames() (all []string) {
 	for _, c := range CNIs() {
 		all = append(all, c.Agents...)
@@ -106,7 +114,7 @@ func AgentNames() (all []string) {
 	return all
 }
 
-// Matches reports whether a name fits one of the patterns, of which only the end may be *.
+// Matches reports whether a name matches a pattern, which may end in *.
 func Matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		if prefix, ok := strings.CutSuffix(p, "*"); ok {
@@ -116,13 +124,12 @@ func Matches(patterns []string, name string) bool {
 	})
 }
 
-// CiliumSettings are the options of cilium-agent that put kube-proxy's work into its hands, by the
-// names of its flags and of its ConfigMap's keys. bpf-lb-sock (before 1.12: enable-host-reachable-services)
-// is none: it may be set beside kube-proxy.
+// CiliumSettings lists the options by which cilium-agent replaces kube-proxy, as flags and ConfigMap keys. bpf-lb-sock
+// does not count, because it may be set beside kube-proxy.
 func CiliumSettings() []string { return []string{"kube-proxy-replacement", "enable-node-port"} }
 
-// Replaces reports whether an option switches Cilium's replacement on. "strict" and "probe"
-// are of Cilium before 1.14; "partial" of then leaves it to the other options.
+// Replaces reports whether an option switches the replacement on. "strict" and "probe" are of Cilium before 1.14, and
+// its "partial" leaves it to other options.
 func (s Setting) Replaces() bool {
 	return slices.Contains([]string{"true", "strict", "probe"}, strings.ToLower(s.Value))
 }

@@ -1,6 +1,5 @@
-// Package fact is what is known about a node before it is judged: values that pkg/doctor/gather
-// fills in and the checks of pkg/doctor read, what tells one CNI from another, and how text
-// from elsewhere is made safe. It does no I/O.
+// Package fact holds what is known about a node: values that pkg/doctor/gather fills in and the checks of pkg/doctor
+// read, the marks of CNIs, and cleaning of text from elsewhere. It does no I/O.
 package fact
 
 import (
@@ -23,40 +22,39 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Options say what is looked at.
+// Options of an examination.
 type Options struct {
 	Node string // for the report
-	// Address is the runtime's socket, NRISocket its socket for NRI plugins; the latter is
-	// empty where cniscope is not to use NRI.
+	// Address is the runtime's socket. NRISocket is empty if NRI is not used.
 	Address, NRISocket string
-	ConfDir            string        // CNI folder, where containerd cannot be asked
-	RunDir             string        // where a running cniscope listens
+	ConfDir            string        // CNI folder, if containerd does not answer
+	RunDir             string        // of a running cniscope
 	Kubelet            string        // host and port of kubelet's healthz; default DefaultKubelet
-	Hung               time.Duration // how long a call may be under way before it is a finding
-	Leak               time.Duration // how old what a sandbox that is gone holds must be to be a finding
-	// Endpoint names where spans go; empty where nowhere. Send sends one test span there.
+	Hung               time.Duration // calls in progress for longer are findings
+	Leak               time.Duration // what a sandbox that is gone holds for longer is a finding
+	// Endpoint is the destination of spans, or empty. Send sends one test span there.
 	Endpoint string
 	Send     func(context.Context) error
-	Patience time.Duration // how long each answer may take; default DefaultPatience
+	Patience time.Duration // bounds each answer; default DefaultPatience
 }
 
-// Of is a fact: what was found out, or why it was not.
+// Of is a fact, or the reason why it is unknown.
 type Of[T any] struct {
 	Value T
 	Err   error
 }
 
-// Facts are all that the checks know.
+// Facts are everything that the checks know.
 type Facts struct {
 	Options Options
 	Now     time.Time
-	// Contained: we run in a pod's container, which has only those files of the node that are mounted into it.
+	// Contained means that we run in a pod's container and see only mounted files of the node.
 	Contained bool
 
 	Runtime    Of[Runtime]
 	CRI        Of[CRI]
 	Containers Of[[]Container]
-	Held       Of[leak.Look] // networks and addresses that sandboxes have, and who of them is there
+	Held       Of[leak.Look] // networks and addresses of sandboxes, and which of them exist
 	Folder     Of[Folder]
 	Binaries   Of[[]Binary] // programs that the networks need
 	Processes  Of[[]Process]
@@ -66,62 +64,62 @@ type Facts struct {
 	Network    Of[Network]
 	Forwarding Of[Forwarding]
 	Locks      Of[[]Lock]
-	Agents     Of[[]Agent] // whom the loaded networks' plugins ask
-	Scope      Of[Scope]   // control.ErrNotRunning where there is none
+	Agents     Of[[]Agent] // of the loaded networks' plugins
+	Scope      Of[Scope]   // or control.ErrNotRunning
 	NRI        Of[NRI]
 	Kernel     Of[Kernel]
 	Sent       Of[struct{}] // a test span was taken
 	Clock      Of[Clock]
-	// OnWindows: the node is one of Windows, and only such a node has the three below.
+	// OnWindows means a Windows node, which alone has the three below.
 	OnWindows bool
-	HNS       Of[string]   // the state of the Host Network Service, as "running"; empty if there is none
-	Pipes     Of[[]string] // the names of all pipes
+	HNS       Of[string]   // state of the Host Network Service, such as "running"; empty if it does not exist
+	Pipes     Of[[]string] // names of all pipes
 	Trial     Of[Trial]
 }
 
-// ErrElsewhere is the error of a fact that the node's system does not have.
+// ErrElsewhere is the error of a fact that the node's system lacks.
 var ErrElsewhere = errors.New("there is nothing of the kind on Windows, or it is not told")
 
-// Trial is how a process was seen that was started to be seen.
+// Trial is the observation of a process started for it.
 type Trial struct {
-	Source string        // by what means: "etw" or "snapshots"
-	Why    string        // why not by the first
-	Took   time.Duration // from its start until it was told of
-	// Unread is why its environment was not read; empty if it was.
+	Source string        // "etw" or "snapshots"
+	Why    string        // reason why it is not "etw"
+	Took   time.Duration // from start to report
+	// Unread is the reason why its environment was not read.
 	Unread string
 }
 
-// CRI is what CRI's verbose status tells.
+// CRI is CRI's verbose status.
 type CRI struct {
 	Ready         bool
 	ReadyReason   string
 	Network       bool
 	NetworkReason string
-	LastLoad      string // last error of loading networks; empty where that went well
+	LastLoad      string // last error of loading networks
 	ConfDir       string
 	BinDirs       []string
 	MaxConf       int
-	// Loaded are its networks, without containerd's own for lo. Told: it says so itself; else they are what
-	// its folder has, since only containerd tells.
+	// Loaded lists its networks without containerd's own for lo. Told means that it reported them; otherwise they are
+	// those in its folder.
 	Loaded []Loaded
 	Told   bool
-	// Said is where a runtime that does not tell names its folders.
+	// Said is where the folders' names come from, if Told is false.
 	Said string
-	// Default is the network that CRI-O is told to use; empty for the first.
+	// Default is CRI-O's network; empty for the first.
 	Default       string
-	NeedsLoopback bool // containerd runs the loopback plugin for every pod
+	NeedsLoopback bool // containerd runs the loopback plugin for each pod
 }
 
-// Loaded is a network as containerd has it.
+// Loaded is a loaded network.
 type Loaded struct {
 	event.Network
-	Digest    string   // of its configuration's text, for comparison with the file
+	Digest    string   // of its configuration's text
 	Delegates []string // plugins that its plugins run
-	Asks      []Asked  // whom its plugins ask, by their configuration or by what is known of them
-	// Subnets are what host-local gives to pods here, Bridges the interfaces they are on.
+	Asks      []Asked  // what its plugins ask
+	// Subnets are those from which host-local leases addresses, Bridges their interfaces.
 	Subnets  []netip.Prefix
 	Bridges  []string
-	DataDirs []string // where host-local keeps its lock, besides the usual place
+	DataDirs []string // host-local's directories, besides the default
 }
 
 // Winners returns the networks that the runtime would load now.
@@ -147,24 +145,24 @@ func Networks(loaded []Loaded) (all []event.Network) {
 	return all
 }
 
-// Folder is the CNI configuration folder as it is on disk.
+// Folder is the CNI configuration directory on disk.
 type Folder struct {
 	Dir      string
-	Networks []event.Network   // those that can be read, in the order of the runtime
-	Digests  map[string]string // of the text of .conflist files, by file
-	Problems []string          // what is wrong with it, in words
-	Blocking string            // file that cannot be read, before enough that can
-	Other    []string          // files that the runtime does not look at
-	Missing  bool              // there is no such folder
+	Networks []event.Network   // readable ones, in the runtime's order
+	Digests  map[string]string // of .conflist files' text
+	Problems []string
+	Blocking string   // unreadable file among the used ones
+	Other    []string // files that the runtime ignores
+	Missing  bool     // it does not exist
 }
 
-// Binary is a plugin's program that is needed, and where it was looked for.
+// Binary is a needed program of a plugin.
 type Binary struct {
 	Name, Network string
-	Wrong         *event.Program // why it cannot be started; nil where nothing speaks against it
+	Wrong         *event.Program // why it cannot be started; nil if it can
 }
 
-// Container is one of the CRI that has to do with the network: its latest attempt.
+// Container is the latest attempt of a container that belongs to the network.
 type Container struct {
 	Namespace, Pod, Name, ID   string
 	State                      string // CRI's, in lower case: running, exited, created, unknown
@@ -173,32 +171,31 @@ type Container struct {
 	Created, Started, Finished time.Time
 	Restarts                   int
 	LastLine                   string
-	// Mounts are the CNI folders of the host that it mounts, Proxy is kube-proxy itself;
-	// Owner is the CNI that its pod is of.
+	// Mounts are the host's CNI folders that it mounts. Proxy means kube-proxy. Owner is the CNI of its pod.
 	Mounts       []string
 	Proxy        bool
 	Owner        string
 	SandboxReady bool      // its pod is meant to run
-	Settings     []Setting // what its arguments and mounted configuration say of Cilium
+	Settings     []Setting // of Cilium, from arguments and mounted configuration
 }
 
-// Writes reports whether a container has its part in writing the CNI folders.
+// Writes reports whether a container takes part in writing the CNI folders.
 func (c Container) Writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
-// Setting is an option that was read, and where.
+// Setting is an option and its source.
 type Setting struct{ Key, Value, From string }
 
-// Process is one that has to do with the node's network.
+// Process belongs to the node's network.
 type Process struct {
 	PID      int
-	Name     string // of its file, as far as that can be seen
+	Name     string // of its file, if visible
 	File     string
-	Command  string // CNI_COMMAND, for a plugin
+	Command  string // a plugin's CNI_COMMAND
 	Plugin   bool
 	HostNet  bool // it is in our network namespace
 	Start    time.Time
-	LastLine string // of an agent's log, where its standard error is a file
-	// Container is the id of the container that it runs in; empty if in none.
+	LastLine string // of an agent's log, if its standard error is a file
+	// Container is its container's id, or empty.
 	Container string
 	Settings  []Setting
 }
@@ -206,7 +203,7 @@ type Process struct {
 // Health is kubelet's answer.
 type Health struct {
 	Address string
-	Running bool // there is a kubelet process
+	Running bool // a kubelet process exists
 	Status  int
 	Body    string
 	Err     string
@@ -218,40 +215,40 @@ type Chain struct {
 	Family  string
 	Table   string
 	Name    string
-	// Drops: it is a base chain of forwarded packets whose policy drops them; Rules is how many rules it has then.
+	// Drops means a base chain of forwarded packets with policy drop; it then has Rules rules.
 	Drops bool
 	Rules int
 }
 
 // LB is Cilium's service load balancing in the kernel.
 type LB struct {
-	// Socket are programs on our cgroup, Device those on our interfaces.
+	// Socket lists programs on our cgroup, Device those on our interfaces.
 	Socket, Device      []Attached
 	Services, NodePorts int // entries in the service maps
 	Maps                []string
 }
 
-// Forwarding is what the kernel needs to pass on packets of pods. A value of 0 is not known, except Switches.
+// Forwarding is what the kernel needs to forward packets of pods.
 type Forwarding struct {
-	// Switches are those of IPv4 by their path below /proc/sys/net, as "ipv4/ip_forward", and whether they are on.
+	// Switches maps IPv4 switches, by their path below /proc/sys/net such as "ipv4/ip_forward", to their state.
 	Switches map[string]bool
-	// Tables are the kernel's tables that refuse entries when they are full.
+	// Tables refuse entries when they are full.
 	Tables []Table
 }
 
-// Table is how many entries a table of the kernel has and may have.
+// Table is a table of the kernel. A Limit of 0 is unknown.
 type Table struct {
 	Name, Option string // Option is the sysctl that limits it
 	Used, Limit  int
 }
 
-// Full reports whether there is no room to speak of: less than 5 %.
+// Full reports whether less than 5 % is free.
 func (t Table) Full() bool { return t.Limit > 0 && t.Used*100 >= t.Limit*95 }
 
-// Attached is a BPF program, and what it is attached to.
+// Attached is a BPF program and what it is attached to.
 type Attached struct{ Program, To string }
 
-// Network is the node's own addresses.
+// Network is the node's own network.
 type Network struct {
 	Links  []Link
 	Routes []Route
@@ -263,21 +260,21 @@ type Link struct {
 	Addresses  []netip.Prefix
 }
 
-// Route is a route that is no default.
+// Route is a route other than the default.
 type Route struct {
 	Prefix  netip.Prefix
 	Link    string
 	Learned bool // from DHCP or a router
 }
 
-// Lock is a lock on a known file, who holds it and who waits.
+// Lock is a lock on a known file with its holder and waiters.
 type Lock struct {
 	File       string
 	Holder     string
 	PID        int
 	Waiters    []string
 	WaiterPIDs []int
-	Since      time.Duration // how long that has been watched
+	Since      time.Duration // how long it was watched
 }
 
 // Scope is a running cniscope.
@@ -287,33 +284,33 @@ type Scope struct {
 	Recent control.Recent
 }
 
-// NRI is containerd's NRI as the file system shows it.
+// NRI is the state of NRI's socket.
 type NRI struct {
 	Socket    bool
 	Listening bool
-	Sure      bool // seen not to be listened on, not just out of sight
+	Sure      bool // Listening is known
 }
 
-// Kernel is what the probe depends on.
+// Kernel is what the probe depends on. An empty reason means that there is no obstacle.
 type Kernel struct {
 	Release  string
-	BTF      string // why not, empty where it can be read
+	BTF      string // why BTF cannot be read
 	Features []Feature
-	// Functions is why what plugins do is not reached by the kernel's functions, empty where that is tried.
+	// Functions is why plugins' work is not traced by kernel functions.
 	Functions string
 	Lockdown  string
-	Lacking   []string // capabilities for BPF programs that this process does not have
-	// Connector is why the process connector cannot be used by this process, empty where it can.
+	Lacking   []string // capabilities for BPF programs that this process lacks
+	// Connector is why this process cannot use the process connector.
 	Connector string
-	// First is why the namespaces of the first process cannot be read, empty where they can.
+	// First is why the namespaces of process 1 cannot be read.
 	First string
 }
 
-// Feature is something of the kernel's that the probe uses.
+// Feature is a kernel feature that the probe uses.
 type Feature struct {
 	Name   string
 	For    string
-	Needed bool // without it nothing is seen at all
+	Needed bool // without it cniscope sees nothing
 	There  bool
 }
 
@@ -323,10 +320,18 @@ type Clock struct {
 	MaxError     time.Duration
 }
 
-// Listed is how many things of one kind are named.
+// Listed bounds a list of one kind.
 const Listed = 8
 
-// List joins names with commas, the first Listed of them.
+// Cap returns the first Listed lines, and the number of the others.
+func Cap(lines []string) []string {
+	if len(lines) <= Listed {
+		return lines
+	}
+	return append(lines[:Listed:Listed], Sayf("and %d more", len(lines)-Listed))
+}
+
+// List joins up to Listed names with commas.
 func List(all []string) string {
 	more := ""
 	if len(all) > Listed {
@@ -340,23 +345,23 @@ func List(all []string) string {
 	return strings.Join(safe, ", ") + more
 }
 
-// Unasked reports whether an error means that we may not ask, rather than that something is broken.
+// Unasked reports whether an error means a lack of permission rather than a fault.
 func Unasked(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) || status.Code(err) == codes.PermissionDenied
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) ||
+		status.Code(err) == codes.PermissionDenied
 }
 
-// Clean makes text from elsewhere safe to show.
+// Clean makes text from elsewhere safe to print.
 func Clean(s string) string { return text.Clean(s, text.Bound) }
 
-// Foreign returns what may leave of a text of the container runtime or of kubelet, which may repeat the error of a
-// plugin. The names may stay.
+// Foreign redacts a text of the container runtime or of kubelet, which may repeat a plugin's error. The names stay.
 func Foreign(s string, names ...string) string {
 	told := redact.Ours()
 	told.Name(names...)
 	return Clean(told.Said(s))
 }
 
-// Sayf is fmt.Sprintf with its text arguments made safe.
+// Sayf is fmt.Sprintf with cleaned text arguments.
 func Sayf(format string, args ...any) string {
 	for i, a := range args {
 		switch a := a.(type) {

@@ -5,29 +5,28 @@ import (
 	"strings"
 )
 
-// Runtime is the container runtime. Name, Unit and PID are known, or guessed by its socket, also where it
-// does not answer.
+// Runtime is the container runtime. If it does not answer, Name and Unit are guessed by its socket.
 type Runtime struct {
-	Name    string // what CRI's Version calls it: "containerd", "cri-o", of cri-dockerd "docker"; empty if unknown
+	Name    string // as in CRI's Version: "containerd", "cri-o", "docker" for cri-dockerd; empty if unknown
 	Version string
-	PID     int             // who serves its socket; 0 if that is not known
-	Unit    string          // of systemd, that it runs in
+	PID     int             // of its socket's server; 0 if unknown
+	Unit    string          // its systemd unit
 	Plugins []RuntimePlugin // of containerd
-	// Absent: no socket of a runtime's is there, and nothing of one is installed.
+	// Absent means that no runtime's socket exists and none is installed.
 	Absent bool
-	// Hidden is its socket on the node, which is not in our mount namespace.
+	// Hidden is its socket on the node, outside our mount namespace.
 	Hidden string
-	// Others are runtimes whose sockets are there, too.
+	// Others are other runtimes' sockets.
 	Others []string
 }
 
-// RuntimePlugin is one of containerd's plugins; Err is why it did not start.
+// RuntimePlugin is a plugin of containerd; Err is why it did not start.
 type RuntimePlugin struct{ Type, ID, Err string }
 
-// String is "containerd v2.4.2", without the version where nobody told it.
+// String returns "containerd v2.4.2", or the name alone.
 func (r Runtime) String() string { return strings.TrimSpace(r.Called() + " " + r.Version) }
 
-// Called is the runtime's name for people.
+// Called returns the runtime's name for people.
 func (r Runtime) Called() string {
 	switch {
 	case r.CRIO():
@@ -40,40 +39,38 @@ func (r Runtime) Called() string {
 	return r.Name
 }
 
-// Containerd reports whether it is containerd.
+// Containerd reports containerd.
 func (r Runtime) Containerd() bool { return r.Name == "containerd" }
 
-// CRIO reports whether it is CRI-O.
+// CRIO reports CRI-O.
 func (r Runtime) CRIO() bool { return r.Name == "cri-o" }
 
-// Docker reports whether it is Docker, by cri-dockerd.
+// Docker reports Docker with cri-dockerd.
 func (r Runtime) Docker() bool { return r.Name == "docker" }
 
-// Restart is the command that restarts it.
+// Restart returns the command that restarts it.
 func (r Runtime) Restart() string {
-	if r.unit() == "" {
-		return "restart the container runtime"
-	}
-	return "systemctl restart " + r.unit()
+	return r.command("systemctl restart ", "", "restart the container runtime")
 }
 
-// Journal is the command that shows its log.
+// Journal returns the command that prints its log.
 func (r Runtime) Journal() string {
-	if r.unit() == "" {
-		return "see the container runtime's log"
-	}
-	return "journalctl -u " + r.unit() + " -e"
+	return r.command("journalctl -u ", " -e", "see the container runtime's log")
 }
 
-// Status is the command that shows whether it runs.
+// Status returns the command that prints its state.
 func (r Runtime) Status() string {
-	if r.unit() == "" {
-		return "start the container runtime"
-	}
-	return "systemctl status " + r.unit()
+	return r.command("systemctl status ", "", "start the container runtime")
 }
 
-// unit is empty where nothing is known of the runtime.
+func (r Runtime) command(before, after, unknown string) string {
+	if unit := r.unit(); unit != "" {
+		return before + unit + after
+	}
+	return unknown
+}
+
+// unit is empty for an unknown runtime.
 func (r Runtime) unit() string {
 	name := r.Name
 	switch {

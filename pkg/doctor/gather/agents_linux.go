@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -27,14 +26,13 @@ import (
 )
 
 const (
-	// acceptsIn is how long an agent may take to accept: a live one does so within milliseconds, on a
-	// machine that is out of CPU within tens.
+	// acceptsIn bounds an agent's accept, which lasts milliseconds, or tens of them on a busy machine.
 	acceptsIn = time.Second
-	agentsMax = 64 // that are asked
+	agentsMax = 64
 )
 
-// askAgents looks whether those are there whom the loaded networks' plugins ask. It connects and closes, and
-// writes nothing. root is what the runtime's plugins see as /.
+// askAgents looks for the agents of the loaded networks' plugins. It connects and closes, and writes nothing. root is
+// the plugins' root directory.
 func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate) ([]fact.Agent, error) {
 	asked := fact.AskedBy(f)
 	asked = asked[:min(len(asked), agentsMax)]
@@ -55,7 +53,7 @@ func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate)
 	return found, nil
 }
 
-// seenOf adds what a running cniscope saw of an agent.
+// seenOf adds a running cniscope's record of an agent.
 func seenOf(a *fact.Agent, s fact.Scope) {
 	for i, seen := range s.Recent.Agents {
 		if seen.Network == a.Network && seen.Kind == a.Kind && fact.SamePlace(seen.Address, a.Address) {
@@ -64,7 +62,7 @@ func seenOf(a *fact.Agent, s fact.Scope) {
 	}
 }
 
-// lookFor asks whether somebody is there.
+// lookFor looks for one agent.
 func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
 	a := fact.Agent{Asked: asked}
 	switch a.Kind {
@@ -93,7 +91,7 @@ func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
 	return a
 }
 
-// connect fills in whether somebody accepts, and who listens.
+// connect tries an agent's address and finds its process.
 func connect(ctx context.Context, a *fact.Agent, network, address string) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -107,7 +105,7 @@ func connect(ctx context.Context, a *fact.Agent, network, address string) {
 	a.Process = serverOf(anchor.Peer(c))
 }
 
-// reachBy tells what an error means. Whatever is not about the other end is of no meaning.
+// reachBy interprets an error. An error that is not about the other end means nothing.
 func reachBy(err error) (fact.Reach, string) {
 	if err == nil {
 		return fact.Answers, ""
@@ -118,7 +116,7 @@ func reachBy(err error) (fact.Reach, string) {
 		return fact.Missing, said
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fact.Refused, said
-	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // EAGAIN: its queue is full
+	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // EAGAIN: full queue
 		return fact.Silent, said
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fact.Refused, said
@@ -126,7 +124,7 @@ func reachBy(err error) (fact.Reach, string) {
 	return fact.Unknown, said
 }
 
-// serverOf describes a process; nil if there is none.
+// serverOf describes a process, or returns nil.
 func serverOf(pid int) *fact.Server {
 	if pid <= 0 {
 		return nil
@@ -135,7 +133,8 @@ func serverOf(pid int) *fact.Server {
 	if err != nil {
 		return nil
 	}
-	s := &fact.Server{PID: pid, Name: fact.Clean(stat.Name), Group: fact.Clean(procfs.CgroupOf(pid)), LastLine: lastWords(pid)}
+	s := &fact.Server{PID: pid, Name: fact.Clean(stat.Name), Group: fact.Clean(procfs.CgroupOf(pid)),
+		LastLine: lastWords(pid)}
 	if file, err := procfs.Executable(pid); err == nil {
 		s.Name = fact.Clean(filepath.Base(file))
 	}
@@ -144,11 +143,11 @@ func serverOf(pid int) *fact.Server {
 	return s
 }
 
-// lastWords is the last line of a process's log, where its standard error or output is a file.
+// lastWords returns the last line of a process's log, if its standard error or output is a file.
 func lastWords(pid int) string {
 	for _, fd := range []int{2, 1} {
 		file := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-		// Of a pipe, a socket or a terminal nothing is opened.
+		// Pipes, sockets and terminals are not opened.
 		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
@@ -165,8 +164,7 @@ func lastWords(pid int) string {
 	return ""
 }
 
-// served adds the containers that serve an agent's socket: that of the process which listens, else those in
-// pods meant to run that may write into the socket's folder.
+// served adds the containers that serve an agent's socket: its process's, else those that may write to its directory.
 func served(a *fact.Agent, all []candidate) {
 	of := func(candidate) bool { return false }
 	switch {
@@ -176,7 +174,9 @@ func served(a *fact.Agent, all []candidate) {
 	case a.Kind == fact.AsksUnix, a.Kind == fact.AsksFile:
 		dir := filepath.Dir(a.Address)
 		of = func(c candidate) bool {
-			return c.SandboxReady && slices.ContainsFunc(c.mounts, func(m mount) bool { return !m.readOnly && fact.SamePlace(filepath.Clean(m.host), dir) })
+			return c.SandboxReady && slices.ContainsFunc(c.mounts, func(m mount) bool {
+				return !m.readOnly && fact.SamePlace(filepath.Clean(m.host), dir)
+			})
 		}
 	}
 	for _, c := range all {
@@ -187,28 +187,16 @@ func served(a *fact.Agent, all []candidate) {
 	}
 }
 
-// groupsOf is the text of a process's cgroups: every runtime puts a container's id there.
+// groupsOf returns the text of a process's cgroups, which contains its container's id with every runtime.
 func groupsOf(pid int) string {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+	text, _ := readSmall(fmt.Sprintf("/proc/%d/cgroup", pid), 64<<10)
 	return string(text)
 }
 
-// rootOf is what a process sees as /, as a path of ours: empty if it is the same as ours, or cannot be told.
-func rootOf(pid int) string {
-	own, err1 := procfs.OwnNamespace("mnt")
-	its, err2 := procfs.Namespace(pid, "mnt")
-	if pid <= 0 || err1 != nil || err2 != nil || own == its {
-		return ""
-	}
-	return procfs.Root(pid)
-}
+// rootOf returns a process's root directory as a path of ours; empty if it is ours or unknown.
+func rootOf(pid int) string { return viewOf(pid, false).root }
 
-// viewOf is what a process sees. In a container a process that cannot be told from ours may see other files.
+// viewOf returns a process's view. In a container, a process that is not known to share ours may see other files.
 func viewOf(pid int, contained bool) view {
 	own, err1 := procfs.OwnNamespace("mnt")
 	its, err2 := procfs.Namespace(pid, "mnt")
@@ -221,10 +209,10 @@ func viewOf(pid int, contained bool) view {
 	return view{root: procfs.Root(pid), sure: true}
 }
 
-// service is the last unit in a path of cgroups.
+// service matches the last unit in a path of cgroups.
 var service = regexp.MustCompile(`.*/([^/\s]+)\.service(?:[/\n]|$)`)
 
-// unitOf is the systemd unit that a process runs in; empty if it is in none.
+// unitOf returns a process's systemd unit, or "".
 func unitOf(pid int) string {
 	if pid <= 0 {
 		return ""
@@ -235,11 +223,11 @@ func unitOf(pid int) string {
 	return ""
 }
 
-// containerID is how every runtime names a container in its cgroup: 64 hexadecimal digits, with the runtime's
-// name around them where systemd manages the group.
+// containerID matches a container's id in its cgroup: 64 hexadecimal digits, with the runtime's name around them if
+// systemd manages the group.
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
-// inContainer is the id of the container that a process's cgroups name; empty if they name none.
+// inContainer returns the container's id in a process's cgroups, or "".
 func inContainer(groups string) string {
 	if found := containerID.FindStringSubmatch(groups); found != nil {
 		return found[1]

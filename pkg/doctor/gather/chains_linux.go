@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// chains lists the chains of the firewall: of nf_tables by netlink (iptables-nft's are
-// there too), of legacy iptables by getsockopt.
+// chains lists the firewall's chains: of nf_tables, which iptables-nft uses too, and of legacy iptables.
 func chains(context.Context) ([]fact.Chain, error) {
 	found, err := nftChains()
 	if err != nil {
@@ -41,8 +40,10 @@ func nftChains() ([]fact.Chain, error) {
 	}
 	found := make([]fact.Chain, 0, len(all))
 	for _, c := range all {
-		chain := fact.Chain{Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name), Name: fact.Clean(c.Name)}
-		if c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil && *c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family) {
+		chain := fact.Chain{Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name),
+			Name: fact.Clean(c.Name)}
+		if c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil &&
+			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family) {
 			rules, err := conn.GetRules(c.Table, c)
 			if err != nil {
 				return nil, fmt.Errorf("listing the rules of chain %s: %w", c.Name, err)
@@ -54,30 +55,29 @@ func nftChains() ([]fact.Chain, error) {
 	return found, nil
 }
 
-// routes reports whether packets that the node routes pass the chains of a family.
+// routes reports whether routed packets pass a family's chains.
 func routes(family nftables.TableFamily) bool {
 	return family == nftables.TableFamilyIPv4 || family == nftables.TableFamilyIPv6 || family == nftables.TableFamilyINet
 }
 
-// families are nft(8)'s names; there are no others.
+// families has nft(8)'s names of all families.
 var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
 	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyARP: "arp", nftables.TableFamilyNetdev: "netdev",
 }
 
-// Of include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h, and
-// the sizes of their structures, which are the same on all 64-bit platforms.
+// From include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h. Structures have the same size on
+// all 64-bit platforms.
 const (
-	soGetInfo    = 64 // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
-	soGetEntries = 65 // IPT_SO_GET_ENTRIES, IP6T_SO_GET_ENTRIES
-	tableName    = 32 // XT_TABLE_MAXNAMELEN
-	infoSize     = 84 // struct ipt_getinfo
-	// maxTable is how large a table is read at most: some 100,000 rules.
-	maxTable = 64 << 20
+	soGetInfo    = 64       // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
+	soGetEntries = 65       // IPT_SO_GET_ENTRIES, IP6T_SO_GET_ENTRIES
+	tableName    = 32       // XT_TABLE_MAXNAMELEN
+	infoSize     = 84       // struct ipt_getinfo
+	maxTable     = 64 << 20 // bytes of a table that are read: about 100,000 rules
 )
 
-// ipVersion is what differs between iptables and ip6tables: where struct ipt_entry and
-// ip6t_entry have target_offset, and how long they are.
+// ipVersion holds the differences between iptables and ip6tables: the offset of target_offset in struct ipt_entry or
+// ip6t_entry, and its size.
 type ipVersion struct {
 	family        string
 	domain, level int
@@ -93,7 +93,7 @@ func ipVersions() []ipVersion {
 	}
 }
 
-// legacyChains reads the tables that are there. Asking for one that is not would have the kernel make it.
+// legacyChains reads existing tables. A query for another one would create it.
 func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)
@@ -109,20 +109,22 @@ func legacyChains() (found []fact.Chain, err error) {
 				return found, fmt.Errorf("legacy iptables, table %s: %w", table, err)
 			}
 			if forward.Drops {
-				forward.Backend, forward.Family, forward.Table, forward.Name = "iptables-legacy", v.family, fact.Clean(table), "FORWARD"
+				forward.Backend, forward.Family, forward.Table, forward.Name = "iptables-legacy", v.family, fact.Clean(table),
+					"FORWARD"
 				found = append(found, forward)
 			}
 			for _, name := range chains {
-				found = append(found, fact.Chain{Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table), Name: fact.Clean(name)})
+				found = append(found, fact.Chain{Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table),
+					Name: fact.Clean(name)})
 			}
 		}
 	}
 	return found, nil
 }
 
-// chains reads the user-defined chains of one table, and what its chain FORWARD does.
+// chains reads a table's user-defined chains, and the policy of its chain FORWARD.
 func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
-	// Any socket will do; a raw one, as iptables makes it, would take CAP_NET_RAW, too.
+	// Unlike iptables' raw socket, this one needs no CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, forward, err
@@ -148,8 +150,8 @@ func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err
 	return v.parse(entries[head:]), v.forward(info, entries[head:]), nil
 }
 
-// forward reads the policy of chain FORWARD, and how many rules come before it. struct ipt_getinfo has, after the name,
-// the valid hooks, and where the chain and the policy of each hook are.
+// forward reads the policy of chain FORWARD and counts its rules. In struct ipt_getinfo the valid hooks, and each
+// hook's chain and policy offsets follow the name.
 func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	const hook, hooks = 2, 5 // NF_INET_FORWARD, NF_INET_NUMHOOKS
 	word := func(i int) int { return int(binary.NativeEndian.Uint32(info[tableName+4*i:])) }
@@ -157,7 +159,7 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	if word(0)&(1<<hook) == 0 || at > policy || policy < 0 || policy+v.entry+36 > len(b) {
 		return c
 	}
-	// struct xt_standard_target: 32 bytes of head, and the verdict: -NF_DROP - 1.
+	// struct xt_standard_target: a head of 32 bytes, then the verdict, -NF_DROP - 1.
 	c.Drops = int32(binary.NativeEndian.Uint32(b[policy+v.entry+32:])) == -1
 	for at < policy {
 		next := int(binary.NativeEndian.Uint16(b[at+v.targetAt+2:]))
@@ -169,8 +171,8 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	return c
 }
 
-// parse finds the heads of user-defined chains: entries whose target is ERROR with a name
-// of its own. The last entry of a table is one named ERROR.
+// parse returns the names of user-defined chains, whose heads have the target ERROR with the chain's name. A table ends
+// with an entry named ERROR.
 func (v ipVersion) parse(b []byte) (names []string) {
 	for len(b) >= v.entry {
 		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))
@@ -189,7 +191,7 @@ func (v ipVersion) parse(b []byte) (names []string) {
 	return names
 }
 
-// getsockopt is the system call with a buffer, which x/sys does not have.
+// getsockopt takes a buffer, unlike those of x/sys.
 func getsockopt(fd, level, name int, b []byte) error {
 	size := uint32(len(b))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),

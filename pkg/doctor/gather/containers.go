@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -20,12 +20,12 @@ import (
 
 const (
 	maxContainers = 1000 // 250 pods of four containers
-	asking        = 8    // questions at a time
+	asking        = 8    // concurrent questions
 )
 
 const restartCount = "io.kubernetes.container.restartCount"
 
-// candidate is a container of which it is not known yet whether it has to do with the network.
+// candidate is a container that may belong to the network.
 type candidate struct {
 	fact.Container
 	mounts  []mount
@@ -33,13 +33,13 @@ type candidate struct {
 	hostNet bool
 }
 
-// mount is a folder of the host's that a container sees.
+// mount is a host directory in a container.
 type mount struct {
 	host, container string
 	readOnly        bool
 }
 
-// askCandidates asks for the latest attempt of every container.
+// askCandidates returns the latest attempt of each container.
 func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]candidate, error) {
 	sandboxes, err := runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
@@ -55,38 +55,36 @@ func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]can
 	}
 	all := latest(answer.GetContainers())
 	found := make([]candidate, len(all))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, asking)
+	var group errgroup.Group
+	group.SetLimit(asking)
 	for i, c := range all {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		group.Go(func() error {
 			status, err := runtime.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.GetId()})
 			if err != nil {
-				return // it has gone meanwhile
+				return nil //nolint:nilerr // it is gone
 			}
 			k := containerOf(pods[c.GetPodSandboxId()], status.GetStatus())
 			k.hostNet = known(k.Container) && onHostNetwork(ctx, runtime, c.GetPodSandboxId())
 			found[i] = k
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // no question returns an error
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.ID == "" }), ctx.Err()
 }
 
-// known reports whether a container goes by the name of one that has to do with the network.
+// known reports whether a container has the name of one that belongs to the network.
 func known(c fact.Container) bool {
 	return c.Name == "kube-proxy" || fact.OwnerOfPod(c.Pod) != "" || slices.Contains(fact.AgentNames(), c.Name)
 }
 
-// onHostNetwork reports whether a pod has the node's network. Those that matter do, and not
-// everybody who can choose a name may have it.
+// onHostNetwork reports whether a pod has the node's network, as the relevant ones do. A name proves nothing.
 func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbox string) bool {
 	status, err := runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: sandbox})
 	return err == nil && status.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == cri.NamespaceMode_NODE
 }
 
-// latest keeps, of each container of each pod, the one that was made last.
+// latest returns the newest attempt of each container.
 func latest(all []*cri.Container) (kept []*cri.Container) {
 	slices.SortFunc(all, func(a, b *cri.Container) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
 	seen := map[[2]string]bool{}
@@ -125,8 +123,7 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) candidate {
 	return k
 }
 
-// ofNetwork keeps the containers that have to do with the node's network, and reads what
-// only they are read for.
+// ofNetwork selects the containers that belong to the node's network, and reads their logs and settings.
 func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	for _, c := range all {
 		for _, m := range c.mounts {
@@ -149,8 +146,7 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	return kept
 }
 
-// covers reports whether a mounted folder is, or is just above, one of CNI's: whole disks
-// are mounted by many that have nothing to do with it.
+// covers reports whether a mounted directory is CNI's, or the one just above. Many containers mount whole disks.
 func covers(host, dir string) bool {
 	host, dir = filepath.Clean(host), filepath.Clean(dir)
 	return host == dir || host == filepath.Dir(dir) && strings.Contains(filepath.Base(host), "cni")
@@ -158,8 +154,8 @@ func covers(host, dir string) bool {
 
 const logEnd = 8 << 10
 
-// lastLine is the last line of a container's log, without CRI's own fields (time, stream, tag; kubelet's
-// cri-api, "CRI container log format"). What is no file, or has no line, has none.
+// lastLine returns the last line of a container's log, without CRI's fields (time, stream, tag; kubelet's "CRI
+// container log format").
 func lastLine(path string) string {
 	if path == "" {
 		return ""
@@ -200,5 +196,5 @@ func parseLastLine(end string) string {
 	return ""
 }
 
-// colors matches what programs write to color or to move text on a terminal: CSI sequences (ECMA-48, 5.4).
+// colors matches terminal control sequences (CSI, ECMA-48, 5.4).
 var colors = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)

@@ -17,12 +17,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// loopback is the network that containerd adds for the interface lo.
+// loopback is containerd's network for the interface lo.
 const loopback = "cni-loopback"
 
-// askCRI asks what the runtime has loaded. It is what kubelet asks every few seconds: for
-// networks of cniVersion 1.1.0 or later the runtime asks the plugins' STATUS for it.
-func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI, err error) {
+// askCRI asks for the loaded networks, as kubelet does every few seconds. For networks of cniVersion 1.1.0 or later the
+// runtime asks the plugins' STATUS.
+func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI,
+	err error) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
 	if err != nil {
 		return c, status.Error(status.Code(err), fact.Foreign(status.Convert(err).Message()))
@@ -51,7 +52,7 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtim
 	return c, parseLoaded(&c, []byte(raw))
 }
 
-// cniConfig is go-cni's ConfigResult, which has no names of its own in JSON.
+// cniConfig is go-cni's ConfigResult, whose fields have no JSON names.
 type cniConfig struct {
 	PluginDirs       []string
 	PluginConfDir    string
@@ -85,7 +86,8 @@ func parseLoaded(c *fact.CRI, raw []byte) error {
 			c.NeedsLoopback = true
 			continue
 		}
-		l := fact.Loaded{Network: event.Network{Name: fact.Clean(n.Config.Name), CNIVersion: fact.Clean(n.Config.CNIVersion)}, Digest: digest([]byte(n.Config.Source))}
+		l := fact.Loaded{Network: event.Network{Name: fact.Clean(n.Config.Name),
+			CNIVersion: fact.Clean(n.Config.CNIVersion)}, Digest: digest([]byte(n.Config.Source))}
 		for _, p := range n.Config.Plugins {
 			addPlugin(&l, []byte(p.Source))
 		}
@@ -96,9 +98,9 @@ func parseLoaded(c *fact.CRI, raw []byte) error {
 
 func addPlugin(l *fact.Loaded, source []byte) {
 	var p pluginConf
-	if json.Unmarshal(source, &p) != nil { // a key of another type: what could be read is there
+	if json.Unmarshal(source, &p) != nil { // a key of another type; the others are set
 		var t struct{ Type string }
-		_ = json.Unmarshal(source, &t) // libcni has read it: it has a type
+		_ = json.Unmarshal(source, &t) // libcni requires a type
 		p.Type = t.Type
 	}
 	l.Plugins = append(l.Plugins, event.Plugin{Type: fact.Clean(p.Type), IPAM: fact.Clean(p.IPAM.Type)})
@@ -106,7 +108,7 @@ func addPlugin(l *fact.Loaded, source []byte) {
 	if p.Bridge != "" {
 		l.Bridges = append(l.Bridges, p.Bridge)
 	}
-	if p.Type == "flannel" { // its delegate is bridge unless it says otherwise, with host-local
+	if p.Type == "flannel" { // it delegates to bridge by default, with host-local
 		l.Delegates = append(l.Delegates, fact.Clean(cmp.Or(p.Delegate.Type, "bridge")), "host-local")
 	}
 	if p.IPAM.Type != "host-local" {
@@ -115,7 +117,7 @@ func addPlugin(l *fact.Loaded, source []byte) {
 	if p.IPAM.DataDir != "" {
 		l.DataDirs = append(l.DataDirs, p.IPAM.DataDir)
 	}
-	// These give pods addresses of the node's own network on purpose.
+	// These plugins lease addresses of the node's own network on purpose.
 	if slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"}, p.Type) {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// readFolder reads the CNI folder as the runtime does that uses the first most networks (0: all).
+// readFolder reads the CNI directory of a runtime that uses the first most networks (0: all).
 func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	d, err = folderAt(sees.path(dir), dir, most)
 	if err == nil && d.Missing && !sees.sure {
@@ -27,7 +27,7 @@ func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	return d, err
 }
 
-// folderAt reads the folder dir of the node at the path at.
+// folderAt reads the node's directory dir at path at.
 func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(at)
@@ -68,27 +68,22 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	return d, nil
 }
 
-// digest compares texts without keeping them: they may hold secrets.
+// digest identifies a text without keeping it, since it may hold secrets.
 func digest(text []byte) string {
-	// What came by JSON has lost what is not UTF-8.
+	// Like JSON, it replaces invalid UTF-8.
 	sum := sha256.Sum256([]byte(strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd")))
 	return hex.EncodeToString(sum[:])
 }
 
 func digestOf(file string) string {
-	f, err := os.Open(file)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 1<<20)) // cniconf reads no more
+	text, err := readSmall(file, 1<<20) // as cniconf
 	if err != nil {
 		return ""
 	}
 	return digest(text)
 }
 
-// programs are all programs that the networks in use need, with the first network that does.
+// programs lists the programs that the used networks need, each with the first such network.
 func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
@@ -118,8 +113,8 @@ func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	return needed, err
 }
 
-// wrongWith looks for a program as libcni does: in the directories, in their order. It returns why the program cannot be
-// started, nil if nothing speaks against it, and whether it is there.
+// wrongWith looks for a program in the directories, like libcni. It returns why the program cannot be started, or nil,
+// and whether it exists.
 func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, there bool) {
 	if name != filepath.Base(name) {
 		return &event.Program{Name: name, Fault: event.FaultName}, true
@@ -147,18 +142,18 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 	return &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}, false
 }
 
-// Programs remembers its last look at programs: reading their headers costs more than asking whether they changed.
+// Programs caches faults of programs, because reading headers costs more than stat.
 type Programs struct {
 	seen  string
 	at    time.Time
 	found []event.Program
 }
 
-// relook is how long an unchanged program is not read again: its libraries and mounts may change without it.
+// relook bounds the age of the cache, since libraries and mounts may change.
 const relook = 10 * time.Second
 
-// Faults returns the programs of these names that cannot be started, as the process pid sees the directories dirs. One
-// goroutine at a time calls it.
+// Faults returns the programs that cannot be started, as process pid sees the directories. It is not safe for
+// concurrent use.
 func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	sees := viewOf(pid, contained())
 	seen := fmt.Sprint(sees, dirs, names)
@@ -182,8 +177,7 @@ func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	return p.found
 }
 
-// readPlain reads a regular file of up to most bytes, and says when it was written. It follows no link, and waits
-// for nobody.
+// readPlain reads a regular file of up to most bytes, and its modification time. It follows no link and does not block.
 func readPlain(file string, most int64) (text []byte, written time.Time, err error) {
 	f, err := openLog(file)
 	if err != nil {

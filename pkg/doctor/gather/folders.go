@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// readFolders finds out which CNI folders a runtime uses that does not say so by CRI.
+// readFolders finds the CNI directories of a runtime that does not report them by CRI.
 func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CRI) error {
 	switch r.Name {
 	case runtime.CRIO:
@@ -32,20 +32,19 @@ func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CR
 	return nil
 }
 
-// crioNetwork is the part of CRI-O's configuration that is about CNI (crio.conf(5), CRIO.NETWORK).
+// crioNetwork is the CNI section of CRI-O's configuration (crio.conf(5), CRIO.NETWORK).
 type crioNetwork struct {
 	Crio struct {
 		Network struct {
 			Default    string   `toml:"cni_default_network"`
 			NetworkDir string   `toml:"network_dir"`
-			PluginDir  string   `toml:"plugin_dir"` // of before 1.14
+			PluginDir  string   `toml:"plugin_dir"` // before 1.14
 			PluginDirs []string `toml:"plugin_dirs"`
 		} `toml:"network"`
 	} `toml:"crio"`
 }
 
-// crioFolders asks CRI-O for its configuration as it is in effect (what `crio status config` shows), or else
-// reads the files.
+// crioFolders asks CRI-O for its current configuration (`crio status config`), or reads its files.
 func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	c.Said = "its configuration (crio status config)"
 	text, err := crioConfig(ctx, socket)
@@ -77,9 +76,10 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	return nil
 }
 
-// crioConfig asks over CRI-O's socket, which speaks HTTP beside gRPC.
+// crioConfig asks over CRI-O's socket, which serves HTTP beside gRPC.
 func crioConfig(ctx context.Context, socket string) ([]byte, error) {
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://crio/config", nil)
@@ -97,7 +97,7 @@ func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 }
 
-// crioFiles reads crio.conf and what is in crio.conf.d, each over what came before, as CRI-O does.
+// crioFiles reads crio.conf and crio.conf.d, later files over earlier ones.
 func crioFiles(dir string) (conf crioNetwork, err error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "crio.conf.d", "*"))
 	if err != nil {
@@ -105,7 +105,7 @@ func crioFiles(dir string) (conf crioNetwork, err error) {
 	}
 	slices.Sort(parts)
 	for _, file := range append([]string{filepath.Join(dir, "crio.conf")}, parts...) {
-		text, err := readSmall(file)
+		text, err := readSmall(file, 1<<20)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -119,17 +119,17 @@ func crioFiles(dir string) (conf crioNetwork, err error) {
 	return conf, nil
 }
 
-// readSmall reads a file of up to 1 MiB.
-func readSmall(file string) ([]byte, error) {
+// readSmall reads up to most bytes of a file.
+func readSmall(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 1<<20))
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// foldersOf reads cri-dockerd's options; its defaults are those of the CNI project.
+// foldersOf reads cri-dockerd's options. The defaults are those of the CNI project.
 func foldersOf(settings []fact.Setting, c *fact.CRI) {
 	for _, s := range settings {
 		switch s.Key {
@@ -141,11 +141,11 @@ func foldersOf(settings []fact.Setting, c *fact.CRI) {
 	}
 }
 
-// loadedFrom reads from the folder what the runtime has loaded that does not say so.
+// loadedFrom returns the networks in a directory as a runtime loads them.
 func loadedFrom(dir string, networks []event.Network) (all []fact.Loaded) {
 	for _, n := range networks {
 		l := fact.Loaded{Network: event.Network{Name: n.Name, CNIVersion: n.CNIVersion}}
-		text, _ := readSmall(filepath.Join(dir, n.File)) // it was read before
+		text, _ := readSmall(filepath.Join(dir, n.File), 1<<20) // it was read before
 		var list struct{ Plugins []json.RawMessage }
 		if json.Unmarshal(text, &list) != nil || len(list.Plugins) == 0 {
 			list.Plugins = []json.RawMessage{text}

@@ -1,4 +1,4 @@
-// Package gather finds out the facts about a node: it reads and asks, and changes nothing.
+// Package gather finds the facts about a node, without changing anything.
 package gather
 
 import (
@@ -26,8 +26,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// Facts finds out everything at once; what does not answer in time is an error of its own
-// fact, and holds nothing else up.
+// Facts finds all facts concurrently. A late answer is an error of its own fact only.
 func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	f := begin(asked, o)
 	o = f.Options
@@ -37,8 +36,8 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	find(ctx, &scope, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	wg.Go(func() {
 		containers := askRuntimeAll(ctx, f)
-		// Where plugins lie, and which locks host-local takes, is what the runtime told. One
-		// that does not answer leaves them as much time as if it had: they may say why.
+		// The runtime knows the plugins' directories and host-local's locks. If it does not answer, these facts get as
+		// much time, because they may explain why.
 		ctx, cancel := context.WithTimeout(asked, o.Patience)
 		defer cancel()
 		bins, data := f.CRI.Value.BinDirs, dataDirs(f)
@@ -77,11 +76,11 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// grace is how long is waited for whoever was told that time is up: it says best what it was doing.
+// grace is the additional wait for an answer after the end of ctx, because its error says more.
 const grace = 100 * time.Millisecond
 
-// find fills in one fact, beside the others. Who reads files cannot be told that time is up, and a file of a
-// process or below its root can keep its reader for ever: that one is left behind.
+// find fills in one fact concurrently. It abandons a function that ignores the end of ctx: reading a file of a process,
+// or below its root, may block forever.
 func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how func(context.Context) (T, error)) {
 	wg.Go(func() {
 		found := make(chan fact.Of[T], 1)
@@ -102,7 +101,7 @@ func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how 
 	})
 }
 
-// askScope asks the running cniscope, if there is one.
+// askScope asks a running cniscope.
 func askScope(ctx context.Context, dir string) (s fact.Scope, err error) {
 	if dir == "" {
 		return s, control.ErrNotRunning
@@ -118,7 +117,7 @@ func askScope(ctx context.Context, dir string) (s fact.Scope, err error) {
 	return s, err
 }
 
-// dataDirs are the folders in which host-local has its locks.
+// dataDirs returns host-local's directories.
 func dataDirs(f *fact.Facts) (dirs []string) {
 	for _, l := range f.CRI.Value.Loaded {
 		dirs = append(dirs, l.DataDirs...)
@@ -128,7 +127,7 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 
 var errSilent = errors.New("the container runtime does not answer (check runtime)")
 
-// askRuntimeAll fills in what the runtime knows, and what follows from that. It returns all containers.
+// askRuntimeAll fills in what the runtime knows and what follows from it. It returns all containers.
 func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -138,7 +137,8 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, client) })
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, known, f.Options)
 		lookIntoFolder(f)
-		asked := &fact.Facts{Options: f.Options, Contained: f.Contained, Runtime: fact.Of[fact.Runtime]{Value: known}, CRI: f.CRI}
+		asked := &fact.Facts{Options: f.Options, Contained: f.Contained, Runtime: fact.Of[fact.Runtime]{Value: known},
+			CRI: f.CRI}
 		find(ctx, &wg, &f.Held, func(ctx context.Context) (leak.Look, error) { return held(ctx, asked, conn, client) })
 		wg.Wait()
 		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
@@ -146,8 +146,8 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	return candidates.Value
 }
 
-// Readiness gathers what the runtime's network is ready by: what CRI says, the CNI folder and,
-// where nobody has written into it, the containers that should have.
+// Readiness gathers what decides about the network's readiness: CRI's status, the CNI directory and, if no
+// configuration is there, the containers that should write one.
 func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -162,18 +162,18 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// Agents asks the agents of the loaded networks beside what Readiness gathered.
+// Agents asks the agents, after Readiness.
 func Agents(ctx context.Context, f *fact.Facts) {
 	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
 }
 
-// withRuntime connects to the runtime, or says in every fact that would come from it why not.
+// withRuntime connects to the runtime and calls ask, or sets the errors of the runtime's facts.
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
 	conn, err := dial(f)
 	if err != nil {
 		f.Runtime.Err = err
 		if !fact.Unasked(err) {
-			err = errSilent // it is said once what is wrong
+			err = errSilent // the cause is reported once
 		}
 		f.CRI.Err, f.Containers.Err, f.Binaries.Err, f.Held.Err = err, err, err, err
 		f.Folder.Value, f.Folder.Err = readFolder(theNode(f.Contained), f.Options.ConfDir, 1)
@@ -181,7 +181,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	}
 	defer conn.Close()
 	client := cri.NewRuntimeServiceClient(conn)
-	// Where CRI does not answer, the guess stays. The rest of the time is for what else may.
+	// Without an answer from CRI the guess stays. The remaining time is for the other questions.
 	brief, cancel := context.WithTimeout(ctx, f.Options.Patience/3)
 	defer cancel()
 	if v, err := client.Version(brief, &cri.VersionRequest{}); err == nil {
@@ -190,7 +190,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	ask(conn, client)
 }
 
-// lookIntoFolder reads what containerd reads.
+// lookIntoFolder reads what the runtime reads.
 func lookIntoFolder(f *fact.Facts) {
 	dir, most := f.Options.ConfDir, 1
 	if f.CRI.Err == nil {
@@ -199,7 +199,7 @@ func lookIntoFolder(f *fact.Facts) {
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
 	f.Folder.Value, f.Folder.Err = readFolder(sees, dir, most)
 	if f.CRI.Err == nil && !f.CRI.Value.Told {
-		f.Folder.Value.Blocking = "" // only containerd loads nothing where it cannot read one file
+		f.Folder.Value.Blocking = "" // only containerd loads nothing because of one file
 		f.CRI.Value.Loaded = loadedFrom(sees.path(dir), fact.Winners(f))
 	}
 	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
@@ -207,7 +207,7 @@ func lookIntoFolder(f *fact.Facts) {
 	}
 }
 
-// cniDirs are the folders on the host whose writers are of interest.
+// cniDirs returns the directories whose writers matter.
 func cniDirs(f *fact.Facts) []string {
 	dirs := []string{f.Options.ConfDir}
 	if f.CRI.Err == nil {
@@ -216,7 +216,7 @@ func cniDirs(f *fact.Facts) []string {
 	return dirs
 }
 
-// dial connects to the runtime. gRPC waits for a socket that is not there instead of saying so.
+// dial connects to the runtime. gRPC alone would wait for a missing socket.
 func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	o := f.Options
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
@@ -234,7 +234,7 @@ func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 // answerMax is containerd's own limit of a message (defaults.DefaultMaxRecvMsgSize).
 const answerMax = 16 << 20
 
-// askRuntime asks what only containerd tells by an interface of its own.
+// askRuntime asks what only containerd reports.
 func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fact.Runtime, error) {
 	if !r.Containerd() {
 		return r, nil
@@ -244,12 +244,14 @@ func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fac
 		return r, fmt.Errorf("asking its version: %w", err)
 	}
 	r.Version = fact.Clean(v.GetVersion())
-	answer, err := introspection.NewIntrospectionClient(conn).Plugins(runtime.InNamespace(ctx, "k8s.io"), &introspection.PluginsRequest{})
+	answer, err := introspection.NewIntrospectionClient(conn).Plugins(runtime.InNamespace(ctx, "k8s.io"),
+		&introspection.PluginsRequest{})
 	if err != nil {
 		return r, fmt.Errorf("asking for its plugins: %w", err)
 	}
 	for _, p := range answer.GetPlugins() {
-		r.Plugins = append(r.Plugins, fact.RuntimePlugin{Type: fact.Clean(p.GetType()), ID: fact.Clean(p.GetID()), Err: fact.Clean(p.GetInitErr().GetMessage())})
+		r.Plugins = append(r.Plugins, fact.RuntimePlugin{Type: fact.Clean(p.GetType()), ID: fact.Clean(p.GetID()),
+			Err: fact.Clean(p.GetInitErr().GetMessage())})
 	}
 	return r, nil
 }
@@ -268,7 +270,7 @@ func askKubelet(ctx context.Context, address string) fact.Health {
 	defer answer.Body.Close()
 	// After 101 (Switching Protocols) net/http does not end the read with ctx.
 	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
-	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what has come is what it says
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // a partial answer counts
 	h.Status, h.Body = answer.StatusCode, fact.Foreign(string(body))
 	return h
 }

@@ -16,14 +16,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// lockdownFile says how much root may do; it is there where securityfs is.
+// lockdownFile limits root; it exists with securityfs.
 const lockdownFile = "/sys/kernel/security/lockdown"
 
-// connectorFile is there in the node's own network namespace alone, and lists what the kernel tells by netlink's
-// connector.
+// connectorFile lists netlink connector's event sources; it exists only in the node's own network namespace.
 const connectorFile = "/proc/net/connector"
 
-// connector is why this process cannot use the process connector; empty where it can.
+// connector returns why this process cannot use the process connector, or "".
 func connector() string {
 	pids, err1 := procfs.OwnNamespace("pid")
 	users, err2 := procfs.OwnNamespace("user")
@@ -41,7 +40,7 @@ func connector() string {
 	return ""
 }
 
-// wanted are the tracepoints of the probe, as they are known to BTF: btf_trace_NAME.
+// wanted lists the probe's tracepoints; BTF has them as btf_trace_NAME.
 func wanted() []fact.Feature {
 	return []fact.Feature{
 		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
@@ -54,7 +53,7 @@ func wanted() []fact.Feature {
 	}
 }
 
-// kernelFeatures reads what the kernel tells of itself. It loads nothing.
+// kernelFeatures reads what the kernel reports, without loading anything.
 func kernelFeatures(context.Context) (fact.Kernel, error) {
 	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON), Connector: connector()}
 	if _, err := procfs.Namespace(1, "net"); err != nil {
@@ -112,7 +111,8 @@ func lacking(wanted ...int) (names []string) {
 	return names
 }
 
-var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF", unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN"}
+var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF",
+	unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN"}
 
 // effective is the set of our capabilities; none where the kernel does not say.
 func effective() uint64 {

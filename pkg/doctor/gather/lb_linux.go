@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// loadBalancing finds Cilium's service load balancing: its programs where they are
-// attached, and its service maps. The kernel cuts names to 15 bytes.
+// loadBalancing finds attached programs and service maps of Cilium. The kernel cuts names to 15 bytes.
 func loadBalancing(context.Context) (lb fact.LB, err error) {
 	if lb.Socket, err = socketPrograms(); err != nil {
 		return lb, err
@@ -31,12 +30,11 @@ func loadBalancing(context.Context) (lb fact.LB, err error) {
 	return lb, err
 }
 
-// socketPrograms are Cilium's among those that our own cgroup's sockets run, wherever
-// above us they are attached.
+// socketPrograms returns Cilium's programs for our cgroup's sockets, also those attached to its parents.
 func socketPrograms() (found []fact.Attached, err error) {
 	path := procfs.Cgroup()
 	if path == "" {
-		return nil, nil // without the unified hierarchy nothing can be attached to it
+		return nil, nil // programs need the unified hierarchy
 	}
 	dir, err := os.Open(path)
 	if err != nil {
@@ -65,7 +63,7 @@ func socketPrograms() (found []fact.Attached, err error) {
 	return found, nil
 }
 
-// devicePrograms are Cilium's on our interfaces: by tcx, by a tc filter, or XDP.
+// devicePrograms returns Cilium's programs on our interfaces: tcx, tc filters or XDP.
 func devicePrograms() (found []fact.Attached, err error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -101,7 +99,7 @@ func programsOn(l netlink.Link) (names []string, err error) {
 	} // else this kernel has no tcx
 	filters, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
 	if err != nil {
-		filters = nil // nothing can be attached to this interface
+		filters = nil // this interface has no filters
 	}
 	for _, f := range filters {
 		if b, ok := f.(*netlink.BpfFilter); ok {
@@ -121,7 +119,7 @@ func programsOn(l netlink.Link) (names []string, err error) {
 func programName(id ebpf.ProgramID) (string, error) {
 	p, err := ebpf.NewProgramFromID(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // it has gone meanwhile
+		return "", nil // it is gone
 	}
 	if err != nil {
 		return "", fmt.Errorf("looking at a BPF program: %w", err)
@@ -135,9 +133,8 @@ func programName(id ebpf.ProgramID) (string, error) {
 }
 
 const (
-	maxServices = 4096 // entries of a service map that are looked at
-	// Of struct lb4_service and lb6_service (Cilium, bpf/lib/common.h): 12 bytes, flags at
-	// byte 8; 1<<1 is a node port.
+	maxServices = 4096 // examined entries of a service map
+	// struct lb4_service and lb6_service (Cilium, bpf/lib/common.h): 12 bytes, flags at byte 8; 1<<1 is a node port.
 	serviceSize, serviceFlags, nodePortFlag = 12, 8, 1 << 1
 )
 
@@ -152,7 +149,7 @@ func count(lb *fact.LB) error {
 		}
 		m, err := ebpf.NewMapFromID(id)
 		if err != nil {
-			continue // it has gone meanwhile
+			continue // it is gone
 		}
 		countIn(lb, m)
 		_ = m.Close()

@@ -26,20 +26,19 @@ import (
 )
 
 const (
-	// resultsMax and leasesMax are how many files are looked at: far more than a node has pods, and all addresses
-	// of a /18.
+	// resultsMax and leasesMax bound the files: far more than a node's pods, and all addresses of a /18.
 	resultsMax, leasesMax = 4096, 16384
-	// resultMax and leaseMax are how large they may be. A result with a configuration has some 2 KB; a lease is
-	// an id and an interface (host-local, backend/disk).
+	// resultMax and leaseMax bound their sizes. A result with a configuration has about 2 KB; a lease is an id and an
+	// interface (host-local, backend/disk).
 	resultMax, leaseMax = 256 << 10, 512
 )
 
-// resultFolders are where libcni keeps results, for the runtime (its CacheDir) and for Multus (its cniDir).
+// resultFolders lists libcni's cache directories, for runtimes (CacheDir) and for Multus (cniDir).
 func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", "/var/lib/cni/multus/results"}
 }
 
-// leaseFolders are where host-local keeps its leases, a folder for each network.
+// leaseFolders lists host-local's directories, with one directory per network.
 func leaseFolders(f *fact.Facts) []string {
 	dirs := []string{"/var/lib/cni/networks"}
 	for _, d := range dataDirs(f) {
@@ -50,7 +49,7 @@ func leaseFolders(f *fact.Facts) []string {
 	return dirs
 }
 
-// Held gathers what sandboxes hold of the node's network, and which of them are there.
+// Held gathers what sandboxes hold of the node's network, and which of them exist.
 func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -61,9 +60,10 @@ func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// held reads the files first and asks who is there then: what is made meanwhile is in no file, and what has been
-// freed meanwhile is taken out again.
-func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look, err error) {
+// held reads the files before it lists the sandboxes, so a new sandbox is in no file, and then removes what was freed
+// in between.
+func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look,
+	err error) {
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
 	l = leak.Look{Time: time.Now(), Boot: bootTime(), Alive: map[string]bool{}, Total: map[string]int{}}
 	if err := readLeases(sees, leaseFolders(f), &l); err != nil {
@@ -91,12 +91,14 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 		return err == nil
 	}
 	l.Cached = slices.DeleteFunc(l.Cached, func(a leak.Attachment) bool { return !still(a.File) })
-	l.Leases = slices.DeleteFunc(l.Leases, func(one leak.Lease) bool { return !l.Alive[one.ContainerID] && !still(one.File) })
+	l.Leases = slices.DeleteFunc(l.Leases, func(one leak.Lease) bool {
+		return !l.Alive[one.ContainerID] && !still(one.File)
+	})
 	return l, nil
 }
 
-// others adds who else may have a network here: containerd's containers of all namespaces, as nerdctl calls them,
-// too, and containers in which a process runs, whoever runs them.
+// others adds other containers with a network here: containerd's in all namespaces, also by nerdctl's names, and those
+// in which a process runs.
 func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map[string]bool) error {
 	if f.Runtime.Value.Containerd() {
 		all, err := namespaces.NewNamespacesClient(conn).List(ctx, &namespaces.ListNamespacesRequest{})
@@ -112,10 +114,10 @@ func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map
 	return bearers(alive)
 }
 
-// inNamespace adds the containers of one of containerd's namespaces: in a stream, since together they may be larger
-// than one message.
+// inNamespace adds the containers of a containerd namespace, as a stream because one message may be too small.
 func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive map[string]bool) error {
-	listed, err := containers.NewContainersClient(conn).ListStream(runtime.InNamespace(ctx, name), &containers.ListContainersRequest{})
+	listed, err := containers.NewContainersClient(conn).ListStream(runtime.InNamespace(ctx, name),
+		&containers.ListContainersRequest{})
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive 
 	}
 }
 
-// list reads the names in a folder, up to most of them; none where it does not exist.
+// list returns up to most names in a directory; none if it does not exist.
 func list(sees view, dir string, most int) ([]string, error) {
 	folder, err := os.Open(sees.path(dir))
 	switch {
@@ -164,11 +166,11 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 			if !leak.Named(network) {
 				continue
 			}
-			files, _ := list(sees, filepath.Join(dir, network), leasesMax) // a file is no network
+			files, _ := list(sees, filepath.Join(dir, network), leasesMax) // fails for a file
 			for _, name := range files {
 				address, err := netip.ParseAddr(name)
 				if err != nil {
-					continue // its lock, and what it gave last
+					continue // the lock, or the last leased address
 				}
 				l.Total[network]++
 				if left--; left < 0 {
@@ -185,7 +187,7 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 	return nil
 }
 
-// leaseOf reads who has a lease: the container's id, and below it the interface, which host-local writes since 0.8.
+// leaseOf reads a lease: the container's id and, since 0.8, the interface.
 func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(sees.path(file), leaseMax)
 	if err != nil {
@@ -216,7 +218,7 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// readResults reads those of sandboxes that are not there: the name says whose it is.
+// readResults reads results of sandboxes that do not exist, judging by the file's name.
 func readResults(sees view, files []string, alive map[string]bool) (all []leak.Attachment) {
 	for _, file := range files {
 		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return alive[part] }) {
@@ -234,7 +236,7 @@ func readResults(sees view, files []string, alive map[string]bool) (all []leak.A
 	return all
 }
 
-// cached is what is read of libcni's cachedInfo (libcni/api.go). Its configuration is left alone.
+// cached is a part of libcni's cachedInfo (libcni/api.go), without the configuration.
 type cached struct {
 	Kind        string      `json:"kind"`
 	ContainerID string      `json:"containerId"`
@@ -248,12 +250,13 @@ type cached struct {
 	} `json:"result"`
 }
 
-// addressesMax is how many addresses of one result are kept.
+// addressesMax bounds the addresses of a result.
 const addressesMax = 4
 
 func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	var c cached
-	if json.Unmarshal(text, &c) != nil || c.Kind != "cniCacheV1" || !leak.Named(c.ContainerID) || !leak.Named(c.NetworkName) || !leak.Interface(c.IfName) {
+	if json.Unmarshal(text, &c) != nil || c.Kind != "cniCacheV1" || !leak.Named(c.ContainerID) ||
+		!leak.Named(c.NetworkName) || !leak.Interface(c.IfName) {
 		return a, false
 	}
 	a = leak.Attachment{ContainerID: c.ContainerID, Network: c.NetworkName, IfName: c.IfName, Pod: podOf(c.Args)}
@@ -263,7 +266,7 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	return a, true
 }
 
-// podOf reads CNI_ARGS as runtimes fill them for Kubernetes.
+// podOf reads CNI_ARGS of Kubernetes.
 func podOf(args [][2]string) (p event.Pod) {
 	for _, kv := range args {
 		switch kv[0] {

@@ -9,12 +9,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// anyID is an id of a container anywhere in the name of a cgroup: "libpod-ID.scope", "cri-containerd-ID.scope".
+// anyID matches a container's id in a cgroup's name: "libpod-ID.scope", "cri-containerd-ID.scope".
 var anyID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// bearers adds the ids of the containers in which processes run, by their cgroups. Zombies run nothing: a runtime
-// without a first process that reaps leaves them in the cgroup of a sandbox that is gone. In a container that has a PID
-// namespace of its own nobody else's are seen, and it says so.
+// bearers adds the ids of containers in which processes run, by their cgroups. Zombies do not count: a runtime whose
+// first process does not reap leaves them behind. It fails in a PID namespace of its own, which hides other containers.
 func bearers(alive map[string]bool) error {
 	pids, err := procfs.All()
 	if err != nil {
@@ -33,5 +32,5 @@ func bearers(alive map[string]bool) error {
 	return nil
 }
 
-// bootTime is when the node was started, exact to its clock's corrections since.
+// bootTime returns the node's boot time, exact except for clock corrections since.
 func bootTime() time.Time { return time.Now().Add(-time.Duration(clock.Boot())) }

@@ -16,15 +16,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// lookAgain is the time between two looks: what holds a lock in both, with the same
-// waiters, is not just passing. Healthy waits are of milliseconds.
+// lookAgain is the time between two looks. A lock with the same holder and waiters in both is stuck; healthy waits last
+// milliseconds.
 const lookAgain = 250 * time.Millisecond
 
 // locksMax is how much of /proc/locks is read, in bytes: 20,000 locks take half a second.
 const locksMax = 1 << 20
 
-// knownLocks are the files that CNI plugins and kube-proxy lock: iptables' own, and
-// host-local's, one a network.
+// knownLocks lists the locks of CNI plugins and kube-proxy: iptables', and host-local's per network.
 func knownLocks(dataDirs []string) (files []string, err error) {
 	files = []string{"/run/xtables.lock"}
 	for _, dir := range append([]string{"/var/lib/cni/networks"}, dataDirs...) {
@@ -39,7 +38,7 @@ func knownLocks(dataDirs []string) (files []string, err error) {
 	return files, nil
 }
 
-// heldLocks looks twice at who waits for whom on the known files.
+// heldLocks finds waiters of known locks by two looks.
 func heldLocks(dataDirs []string) ([]fact.Lock, error) {
 	began := time.Now()
 	before, err := lockTable(dataDirs)
@@ -99,7 +98,7 @@ func lockTable(dataDirs []string) (map[string]lockState, error) {
 	return statesOf(locks, wanted), nil
 }
 
-// statesOf sorts the locks by the wanted file that they are on.
+// statesOf groups locks by wanted file.
 func statesOf(locks []procfs.Lock, wanted map[string]string) map[string]lockState {
 	found := map[string]lockState{}
 	for _, l := range locks {
@@ -124,7 +123,7 @@ func statesOf(locks []procfs.Lock, wanted map[string]string) map[string]lockStat
 func process(pid int) string {
 	stat, err := procfs.StatOf(pid)
 	if err != nil {
-		return fact.Sayf("process %d, which has ended", pid) // an inherited descriptor keeps the lock
+		return fact.Sayf("process %d, which has ended", pid) // a child inherited the lock
 	}
 	return fact.Sayf("process %d (%s)", pid, stat.Name)
 }

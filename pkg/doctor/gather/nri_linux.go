@@ -14,8 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// nriSocket looks whether the socket is listened on, without connecting: containerd would
-// wait for a plugin to register.
+// nriSocket looks for a listener without connecting, since containerd would wait for a plugin to register.
 func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	if o.NRISocket == "" {
 		return n, nil
@@ -28,24 +27,24 @@ func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 		return n, fmt.Errorf("containerd's NRI socket: %w", err)
 	}
 	n.Socket = info.Mode()&fs.ModeSocket != 0
-	// Sockets are listed by network namespace: containerd's is the one that counts.
+	// Each network namespace has its own list; containerd's counts.
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", o.Address)
 	if err != nil {
-		return n, nil //nolint:nilerr // out of sight; that containerd does not answer is said elsewhere
+		return n, nil //nolint:nilerr // unknown; another fact reports it
 	}
 	pid := anchor.Peer(conn)
 	_ = conn.Close()
 	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
 	if err != nil {
-		return n, nil //nolint:nilerr // out of sight
+		return n, nil //nolint:nilerr // unknown
 	}
 	n.Sure = true
 	n.Listening = listens(string(table), o.NRISocket)
 	return n, nil
 }
 
-// listens finds a listening socket by its path in /proc/net/unix: Num RefCount Protocol
-// Flags Type St Inode Path. Flag 0x10000 is SO_ACCEPTCON.
+// listens finds a listening socket in /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path. Flag 0x10000 is
+// SO_ACCEPTCON.
 func listens(table, path string) bool {
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
@@ -56,7 +55,7 @@ func listens(table, path string) bool {
 	return false
 }
 
-// samePath: /var/run is a link to /run.
+// samePath reports whether two paths are the same file: /var/run is a link to /run.
 func samePath(a, b string) bool {
 	if a == b {
 		return true

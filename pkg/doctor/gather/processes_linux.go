@@ -20,8 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// processes finds those that have to do with the node's network: agents, kube-proxy,
-// kubelet, and plugins that run now, by the folders they lie in.
+// processes finds agents, kube-proxy, kubelet and running plugins.
 func processes(ctx context.Context, binDirs []string) (found []fact.Process, err error) {
 	names := append(fact.AgentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
 	pids, err := procfs.All()
@@ -53,7 +52,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 	return found, hidden
 }
 
-// blind says why other users' processes are not seen as they are; nil if they are.
+// blind returns why other users' processes are not readable, or nil.
 func blind() error {
 	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
 		return fmt.Errorf("which programs run: that needs %s: %w", names[0], fs.ErrPermission)
@@ -61,7 +60,7 @@ func blind() error {
 	return nil
 }
 
-// recognise tells a process by its program or, where that cannot be seen, by its name.
+// recognise identifies a process by its program or, if that is unreadable, by its name.
 func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Process, bool) {
 	p := fact.Process{PID: pid}
 	if file, err := procfs.Executable(pid); err == nil {
@@ -84,8 +83,8 @@ func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Pr
 	return p, false
 }
 
-// isPlugin reports whether a program lies in a CNI bin folder. Where containerd does not say
-// which these are, because a call that hangs holds it up, the process's own CNI_PATH does.
+// isPlugin reports whether a program is in a CNI plugin directory. If containerd did not name these, because a hung
+// call blocks it, the process's CNI_PATH does.
 func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool {
 	if len(binDirs) == 0 {
 		environment, _ := memory.Environment(pid)
@@ -94,13 +93,13 @@ func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool
 	return slices.Contains(binDirs, dir)
 }
 
-// readDetails reads what the checks ask of this kind of process.
+// readDetails reads what the checks need of a process.
 func readDetails(p *fact.Process, memory *procfs.Memory) {
 	var err error
 	if p.Start, err = procfs.Started(p.PID); err != nil {
 		p.Start = time.Now()
 	}
-	environment, _ := memory.Environment(p.PID) // what cannot be read says nothing
+	environment, _ := memory.Environment(p.PID) // an unreadable one is empty
 	if p.Plugin {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
@@ -117,7 +116,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 				p.Settings = append(p.Settings, fact.Setting{Key: key, Value: v, From: "its environment"})
 			}
 		}
-		dir := "/tmp/cilium/config-map" // where its pod puts it
+		dir := "/tmp/cilium/config-map" // its pod's default
 		if named := flags(arguments, "config-dir"); len(named) > 0 {
 			dir = named[0].Value
 		}
@@ -125,7 +124,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 	}
 }
 
-// variable is the value of one variable of an environment; empty where it is not set.
+// variable returns an environment variable, or "".
 func variable(environment []string, name string) string {
 	for _, kv := range environment {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -156,9 +155,8 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 	return found
 }
 
-// settingsIn reads Cilium's options from a folder of files named after them, as a
-// ConfigMap is mounted. The folder is somebody else's: no link in it leads out of root.
-// They are said to be from where the node's own people find them.
+// settingsIn reads Cilium's options from a mounted ConfigMap, a directory with a file per option. The pod may write to
+// it, so no link leads out of root. From is the path on the node.
 func settingsIn(root, dir string) (found []fact.Setting) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -174,13 +172,14 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 		value, err := io.ReadAll(io.LimitReader(f, 64)) // "true", "strict"
 		_ = f.Close()
 		if err == nil {
-			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(string(value))), From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file))})
+			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(string(value))),
+				From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file))})
 		}
 	}
 	return found
 }
 
-// mountedSettings finds the folder on the host, for a container that does not run now.
+// mountedSettings reads a stopped container's ConfigMap on the host.
 func mountedSettings(mounts []mount) (found []fact.Setting) {
 	const dir = "/tmp/cilium/config-map"
 	for _, m := range mounts {
@@ -191,8 +190,7 @@ func mountedSettings(mounts []mount) (found []fact.Setting) {
 	return found
 }
 
-// reach returns who serves a socket, or why nobody answers there, or why we may not ask: gRPC would try
-// again and again first, and say it in more words.
+// reach returns the process that serves a socket, or the reason why it does not answer. gRPC would retry first.
 func reach(socket string, patience time.Duration) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socket, patience)
 	if err != nil {
@@ -203,7 +201,7 @@ func reach(socket string, patience time.Duration) (pid int, err error) {
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
 
-// openLog opens what kubelet made: no link, and nothing that could block.
+// openLog opens a kubelet log: no link, and without blocking.
 func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// headSize is how much of a file the kernel looks at to recognise it (BINPRM_BUF_SIZE).
+	// headSize is how much of a file the kernel examines (BINPRM_BUF_SIZE).
 	headSize = 256
-	// nested is how many scripts may interpret each other (fs/exec.c, exec_binprm).
+	// nested bounds scripts that interpret each other (fs/exec.c, exec_binprm).
 	nested = 5
-	// librariesMax bounds how many libraries of a program are looked at, fileMax how much of a file is read.
+	// librariesMax bounds the examined libraries of a program, fileMax the read bytes of a file.
 	librariesMax, fileMax = 64, 4 << 20
 )
 
-// machines are the architectures of ELF files that this machine runs; the first is its own. 32-bit programs run where
-// the kernel was built to run them, which no file says.
+// machines lists the ELF architectures of this machine, its own first. Whether the kernel runs 32-bit programs is
+// unknown.
 func machines() []elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -52,7 +52,7 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-// faultOf returns why the kernel cannot start a file that is executable by its mode; nil if nothing speaks against it.
+// faultOf returns why the kernel cannot start an executable file, or nil.
 func faultOf(sees view, file string) *event.Program {
 	if mount, is := noexec(sees, file); is {
 		return &event.Program{File: file, Fault: event.FaultMount, Has: mount}
@@ -60,7 +60,7 @@ func faultOf(sees view, file string) *event.Program {
 	return unstartable(sees, file, nested)
 }
 
-// noexec reports whether a file's mount refuses to execute, and where that is.
+// noexec reports whether a file's mount refuses execution, and its mount point.
 func noexec(sees view, file string) (mount string, is bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(sees.path(file), &s) != nil || s.Flags&unix.ST_NOEXEC == 0 {
@@ -68,7 +68,8 @@ func noexec(sees view, file string) (mount string, is bool) {
 	}
 	var own, above unix.Stat_t
 	for mount = file; mount != "/"; mount = filepath.Dir(mount) {
-		if unix.Stat(sees.path(mount), &own) != nil || unix.Stat(sees.path(filepath.Dir(mount)), &above) != nil || own.Dev != above.Dev {
+		if unix.Stat(sees.path(mount), &own) != nil || unix.Stat(sees.path(filepath.Dir(mount)), &above) != nil ||
+			own.Dev != above.Dev {
 			break
 		}
 	}
@@ -78,7 +79,7 @@ func noexec(sees view, file string) (mount string, is bool) {
 func unstartable(sees view, file string, depth int) *event.Program {
 	f, err := os.Open(sees.path(file))
 	if err != nil {
-		return nil // the kernel need not read it
+		return nil // the kernel may read it nevertheless
 	}
 	defer f.Close()
 	head := make([]byte, headSize)
@@ -95,7 +96,7 @@ func unstartable(sees view, file string, depth int) *event.Program {
 	return ofELF(sees, file, f)
 }
 
-// script follows the first line of a script to its interpreter.
+// script examines a script's interpreter.
 func script(sees view, file string, head []byte, depth int) *event.Program {
 	line, _, _ := bytes.Cut(head[2:], []byte("\n"))
 	fields := strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
@@ -104,7 +105,7 @@ func script(sees view, file string, head []byte, depth int) *event.Program {
 	}
 	interpreter := fields[0]
 	if !filepath.IsAbs(interpreter) {
-		return nil // it depends on the directory of the caller
+		return nil // relative to the caller's directory
 	}
 	if info, err := os.Stat(sees.path(interpreter)); errors.Is(err, fs.ErrNotExist) {
 		return &event.Program{File: file, Fault: event.FaultInterpreter, Needs: visible(interpreter)}
@@ -114,7 +115,7 @@ func script(sees view, file string, head []byte, depth int) *event.Program {
 	return unstartable(sees, interpreter, depth-1)
 }
 
-// visible shows what no terminal shows: a script with line ends of Windows looks for "sh\r".
+// visible quotes invisible characters: a script with Windows line ends names "sh\r".
 func visible(s string) string {
 	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted
@@ -122,14 +123,15 @@ func visible(s string) string {
 	return s
 }
 
-// ofELF looks at an ELF file's architecture, and at what the dynamic loader wants.
+// ofELF examines an ELF file's architecture, interpreter and libraries.
 func ofELF(sees view, file string, f *os.File) *event.Program {
 	e, err := elf.NewFile(f)
 	if err != nil {
 		return nil
 	}
 	if known := machines(); len(known) > 0 && !slices.Contains(known, e.Machine) {
-		return &event.Program{File: file, Fault: event.FaultArchitecture, Needs: machineName(e.Machine), Has: machineName(known[0])}
+		return &event.Program{File: file, Fault: event.FaultArchitecture, Needs: machineName(e.Machine),
+			Has: machineName(known[0])}
 	}
 	for _, p := range e.Progs {
 		if p.Type != elf.PT_INTERP {
@@ -148,8 +150,8 @@ func ofELF(sees view, file string, f *os.File) *event.Program {
 	return nil
 }
 
-// unlinked follows the libraries of a program as the dynamic loader does (ld.so(8)). The environment of a plugin may
-// name more directories, which is not known here; runtimes set none.
+// unlinked follows a program's libraries like the dynamic loader (ld.so(8)), without LD_LIBRARY_PATH, which runtimes do
+// not set.
 func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Program {
 	dirs, cached := libraryDirs(sees, interpreter)
 	type object struct {
@@ -192,15 +194,14 @@ func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Pr
 	return nil
 }
 
-// builtIn reports whether a loader stands for a library itself (musl, ldso/dynlink.c, load_library).
+// builtIn reports whether the loader itself is the library (musl, ldso/dynlink.c, load_library).
 func builtIn(interpreter, name string) bool {
 	own := []string{"libc.", "libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."}
 	return strings.HasPrefix(filepath.Base(interpreter), "ld-musl-") &&
 		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// searched are the directories that a file names: its own (RUNPATH), and those that also hold for its libraries
-// (RPATH).
+// searched returns the directories that a file names, for itself (RUNPATH), or also for its libraries (RPATH).
 func searched(file string, e *elf.File) (own, inherited []string) {
 	of := func(tag elf.DynTag) (dirs []string) {
 		all, _ := e.DynString(tag)
@@ -218,8 +219,7 @@ func searched(file string, e *elf.File) (own, inherited []string) {
 	return nil, of(elf.DT_RPATH)
 }
 
-// libraryOf finds a library of the same architecture. at is where a file of that name is; library is nil if that cannot
-// be read.
+// libraryOf finds a library of by's architecture. library is nil if the file at is unreadable.
 func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, library *elf.File) {
 	if strings.Contains(name, "/") {
 		dirs, name = []string{filepath.Dir(name)}, filepath.Base(name)
@@ -235,17 +235,17 @@ func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, 
 		case found.Class == by.Class && found.Machine == by.Machine:
 			return file, found
 		default:
-			_ = found.Close() // the loader goes on
+			_ = found.Close() // the loader continues
 		}
 	}
 	return at, nil
 }
 
-// lackingVersion returns a version that a library lacks and a program needs of it; empty if there is none.
+// lackingVersion returns a needed version that a library lacks, or "".
 func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.File) string {
 	has, err := library.DynamicVersions()
 	if err != nil || len(has) == 0 {
-		return "" // the loader warns, and goes on
+		return "" // the loader only warns
 	}
 	for _, need := range needs {
 		if need.Name != name {
@@ -261,8 +261,8 @@ func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.Fi
 	return ""
 }
 
-// libraryDirs are where a dynamic loader looks: musl's where its file says, glibc's in those built in, and where its
-// cache has a library of a name.
+// libraryDirs returns a loader's directories, musl's from its path file and glibc's built-in ones, and the entries of
+// glibc's cache by library.
 func libraryDirs(sees view, interpreter string) (dirs []string, cached map[string][]string) {
 	if base := filepath.Base(interpreter); strings.HasPrefix(base, "ld-musl-") {
 		own := filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "etc", strings.TrimSuffix(base, ".so.1")+".path")
@@ -292,16 +292,9 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 	return dirs, cached
 }
 
-func readSome(sees view, file string) ([]byte, error) {
-	f, err := os.Open(sees.path(file))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, fileMax))
-}
+func readSome(sees view, file string) ([]byte, error) { return readSmall(sees.path(file), fileMax) }
 
-// handled reports whether an interpreter is registered for such a file (binfmt_misc, as for qemu-user).
+// handled reports whether binfmt_misc has an interpreter for a file, such as qemu-user.
 func handled(sees view, file string, head []byte) bool {
 	const dir = "/proc/sys/fs/binfmt_misc"
 	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {
@@ -319,7 +312,7 @@ func handled(sees view, file string, head []byte) bool {
 	return false
 }
 
-// takes reports whether an entry of binfmt_misc is for a file (Documentation/admin-guide/binfmt-misc.rst).
+// takes reports whether a binfmt_misc entry matches a file (Documentation/admin-guide/binfmt-misc.rst).
 func takes(entry []byte, file string, head []byte) bool {
 	lines := bufio.NewScanner(bytes.NewReader(entry))
 	var magic, mask []byte
