@@ -14,8 +14,8 @@ import (
 )
 
 // crossed finds options that contradict each other. It reports only options that the text itself sets.
-func crossed(on disk.FS, o Options, set positions) map[string]*fault {
-	faults := map[string]*fault{}
+func crossed(on disk.FS, o Options, set positions) map[string]*Problem {
+	faults := map[string]*Problem{}
 	has := func(key string) bool { _, ok := set[key]; return ok }
 
 	if has("probe.rootless") && o.Probe.Rootless && len(o.Probe.Callers) == 0 {
@@ -44,8 +44,8 @@ func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 
 const otlp = "export.otlp."
 
-func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
-	faults := map[string]*fault{}
+func (o OTLP) crossed(has func(key string) bool) map[string]*Problem {
+	faults := map[string]*Problem{}
 	if !has(otlp + "endpoint") {
 		return faults
 	}
@@ -65,7 +65,7 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
 const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
 
 // relayLoop finds a relay that would send to itself, and the option to report.
-func (o Options) relayLoop(has func(string) bool) (string, *fault) {
+func (o Options) relayLoop(has func(string) bool) (string, *Problem) {
 	// Without DNS lookups: Warnings does them, and the relay when it dials.
 	known, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -81,8 +81,8 @@ func (o Options) relayLoop(has func(string) bool) (string, *fault) {
 }
 
 // unwise returns valid options with a warning. It resolves names until ctx is done.
-func (o Options) unwise(ctx context.Context) map[string]*fault {
-	found := map[string]*fault{}
+func (o Options) unwise(ctx context.Context) map[string]*Problem {
+	found := map[string]*Problem{}
 	endpoints := map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream}
 	for key, endpoint := range endpoints {
 		if what, remedy := WrongPort(endpoint); what != "" {
@@ -109,7 +109,7 @@ func (o Options) unwise(ctx context.Context) map[string]*fault {
 }
 
 // plainHeaders is the warning for tellsOthers.
-func plainHeaders(o OTLP) *fault {
+func plainHeaders(o OTLP) *Problem {
 	names := strings.Join(slices.Sorted(maps.Keys(o.Headers)), ", ")
 	return wrong("write https:// in the endpoint, or send to a collector on this node, which adds them",
 		"%[2]s is sent to %[1]s in plain text, readable on the network", quoted(o.Endpoint), quoted(names))

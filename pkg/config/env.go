@@ -70,7 +70,7 @@ func (e *environment) assign(key string, value any, variable string) {
 			continue
 		}
 		for _, f := range opt.set(e.into, value) {
-			e.report(key, variable+f.under, f.what, f.remedy)
+			e.report(key, variable+f.Key, f.What, f.Remedy)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (o OTLP) TLS() (*tls.Config, error) {
 	}
 	on := disk.System{}
 	for key, f := range o.files(on) {
-		return nil, fmt.Errorf("export.otlp.%s: %s: %s", key, f.what, f.remedy)
+		return nil, fmt.Errorf("export.otlp.%s: %s: %s", key, f.What, f.Remedy)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.CA != "" {
@@ -37,8 +37,8 @@ func (o OTLP) TLS() (*tls.Config, error) {
 }
 
 // files checks the PEM files.
-func (o OTLP) files(on disk.FS) map[string]*fault {
-	faults := map[string]*fault{}
+func (o OTLP) files(on disk.FS) map[string]*Problem {
+	faults := map[string]*Problem{}
 	if o.CA != "" {
 		if _, err := readCA(on, o.CA); err != nil {
 			faults["ca"] = wrong("name a readable PEM file of the certificates to trust", "%v", err)

@@ -4,28 +4,26 @@ import "strings"
 
 // former is a former option name. A file that uses it is accepted with a warning for two minor versions.
 type former struct {
-	since string // first version without the name
-	now   string // present name, if any
-	same  bool   // the present option accepts the former value
-	// text of the warning
-	what, remedy string
+	since   string // first version without the name
+	now     string // present name, if any
+	same    bool   // the present option accepts the former value
+	warning *Problem
 }
-
-func (f former) warning() *fault { return wrong(f.remedy, "%s", f.what) }
 
 // former returns the former names by key, from the tags was and fixed.
 func (s System) former() map[string]former {
 	all := map[string]former{}
 	for _, opt := range s.options() {
 		if since := opt.fixed(); since != "" {
-			what := "has no effect any more: it is always " + unquoted(opt.written())
-			all[opt.key] = former{since: since, what: what, remedy: "remove it"}
+			warning := wrong("remove it", "has no effect any more: it is always %s", unquoted(opt.written()))
+			all[opt.key] = former{since: since, warning: warning}
 		}
 		if was := strings.Fields(opt.tag.Get("was")); len(was) > 1 {
 			section, key := splitKey(opt.key)
-			f := former{since: was[1], now: opt.key, same: len(was) == 2, what: "is now called " + opt.key}
-			if f.remedy = "write " + key + " = … in [" + section + "]"; !f.same {
-				f.what += " and written otherwise: it has no effect"
+			f := former{since: was[1], now: opt.key, same: len(was) == 2}
+			f.warning = wrong("write "+key+" = … in ["+section+"]", "is now called %s", opt.key)
+			if !f.same {
+				f.warning.What += " and written otherwise: it has no effect"
 			}
 			all[was[0]] = f
 		}

@@ -39,7 +39,6 @@ func TestLikelyMistakes(t *testing.T) {
 		"[sampling]\nratio = 0,1":                                   `write a point before the decimals`,
 		"[sampling]\nrate = 0.1":                                    `did you mean sampling.ratio?`,
 		"[sampling]\nkeep = [\"fail\"]":                             `did you mean "failed"?`,
-		"[metrics]\nlisten = 9471":                                  `is a port without an address: write "127.0.0.1:9471", or ":9471"`,
 		"[metrics]\nlisten = \"9471\"":                              `is a port without an address`,
 		"[metrics]\nlisten = \"*:9471\"":                            `write ":9471"`,
 		"[metrics]\nenabled = true":                                 `write listen, as "127.0.0.1:9471"`,
@@ -54,7 +53,7 @@ func TestLikelyMistakes(t *testing.T) {
 		"[runtime]\nendpoint = \"/run/containerd/containerd.sock\"": `write socket`,
 		"[relay]\nlisten = \":4319\"":                               `write "127.0.0.1:4319"`,
 		"[relay]\nlisten = \"0.0.0.0:4320\"":                        `can be reached by others: write "127.0.0.1:4320"`,
-		"[export.spool]\nmax_bytes = \"256MB\"":                     `write "256MiB"`,
+		"[export.spool]\nmax_bytes = \"256MB\"":                     `write a number with its unit, as "8MiB"`,
 		"[resource]\ncluster = [\"a\"]":                             `write one text, in quotes`,
 		"[probe]\ncallers = \"/usr/bin/x\"":                         `is text, not a list: write up to 16 of them, as ["one", "another"]`,
 	} {

@@ -13,16 +13,16 @@ import (
 // listOf accepts an ordered list of up to most items.
 func listOf(t reflect.Type, item value, most int64, remedy string) value {
 	return value{
-		parse: func(v any) (any, []*fault) {
+		parse: func(v any) (any, []*Problem) {
 			all := reflect.Zero(t)
 			items, ok := v.([]any)
 			switch {
 			case !ok:
-				return nil, []*fault{wrong(remedy, "is %s, not a list", typeName(v))}
+				return nil, []*Problem{wrong(remedy, "is %s, not a list", typeName(v))}
 			case int64(len(items)) > most:
-				return nil, []*fault{wrong(fmt.Sprintf("write %d at most", most), "has %d items", len(items))}
+				return nil, []*Problem{wrong(fmt.Sprintf("write %d at most", most), "has %d items", len(items))}
 			}
-			var faults []*fault
+			var faults []*Problem
 			for i, v := range items {
 				one, f := item.parse(v)
 				if faults = append(faults, below(index(i), f)...); len(faults) == 0 {
@@ -49,7 +49,7 @@ func someOf(t reflect.Type, set []string) value {
 	remedy := "write any of " + quotedList(set) + " between [ and ]"
 	all := listOf(t, oneOf(remedy, set), 16, remedy)
 	parse := all.parse
-	all.parse = func(v any) (any, []*fault) {
+	all.parse = func(v any) (any, []*Problem) {
 		chosen, faults := parse(v)
 		if len(faults) > 0 {
 			return nil, faults
@@ -84,16 +84,16 @@ func rules(list reflect.Type, s spec, most int64) value {
 	remedy := fmt.Sprintf("write [[%s]] above %s", s.key, strings.Join(assignments, " and "))
 	both := "a rule has " + strings.Join(keys, " and ")
 	rule := value{
-		parse: func(v any) (any, []*fault) {
+		parse: func(v any) (any, []*Problem) {
 			table, ok := v.(map[string]any)
 			if !ok {
-				return nil, []*fault{wrong(remedy, "is %s", typeName(v))}
+				return nil, []*Problem{wrong(remedy, "is %s", typeName(v))}
 			}
-			var faults []*fault
+			var faults []*Problem
 			for _, key := range slices.Sorted(maps.Keys(table)) {
 				if !slices.Contains(keys, key) {
 					f := wrong(suggest(key, keys, both), "is not an option")
-					faults = append(faults, below("."+bare(key), []*fault{f})...)
+					faults = append(faults, below("."+bare(key), []*Problem{f})...)
 				}
 			}
 			r := reflect.New(t).Elem()
@@ -126,14 +126,14 @@ func rules(list reflect.Type, s spec, most int64) value {
 
 // entries accepts a table of strings. Nested tables are unquoted dotted keys: service.name = "x" is TOML for a table
 // service. Errors contain no values.
-func entries(v any, most int, check func(key, value string) *fault) (map[string]string, []*fault) {
+func entries(v any, most int, check func(key, value string) *Problem) (map[string]string, []*Problem) {
 	table, ok := v.(map[string]any)
 	if !ok {
-		return nil, []*fault{wrong(`write { name = "text" }`, "is %s, not a table", typeName(v))}
+		return nil, []*Problem{wrong(`write { name = "text" }`, "is %s, not a table", typeName(v))}
 	}
 	found := make(map[string]string)
-	var faults []*fault
-	report := func(at string, f *fault) { faults = append(faults, below(at, []*fault{f})...) }
+	var faults []*Problem
+	report := func(at string, f *Problem) { faults = append(faults, below(at, []*Problem{f})...) }
 	var walk func(table map[string]any, prefix, at string, depth int)
 	walk = func(table map[string]any, prefix, at string, depth int) {
 		for _, k := range slices.Sorted(maps.Keys(table)) {
@@ -165,9 +165,9 @@ func entries(v any, most int, check func(key, value string) *fault) (map[string]
 }
 
 // tables accepts a table of strings, written as { a = "b" }. read returns no empty table.
-func tables[T any](read func(any) (map[string]T, []*fault), text func(T) string, possible string) value {
+func tables[T any](read func(any) (map[string]T, []*Problem), text func(T) string, possible string) value {
 	return value{
-		parse: func(v any) (any, []*fault) {
+		parse: func(v any) (any, []*Problem) {
 			table, faults := read(v)
 			if len(table) == 0 {
 				table = nil
@@ -206,8 +206,8 @@ var own = map[string]string{
 
 // attributes accepts a table of resource attributes.
 func attributes() value {
-	return tables(func(v any) (map[string]string, []*fault) {
-		return entries(v, maxAttributes, func(key, value string) *fault {
+	return tables(func(v any) (map[string]string, []*Problem) {
+		return entries(v, maxAttributes, func(key, value string) *Problem {
 			if remedy, ok := own[key]; ok {
 				return wrong(remedy, "cannot be set here")
 			}
@@ -221,11 +221,11 @@ func attributes() value {
 
 // headers accepts a table of gRPC metadata.
 func headers() value {
-	return tables(func(v any) (map[string]Secret, []*fault) {
+	return tables(func(v any) (map[string]Secret, []*Problem) {
 		table, faults := entries(v, maxHeaders, checkHeader)
 		for _, f := range faults {
-			if f.what == noHeader {
-				f.under = "" // it may be the secret
+			if f.What == noHeader {
+				f.Key = "" // it may be the secret
 			}
 		}
 		secrets := make(map[string]Secret, len(table))
@@ -242,7 +242,7 @@ func headers() value {
 const noHeader = "has an entry that is not the name of a header"
 
 // checkHeader rejects headers that gRPC would reject at every request (PROTOCOL-HTTP2, "Custom-Metadata").
-func checkHeader(key, value string) *fault {
+func checkHeader(key, value string) *Problem {
 	lower := strings.ToLower(key)
 	if lower == "" || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
 		return wrong("use letters, digits, -, _ and . before the =", noHeader)

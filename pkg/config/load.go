@@ -168,7 +168,7 @@ func (r *reader) table(path string, tree map[string]any) {
 			delete(r.into.environment.wrong, key)
 			r.report(key, opt.set(r.into, v)...)
 		case isFormer:
-			r.warnings = append(r.warnings, was.warning().at(r.name, r.at, key))
+			r.warnings = append(r.warnings, was.warning.at(r.name, r.at, key))
 			if _, both := r.at[was.now]; was.same && !both {
 				r.report(key, r.options[was.now].set(r.into, v)...)
 			}
@@ -189,7 +189,7 @@ func (r *reader) isSection(section string) bool {
 	return slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, section+".") })
 }
 
-func (r *reader) report(key string, faults ...*fault) {
+func (r *reader) report(key string, faults ...*Problem) {
 	for _, f := range faults {
 		r.problems = append(r.problems, f.at(r.name, r.at, key))
 	}
@@ -211,7 +211,7 @@ func (opt option) of(o *Options) reflect.Value {
 }
 
 // set parses a decoded value into the option's field.
-func (opt option) set(o *Options, decoded any) []*fault {
+func (opt option) set(o *Options, decoded any) []*Problem {
 	v, faults := opt.parse(decoded)
 	if len(faults) == 0 {
 		opt.of(o).Set(reflect.ValueOf(v))
@@ -261,9 +261,9 @@ func (opt option) below(section reflect.Type) (all []option) {
 		next.value = valueOf(f.Type, next.spec)
 		next.usual = reflect.Zero(f.Type).Interface()
 		if next.defaultValue != "" {
-			var faults []*fault
+			var faults []*Problem
 			if next.usual, faults = next.parse(decoded(next.defaultValue, f.Type.Kind())); len(faults) > 0 {
-				panic(next.key + ": its default " + faults[0].what)
+				panic(next.key + ": its default " + faults[0].What)
 			}
 		}
 		all = append(all, next)

@@ -12,8 +12,8 @@ import (
 const metricsKey = "metrics."
 
 // crossed finds options that depend on another one, and mistakes in a readable web configuration.
-func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*fault {
-	faults := map[string]*fault{}
+func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*Problem {
+	faults := map[string]*Problem{}
 	for key, value := range map[string]string{"web_config": m.WebConfig, "health_listen": m.HealthListen} {
 		if value != "" && m.Listen == "" && has(metricsKey+key) {
 			faults[metricsKey+key] = wrong("set listen, too: "+listenRemedy, "does nothing without listen")
@@ -41,8 +41,8 @@ func anyPort(address string) bool {
 }
 
 // unwise finds too wide access. Load reports an unreadable web configuration.
-func (m Metrics) unwise(now time.Time) map[string]*fault {
-	found := map[string]*fault{}
+func (m Metrics) unwise(now time.Time) map[string]*Problem {
+	found := map[string]*Problem{}
 	if m.Listen == "" {
 		return found
 	}

@@ -114,7 +114,7 @@ var foreign = map[string]string{
 
 // unknown reports a key that is neither an option nor a section. It suggests the nearest name, or lists the possible
 // ones.
-func unknown(key string, isTable bool, known []string) *fault {
+func unknown(key string, isTable bool, known []string) *Problem {
 	section, _ := splitKey(key)
 	var sections, inSection []string
 	for _, k := range known {

@@ -1,9 +1,8 @@
-// Package config reads cniscope's options: TOML, checked as a whole before any of
-// it is used, reloaded when the file changes.
+// Package config reads cniscope's options: TOML, checked as a whole, and read again when the file changes.
 //
-// An option comes from, the strongest last: the default, the environment, the file, and the text that NRI's
-// Configure hands over. Options says everything about each option, once. configs/cniscope.toml, docs/options.md and
-// the options in the chart's schema are generated from it. Nothing here acts on an option.
+// An option comes from the default, the environment, the file or the text of NRI's Configure; the last one wins.
+// Options is their only description: configs/cniscope.toml, docs/options.md and the chart's schema are generated from
+// it.
 package config
 
 //go:generate go run ./generate ../..
@@ -14,24 +13,22 @@ import (
 	"time"
 )
 
-// Options is every option, checked. Options are values: what Parse, Load and Watch hand out is never changed
-// afterwards.
+// Options holds every option. Options from Parse, Load and Live never change.
 //
 // A field's comment is the option's description for users. Its tags are:
 //
 //	key      the name in the file, below its section's
-//	default  as the file writes it, without quotes; words for a list; empty for the zero value
+//	default  as in the file, without quotes; words for a list; empty for the zero value
 //	range    the least and the greatest value; of a list the most items
 //	unit     "bytes" (a size), "bytes, a power of two", or what a number counts
 //	oneof    the possible words
 //	is       the check of a text, see textOf; the items of a list are patterns otherwise
-//	reload   "live": a changed value takes effect in a running cniscope; "restart", the default, after a restart
-//	fixed    the version since which the option has no effect: its default is in force, and setting it is a warning
-//	was      a former name and the version that renamed the option: the former name works, with a warning;
-//	         "anew" if the value is written in another form now: then the former name has no effect
-//	record   the key in a recording's header, whose options a replay uses
-//	linux    "only" if the option has no effect on Windows, whose other defaults are in system.go
-//	chart    "-" if the chart sets the option from other values
+//	reload   "live": a change takes effect at once; "restart" (default): after a restart
+//	fixed    the version since which the option has no effect; its default holds, and setting it is a warning
+//	was      a former name and the version that renamed it; "changed" if its values have no effect
+//	record   the key in a recording's header, for replays
+//	linux    "only" if Windows lacks it; other defaults of Windows are in system.go
+//	chart    "-" if the chart sets it from other values
 //
 // reload, record and chart of a section hold for its options; record is then the part before the dot.
 type Options struct {
@@ -96,7 +93,7 @@ type Sampling struct {
 	// pod or flood the backend.
 	//
 	//	annotation_namespaces = ["team-*"]
-	Annotated []string `key:"annotation_namespaces" range:"..64" record:"Annotations" was:"sampling.annotations 0.2 anew"`
+	Annotated []string `key:"annotation_namespaces" range:"..64" record:"Annotations" was:"sampling.annotations 0.2 changed"`
 	// Ordinary operations that are kept whole in any second; 0 is no limit. Slow, failed and hung operations have
 	// ten times as many of their own. Of further operations, in a burst, only the spans of the calls are kept
 	// (cniscope.reduced); a log line after the burst counts them.
@@ -269,9 +266,8 @@ type Resource struct {
 	Attributes map[string]string `key:"attributes" record:"node.Attributes"`
 }
 
-// Target returns what is dialled and whether it is in plain text: http:// is plain, https:// is TLS, a bare
-// host:port is TLS unless Insecure says otherwise (OpenTelemetry specification, protocol/exporter: a scheme
-// is stronger than "insecure"). Empty where no endpoint is set.
+// Target returns the endpoint's host and port, and whether it is in plain text: with http://, or with Insecure and no
+// scheme (OpenTelemetry specification, protocol/exporter). It is empty without an endpoint.
 func (o OTLP) Target() (hostPort string, plain bool) {
 	scheme, rest, found := strings.Cut(o.Endpoint, "://")
 	if !found {
@@ -281,7 +277,7 @@ func (o OTLP) Target() (hostPort string, plain bool) {
 	return hostPort, scheme == "http"
 }
 
-// Path returns the path of OTLP over HTTP; empty for OTLP over gRPC, whose endpoint has none.
+// Path returns the path of OTLP over HTTP; empty for OTLP over gRPC.
 func (o OTLP) Path() string {
 	_, rest, _ := strings.Cut(o.Endpoint, "://")
 	if _, path, _ := strings.Cut(rest, "/"); path != "" {
@@ -290,8 +286,7 @@ func (o OTLP) Path() string {
 	return ""
 }
 
-// RelayUpstream is the destination of relayed spans: as [export.otlp] says, but for the
-// endpoint if there is another.
+// RelayUpstream returns the destination of relayed spans: [export.otlp], with relay.upstream if set.
 func (o Options) RelayUpstream() OTLP {
 	upstream := o.Export.OTLP
 	if o.Relay.Upstream != "" {
@@ -300,7 +295,7 @@ func (o Options) RelayUpstream() OTLP {
 	return upstream
 }
 
-// ReadFolder is the folder of the read-only socket.
+// ReadFolder returns the directory of the read-only socket.
 func (o Options) ReadFolder() string {
 	if o.Control.ReadDir != "" {
 		return o.Control.ReadDir
@@ -308,7 +303,7 @@ func (o Options) ReadFolder() string {
 	return filepath.Join(o.State.Dir, "read")
 }
 
-// BaselineFolder is where baselines are kept; empty if they are not.
+// BaselineFolder returns the directory of baselines; empty if they are not kept.
 func (o Options) BaselineFolder() string {
 	if o.Slow.BaselineDir != "" {
 		return o.Slow.BaselineDir

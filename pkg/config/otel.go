@@ -103,7 +103,7 @@ func (e *environment) resource() {
 		_, faults := attributes().parse(map[string]any{key: table[key]})
 		switch {
 		case len(faults) > 0:
-			e.warn(name+"."+key, faults[0].what, faults[0].remedy)
+			e.warn(name+"."+key, faults[0].What, faults[0].Remedy)
 		case strings.HasPrefix(key, "k8s.") || strings.HasPrefix(key, "container."):
 			e.warn(name+"."+key, "has no effect: in a trace it describes the observed pod", "remove it")
 		default:

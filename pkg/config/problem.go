@@ -9,11 +9,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Problem is one mistake in the options, with a remedy.
+// Problem is one mistake in the options, with a remedy. A check of a value leaves the position to its caller.
 type Problem struct {
 	Source       string // file, "NRI configuration" or "environment"
 	Line, Column int    // from 1; 0 if unknown
-	Key          string // "slow.command"; empty for the whole text
+	Key          string // "slow.command", or the path below the checked value: "[1]", "[0].threshold", ".x-token"
 	What         string // contains no secret
 	Remedy       string // imperative
 }
@@ -75,28 +75,20 @@ func (ps Problems) sorted() Problems {
 	return ps
 }
 
-// fault is a mistake in an option's value without its position.
-type fault struct {
-	// under is the path below the option: "", "[1]", "[0].threshold", ".x-token".
-	under        string
-	what, remedy string
+func wrong(remedy, what string, args ...any) *Problem {
+	return &Problem{What: fmt.Sprintf(what, args...), Remedy: remedy}
 }
 
-func wrong(remedy, what string, args ...any) *fault {
-	return &fault{what: fmt.Sprintf(what, args...), remedy: remedy}
-}
-
-// below prefixes faults in a part of a value with its path.
-func below(path string, faults []*fault) []*fault {
+// below prefixes problems of a part of a value with its path.
+func below(path string, faults []*Problem) []*Problem {
 	for _, f := range faults {
-		f.under = path + f.under
+		f.Key = path + f.Key
 	}
 	return faults
 }
 
-// at returns the fault as a Problem of an option.
-func (f *fault) at(source string, where positions, key string) Problem {
-	key += f.under
-	p := where.of(key)
-	return Problem{Source: source, Line: p.line, Column: p.column, Key: key, What: f.what, Remedy: f.remedy}
+// at adds an option's key and position to a problem of its value.
+func (p Problem) at(source string, where positions, key string) Problem {
+	at := where.of(key + p.Key)
+	return Problem{Source: source, Line: at.line, Column: at.column, Key: key + p.Key, What: p.What, Remedy: p.Remedy}
 }

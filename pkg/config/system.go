@@ -72,7 +72,7 @@ func (s System) File() string {
 }
 
 // path checks an absolute path.
-func (s System) path(path string) *fault {
+func (s System) path(path string) *Problem {
 	if s == Windows {
 		return windowsPath(path)
 	}
@@ -98,53 +98,23 @@ const pipePrefix = `\\.\pipe\`
 const windowsRemedy = `write it with its drive and in single quotes, as 'C:\ProgramData\cniscope\…'`
 
 // windowsPath checks a path: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
-func windowsPath(path string) *fault {
+func windowsPath(path string) *Problem {
 	slashed := strings.ReplaceAll(path, `\`, "/")
-	var rest string
 	switch {
 	case strings.HasPrefix(slashed, "//./") || strings.HasPrefix(slashed, "//?/"):
 		return wrong(windowsRemedy, "%s is the name of a device, not of a file", quoted(path))
-	case strings.HasPrefix(slashed, "//"): // \\server\share\…
-		rest = slashed[2:]
-		if server, share, _ := strings.Cut(rest, "/"); server == "" || share == "" {
-			return wrong(windowsRemedy, "%s names no share", quoted(path))
-		}
-	case drive.MatchString(slashed):
-		if rest = slashed[2:]; !strings.HasPrefix(rest, "/") {
-			return wrong(windowsRemedy, "%s is relative to the folder that is current on its drive", quoted(path))
-		}
 	case strings.HasPrefix(path, "/"):
 		return wrong(windowsRemedy+"; a file for Linux is checked with --os linux", "%s is a path of Linux", quoted(path))
-	default:
+	case !strings.HasPrefix(slashed, "//") && !strings.HasPrefix(drive.ReplaceAllString(slashed, "//"), "///"):
 		return wrong(windowsRemedy, "%s is not an absolute path", quoted(path))
-	}
-	for name := range strings.SplitSeq(rest, "/") {
-		if what := unfitName(name); what != "" {
-			return wrong("choose another name", "%s: %s", quoted(path), what)
-		}
+	case strings.ContainsAny(drive.ReplaceAllString(path, ""), `<>:"|?*`):
+		return wrong("choose another name", `%s has one of <>:"|?*, which no file name of Windows has`, quoted(path))
 	}
 	return nil
 }
 
-// devices matches reserved names, in any directory and with any extension.
-var devices = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?$`)
-
-// unfitName explains why a file name is invalid on Windows; empty if it is valid.
-func unfitName(name string) string {
-	if i := strings.IndexAny(name, `<>:"|?*`); i >= 0 {
-		return fmt.Sprintf("no file name of Windows has %q", name[i:i+1])
-	}
-	if devices.MatchString(name) {
-		return fmt.Sprintf("%s is a device of Windows", quoted(name))
-	}
-	if name != "." && name != ".." && name != strings.TrimRight(name, ". ") {
-		return fmt.Sprintf("Windows leaves out the dots and blanks at the end of %s", quoted(name))
-	}
-	return ""
-}
-
 // endpoint checks a unix socket, or a pipe on Windows.
-func (s System) endpoint(path string) *fault {
+func (s System) endpoint(path string) *Problem {
 	if s != Windows {
 		return s.path(path)
 	}
@@ -161,7 +131,7 @@ func (s System) endpoint(path string) *fault {
 }
 
 // program checks a pattern for an executable's path, with "/" on every system, because "\" escapes in patterns.
-func (s System) program(pattern string) *fault {
+func (s System) program(pattern string) *Problem {
 	if f := checkPattern(pattern); f != nil {
 		return f
 	}

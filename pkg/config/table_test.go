@@ -14,7 +14,7 @@ import (
 )
 
 // setTo sets an option from the text after "key =".
-func setTo(t *testing.T, opt option, o *Options, text string) []*fault {
+func setTo(t *testing.T, opt option, o *Options, text string) []*Problem {
 	t.Helper()
 	var decoded map[string]any
 	if err := toml.Unmarshal([]byte("is = "+text), &decoded); err != nil {
@@ -94,7 +94,7 @@ func TestEachOption(t *testing.T) {
 			for _, wrong := range outside(opt) {
 				before := o
 				faults := setTo(t, opt, &o, wrong)
-				if len(faults) == 0 || faults[0].remedy == "" || !reflect.DeepEqual(o, before) {
+				if len(faults) == 0 || faults[0].Remedy == "" || !reflect.DeepEqual(o, before) {
 					t.Errorf("%s = %s is taken, or has no remedy: %v", opt.key, wrong, faults)
 				}
 			}

@@ -27,7 +27,7 @@ func textOf(s spec) value {
 		const possible = "http://HOST:PORT, https://HOST:PORT, each with a path for OTLP over HTTP, or HOST:PORT"
 		return s.orEmpty(possible, `{"$ref": "#/definitions/endpoint"}`, checkEndpoint)
 	case "listen":
-		return portAlone(s.orEmpty("HOST:PORT or :PORT", anyText, checkListen))
+		return s.orEmpty("HOST:PORT or :PORT", anyText, checkListen)
 	case "loopback":
 		const schema = `{"type": "string", "pattern": "^((127\\.[0-9.]+|\\[::1\\]):[0-9]+)?$"}`
 		return s.orEmpty("a loopback address and a port", schema, checkLoopback)
@@ -38,15 +38,15 @@ func textOf(s spec) value {
 	case "program":
 		return str("pattern of an absolute path", anyText, system.program)
 	}
-	return str("text", anyText, func(string) *fault { return nil })
+	return str("text", anyText, func(string) *Problem { return nil })
 }
 
 // orEmpty accepts an empty text if the default is empty.
-func (s spec) orEmpty(possible, schema string, check func(string) *fault) value {
+func (s spec) orEmpty(possible, schema string, check func(string) *Problem) value {
 	if s.defaultValue != "" {
 		return str(possible, schema, check)
 	}
-	return str(possible+", or empty", strings.Replace(schema, "/path", "/pathOrEmpty", 1), func(s string) *fault {
+	return str(possible+", or empty", strings.Replace(schema, "/path", "/pathOrEmpty", 1), func(s string) *Problem {
 		if s == "" {
 			return nil
 		}
@@ -54,7 +54,7 @@ func (s spec) orEmpty(possible, schema string, check func(string) *fault) value 
 	})
 }
 
-func checkPattern(s string) *fault {
+func checkPattern(s string) *Problem {
 	if s == "" {
 		return wrong(`write a pattern, as "kube-*"`, "is empty")
 	}
@@ -66,7 +66,7 @@ func checkPattern(s string) *fault {
 
 const endpointRemedy = `write "http://host:4317", or "http://host:4318/v1/traces" for OTLP over HTTP; https:// for TLS`
 
-func checkEndpoint(s string) *fault {
+func checkEndpoint(s string) *Problem {
 	if strings.ContainsAny(s, "${}") {
 		return wrong("write the address itself; without endpoint here, the variable OTEL_EXPORTER_OTLP_ENDPOINT says it",
 			"has a variable, and none is replaced in this file")
@@ -98,7 +98,7 @@ func checkEndpoint(s string) *fault {
 }
 
 // checkHostPort checks rest, which is s without scheme.
-func checkHostPort(s, rest string) *fault {
+func checkHostPort(s, rest string) *Problem {
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil || host == "" || strings.ContainsAny(host, "/?#%\\ ") {
 		return wrong(likely(strings.TrimPrefix(s, "http://")), "%s is not a host and a port", quoted(s))
@@ -184,11 +184,12 @@ func WrongPort(endpoint string) (what, remedy string) {
 
 const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`
 
-func checkListen(s string) *fault {
+func checkListen(s string) *Problem {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
 		if n, bare := strconv.ParseUint(s, 10, 16); bare == nil {
-			return listenPort(n)
+			remedy := fmt.Sprintf(`write "127.0.0.1:%d", or ":%d" for every address of the node`, n, n)
+			return wrong(remedy, "is a port without an address")
 		}
 		return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
 	}
@@ -201,26 +202,8 @@ func checkListen(s string) *fault {
 	return nil
 }
 
-// portAlone reports a port without quotes.
-func portAlone(text value) value {
-	parse := text.parse
-	text.parse = func(v any) (any, []*fault) {
-		if n, ok := v.(int64); ok && n > 0 && n <= 65535 {
-			return nil, []*fault{listenPort(uint64(n))}
-		}
-		return parse(v)
-	}
-	return text
-}
-
-// listenPort reports a port without an address.
-func listenPort(n uint64) *fault {
-	remedy := fmt.Sprintf(`write "127.0.0.1:%d", or ":%d" for every address of the node`, n, n)
-	return wrong(remedy, "is a port without an address")
-}
-
 // checkLoopback checks an address that only this machine reaches.
-func checkLoopback(s string) *fault {
+func checkLoopback(s string) *Problem {
 	const remedy = `write "127.0.0.1:4319"`
 	a, err := netip.ParseAddrPort(s)
 	if host, port, split := net.SplitHostPort(s); err != nil && split == nil && (host == "" || host == "localhost") {
@@ -235,7 +218,7 @@ func checkLoopback(s string) *fault {
 	return nil
 }
 
-func checkGroup(s string) *fault {
+func checkGroup(s string) *Problem {
 	if n, err := strconv.ParseUint(s, 10, 32); err == nil && n < 1<<32-1 { // the highest means "no change"
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 // value parses and prints an option.
 type value struct {
 	// parse returns a value of the field's type, or faults.
-	parse func(any) (any, []*fault)
+	parse func(any) (any, []*Problem)
 	// toml returns the field's value as TOML, with secrets redacted.
 	toml func(any) string
 	// possible describes the values in words, schema as JSON Schema.
@@ -23,12 +23,12 @@ type value struct {
 }
 
 // simple returns a value whose parser finds at most one fault.
-func simple[T any](parse func(any) (T, *fault), toml func(T) string, possible, schema string) value {
+func simple[T any](parse func(any) (T, *Problem), toml func(T) string, possible, schema string) value {
 	return value{
-		parse: func(v any) (any, []*fault) {
+		parse: func(v any) (any, []*Problem) {
 			t, f := parse(v)
 			if f != nil {
-				return t, []*fault{f}
+				return t, []*Problem{f}
 			}
 			return t, nil
 		},
@@ -102,7 +102,7 @@ func span(s string) time.Duration {
 
 func ratio() value {
 	const remedy = "write a number from 0 to 1, as 0.1"
-	return simple(func(v any) (float64, *fault) {
+	return simple(func(v any) (float64, *Problem) {
 		n, ok := v.(float64)
 		if i, whole := v.(int64); whole {
 			n, ok = float64(i), true
@@ -122,7 +122,7 @@ func ratio() value {
 	}, "0 to 1", `{"$ref": "#/definitions/ratio"}`)
 }
 
-func readBool(v any) (bool, *fault) {
+func readBool(v any) (bool, *Problem) {
 	b, ok := v.(bool)
 	if !ok {
 		return false, wrong("write true or false, without quotes", "is %s", typeName(v))
@@ -132,7 +132,7 @@ func readBool(v any) (bool, *fault) {
 
 func count(least, most int64, unit string) value {
 	remedy := fmt.Sprintf("write a whole number from %d to %d", least, most)
-	return simple(func(v any) (int, *fault) {
+	return simple(func(v any) (int, *Problem) {
 		n, ok := v.(int64)
 		if !ok {
 			return 0, wrong(remedy, "is %s", typeName(v))
@@ -149,7 +149,7 @@ func count(least, most int64, unit string) value {
 func duration(least, most time.Duration) value {
 	possible := short(least) + " to " + short(most)
 	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s`, possible)
-	return simple(func(v any) (time.Duration, *fault) {
+	return simple(func(v any) (time.Duration, *Problem) {
 		s, ok := v.(string)
 		if !ok {
 			return 0, wrong(remedy, "is %s", typeName(v))
@@ -185,7 +185,7 @@ func size(least, most int64, powerOfTwo bool) value {
 		possible += ", a power of two"
 	}
 	remedy := `write a number with its unit, as "8MiB", from ` + possible
-	return simple(func(v any) (int64, *fault) {
+	return simple(func(v any) (int64, *Problem) {
 		var n int64
 		switch v := v.(type) {
 		case int64:
@@ -193,7 +193,7 @@ func size(least, most int64, powerOfTwo bool) value {
 		case string:
 			var ok bool
 			if n, ok = parseBytes(v); !ok {
-				return 0, wrong(sizeRemedy(v, remedy), "%s is not a size", quoted(v))
+				return 0, wrong(remedy, "%s is not a size", quoted(v))
 			}
 		default:
 			return 0, wrong(remedy, "is %s", typeName(v))
@@ -206,22 +206,6 @@ func size(least, most int64, powerOfTwo bool) value {
 		}
 		return n, nil
 	}, func(n int64) string { return quote(binarySize(n)) }, possible, `{"$ref": "#/definitions/size"}`)
-}
-
-// sizeRemedy names the size that a decimal or incomplete unit probably means.
-func sizeRemedy(s, otherwise string) string {
-	digits := strings.TrimRight(s, "GMKkBi")
-	if _, err := strconv.ParseUint(digits, 10, 32); err != nil {
-		return otherwise
-	}
-	for _, u := range binary {
-		letter := u.suffix[:1]
-		unit := strings.ToUpper(s[len(digits):])
-		if unit != "B" && (unit == letter || unit == letter+"B" || unit == letter+"I") {
-			return "write " + quote(digits+u.suffix)
-		}
-	}
-	return otherwise
 }
 
 // binary lists size units, largest first.
@@ -255,8 +239,8 @@ func binarySize(n int64) string {
 }
 
 // str accepts a text that passes check.
-func str(possible, schema string, check func(string) *fault) value {
-	return simple(func(v any) (string, *fault) {
+func str(possible, schema string, check func(string) *Problem) value {
+	return simple(func(v any) (string, *Problem) {
 		s, ok := v.(string)
 		if !ok {
 			remedy := "write it in quotes"
@@ -276,7 +260,7 @@ func str(possible, schema string, check func(string) *fault) value {
 const textLength = 4096
 
 // printable rejects characters that a terminal, a header or a backend would change.
-func printable(s string, limit int) *fault {
+func printable(s string, limit int) *Problem {
 	if len(s) > limit {
 		return wrong(fmt.Sprintf("shorten it to %d bytes", limit), "has %d bytes", len(s))
 	}
@@ -289,7 +273,7 @@ func printable(s string, limit int) *fault {
 // oneOf accepts one word of a set.
 func oneOf(remedy string, set []string) value {
 	possible := strings.Join(set, ", ")
-	return str(possible, `{"enum": [`+quotedList(set)+`]}`, func(s string) *fault {
+	return str(possible, `{"enum": [`+quotedList(set)+`]}`, func(s string) *Problem {
 		if slices.Contains(set, s) {
 			return nil
 		}
