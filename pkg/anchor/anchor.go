@@ -4,10 +4,12 @@ package anchor
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Anchor is one process of the container runtime. PID and Start together identify it.
@@ -124,5 +126,30 @@ func (s *Set) Watch(f func([]Anchor)) (stop func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.watchers, id)
+	}
+}
+
+const (
+	// byOption is the evidence of processes that Name found, of which the set holds up to maxNamed.
+	byOption = "probe.callers"
+	maxNamed = 32
+	// seekEvery delays the discovery of a started runtime. A scan takes about 5 µs per process of the node.
+	seekEvery = 5 * time.Second
+)
+
+// Seek calls Name every few seconds until ctx ends, to find processes whose executable matches patterns.
+func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
+	if len(patterns) == 0 {
+		return
+	}
+	tick := time.NewTicker(seekEvery)
+	defer tick.Stop()
+	for {
+		s.Name(patterns, rootless)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,33 +54,11 @@ func (s *Set) Ask(ctx context.Context, socket string) error {
 	return nil
 }
 
-const byOption = "probe.callers"
-
-// seekEvery delays the discovery of a started runtime. A scan takes about 5 µs per process of the node.
-const seekEvery = 5 * time.Second
-
-// Seek looks every few seconds for processes whose executable matches patterns, until ctx ends.
+// Name scans once. If it finds no process, the previous ones stay.
 //
 // A path alone proves nothing, since every container has its own files: an anchor also needs CAP_SYS_ADMIN in the
 // initial user namespace. With rootless, a process in its own user namespace needs the host's file of that path
 // instead.
-func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
-	if len(patterns) == 0 {
-		return
-	}
-	tick := time.NewTicker(seekEvery)
-	defer tick.Stop()
-	for {
-		s.Name(patterns, rootless)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Name scans once. If it finds no process, the previous ones stay.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.All()
 	if err != nil {
@@ -90,7 +67,8 @@ func (s *Set) Name(patterns []string, rootless bool) {
 	var found []Anchor
 	for _, pid := range all {
 		file, err := procfs.Executable(pid)
-		if err != nil || !slices.ContainsFunc(patterns, func(pattern string) bool { ok, _ := path.Match(pattern, file); return ok }) {
+		matches := func(pattern string) bool { ok, _ := path.Match(pattern, file); return ok }
+		if err != nil || !slices.ContainsFunc(patterns, matches) {
 			continue
 		}
 		a, ok := lookUp(pid)
@@ -125,8 +103,6 @@ func first(a, b Anchor) int {
 	}
 	return cmp.Or(cmp.Compare(rootless(a), rootless(b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 }
-
-const maxNamed = 32
 
 // Privileged reports whether a process has CAP_SYS_ADMIN in the initial user namespace.
 func Privileged(pid int) bool {

@@ -15,8 +15,5 @@ func Peer(net.Conn) int { return 0 }
 // Ask does nothing on this platform.
 func (s *Set) Ask(context.Context, string) error { return nil }
 
-// Seek does nothing on this platform.
-func (s *Set) Seek(context.Context, []string, bool) {}
-
 // Name does nothing on this platform.
 func (s *Set) Name([]string, bool) {}

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 	"unsafe"
 
 	winio "github.com/Microsoft/go-winio"
@@ -75,30 +74,6 @@ func (s *Set) Ask(ctx context.Context, pipe string) error {
 	}
 	s.Serves(pipe, Peer(c))
 	return nil
-}
-
-const (
-	byOption  = "probe.callers"
-	seekEvery = 5 * time.Second
-	maxNamed  = 32
-)
-
-// Seek looks every few seconds for processes whose executable matches patterns ("C:/Program
-// Files/nerdctl/nerdctl.exe"), until ctx ends.
-func (s *Set) Seek(ctx context.Context, patterns []string, _ bool) {
-	if len(patterns) == 0 {
-		return
-	}
-	tick := time.NewTicker(seekEvery)
-	defer tick.Stop()
-	for {
-		s.Name(patterns, false)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // Name scans once. If it finds no process, the previous ones stay. Executables of containers have other paths

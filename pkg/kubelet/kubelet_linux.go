@@ -1,4 +1,4 @@
-// Package kubelet finds the API server that the kubelet of this node uses, which does not depend on the service network.
+// Package kubelet finds the API server that this node's kubelet uses, which needs no service network.
 package kubelet
 
 import (

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"syscall"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -36,38 +37,27 @@ func waiting(c net.Conn) bool {
 }
 
 func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
-	raw, err := c.SyscallConn()
+	var own unix.Stat_t
+	err := control(c, func(fd int) error { return unix.Fstat(fd, &own) })
 	if err != nil {
 		return 0, false
 	}
-	var own unix.Stat_t
-	if cerr := raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &own) }); cerr != nil || err != nil {
-		return 0, false
-	}
-	request := make([]byte, unixRequestSize)
-	request[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // any state
+	request := unixRequest(^uint32(0), showPeer) // any state
 	binary.NativeEndian.PutUint32(request[8:], uint32(own.Ino))
-	binary.NativeEndian.PutUint32(request[12:], showPeer)
 	binary.NativeEndian.PutUint64(request[16:], ^uint64(0)) // any cookie
 	answers, err := diag.Execute(netlink.Message{
 		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request}, Data: request,
 	})
-	if err != nil || len(answers) != 1 {
+	if err != nil || len(answers) != 1 || len(answers[0].Data) < unixMessageSize {
 		return 0, false
 	}
-	return otherIn(answers[0])
+	attributes, _ := netlink.UnmarshalAttributes(answers[0].Data[unixMessageSize:])
+	return otherIn(attributes)
 }
 
-// otherIn reads the other end's inode from a struct unix_diag_msg (UDIAG_SHOW_PEER).
-func otherIn(m netlink.Message) (inode uint32, known bool) {
-	if len(m.Data) < unixMessageSize {
-		return 0, false
-	}
-	attributes, err := netlink.UnmarshalAttributes(m.Data[unixMessageSize:])
-	if err != nil {
-		return 0, false
-	}
+// otherIn reads the other end's inode from the attributes of a unix socket (UDIAG_SHOW_PEER). It is 0 until the
+// connection is accepted.
+func otherIn(attributes []netlink.Attribute) (inode uint32, known bool) {
 	for _, a := range attributes {
 		if a.Type == diagPeer && len(a.Data) == 4 {
 			return binary.NativeEndian.Uint32(a.Data), true
@@ -77,14 +67,20 @@ func otherIn(m netlink.Message) (inode uint32, known bool) {
 }
 
 func hungUp(c *net.UnixConn) (is bool) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	_ = raw.Control(func(fd uintptr) {
+	_ = control(c, func(fd int) error {
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(poll, 0)
-		is = err == nil && n == 1 && poll[0].Revents&unix.POLLHUP != 0
+		is = n == 1 && poll[0].Revents&unix.POLLHUP != 0
+		return err
 	})
 	return is
+}
+
+// control calls f with a connection's descriptor.
+func control(c syscall.Conn, f func(fd int) error) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return errors.Join(raw.Control(func(fd uintptr) { err = f(int(fd)) }), err)
 }

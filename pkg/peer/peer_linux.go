@@ -20,7 +20,7 @@ const (
 	sockDiagByFamily = 20
 	requestSize      = 56 // struct inet_diag_req_v2
 	messageSize      = 72 // struct inet_diag_msg
-	addressesAt      = 4  // struct inet_diag_sockid; in the request at 8
+	addressesAt      = 4  // struct inet_diag_sockid, which is at 8 in the request
 	cookieAt         = 44
 	inodeAt          = 68
 	tcpEstablished   = 1
@@ -33,7 +33,7 @@ type socket struct {
 }
 
 // errUnclaimed: no process has the socket open, or not yet.
-var errUnclaimed = fmt.Errorf("nobody has it open: %w", ErrGone)
+var errUnclaimed = fmt.Errorf("no process has it open: %w", ErrGone)
 
 // Owned reports for each connection whether its other end belongs to one of the processes: nil, ErrStranger, ErrGone,
 // or another error. It reads the descriptors after the connections were made.
@@ -84,17 +84,16 @@ func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 }
 
 func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
-	id := sockID(there, here)
 	family := byte(unix.AF_INET6)
 	if there.Addr().Is4() {
 		family = unix.AF_INET
 	}
-	request := make([]byte, 8, requestSize)
-	request[0], request[1] = family, unix.IPPROTO_TCP
-	binary.NativeEndian.PutUint32(request[4:], 1<<tcpEstablished)
-	request = append(request, id...)
-	request = binary.NativeEndian.AppendUint32(request, 0)          // any interface
-	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // any cookie
+	request := tcpRequest(family, 1<<tcpEstablished)
+	binary.BigEndian.PutUint16(request[8:], there.Port())
+	binary.BigEndian.PutUint16(request[10:], here.Port())
+	copy(request[12:], there.Addr().AsSlice())
+	copy(request[28:], here.Addr().AsSlice())
+	binary.NativeEndian.PutUint64(request[48:], ^uint64(0)) // any cookie
 	answers, err := diag.Execute(netlink.Message{
 		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request}, Data: request,
 	})
@@ -121,21 +120,6 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	return s, nil
 }
 
-func addrPort(a net.Addr) netip.AddrPort {
-	ap := a.(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
-}
-
-// sockID builds the start of struct inet_diag_sockid.
-func sockID(of, peer netip.AddrPort) []byte {
-	b := make([]byte, 36)
-	binary.BigEndian.PutUint16(b, of.Port())
-	binary.BigEndian.PutUint16(b[2:], peer.Port())
-	copy(b[4:20], of.Addr().AsSlice())
-	copy(b[20:36], peer.Addr().AsSlice())
-	return b
-}
-
 // addressesIn reads a struct inet_diag_msg. IPv4 connections of IPv6 sockets have mapped addresses.
 func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	size := 16
@@ -150,13 +134,10 @@ func addressesIn(m []byte) (of, peer netip.AddrPort) {
 }
 
 func established(c *net.TCPConn) (is bool) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	_ = raw.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO)
+	_ = control(c, func(fd int) error {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
 		is = err == nil && info.State == tcpEstablished
+		return err
 	})
 	return is
 }

@@ -22,7 +22,7 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 			errs[i] = err
 			continue
 		}
-		pid, known := owners[ends{addressOf(c.RemoteAddr()), addressOf(c.LocalAddr())}]
+		pid, known := owners[ends{addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())}]
 		switch {
 		case !known:
 			errs[i] = ErrGone
@@ -35,14 +35,6 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 
 // ends are as the local process sees them.
 type ends struct{ local, remote netip.AddrPort }
-
-func addressOf(a net.Addr) netip.AddrPort {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		ap := tcp.AddrPort()
-		return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
-	}
-	return netip.AddrPort{}
-}
 
 func owners() (map[ends]uint32, error) {
 	all := map[ends]uint32{}
@@ -68,7 +60,8 @@ func connections(family uint32) ([]byte, error) {
 	}
 	for size := uint32(64 << 10); ; {
 		table := make([]byte, size)
-		result, _, _ := call.Call(uintptr(unsafe.Pointer(&table[0])), uintptr(unsafe.Pointer(&size)), 0, uintptr(family), ownerPID, 0)
+		result, _, _ := call.Call(uintptr(unsafe.Pointer(&table[0])), uintptr(unsafe.Pointer(&size)), 0, uintptr(family),
+			ownerPID, 0)
 		switch err := windows.Errno(result); {
 		case result == 0:
 			return table, nil

@@ -15,6 +15,7 @@ const (
 	showName    = 1 // UDIAG_SHOW_NAME
 	showWaiting = 8 // UDIAG_SHOW_ICONS
 	unixStateAt = 2 // in struct unix_diag_msg
+	unixInodeAt = 4
 	diagName    = 0 // UNIX_DIAG_NAME
 	diagWaiting = 3 // UNIX_DIAG_ICONS: not yet accepted sockets
 	tcpSynSent  = 2
@@ -39,7 +40,12 @@ func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	}
 	errs := []error{unixRemotes(of, remotes)}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		errs = append(errs, tcpRemotes(of, family, remotes))
+		states := uint32(1<<tcpEstablished | 1<<tcpSynSent)
+		errs = append(errs, tcpSockets(family, states, listMax, func(inode uint32, _, other netip.AddrPort) {
+			if of[inode] && other != (netip.AddrPort{}) {
+				remotes[uint64(inode)] = Remote{"tcp", other.String()}
+			}
+		}))
 	}
 	return remotes, errors.Join(errs...)
 }
@@ -51,7 +57,8 @@ func list(request []byte, most int, each func(m []byte) error) error {
 		return err
 	}
 	defer diag.Close() // also ends the kernel's list
-	sent, err := diag.Send(netlink.Message{Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump}, Data: request})
+	header := netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump}
+	sent, err := diag.Send(netlink.Message{Header: header, Data: request})
 	if err != nil {
 		return fmt.Errorf("asking the kernel for its sockets (sock_diag): %w", err)
 	}
@@ -76,7 +83,7 @@ func list(request []byte, most int, each func(m []byte) error) error {
 // unixRemotes lists other ends, and then names, to store only wanted names.
 func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 	others := map[uint32]uint32{} // other end's inode -> wanted inode
-	err := unixSockets(1<<tcpEstablished|1<<tcpListen, showName|showPeer|showWaiting, func(s unixSocket) error {
+	err := unixSockets(1<<tcpEstablished|1<<tcpListen, showName|showPeer|showWaiting, listMax, func(s unixSocket) error {
 		if !s.listens && !wanted[s.inode] {
 			return nil
 		}
@@ -103,7 +110,7 @@ func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
 	if len(others) == 0 {
 		return err
 	}
-	return errors.Join(err, unixSockets(1<<tcpEstablished, showName, func(s unixSocket) error {
+	return errors.Join(err, unixSockets(1<<tcpEstablished, showName, listMax, func(s unixSocket) error {
 		of, is := others[s.inode]
 		if !is {
 			return nil
@@ -129,12 +136,17 @@ func (s unixSocket) attributes() ([]netlink.Attribute, error) {
 	return netlink.UnmarshalAttributes(s.shown)
 }
 
-func unixSockets(states, show uint32, each func(unixSocket) error) error {
+func unixRequest(states, show uint32) []byte {
 	request := make([]byte, unixRequestSize)
 	request[0] = unix.AF_UNIX
 	binary.NativeEndian.PutUint32(request[4:], states)
 	binary.NativeEndian.PutUint32(request[12:], show)
-	return list(request, listMax, func(m []byte) error {
+	return request
+}
+
+// unixSockets calls each for up to most unix sockets in these states (bits), with what to show of them.
+func unixSockets(states, show uint32, most int, each func(unixSocket) error) error {
+	return list(unixRequest(states, show), most, func(m []byte) error {
 		if len(m) < unixMessageSize {
 			return nil
 		}
@@ -154,18 +166,19 @@ func nameIn(b []byte) string {
 	return unix.ByteSliceToString(b)
 }
 
-func tcpRemotes(wanted map[uint32]bool, family byte, remotes map[uint64]Remote) error {
+func tcpRequest(family byte, states uint32) []byte {
 	request := make([]byte, requestSize)
 	request[0], request[1] = family, unix.IPPROTO_TCP
-	binary.NativeEndian.PutUint32(request[4:], 1<<tcpEstablished|1<<tcpSynSent)
-	return list(request, listMax, func(m []byte) error {
-		if len(m) < messageSize {
-			return nil
-		}
-		if inode := binary.NativeEndian.Uint32(m[inodeAt:]); wanted[inode] {
-			if _, other := addressesIn(m); other != (netip.AddrPort{}) {
-				remotes[uint64(inode)] = Remote{"tcp", other.String()}
-			}
+	binary.NativeEndian.PutUint32(request[4:], states)
+	return request
+}
+
+// tcpSockets calls each for up to most TCP sockets in these states (bits).
+func tcpSockets(family byte, states uint32, most int, each func(inode uint32, of, other netip.AddrPort)) error {
+	return list(tcpRequest(family, states), most, func(m []byte) error {
+		if len(m) >= messageSize {
+			of, other := addressesIn(m)
+			each(binary.NativeEndian.Uint32(m[inodeAt:]), of, other)
 		}
 		return nil
 	})

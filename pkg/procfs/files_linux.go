@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/clock"
@@ -87,49 +85,6 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 		}
 	}
 	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
-}
-
-// Cgroup returns our directory in the unified hierarchy; empty if there is none. If only another part is mounted, it
-// is the top of that.
-func Cgroup() string {
-	self, err := procfs.Self()
-	if err != nil {
-		return ""
-	}
-	return cgroupOf(self, self)
-}
-
-// CgroupOf returns a process's directory, as Cgroup does.
-func CgroupOf(pid int) string {
-	self, err1 := procfs.Self()
-	p, err2 := procfs.NewProc(pid)
-	if err1 != nil || err2 != nil {
-		return ""
-	}
-	return cgroupOf(p, self)
-}
-
-func cgroupOf(p, self procfs.Proc) string {
-	groups, err1 := p.Cgroups()
-	mounts, err2 := self.MountInfo()
-	i := slices.IndexFunc(groups, func(g procfs.Cgroup) bool { return g.HierarchyID == 0 })
-	if err1 != nil || err2 != nil || i < 0 {
-		return ""
-	}
-	for _, m := range mounts {
-		if m.FSType != "cgroup2" {
-			continue
-		}
-		below, err := filepath.Rel(m.Root, groups[i].Path)
-		if err != nil || strings.HasPrefix(below, "..") {
-			below = "."
-		}
-		dir := filepath.Join(m.MountPoint, below)
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			return dir
-		}
-	}
-	return ""
 }
 
 // Started returns a process's start, to a Tick, by the wall clock's current setting.

@@ -74,7 +74,8 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 			if failures++; failures == patience {
 				sink(source.Now(&event.Degraded{
 					Feature: feature,
-					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", s.Address, foreign(err.Error())),
+					Reason: fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not "+
+						"seen", s.Address, foreign(err.Error())),
 				}))
 			}
 		} else {

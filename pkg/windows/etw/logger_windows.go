@@ -40,11 +40,13 @@ func start(name string, p *properties, replace bool) (*logger, error) {
 	l := &logger{name: name}
 	begin := func() error {
 		again := *p // Windows modifies it
-		return call(startTrace, uintptr(unsafe.Pointer(&l.handle)), uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(&again)))
+		return call(startTrace, uintptr(unsafe.Pointer(&l.handle)), uintptr(unsafe.Pointer(wide)),
+			uintptr(unsafe.Pointer(&again)))
 	}
 	err = begin()
 	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) && replace {
-		if err := call(controlTrace, 0, uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(newProperties())), controlStop); err != nil {
+		if err := call(controlTrace, 0, uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(newProperties())),
+			controlStop); err != nil {
 			return nil, refused("ControlTrace "+name, err)
 		}
 		err = begin()
@@ -67,7 +69,8 @@ func realTime(enable uint32) *properties {
 
 // enable adds a provider to the session.
 func (l *logger) enable(provider GUID, level uint8, keywords uint64) error {
-	err := call(enableTraceEx2, uintptr(l.handle), uintptr(unsafe.Pointer(&provider)), enableProvider, uintptr(level), uintptr(keywords), 0, 0, 0)
+	err := call(enableTraceEx2, uintptr(l.handle), uintptr(unsafe.Pointer(&provider)), enableProvider, uintptr(level),
+		uintptr(keywords), 0, 0, 0)
 	if err != nil {
 		return refused("EnableTraceEx2 "+l.name, err)
 	}
@@ -82,7 +85,8 @@ func (l *logger) open(take func(*Record)) error {
 	}
 	l.take = take
 	l.pin.Pin(l)
-	of := logfile{session: name, mode: processRealTime | processRaw | processRecords, record: callback(), context: unsafe.Pointer(l)}
+	of := logfile{session: name, mode: processRealTime | processRaw | processRecords, record: callback(),
+		context: unsafe.Pointer(l)}
 	if err := openTrace.Find(); err != nil {
 		return refused("OpenTrace "+l.name, err)
 	}

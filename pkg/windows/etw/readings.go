@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	undecodable = "Unknown events of event tracing, by event and reason. Report them with a recording (cniscope record --etl)."
-	lost        = "Events and buffers that Windows lost."
+	undecodable = "Unknown events of event tracing, by event and reason. Report them with a recording (cniscope record " +
+		"--etl)."
+	lost = "Events and buffers that Windows lost."
 )
 
 // Readings returns the metrics.
@@ -24,7 +25,8 @@ func (s Stats) Readings() []meter.Reading {
 	}
 	for why, counts := range map[string]map[string]uint64{"version": s.Unknown, "cut off": s.Malformed} {
 		for _, event := range slices.Sorted(maps.Keys(counts)) {
-			all = append(all, meter.Count("etw_events_undecodable_total", undecodable, counts[event], "event", event, "why", why))
+			all = append(all, meter.Count("etw_events_undecodable_total", undecodable, counts[event], "event", event, "why",
+				why))
 		}
 	}
 	return all

@@ -111,8 +111,11 @@ func (s *Sequencer) Lost(n uint64) {
 // Advance delivers the changes that are due at now.
 func (s *Sequencer) Advance(now int64) {
 	s.passed = max(s.passed, now-s.window)
-	slices.SortFunc(s.queued, func(a, b *pending) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.order, b.order)) })
-	due, _ := slices.BinarySearchFunc(s.queued, s.passed+1, func(w *pending, t int64) int { return cmp.Compare(w.Time, t) })
+	slices.SortFunc(s.queued, func(a, b *pending) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.order, b.order))
+	})
+	byTime := func(w *pending, t int64) int { return cmp.Compare(w.Time, t) }
+	due, _ := slices.BinarySearchFunc(s.queued, s.passed+1, byTime)
 	for _, w := range s.queued[:due] {
 		s.forget(w)
 		s.stats.Changes++

@@ -41,7 +41,9 @@ type Session struct {
 // administrator or SYSTEM. The error is a RefusedError if Windows refuses.
 func Open(o Options) (*Session, error) {
 	s := &Session{options: o, processes: make(chan Process, waitingMax), closed: make(chan struct{})}
-	err := s.begin(o.Name+"-process", 0, func(l *logger) error { return l.enable(KernelProcess, levelInformation, keywordProcess) })
+	err := s.begin(o.Name+"-process", 0, func(l *logger) error {
+		return l.enable(KernelProcess, levelInformation, keywordProcess)
+	})
 	err2 := s.begin(o.Name+"-commands", enableProcess, func(*logger) error { return nil })
 	s.partial = errors.Join(err, err2)
 	if err != nil && err2 != nil {
@@ -87,7 +89,8 @@ func (s *Session) Run(ctx context.Context, t Taker) error {
 	for _, l := range s.loggers {
 		go func() {
 			err := l.process()
-			ended <- fmt.Errorf("session %s was stopped, so cniscope no longer sees processes: %w", l.name, errors.Join(err, errStopped))
+			ended <- fmt.Errorf("session %s was stopped, so cniscope no longer sees processes: %w", l.name,
+				errors.Join(err, errStopped))
 		}()
 	}
 	q := NewSequencer(t, window)

@@ -88,7 +88,8 @@ type service struct {
 const checkEvery = 5 * time.Second
 
 // Execute implements svc.Handler. The state is running from program's call of up until its return.
-func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, tell chan<- svc.Status) (specific bool, code uint32) {
+func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, tell chan<- svc.Status) (specific bool,
+	code uint32) {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	started := make(chan struct{})

@@ -104,7 +104,9 @@ func unread(ctx context.Context, system winproc.System, pid uint32, variable str
 	for {
 		told, err := winproc.Told(p)
 		switch {
-		case err == nil && slices.ContainsFunc(told.Environment, func(v string) bool { return strings.EqualFold(v, variable) }):
+		case err == nil && slices.ContainsFunc(told.Environment, func(v string) bool {
+			return strings.EqualFold(v, variable)
+		}):
 			return ""
 		case err == nil:
 			return "it was read and is another one"

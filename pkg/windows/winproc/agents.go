@@ -60,7 +60,8 @@ type due struct {
 
 func newAgents(r *reader, names []string) *agents {
 	return &agents{
-		r: r, names: names, sandboxes: evidence.Sandboxes{}, plugins: map[event.Process]*event.Call{}, known: map[event.Process]bool{}, work: map[uint32]*work{}, left: strangersMax,
+		r: r, names: names, sandboxes: evidence.Sandboxes{}, plugins: map[event.Process]*event.Call{},
+		known: map[event.Process]bool{}, work: map[uint32]*work{}, left: strangersMax,
 	}
 }
 
@@ -113,8 +114,10 @@ func (a *agents) began(e Entry) {
 	}
 	file, _ := parent.File()
 	w := &work{
-		watched: &watched{pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name, since: a.r.monotonic(e.Created), process: p},
-		up:      keyOf(e.Parent, created), agent: text.Clean(path.Base(program(file)), 64),
+		watched: &watched{
+			pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name, since: a.r.monotonic(e.Created), process: p,
+		},
+		up: keyOf(e.Parent, created), agent: text.Clean(path.Base(program(file)), 64),
 	}
 	w.key, w.file = keyOf(e.PID, e.Created), slashed(e.Name)
 	if file, err := p.File(); err == nil {
@@ -198,7 +201,8 @@ func (a *agents) flush(until int64) {
 		case d.end == nil:
 			a.tell(d.w)
 		case d.w.told:
-			a.r.sink(event.Event{Time: d.time, Body: &event.Exit{Process: d.w.key, Code: d.end.Code, Used: event.Usage{CPU: d.end.CPU}}})
+			exit := &event.Exit{Process: d.w.key, Code: d.end.Code, Used: event.Usage{CPU: d.end.CPU}}
+			a.r.sink(event.Event{Time: d.time, Body: exit})
 		}
 	}
 }

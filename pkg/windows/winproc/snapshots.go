@@ -25,7 +25,8 @@ type Snapshots struct {
 }
 
 // intervals between snapshots; the first within the CPU share is used.
-var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond}
 
 const (
 	// share bounds the snapshots' CPU time to 1/share.

@@ -149,7 +149,9 @@ func (r *reader) begin() error {
 		return err
 	}
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.PID, b.PID)) })
+	slices.SortFunc(all, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.PID, b.PID))
+	})
 	for _, e := range all {
 		w := r.watch(e)
 		r.tracker.Present(e.PID, e.Parent, r.monotonic(e.Created), r.clock())
@@ -160,7 +162,8 @@ func (r *reader) begin() error {
 	now := r.clock()
 	r.tracker.Advance(now, 0)
 	r.tell(now)
-	r.options.Log.Info("observing CNI calls by the process table: plugins and their commands, not what they ask of Windows",
+	r.options.Log.Info(
+		"observing CNI calls by the process table: plugins and their commands, not what they ask of Windows",
 		"under_way", r.tracker.Stats().Followed)
 	return nil
 }
@@ -173,7 +176,8 @@ func (r *reader) watch(e Entry) *watched {
 		}
 		r.drop(w) // the PID was reused
 	}
-	if up := r.watched[e.Parent]; (up == nil || up.created > e.Created) && !r.runtime(e.Parent, e.Created) || len(r.watched) >= 2*r.options.Processes {
+	if up := r.watched[e.Parent]; (up == nil || up.created > e.Created) && !r.runtime(e.Parent, e.Created) ||
+		len(r.watched) >= 2*r.options.Processes {
 		return nil
 	}
 	w := &watched{pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name, since: r.monotonic(e.Created)}
@@ -342,7 +346,8 @@ func (r *reader) Advance(read int64) {
 		}
 		// Event tracing reports the end, unless it is lost.
 		if end, over := w.process.Ended(); over && (r.polls || r.monotonic(end.At) < now-toldWithin) {
-			r.ended(etw.Change{Notice: proctracker.Notice{Kind: proctracker.Ended, PID: w.pid, Time: r.monotonic(end.At)}, Created: int64(w.created)})
+			notice := proctracker.Notice{Kind: proctracker.Ended, PID: w.pid, Time: r.monotonic(end.At)}
+			r.ended(etw.Change{Notice: notice, Created: int64(w.created)})
 		}
 	}
 	r.agents.advance(now)

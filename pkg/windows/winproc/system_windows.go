@@ -58,7 +58,8 @@ func (s *system) parse() []Entry {
 	names := make(map[uint32]named, len(s.names))
 	for at := unsafe.Pointer(&s.buffer[0]); ; {
 		p := (*windows.SYSTEM_PROCESS_INFORMATION)(at)
-		e := Entry{PID: uint32(p.UniqueProcessID), Parent: uint32(p.InheritedFromUniqueProcessID), Created: Filetime(p.CreateTime)}
+		e := Entry{PID: uint32(p.UniqueProcessID), Parent: uint32(p.InheritedFromUniqueProcessID),
+			Created: Filetime(p.CreateTime)}
 		if known := s.names[e.PID]; known.created == e.Created && known.name != "" {
 			e.Name = known.name
 		} else if p.ImageName.Buffer != nil {
@@ -110,7 +111,8 @@ func (p process) Created() (Filetime, error) {
 }
 
 func (p process) basic() (b windows.PROCESS_BASIC_INFORMATION, err error) {
-	err = windows.NtQueryInformationProcess(windows.Handle(p), windows.ProcessBasicInformation, unsafe.Pointer(&b), uint32(unsafe.Sizeof(b)), nil)
+	err = windows.NtQueryInformationProcess(windows.Handle(p), windows.ProcessBasicInformation, unsafe.Pointer(&b),
+		uint32(unsafe.Sizeof(b)), nil)
 	return b, err
 }
 
@@ -191,7 +193,8 @@ func (p process) Privileged() bool {
 // Block implements Memory.
 func (p process) Block() (address uint64, narrow bool, err error) {
 	var small uintptr
-	err = windows.NtQueryInformationProcess(windows.Handle(p), windows.ProcessWow64Information, unsafe.Pointer(&small), uint32(unsafe.Sizeof(small)), nil)
+	err = windows.NtQueryInformationProcess(windows.Handle(p), windows.ProcessWow64Information, unsafe.Pointer(&small),
+		uint32(unsafe.Sizeof(small)), nil)
 	if err == nil && small != 0 {
 		return uint64(small), true, nil
 	}

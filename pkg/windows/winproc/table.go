@@ -95,14 +95,17 @@ type Stats struct {
 	Unread map[string]uint64
 }
 
-const unread = "Processes that the container runtime or a plugin started, and whose environment and command line could not be read, by reason."
+const unread = "Processes that the container runtime or a plugin started, and whose environment and command line " +
+	"could not be read, by reason."
 
 // Readings returns the metrics.
 func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Followed),
-		meter.Count("probe_processes_refused_total", "Processes of plugin runs that the container runtime did not start, beyond their half of limits.processes.", s.Refused),
-		meter.Count("probe_environments_read_total", "Processes that the container runtime or a plugin started, and whose environment and command line were read.", s.Read),
+		meter.Count("probe_processes_refused_total", "Processes of plugin runs that the container runtime did not start, "+
+			"beyond their half of limits.processes.", s.Refused),
+		meter.Count("probe_environments_read_total", "Processes that the container runtime or a plugin started, and whose "+
+			"environment and command line were read.", s.Read),
 	}
 	for reason, n := range s.Unread {
 		all = append(all, meter.Count("probe_environments_unread_total", unread, n, "reason", reason))
@@ -111,7 +114,8 @@ func (s Stats) Readings() []meter.Reading {
 		all = append(all,
 			meter.Count("probe_snapshots_total", "Snapshots of the process table.", s.Snapshots),
 			meter.Count("probe_snapshot_seconds_total", "Time that they took.", s.Spent.Seconds()),
-			meter.Level("probe_snapshot_interval_seconds", "How far they are apart: a process that lived shorter than that may not have been seen.", s.Interval.Seconds()))
+			meter.Level("probe_snapshot_interval_seconds", "How far they are apart: a process that lived shorter than that "+
+				"may not have been seen.", s.Interval.Seconds()))
 	}
 	return all
 }

@@ -50,7 +50,8 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 		return h, formatError("its header is cut off")
 	}
 	rest = rest[2*pointer+sizeofZone:]
-	h.Start, h.EventsLost, h.BuffersLost = fileTime(int64(le.Uint64(rest[16:]))), le.Uint32(b[offsetLost:]), le.Uint32(rest[28:])
+	h.Start, h.EventsLost, h.BuffersLost = fileTime(int64(le.Uint64(rest[16:]))), le.Uint32(b[offsetLost:]),
+		le.Uint32(rest[28:])
 	switch le.Uint32(rest[24:]) {
 	case clockSystem:
 		h.hz = 10_000_000

@@ -1,0 +1,112 @@
+package procfs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// group is a process's cgroup in one mounted hierarchy.
+type group struct {
+	mount, dir string
+	unified    bool // version 2
+	outside    bool // only another part is mounted; dir is the top of that
+}
+
+// groupsOf returns a process's cgroups in the unified hierarchy and in that of a controller. 0 is this process.
+func groupsOf(pid int, controller string) (all []group) {
+	self, err := procfs.Self()
+	if err != nil {
+		return nil
+	}
+	p := self
+	if pid != 0 {
+		if p, err = procfs.NewProc(pid); err != nil {
+			return nil
+		}
+	}
+	groups, err1 := p.Cgroups()
+	mounts, err2 := self.MountInfo()
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	for _, m := range mounts {
+		unified := m.FSType == "cgroup2"
+		_, controls := m.SuperOptions[controller]
+		i := slices.IndexFunc(groups, func(g procfs.Cgroup) bool {
+			return unified && g.HierarchyID == 0 || controls && slices.Contains(g.Controllers, controller)
+		})
+		if i < 0 || !unified && m.FSType != "cgroup" {
+			continue
+		}
+		below, err := filepath.Rel(m.Root, groups[i].Path)
+		outside := err != nil || strings.HasPrefix(below, "..")
+		if outside {
+			below = "."
+		}
+		all = append(all, group{m.MountPoint, filepath.Join(m.MountPoint, below), unified, outside})
+	}
+	return all
+}
+
+// Cgroup returns our directory in the unified hierarchy; empty if there is none. If only another part is mounted, it
+// is the top of that.
+func Cgroup() string { return CgroupOf(0) }
+
+// CgroupOf returns a process's directory, as Cgroup does.
+func CgroupOf(pid int) string {
+	for _, g := range groupsOf(pid, "") {
+		if info, err := os.Stat(g.dir); g.unified && err == nil && info.IsDir() {
+			return g.dir
+		}
+	}
+	return ""
+}
+
+// FrozenBy returns the file that freezes a process's cgroup or a parent: cgroup.freeze (version 2) or freezer.state
+// (version 1). It is empty if none does, or the cgroup is invisible.
+func FrozenBy(pid int) string {
+	for _, g := range groupsOf(pid, "freezer") {
+		state, thaws := "freezer.self_freezing", "freezer.state"
+		if g.unified {
+			state, thaws = "cgroup.freeze", "cgroup.freeze"
+		}
+		for dir := g.dir; !g.outside; dir = filepath.Dir(dir) {
+			if set, err := os.ReadFile(filepath.Join(dir, state)); err == nil && strings.TrimSpace(string(set)) == "1" {
+				return filepath.Join(dir, thaws)
+			}
+			if dir == filepath.Clean(g.mount) {
+				break
+			}
+		}
+	}
+	return ""
+}
+
+// MemoryGroup is the cgroup that limits a process's memory.
+type MemoryGroup struct{ file string }
+
+// MemoryGroupOf returns a process's memory cgroup; the zero value counts nothing.
+func MemoryGroupOf(pid int) MemoryGroup {
+	for _, g := range groupsOf(pid, "memory") {
+		file := filepath.Join(g.dir, "memory.oom_control")
+		if g.unified {
+			file = filepath.Join(g.dir, "memory.events")
+		}
+		if _, err := os.Stat(file); err == nil && !g.outside {
+			return MemoryGroup{file}
+		}
+	}
+	return MemoryGroup{}
+}
+
+// Killed counts OOM kills in the cgroup and below; 0 if unknown.
+func (g MemoryGroup) Killed() uint64 {
+	if g.file == "" {
+		return 0
+	}
+	return field(g.file, "oom_kill ")
+}

@@ -1,0 +1,21 @@
+package procfs
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// TracerOf returns the PID of a process's tracer; 0 if there is none, or it is invisible.
+func TracerOf(pid int) int { return int(field(path(pid, "status"), "TracerPid:")) }
+
+// field returns the number behind a name at the start of a line; 0 if there is none.
+func field(file, name string) (n uint64) {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if number, is := strings.CutPrefix(line, name); is {
+			n, _ = strconv.ParseUint(strings.TrimSpace(number), 10, 64)
+		}
+	}
+	return n
+}
