@@ -15,7 +15,8 @@ import (
 // notes writes the release notes: the version's part of CHANGELOG.md and how to verify downloads.
 func notes(_ context.Context, r *release) error {
 	return r.create("release-notes.md", func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s\n\n---\n\nContainer image: `%s@%s`\n\nHow to check what you downloaded: [SECURITY.md](https://github.com/cniscope/cniscope/blob/%s/SECURITY.md).\n",
+		_, err := fmt.Fprintf(w, "%s\n\n---\n\nContainer image: `%s@%s`\n\nHow to check what you downloaded: "+
+			"[SECURITY.md](https://github.com/cniscope/cniscope/blob/%s/SECURITY.md).\n",
 			r.Notes, imageName, r.ImageDigest, r.Version)
 		return err
 	})
@@ -48,7 +49,8 @@ func section(changelog, number string) (string, error) {
 		}
 		rest := strings.TrimSpace(changelog[at[4]:at[5]])
 		if _, err := time.Parse("- "+time.DateOnly, rest); err != nil {
-			return "", fmt.Errorf("CHANGELOG.md: the heading of %s ends in %q: write ## [%s] - YYYY-MM-DD, with its day", number, rest, number)
+			return "", fmt.Errorf("CHANGELOG.md: the heading of %s ends in %q: write ## [%s] - YYYY-MM-DD, with its day",
+				number, rest, number)
 		}
 		end := len(changelog)
 		if i+1 < len(found) {
@@ -60,7 +62,8 @@ func section(changelog, number string) (string, error) {
 		}
 		return text, nil
 	}
-	err := fmt.Errorf("CHANGELOG.md does not have %s: put ## [%s] - YYYY-MM-DD above what is new in it, and commit that", number, number)
+	err := fmt.Errorf("CHANGELOG.md does not have %s: put ## [%s] - YYYY-MM-DD above what is new in it, and commit "+
+		"that", number, number)
 	if len(found) == 0 {
 		err = errors.Join(err, errors.New("it has no version at all"))
 	}

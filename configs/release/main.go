@@ -28,7 +28,8 @@ func run(ctx context.Context) error {
 	version := flag.String("version", "", "version to build, such as v0.2.0")
 	root := flag.String("root", ".", "top of the source tree")
 	dist := flag.String("dist", "dist", "folder that gets a folder of the version's name")
-	draft := flag.Bool("draft", false, "build to try it: changed files, and a version without tag or changelog, are accepted")
+	draft := flag.Bool("draft", false, "build to try it: changed files, and a version without tag or changelog, are "+
+		"accepted")
 	alone := flag.Bool("packages", false, "build deb and rpm alone, for their tests")
 	only := flag.String("platforms", "", "the plugin of kubectl for these alone, as linux/amd64,windows/amd64: for tests")
 	flag.Parse()

@@ -39,7 +39,8 @@ func (r *release) programsBuilt() (all []built) {
 
 // linked returns the modules in programs by path. The programs' build information lists them; go list provides
 // imports.
-func (r *release) linked(ctx context.Context, programs []built) (modules map[string]*module, goVersion string, err error) {
+func (r *release) linked(ctx context.Context, programs []built) (modules map[string]*module, goVersion string,
+	err error) {
 	modules = map[string]*module{}
 	for _, p := range programs {
 		info, err := buildinfo.ReadFile(p.file)
@@ -76,7 +77,8 @@ type listed struct {
 
 // look sets the imports and licenses of a program's modules.
 func (r *release) look(ctx context.Context, modules map[string]*module, program built) error {
-	text, err := r.command(ctx, r.environment("GOOS="+program.goos, "GOARCH="+program.goarch), "go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", program.of)
+	text, err := r.command(ctx, r.environment("GOOS="+program.goos, "GOARCH="+program.goarch), "go", "list", "-deps",
+		"-json=ImportPath,Imports,Standard,Module", program.of)
 	if err != nil {
 		return err
 	}

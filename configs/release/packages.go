@@ -72,7 +72,8 @@ func (r *release) pack(f format, arch, stage string) error {
 	if err := nfpm.PrepareForPackager(info, f.name); err != nil {
 		return err
 	}
-	return r.create(fmt.Sprintf(f.file, r.Number, f.archs[arch]), func(w io.Writer) error { return packager.Package(info, w) })
+	return r.create(fmt.Sprintf(f.file, r.Number, f.archs[arch]),
+		func(w io.Writer) error { return packager.Package(info, w) })
 }
 
 const maintainer = "cniscope maintainers <maintainers@cniscope.dev>"
@@ -124,7 +125,8 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	add(r.program(arch), "/usr/bin/cniscope", files.TypeFile, 0o755)
 	add(staged("cniscope.service"), "/usr/lib/systemd/system/cniscope.service", files.TypeFile, 0o644)
 	// The file may hold tokens.
-	add(filepath.Join(r.Root, "configs/release/nfpm/cniscope.toml"), "/etc/cniscope/cniscope.toml", files.TypeConfigNoReplace, 0o600)
+	add(filepath.Join(r.Root, "configs/release/nfpm/cniscope.toml"), "/etc/cniscope/cniscope.toml",
+		files.TypeConfigNoReplace, 0o600)
 	add(filepath.Join(r.Root, "configs/cniscope.toml"), "/usr/share/cniscope/cniscope.toml", files.TypeFile, 0o644)
 	add(staged("package-"+f.name), "/usr/share/cniscope/package", files.TypeFile, 0o644)
 	for _, c := range [][2]string{
@@ -146,7 +148,8 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 		add(staged("copyright"), "/usr/share/doc/cniscope/copyright", files.TypeFile, 0o644)
 		add(staged("changelog.gz"), "/usr/share/doc/cniscope/changelog.gz", files.TypeFile, 0o644)
 		add(r.noticesFile(), "/usr/share/doc/cniscope/THIRD-PARTY-NOTICES.txt", files.TypeFile, 0o644)
-		add(filepath.Join(r.Root, "configs/release/nfpm/deb.lintian-overrides"), "/usr/share/lintian/overrides/cniscope", files.TypeFile, 0o644)
+		add(filepath.Join(r.Root, "configs/release/nfpm/deb.lintian-overrides"), "/usr/share/lintian/overrides/cniscope",
+			files.TypeFile, 0o644)
 	} else {
 		// dpkg removes empty directories by itself, rpm only those of a package.
 		for _, dir := range []string{
@@ -228,6 +231,7 @@ func copyright(license []byte) string {
 // debianChangelog returns a changelog of one entry; CHANGELOG.md has the changes.
 func (r *release) debianChangelog() string {
 	number := strings.Replace(r.Number, "-", "~", 1)
-	return fmt.Sprintf("cniscope (%s) stable; urgency=medium\n\n  * What has changed: https://github.com/cniscope/cniscope/releases/tag/%s\n\n -- %s  %s\n",
+	return fmt.Sprintf("cniscope (%s) stable; urgency=medium\n\n  * What has changed: "+
+		"https://github.com/cniscope/cniscope/releases/tag/%s\n\n -- %s  %s\n",
 		number, r.Version, maintainer, r.Time.Format(time.RFC1123Z))
 }

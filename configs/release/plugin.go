@@ -25,7 +25,8 @@ type platform struct{ os, arch string }
 func (p platform) String() string { return p.os + "/" + p.arch }
 
 func platforms() []platform {
-	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"},
+		{"windows", "amd64"}, {"windows", "arm64"}}
 }
 
 // platformsOf parses a list such as linux/amd64,windows/amd64; empty means all.
@@ -66,7 +67,8 @@ func plugin(ctx context.Context, r *release) (err error) {
 	for _, p := range r.platforms {
 		fmt.Printf("      %s (from nothing some minutes, else seconds)\n", p)
 		one := built{r.pluginProgram(p), "./plugin/" + pluginName, p.os, p.arch}
-		if _, err := r.command(ctx, r.environment("GOOS="+p.os, "GOARCH="+p.arch), "go", "build", "-trimpath", "-buildvcs=false",
+		if _, err := r.command(ctx, r.environment("GOOS="+p.os, "GOARCH="+p.arch), "go", "build", "-trimpath",
+			"-buildvcs=false",
 			"-ldflags", r.ldflags(), "-o", one.file, one.of); err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ func programs(ctx context.Context, r *release) error {
 
 // ldflags sets the version data.
 func (r *release) ldflags() string {
-	return fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
+	return fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit,
+		r.Time.Format(time.RFC3339))
 }
 
 // share generates man pages and completions with this machine's program.

@@ -147,7 +147,8 @@ func (r *release) checkTree(ctx context.Context, draft bool) error {
 	if err != nil {
 		return err
 	}
-	ignored, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--ignored", "--", "plugin", "pkg", "configs")
+	ignored, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--ignored", "--", "plugin", "pkg",
+		"configs")
 	if err != nil {
 		return err
 	}
@@ -165,19 +166,23 @@ func (r *release) checkTree(ctx context.Context, draft bool) error {
 		fmt.Printf("draft: the tree has changes:\n%s\n", changes)
 		return nil
 	}
-	return fmt.Errorf("the tree has uncommitted changes, so the build could not be reproduced:\n%s\ncommit or stash them; DRAFT=1 builds with them, to try", changes)
+	return fmt.Errorf("the tree has uncommitted changes, so the build could not be reproduced:\n%s\ncommit or stash "+
+		"them; DRAFT=1 builds with them, to try", changes)
 }
 
 // checkTag rejects a version whose tag is on another commit, and notes a missing tag.
 func (r *release) checkTag(ctx context.Context, draft bool) error {
-	tagged, err := r.command(ctx, os.Environ(), "git", "rev-parse", "--verify", "--quiet", "refs/tags/"+r.Version+"^{commit}")
+	tagged, err := r.command(ctx, os.Environ(), "git", "rev-parse", "--verify", "--quiet",
+		"refs/tags/"+r.Version+"^{commit}")
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		fmt.Printf("no tag %s yet: git tag -s %s %s, once this is what you want to release\n", r.Version, r.Version, r.Commit[:12])
+		fmt.Printf("no tag %s yet: git tag -s %s %s, once this is what you want to release\n", r.Version, r.Version,
+			r.Commit[:12])
 	case tagged != strings.TrimSuffix(r.Commit, "-dirty") && !draft:
-		return fmt.Errorf("the tag %s is commit %s, and this is %s: check that out, or choose another version; DRAFT=1 builds it all the same, to try", r.Version, tagged[:12], r.Commit[:12])
+		return fmt.Errorf("the tag %s is commit %s, and this is %s: check that out, or choose another version; DRAFT=1 "+
+			"builds it all the same, to try", r.Version, tagged[:12], r.Commit[:12])
 	}
 	return nil
 }

@@ -64,7 +64,8 @@ func (r *release) bom(name string, modules map[string]*module, programs []cdx.Co
 	if name != "cniscope" {
 		seed = name + "/"
 	}
-	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/cniscope/cniscope/"+seed+r.Version+"/"+r.Commit)).URN()
+	url := "https://github.com/cniscope/cniscope/" + seed + r.Version + "/" + r.Commit
+	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(url)).URN()
 	std := library("stdlib", strings.TrimPrefix(r.goVersion, "go"), []string{"BSD-3-Clause"})
 	components, dependencies := []cdx.Component{std}, []cdx.Dependency{{Ref: std.BOMRef}}
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
@@ -100,7 +101,8 @@ func (r *release) bom(name string, modules map[string]*module, programs []cdx.Co
 // library returns a module with its SPDX identifiers.
 func library(path, version string, licenses []string) cdx.Component {
 	c := cdx.Component{
-		BOMRef: purl(path, version), Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl(path, version),
+		BOMRef: purl(path, version), Type: cdx.ComponentTypeLibrary, Name: path, Version: version,
+		PackageURL: purl(path, version),
 	}
 	if len(licenses) > 0 {
 		choices := cdx.Licenses{}

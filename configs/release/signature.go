@@ -33,7 +33,11 @@ func signature(_ context.Context, r *release) error {
 		return err
 	}
 	signed := message.SignWithComments(*r.key, trusted, fmt.Sprintf("signature of cniscope %s", r.Version))
-	if err := r.create("checksums.txt.minisig", func(w io.Writer) error { _, err := w.Write(signed); return err }); err != nil {
+	if err := r.create("checksums.txt.minisig", func(w io.Writer) error {
+		_,
+			err := w.Write(signed)
+		return err
+	}); err != nil {
 		return err
 	}
 	fmt.Printf("      by the key %X\n", r.key.ID())

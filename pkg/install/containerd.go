@@ -62,7 +62,8 @@ func (t tree) load(main string, major int, over overlay) (*configuration, error)
 			if path == main {
 				return c, nil
 			}
-			return nil, fmt.Errorf("containerd's configuration imports %s, which does not exist: containerd would not start again", path)
+			return nil, fmt.Errorf("containerd's configuration imports %s, which does not exist: containerd would not start "+
+				"again", path)
 		}
 		f, err := parse(path, found.data)
 		if err != nil {
@@ -83,7 +84,8 @@ func parse(path string, text []byte) (configFile, error) {
 	err := toml.Unmarshal(text, &f.values)
 	if wrong := (*toml.DecodeError)(nil); errors.As(err, &wrong) {
 		row, column := wrong.Position()
-		return f, fmt.Errorf("%s:%d:%d: %s; containerd would not start with it; fix it first", path, row, column, strings.TrimPrefix(wrong.Error(), "toml: "))
+		return f, fmt.Errorf("%s:%d:%d: %s; containerd would not start with it; fix it first", path, row, column,
+			strings.TrimPrefix(wrong.Error(), "toml: "))
 	}
 	if err != nil {
 		return f, fmt.Errorf("%s: %w; fix it first", path, err)

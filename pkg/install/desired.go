@@ -39,7 +39,8 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if t.crio() {
 		o.NoContainerd = true
 		w.address = crioAddress
-		w.note("the runtime here is CRI-O, and nothing of it is changed: its NRI is on since 1.30, unless [crio.nri] enable_nri in /etc/crio says otherwise (cniscope doctor looks)")
+		w.note("the runtime here is CRI-O, and nothing of it is changed: its NRI is on since 1.30, unless [crio.nri] " +
+			"enable_nri in /etc/crio says otherwise (cniscope doctor looks)")
 	}
 	p := t.platform()
 	if p != nil && p.sealed {
@@ -68,9 +69,11 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 		return nil, fmt.Errorf("reading the program to install: %w", err)
 	}
 	w.add(desired{path: w.program, content: &content{data: binary, mode: 0o755}, replace: true})
-	w.add(desired{path: optionsFile, content: &content{data: []byte(options(w.nri.socket, w.address, networks)), mode: 0o600}})
+	w.add(desired{path: optionsFile, content: &content{data: []byte(options(w.nri.socket, w.address, networks)),
+		mode: 0o600}})
 	if o.As == Plugin {
-		w.add(desired{path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755}, replace: true, containerd: true})
+		w.add(desired{path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755},
+			replace: true, containerd: true})
 		return w, nil
 	}
 	if found, err := t.at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
@@ -165,10 +168,12 @@ func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over o
 // possible finds settings that no drop-in can change.
 func (w *wish) possible(o Options, c *configuration) error {
 	if file, is := c.disabled(nriPlugin); is {
-		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: remove it there, or leave containerd as it is with --no-containerd", file, nriPlugin)
+		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: remove it there, or leave containerd as "+
+			"it is with --no-containerd", file, nriPlugin)
 	}
 	if n := c.nri(); n.closed && o.As == Service {
-		return fmt.Errorf("%s: NRI is closed to plugins that connect (disable_connections = true): take that line out, or use --as plugin", n.from)
+		return fmt.Errorf("%s: NRI is closed to plugins that connect (disable_connections = true): take that line out, or "+
+			"use --as plugin", n.from)
 	}
 	if file, is := c.disabled("io.containerd.grpc.v1.cri", "cri"); is {
 		w.note("%s switches CRI off (disabled_plugins): no pod of Kubernetes goes through this containerd", file)
@@ -186,10 +191,13 @@ func (w *wish) possible(o Options, c *configuration) error {
 func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text string) (*configuration, error) {
 	main := o.config()
 	if v := c.version(); v < 2 {
-		return nil, fmt.Errorf("%s has version %d of containerd's configuration (the line `version = 2` is missing), which drop-ins cannot be added to: migrate it first (https://containerd.io/docs/main/man/containerd-config.toml.5)", main, v)
+		return nil, fmt.Errorf("%s has version %d of containerd's configuration (the line `version = 2` is missing), which "+
+			"drop-ins cannot be added to: migrate it first (https://containerd.io/docs/main/man/containerd-config.toml.5)",
+			main, v)
 	}
 	path, imported := c.dropIn()
-	drop := desired{path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644}, containerd: true}
+	drop := desired{path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644},
+		containerd: true}
 	over[path] = drop.content
 	if !imported {
 		edit, err := t.edit(o, main, path, over)
@@ -205,7 +213,8 @@ func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text st
 		return nil, err
 	}
 	if n := after.nri(); !n.enabled && w.version.hasNRI() {
-		return nil, fmt.Errorf("%s is read after our drop-in %s and switches NRI off again: take `disable` out of its section %s", n.from, path, nriPlugin)
+		return nil, fmt.Errorf("%s is read after our drop-in %s and switches NRI off again: take `disable` out of its "+
+			"section %s", n.from, path, nriPlugin)
 	}
 	return after, nil
 }
@@ -220,11 +229,13 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 		}
 	}
 	if old == nil {
-		text := "# Written by cniscope install: containerd's defaults, and what is imported.\nversion = 2\n" + importsLine(dropIn) + "\n"
+		text := "# Written by cniscope install: containerd's defaults, and what is imported.\nversion = 2\n" +
+			importsLine(dropIn) + "\n"
 		return desired{path: main, content: &content{data: []byte(text), mode: 0o644}, containerd: true}, nil
 	}
 	if !o.EditConfig {
-		return desired{}, fmt.Errorf("%s does not import drop-ins. Add this line above its first [table], or have it added with --edit-config:\n\n  %s", main, importsLine(dropIn))
+		return desired{}, fmt.Errorf("%s does not import drop-ins. Add this line above its first [table], or have it added "+
+			"with --edit-config:\n\n  %s", main, importsLine(dropIn))
 	}
 	text, in := insertImport(old.data, dropIn)
 	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil

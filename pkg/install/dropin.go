@@ -44,7 +44,8 @@ func dropInText(version int, v Version, text string) string {
 		note = "# containerd 1 takes each section from one file only: keys of yours are repeated here.\n" +
 			"# After a change of them run cniscope install again.\n"
 	}
-	return fmt.Sprintf("# Written by cniscope install, for containerd %s.\n%sversion = %d\n\n%s", v.Text, note, version, text)
+	return fmt.Sprintf("# Written by cniscope install, for containerd %s.\n%sversion = %d\n\n%s", v.Text, note,
+		version, text)
 }
 
 const dropInName = "90-cniscope.toml"
@@ -91,7 +92,8 @@ func insertImport(text []byte, dropIn string) ([]byte, insertion) {
 		return slices.Concat(text[:at], []byte(in.Text), text[at:]), in
 	}
 	// A top-level key must precede the first table.
-	in := insertion{"# The next line was added by cniscope install; cniscope uninstall takes it out.\n" + importsLine(dropIn) + "\n", 0}
+	in := insertion{"# The next line was added by cniscope install; cniscope uninstall takes it out.\n" +
+		importsLine(dropIn) + "\n", 0}
 	return append([]byte(in.Text), text...), in
 }
 

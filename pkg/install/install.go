@@ -61,7 +61,8 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	}
 	p.Notes = append(p.Notes, w.notes...)
 	if before.Choice.Tracing != "" {
-		p.Notes = append(p.Notes, "containerd no longer exports its own spans by cniscope install: docs/traces.md lists the lines to add by hand")
+		p.Notes = append(p.Notes, "containerd no longer exports its own spans by cniscope install: docs/traces.md lists "+
+			"the lines to add by hand")
 	}
 	if len(p.manifest.Files) == 0 { // a package, and containerd needs nothing
 		if err := p.drop(before); err != nil {
@@ -87,7 +88,8 @@ func newRemoval(o Options, purge bool) (*Plan, error) {
 	switch {
 	case len(m.Files) > 0:
 	case t.packaged():
-		return nil, fmt.Errorf("cniscope install has added nothing here; the program is of a %s package: remove that", t.packager())
+		return nil, fmt.Errorf("cniscope install has added nothing here; the program is of a %s package: remove that",
+			t.packager())
 	default:
 		return nil, fmt.Errorf("cniscope is not installed: there is no %s", filepath.Join(root, manifestFile))
 	}
@@ -129,7 +131,6 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
 	if err := s.before(ctx); err != nil {
 		return nil, err
 	}
@@ -175,7 +176,8 @@ func (p *Plan) leftovers() (notes []string) {
 	}
 	for _, dir := range p.before.Folders {
 		if p.tree.exists(dir) && !strings.HasPrefix(dir, stateFolder+"/") {
-			notes = append(notes, fmt.Sprintf("%s holds files that were not installed by cniscope, and stays", filepath.Join(p.tree.root, dir)))
+			notes = append(notes, fmt.Sprintf("%s holds files that were not installed by cniscope, and stays",
+				filepath.Join(p.tree.root, dir)))
 		}
 	}
 	return notes

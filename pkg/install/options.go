@@ -90,7 +90,8 @@ func (t tree) manifest() (*manifest, error) {
 		return m, nil
 	}
 	if err := json.Unmarshal(c.data, m); err != nil {
-		return nil, fmt.Errorf("%s: %w; if you take it away, cniscope takes what is installed for files of yours", manifestFile, err)
+		return nil, fmt.Errorf("%s: %w; if you take it away, cniscope takes what is installed for files of yours",
+			manifestFile, err)
 	}
 	if m.Version != manifestVersion {
 		return nil, fmt.Errorf("%s was written by a newer cniscope; use the newer version", manifestFile)

@@ -80,7 +80,8 @@ func (p *Plan) makeWay(e entry) error {
 	if changed && filepath.Base(e.Path) != pluginName {
 		p.manifest.Files = append(p.manifest.Files, e)
 		if e.Path == unitFile {
-			p.Notes = append(p.Notes, unitFile+" was changed since it was installed: it stays, with its program, and systemd prefers it to the package's. "+
+			p.Notes = append(p.Notes, unitFile+" was changed since it was installed: it stays, with its program, and systemd "+
+				"prefers it to the package's. "+
 				"Put your changes into a drop-in (systemctl edit cniscope), remove that file, and run cniscope install")
 		}
 		return nil
@@ -105,15 +106,18 @@ func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 		return nil
 	}
 	if r := s.Running; r != nil && r.PID != s.unitPID {
-		notes = append(notes, fmt.Sprintf("Another cniscope observes this node: process %d (%s). The service waits until that process exits; keep one of the two.%s",
+		notes = append(notes, fmt.Sprintf("Another cniscope observes this node: process %d (%s). The service waits until "+
+			"that process exits; keep one of the two.%s",
 			r.PID, r.by(), r.ending()))
 	}
 	byHand := !slices.ContainsFunc(s.Files, func(f File) bool { return f.Path == unitFile })
 	if t := newTree(root, nil); byHand && t.exists(unitFile) {
-		notes = append(notes, unitFile+" was put there by hand, and systemd prefers it to the package's unit: remove it, then run systemctl daemon-reload and systemctl restart cniscope")
+		notes = append(notes, unitFile+" was put there by hand, and systemd prefers it to the package's unit: remove it, "+
+			"then run systemctl daemon-reload and systemctl restart cniscope")
 	}
 	if c := s.Containerd; c.Version != "" && !c.NRI && !s.crio {
-		notes = append(notes, fmt.Sprintf("containerd %s has NRI off: pods are traced without labels, IPs and the sandbox-running event. To switch it on:\n\n  cniscope install%s\n  systemctl restart containerd",
+		notes = append(notes, fmt.Sprintf("containerd %s has NRI off: pods are traced without labels, IPs and the "+
+			"sandbox-running event. To switch it on:\n\n  cniscope install%s\n  systemctl restart containerd",
 			c.Version, s.edits))
 	}
 	return notes
@@ -138,9 +142,11 @@ func (r *Running) ending() string {
 // wishPackaged restricts an installation beside a package.
 func (t tree) wishPackaged(w *wish, o Options) error {
 	if o.As == Plugin {
-		return fmt.Errorf("a %s package has installed cniscope here as a service: for --as %s remove that first", t.packager(), Plugin)
+		return fmt.Errorf("a %s package has installed cniscope here as a service: for --as %s remove that first",
+			t.packager(), Plugin)
 	}
-	w.note("a %s package brings cniscope's program, options and unit here: only containerd's part is looked after", t.packager())
+	w.note("a %s package brings cniscope's program, options and unit here: only containerd's part is looked after",
+		t.packager())
 	return nil
 }
 

@@ -142,7 +142,8 @@ func (p *Plan) remove(e entry, purge bool) error {
 		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it", containerd)
 	default:
 		if e.Before != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("an older cniscope replaced %s; what was there before is %s", e.Path, filepath.Join(beforeFolder, e.Before)))
+			p.Notes = append(p.Notes, fmt.Sprintf("an older cniscope replaced %s; what was there before is %s", e.Path,
+				filepath.Join(beforeFolder, e.Before)))
 		}
 		return p.step(e.Path, now, nil, Removes, "", containerd)
 	}
@@ -167,7 +168,8 @@ func (p *Plan) record() error {
 	p.recorded = now
 	if len(p.changes) > 0 {
 		interim := p.interim().content()
-		p.changes = slices.Insert(p.changes, 0, change{path: manifestFile, file: file, before: now, after: interim, interim: true})
+		p.changes = slices.Insert(p.changes, 0, change{path: manifestFile, file: file, before: now, after: interim,
+			interim: true})
 		now = interim
 	}
 	var next *content

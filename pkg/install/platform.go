@@ -17,7 +17,8 @@ type platform struct {
 }
 
 // daemonSet is what to run on a sealed platform.
-const daemonSet = "cniscope as a DaemonSet: by its Helm chart (configs/helm/cniscope) or examples/kubernetes/cniscope.yaml"
+const daemonSet = "cniscope as a DaemonSet: by its Helm chart (configs/helm/cniscope) or " +
+	"examples/kubernetes/cniscope.yaml"
 
 // platform recognizes by its marks what writes containerd's configuration; nil if that is the operator.
 func (t tree) platform() *platform {
@@ -51,17 +52,20 @@ const crioAddress = "/var/run/crio/crio.sock"
 // crio reports whether the node has CRI-O and no containerd.
 func (t tree) crio() bool {
 	has := func(paths ...string) bool { return slices.ContainsFunc(paths, t.exists) }
-	return has("/etc/crio/crio.conf", "/etc/crio/crio.conf.d", "/usr/bin/crio", "/usr/local/bin/crio") && !has("/usr/local/bin/containerd", "/usr/bin/containerd", defaultConfig)
+	return has("/etc/crio/crio.conf", "/etc/crio/crio.conf.d", "/usr/bin/crio", "/usr/local/bin/crio") &&
+		!has("/usr/local/bin/containerd", "/usr/bin/containerd", defaultConfig)
 }
 
 // sealedError says what to do on a platform on which nothing can be installed.
 func (p *platform) sealedError() error {
-	return fmt.Errorf("nothing can be installed on a node of %s; run %s. docs/platforms.md says what to set there first", p.name, daemonSet)
+	return fmt.Errorf("nothing can be installed on a node of %s; run %s. docs/platforms.md says what to set there "+
+		"first", p.name, daemonSet)
 }
 
 // refuse is the error where containerd's configuration lacks lines that a platform has to write.
 func (p *platform) refuse(lines string) error {
-	return fmt.Errorf("%s is written by %s, so changes in it are lost; add these lines where docs/platforms.md says for %s:\n\n%s\nThen install everything else: cniscope install --no-containerd",
+	return fmt.Errorf("%s is written by %s, so changes in it are lost; add these lines where docs/platforms.md says for "+
+		"%s:\n\n%s\nThen install everything else: cniscope install --no-containerd",
 		p.config, p.name, p.name, indent(lines))
 }
 

@@ -221,7 +221,8 @@ func (t *transaction) removeFolders(dirs []string) error {
 	for _, dir := range slices.Backward(dirs) {
 		// A directory that is in use (or a mount point) or gone is no error.
 		err := t.disk.Remove(dir)
-		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EBUSY) &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
