@@ -115,11 +115,9 @@ func stepClocks(to io.Writer, options string) error {
 	if err := loopback(true); err != nil {
 		return err
 	}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	if err := kernel(to); err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "\nkernel %s\n", unix.ByteSliceToString(u.Release[:]))
 	s := &stepping{to: to}
 	if err := s.begin(byConnector(options)); err != nil {
 		return err

@@ -51,11 +51,9 @@ func count(to io.Writer) error {
 		return err
 	}
 	runtime.LockOSThread()
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	if err := kernel(to); err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "\nkernel %s\n", unix.ByteSliceToString(u.Release[:]))
 	tell := func(state string) error {
 		costs, err := measure(loops)
 		if err != nil {

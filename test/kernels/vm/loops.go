@@ -142,7 +142,7 @@ func socketLoops() ([]loop, error) {
 type talk struct{ listening, client, server int }
 
 func listenTCP() (*talk, error) {
-	if err := loopbackUp(); err != nil {
+	if err := loopback(true); err != nil {
 		return nil, err
 	}
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -171,20 +171,6 @@ func (t *talk) begin() error {
 	t.server, _, err = unix.Accept(t.listening)
 	return errors.Join(err,
 		unix.SetsockoptInt(t.client, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(t.server, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
-}
-
-func loopbackUp() error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(s)
-	up, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, up)
 }
 
 func beside(turn func()) {

@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -81,4 +82,14 @@ func powerOff() {
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	os.Exit(1) // the kernel panics, which also ends the machine
+}
+
+// kernel prints the kernel's release.
+func kernel(to io.Writer) error {
+	var u unix.Utsname
+	err := unix.Uname(&u)
+	if err == nil {
+		_, err = fmt.Fprintf(to, "\nkernel %s\n", unix.ByteSliceToString(u.Release[:]))
+	}
+	return err
 }

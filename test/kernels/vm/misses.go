@@ -41,14 +41,12 @@ func countMisses(to io.Writer) error {
 	if err := install(); err != nil {
 		return err
 	}
-	if err := loopbackUp(); err != nil {
+	if err := loopback(true); err != nil {
 		return err
 	}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	if err := kernel(to); err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "\nkernel %s %s\n", unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]))
 	run, err := startCniscope("[metrics]\nlisten = \"" + metrics + "\"\n")
 	if err != nil {
 		return err

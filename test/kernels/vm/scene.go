@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
@@ -52,11 +50,9 @@ func report(to io.Writer, options string) error {
 	if err := s.play(); err != nil {
 		return err
 	}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	if err := kernel(to); err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "\nkernel %s\n", unix.ByteSliceToString(u.Release[:]))
 	for _, f := range features {
 		r := result{Name: f.name, OK: true}
 		if err := f.check(s); err != nil {

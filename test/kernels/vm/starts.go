@@ -154,11 +154,10 @@ func startAndStop(to io.Writer, whole, times int) error {
 			return fmt.Errorf("attaching, %d of %d times: %w", i+1, times, err)
 		}
 	}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	if err := kernel(to); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(to, "\nkernel %s\n\nend\n", unix.ByteSliceToString(u.Release[:]))
+	_, err = fmt.Fprint(to, "\nend\n")
 	return err
 }
 
