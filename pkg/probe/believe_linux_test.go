@@ -97,9 +97,7 @@ func asProcSays(t *testing.T, p *Probe, file, program string, place int, r attem
 		if found = len(args) == 2 && args[1] == program && slices.Contains(env, fmt.Sprintf("CNI_IFNAME=%d", place)); !found {
 			continue
 		}
-		if got := decode.Callers[p.caller(uint32(pid))]; got != r.want {
-			t.Errorf("%s: /proc says %q, and the kernel side %q", r.name, got, r.want)
-		}
+		harness.Equal(t, decode.Callers[p.caller(uint32(pid))], r.want, r.name, "/proc says")
 		break
 	}
 	if !found {

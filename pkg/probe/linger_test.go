@@ -3,6 +3,8 @@ package probe
 import (
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestLingeringIsShortWhereTheNextCallIsFarAndLongWhereItIsNear(t *testing.T) {
@@ -31,9 +33,7 @@ func TestLingeringIsShortWhereTheNextCallIsFarAndLongWhereItIsNear(t *testing.T)
 		})
 	}
 	l := linger{most: 200 * time.Millisecond}
-	if got := l.length(); got != l.most {
-		t.Errorf("it lingers for %s, and may for %s", got, l.most)
-	}
+	harness.Equal(t, l.length(), l.most, "it lingers for")
 }
 
 func times(n int, gap time.Duration) (gaps []time.Duration) {

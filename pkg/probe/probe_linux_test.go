@@ -313,8 +313,6 @@ func TestTheReaderLooksAsOftenAsTheRingNeeds(t *testing.T) {
 		{64 << 10, 0, pollActive},
 	} {
 		r := &reader{probe: &Probe{options: Options{Ring: test.ring}}, taken: test.taken}
-		if got := r.pollActive(); got != test.want {
-			t.Errorf("of a ring of %d bytes %d were read: it waits for %v, want %v", test.ring, test.taken, got, test.want)
-		}
+		harness.Equal(t, r.pollActive(), test.want, "of a ring of", test.ring, "bytes", test.taken, "were read: it waits for")
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func attachAct(source string) error {
@@ -34,9 +35,5 @@ func TestAnUnprivilegedContainerIsToldOfBothMeans(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	for _, part := range []string{"CAP_BPF", "process connector: the node's PID namespace", "hostPID"} {
-		if !strings.Contains(string(said), part) {
-			t.Errorf("it does not say %q:\n%s", part, said)
-		}
-	}
+	harness.Says(t, string(said), "CAP_BPF", "process connector: the node's PID namespace", "hostPID")
 }

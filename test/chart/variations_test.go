@@ -55,15 +55,9 @@ func TestHostileTextArrivesAsItIs(t *testing.T) {
 		if o := options(t, all); o.Resource.Cluster != text || o.Resource.Attributes["some.key"] != text {
 			t.Errorf("%q: the options have %+v", text, o.Resource)
 		}
-		if got := container(t, all).Text("env", 1, "value"); got != text {
-			t.Errorf("%q: the variable is %q", text, got)
-		}
-		if got := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "annotations", "example.com/text"); got != text {
-			t.Errorf("%q: the annotation is %q", text, got)
-		}
-		if got := one(t, all, "ConfigMap").Text("data", "text.txt"); got != text {
-			t.Errorf("%q: the file is %q", text, got)
-		}
+		harness.Equal(t, container(t, all).Text("env", 1, "value"), text, "the variable")
+		harness.Equal(t, one(t, all, "DaemonSet").Text("spec", "template", "metadata", "annotations", "example.com/text"), text, "the annotation")
+		harness.Equal(t, one(t, all, "ConfigMap").Text("data", "text.txt"), text, "the file")
 	}
 }
 
@@ -103,9 +97,7 @@ func TestWhereMetricsAreServed(t *testing.T) {
 	} {
 		all := render(t, "--set", "metrics.address="+address)
 		harness.Equal(t, options(t, all).Metrics.Listen, want[0], address, "it listens on")
-		if got := container(t, all).Text("readinessProbe", "httpGet", "host"); got != want[1] {
-			t.Errorf("%q: kubelet asks %q, want %q", address, got, want[1])
-		}
+		harness.Equal(t, container(t, all).Text("readinessProbe", "httpGet", "host"), want[1], address, "kubelet asks")
 	}
 	all := render(t, "--set", "metrics.web.existingSecret=web,metrics.address=")
 	text := one(t, all, "ConfigMap").Text("data", "cniscope.toml")

@@ -67,9 +67,7 @@ func (n *node) examine() doctor.Report {
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		n.Fatalf("%v\n%s%s", err, out.String(), trouble.String())
 	}
-	if code := exitCode(n.T, err); code != report.ExitCode() {
-		n.Errorf("doctor ended with %d, its report says %d", code, report.ExitCode())
-	}
+	harness.Equal(n, exitCode(n.T, err), report.ExitCode(), "doctor ended with")
 	return report
 }
 

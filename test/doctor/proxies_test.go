@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -102,9 +103,5 @@ func expect(t *testing.T, report doctor.Report, name string, says []string) {
 		t.Fatalf("%s found %d things: %+v", name, len(found), report)
 	}
 	all := found[0].Summary + "\n" + strings.Join(found[0].Evidence, "\n") + "\n" + strings.Join(found[0].Remedy, "\n")
-	for _, want := range says {
-		if !strings.Contains(all, want) {
-			t.Errorf("%s does not say %q:\n%s", name, want, all)
-		}
-	}
+	harness.Says(t, all, says...)
 }

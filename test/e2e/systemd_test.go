@@ -27,9 +27,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 	harness.Eventually(t, func() error { return harness.Contains(b.run(b.program+" status"), "kernel probe: attached") })
 	b.does("status", "cniscope.service is active")
 	b.does("install", "as it is  /usr/local/bin/cniscope")
-	if again := b.active("cniscope"); again != first {
-		t.Errorf("process %d was replaced by %d, though nothing has changed", first, again)
-	}
+	harness.Equal(t, b.active("cniscope"), first, "the process, though nothing replaces it,")
 
 	first = b.isSecond(b.hangs())
 
@@ -86,9 +84,7 @@ func (b *booted) hangs() int {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if now := b.active("cniscope"); now != first {
-		b.Errorf("process %d was replaced by %d, though it was alive", first, now)
-	}
+	harness.Equal(b, b.active("cniscope"), first, "the process, though nothing replaces it,")
 	b.run(fmt.Sprintf("kill -STOP %d", first))
 	harness.Until(b, "it hangs, and systemd starts another", func() bool {
 		second := 0

@@ -86,9 +86,7 @@ func TestUpgradedWithOptionsThatAreWrong(t *testing.T) {
 	first := m.active()
 	m.run("echo 'ratio = [' >>" + options)
 	m.says(apt+newer+" 2>&1", options+":", "systemctl restart cniscope")
-	if now := m.active(); now != first {
-		t.Errorf("process %s was replaced by %s", first, now)
-	}
+	harness.Equal(t, m.active(), first, "process")
 	m.says("dpkg -s cniscope", "Version: 0.2.1", "Status: install ok installed")
 	m.run("sed -i '$ d' " + options + "; systemctl restart cniscope")
 	m.becomes("cniscope status", "cniscope v0.2.1")

@@ -44,9 +44,7 @@ func TestThePackageTakesOverTheService(t *testing.T) {
 	m.says("cniscope install --as plugin 2>&1 || :", "a deb package has installed cniscope here as a service")
 	m.says("cniscope uninstall", "removed   /etc/containerd/conf.d/90-cniscope.toml")
 	m.says("cniscope uninstall 2>&1 || :", "remove that")
-	if now := m.active(); now != second {
-		t.Errorf("process %s was replaced by %s, though nothing of it has changed", second, now)
-	}
+	harness.Equal(t, m.active(), second, "process")
 	m.says("cniscope install", "new       /etc/containerd/conf.d/90-cniscope.toml")
 	m.says("apt-get purge -y -qq cniscope", "removed   /etc/containerd/conf.d/90-cniscope.toml", "containerd has to be restarted")
 	m.same(before)
