@@ -5,7 +5,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// place is an interface's namespace and index there. The kernel reuses an index only after all others (net/core/dev.c,
+// place is a namespace and an index. The kernel reuses an index only after all others (net/core/dev.c,
 // dev_index_reserve).
 type place struct {
 	netns string

@@ -83,7 +83,7 @@ func (l *Locks) Gone(by event.Process, now int64) {
 	}
 }
 
-// holder returns who held a lock when waiter began to wait for it, and how long. said is the source's information.
+// holder returns who held a lock when waiter began to wait, and how long. said is the source's information.
 func (l *Locks) holder(
 	path string, said *event.Actor, waiter event.Process, wait model.Interval,
 ) (who *event.Actor, age int64, exact bool) {
@@ -119,7 +119,7 @@ func (l *Locks) holder(
 	return said, max(0, least-wait.Start), false
 }
 
-// accused returns the run that held a lock when a wait for it began.
+// accused returns the holder's run at the start of a wait.
 func (l *Locks) accused(wait *model.Wait, when model.Interval, waiter *Process) *suspect {
 	for _, h := range l.paths[wait.Path] {
 		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) &&
@@ -130,7 +130,7 @@ func (l *Locks) accused(wait *model.Wait, when model.Interval, waiter *Process) 
 	return l.run(wait.Holder.Process, waiter)
 }
 
-// passed counts the holders of a lock during a wait, without the first.
+// passed counts the later holders during a wait.
 func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n int) {
 	for _, h := range l.paths[path] {
 		if h.since > wait.Start && h.since < wait.End && h.by != first {
@@ -156,7 +156,7 @@ func (l *Locks) Prune(now int64) {
 	}
 }
 
-// Wait applies a request, grant or release of a file lock. p is nil outside of open operations.
+// Wait applies a request, grant or release of a file lock. p may be nil.
 func (l *Locks) Wait(now int64, w *event.Wait, p *Process) {
 	if w.Released {
 		l.release(w.Path, w.Process, now)
@@ -211,7 +211,7 @@ func (l *Locks) waited(p *Process, a try) {
 	}
 }
 
-// Leave records a process's locks, and its waits for locks that it never got.
+// Leave records a process's locks and its failed waits.
 func (l *Locks) Leave(key event.Process, p *Process) {
 	l.over(key, p)
 	for _, a := range p.tries {
@@ -238,7 +238,7 @@ const (
 	triesMax = 8
 )
 
-// Wait records a wait for anything but a file lock. holder is the run that held it; nil if unknown.
+// Wait records any other wait. holder may be nil.
 func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 	im, kept := p.Current(), &model.Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
 	when := Within(im, w.Start, w.Until(now))
@@ -285,7 +285,7 @@ func join(to []model.Interval, i model.Interval) []model.Interval {
 	return append(to, i)
 }
 
-// systemCall identifies a system call. All its requests share its time; a long call is also reported as a wait.
+// systemCall identifies a system call. Its requests share its time, and a wait may report it again.
 type systemCall struct {
 	thread uint32
 	start  int64

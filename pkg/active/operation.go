@@ -15,10 +15,10 @@ type Operation struct {
 	Began event.Caller
 	// Unheard means that reports of NRI may have been lost.
 	Unheard bool
-	// Commit is when a report ended the operation, apart from its runs; Ending is the report.
+	// Commit is when a report ended the operation, except for its runs; Ending is the report.
 	Commit int64
 	Ending model.Closed
-	// Until is the deadline for the parents of its calls; 0 while it is running.
+	// Until is the deadline for its calls' parents; 0 while it runs.
 	Until int64
 	// Aboves are the runtime's spans of the sandbox so far.
 	Aboves []*event.Above
@@ -66,7 +66,7 @@ func (op *Operation) Lose(l *event.Lost) {
 	op.Lacks("lost events: " + l.Reason)
 }
 
-// Room counts one more image. It reports whether there was room.
+// Room counts one more image, if there is room.
 func (op *Operation) Room() bool {
 	if op.images >= op.limits.Images {
 		op.Dropped++
@@ -94,14 +94,14 @@ func (op *Operation) callOf(run *model.Image) *model.Call {
 	return nil
 }
 
-// Vouched reports whether the runtime began the operation, or an agent that answered one of its calls. Only such an
-// operation gets the runtime's spans as parents, and precedes others of the runtime.
+// Vouched reports whether the runtime began the operation, or an agent that answered one of its calls. Others get no
+// parents from the runtime, and do not precede its operations.
 func (op *Operation) Vouched() bool {
 	return op.Began.Anchored() || op.Began == event.CallerAgent
 }
 
-// Resolve completes facts: names of interfaces, ends of detections without a seen end, and holders of locks. told means
-// that a call's parent may be reported after its end.
+// Resolve completes facts: interfaces, detections, and holders of locks. told means that a call's parent may come after
+// its end.
 func (op *Operation) Resolve(told bool) {
 	one := func(im *model.Image) {
 		for _, f := range im.Facts {

@@ -8,18 +8,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Process is a process of an open operation, or stands for an agent's own work for one of its calls.
+// Process is a process of an open operation, or the stand-in for an agent's own work for a call.
 type Process struct {
 	Op   *Operation
 	Call *model.Call
 	Run  *model.Image // the innermost one
-	// Work is the agent's work that the process stands for or belongs to; nil for a plugin's process.
+	// Work is the agent's; nil for a plugin's process.
 	Work Work
-	// Claim attributes the next image of an agent's process, or the next fact of its stand-in; nil for a plugin's.
+	// Claim attributes the next image of an agent's process, or the next fact of its stand-in.
 	Claim       Claim
 	Connections []Connection
 
-	// up is the parent of its images: the image that forked it.
+	// up is the parent of its images.
 	up *model.Image
 	// image is the current one; nil before the first exec.
 	image   *model.Image
@@ -57,7 +57,7 @@ func Leader(op *Operation, call *model.Call, run *model.Image, used event.Usage)
 	return &Process{Op: op, Call: call, Run: run, up: run, image: run, used: used, ran: used}
 }
 
-// StandIn returns a stand-in for an agent's own work for p.
+// StandIn returns the stand-in for an agent's own work for p.
 func (p *Process) StandIn(im *model.Image, w Work) *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: im, image: im, Work: w}
 }
@@ -70,7 +70,7 @@ func (p *Process) Disconnect(now int64) {
 	p.Connections = nil
 }
 
-// Did applies an activity of p.
+// Did applies an activity.
 func (p *Process) Did(now int64, body event.Body) {
 	switch b := body.(type) {
 	case *event.Request:
@@ -94,7 +94,7 @@ func (p *Process) Did(now int64, body event.Body) {
 	}
 }
 
-// Of returns the process that the tree stores; nil if p belongs to no open operation.
+// Of returns the tree's process, or nil outside of open operations.
 func Of(p *tree.Process) *Process {
 	if p == nil {
 		return nil
@@ -103,7 +103,6 @@ func Of(p *tree.Process) *Process {
 	return mine
 }
 
-// Child returns a process that p forked.
 func (p *Process) Child() *Process {
 	up := p.image
 	if up == nil { // p is a subshell
@@ -112,7 +111,7 @@ func (p *Process) Child() *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, Work: p.Work}
 }
 
-// Current returns the image of p; of a subshell without one, that of its parent.
+// Current returns the image of p; of a subshell, that of its parent.
 func (p *Process) Current() *model.Image {
 	if p.image != nil {
 		return p.image
@@ -120,7 +119,7 @@ func (p *Process) Current() *model.Image {
 	return p.up
 }
 
-// Replace ends the image of p, unless it leads a run: a run lasts as long as its process.
+// Replace ends the image of p, unless it leads a run, which lasts as long as its process.
 func (p *Process) Replace(now int64, used event.Usage) {
 	if p.image != nil && p.image != p.Run {
 		ended(p.image, now, p.used, used)
@@ -128,7 +127,7 @@ func (p *Process) Replace(now int64, used event.Usage) {
 	}
 }
 
-// Runs starts an image of p; used is the consumption before it.
+// Runs starts an image after a consumption of used.
 func (p *Process) Runs(im *model.Image, used event.Usage) {
 	p.Replace(im.Start, used)
 	if p.Claim != nil {
@@ -168,7 +167,7 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	}
 }
 
-// Room counts one more fact. It reports whether the operation had room; otherwise it counts what in Call.Cut.
+// Room counts one more fact, if the operation has room, or what in Call.Cut.
 func (p *Process) Room(what string) bool {
 	if p.Op.facts < p.Op.limits.Facts {
 		p.Op.facts++
@@ -216,7 +215,7 @@ func (p *Process) cut(c *event.Cut) {
 	p.miss(what, c.Count)
 }
 
-// configuration stores a run's input, read by any of its processes: a shell script's cat reads for the plugin.
+// configuration stores a run's input: a shell script's cat reads for the plugin.
 func (p *Process) configuration(c *event.Configuration) {
 	if run := p.Run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
 		run.Configuration = c
@@ -246,8 +245,7 @@ func (p *Process) enter(e *event.Enter) {
 	}
 }
 
-// Halt applies a sample of a process that is stopped or frozen, or has resumed. The time between two different samples
-// is halved.
+// Halt applies a sample of a process that is stopped or frozen, or has resumed.
 func (p *Process) Halt(now int64, b *event.Agent) {
 	middle, what := b.Since+(now-b.Since)/2, model.Halt{State: b.State, By: b.By}
 	if p.halted != nil {
@@ -263,7 +261,7 @@ func (p *Process) Halt(now int64, b *event.Agent) {
 	}
 }
 
-// outlive marks images that still run after their run. They do not keep a call open.
+// outlive marks images that run longer than their run. They do not keep a call open.
 func outlive(run *model.Image) {
 	run.Walk(func(im *model.Image) {
 		if !im.Ended {
@@ -289,7 +287,7 @@ func Settle(im *model.Image, now int64) {
 	}
 }
 
-// NewImage returns an image; plugin means a CNI plugin or delegated plugin.
+// NewImage returns an image, of a plugin or of a command.
 func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	im := &model.Image{
 		Program: model.Program{
@@ -305,7 +303,7 @@ func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	return im
 }
 
-// ended ends an image. before is its process's consumption at its start.
+// ended ends an image that began at the consumption before.
 func ended(im *model.Image, now int64, before, used event.Usage) {
 	im.Ended = true
 	im.End = max(now, im.Start)

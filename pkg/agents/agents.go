@@ -27,8 +27,8 @@ type work struct {
 type agent struct {
 	calls  []*connection // open ones, in order of their start
 	recent []*connection // the last recentMax closed ones
-	// periodic are the programs and requests of the agent without a connection, by the first 15 letters, which is
-	// what the kernel stores.
+	// periodic are the programs and requests without a connection, by the first 15 letters, which is what the kernel
+	// stores.
 	periodic map[string]bool
 	hidden   bool // its callers are invisible
 	identity event.Actor
@@ -47,8 +47,7 @@ type Agents struct {
 	departed departed
 }
 
-// New returns an empty set for up to limit agents in a tree of processes. It calls belongs when an agent may work for
-// an operation, with the time since when.
+// New returns an empty set for up to limit agents. It calls belongs when an agent may work for an operation.
 func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation, int64)) *Agents {
 	return &Agents{limit: limit, tree: t, belongs: belongs, known: map[event.Process]*agent{}}
 }
@@ -57,7 +56,7 @@ func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation,
 func (as *Agents) Known(p event.Process) bool { return as.known[p] != nil }
 
 const (
-	// recentMax bounds closed connections per agent: work at the end of one may be read after its close.
+	// recentMax bounds closed connections per agent: their last work may be read later.
 	recentMax = 16
 	// nestedMax bounds agents that call each other endlessly.
 	nestedMax = 8
@@ -65,7 +64,7 @@ const (
 	periodicMax = 64
 )
 
-// serve notes that a connection was answered, so its agent's work may be for it.
+// serve notes that a connection was answered.
 func (as *Agents) serve(c *connection) {
 	p := c.owner
 	if c.Agent == nil || c.Agent.Process == "" || p.Op.Closed != "" || depth(p) >= nestedMax || c.Agent.Process == c.by {
@@ -107,7 +106,7 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// agent finds or makes an agent of a depth, 0 if unknown; nil beyond the limit.
+// agent finds or makes an agent of a depth (0 if unknown); nil beyond the limit.
 func (as *Agents) agent(process event.Process, depth int) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -120,7 +119,7 @@ func (as *Agents) agent(process event.Process, depth int) *agent {
 	return a
 }
 
-// makeRoom drops an agent without connections at the limit. It reports whether there is room for another.
+// makeRoom drops an agent without connections at the limit, and reports whether there is room.
 func (as *Agents) makeRoom() bool {
 	if len(as.known) < as.limit {
 		return true
@@ -154,7 +153,7 @@ func (w *work) by(a *agent, who *event.Actor) {
 	}
 }
 
-// works reports whether an agent still does the work of p. It is true for other processes and idle agents.
+// works reports whether an agent still does the work of p, also for other processes and idle agents.
 func (as *Agents) works(process event.Process, p *active.Process) bool {
 	a := as.known[process]
 	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
@@ -162,7 +161,7 @@ func (as *Agents) works(process event.Process, p *active.Process) bool {
 	})
 }
 
-// leave removes c from the open connections. It reports whether c was one.
+// leave removes c from the open connections, and reports whether it was one.
 func (a *agent) leave(c *connection) bool {
 	i := slices.Index(a.calls, c)
 	if i >= 0 {
@@ -230,7 +229,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 }
 
-// killed records what killed an agent. The report may come before or after its end.
+// killed records what killed an agent, before its end or after it.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		if by != "" && (c.Open || c.Work.Gone != 0) {
@@ -239,7 +238,7 @@ func (a *agent) killed(by string) {
 	}
 }
 
-// habit notes what an agent does without a connection; habitual reports whether it did so.
+// habit notes what an agent does without a connection.
 func (a *agent) habit(name string) {
 	if len(a.periodic) < periodicMax {
 		a.periodic[name[:min(len(name), 15)]] = true
@@ -273,8 +272,7 @@ func depth(p *active.Process) int {
 // Images implements active.Work.
 func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
 
-// Close completes the agents' work for a closed operation. Connections end first. idle means that no operation is
-// open.
+// Close completes the agents' work for a closed operation, connections first. idle means that no operation is open.
 func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
 	for _, w := range op.Works {
 		w := w.(*work)
@@ -315,9 +313,8 @@ func (as *Agents) Hidden(p *tree.Process) bool {
 	return a != nil && a.hidden && len(a.calls)+len(a.recent) == 0
 }
 
-// HiddenWork finds the call for which such an agent runs a program, and returns its process below the running plugin.
-// A mentioned sandbox determines the call; otherwise each one in progress is a candidate. Without a call it returns
-// nil; it always returns the agent.
+// HiddenWork finds the call for which such an agent runs a program, by a mentioned sandbox or among all in progress. It
+// returns the process, nil without a call, and the agent.
 func (as *Agents) HiddenWork(
 	e *event.Exec, of *tree.Process, open []*active.Operation,
 ) (*active.Process, *event.Actor) {
@@ -338,8 +335,7 @@ func (as *Agents) HiddenWork(
 	return ops[0].Below(call, call.Live(), cl), &who
 }
 
-// servedNow lists the operations with a running plugin, of the given containers if any. Vouched operations come before
-// others that name the same container.
+// servedNow lists the operations with a running plugin, of the given containers if any; vouched ones first.
 func servedNow(open []*active.Operation, containers []string) (ops []*active.Operation) {
 	for _, vouched := range []bool{true, false} {
 		for _, op := range open {
@@ -355,7 +351,7 @@ func servedNow(open []*active.Operation, containers []string) (ops []*active.Ope
 	return ops
 }
 
-// served returns the call of op with a running plugin, preferably not of lo; nil if none.
+// served returns the call of op with a running plugin, preferably not of lo.
 func served(op *active.Operation) (found *model.Call) {
 	for _, call := range op.Calls {
 		if call.Live() != nil && (found == nil || found.IfName == "lo") {

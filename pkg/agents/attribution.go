@@ -14,14 +14,14 @@ import (
 type claim struct {
 	first  *connection   // its place in the trace; nil if unseen
 	others []*connection // of other possible calls
-	// startedBefore: it began before all open connections.
+	// startedBefore means before all open connections.
 	startedBefore bool
 	// by is the agent if its callers are invisible.
 	by *event.Actor
 	model.Attribution
 }
 
-// Certain returns a claim for one call, by an agent with invisible callers; nil if the agent is unknown.
+// Certain returns a claim for one call by an agent with invisible callers, if known.
 func Certain(by *event.Actor) active.Claim {
 	return &claim{by: by, Attribution: model.Attribution{Evidence: model.Certain}}
 }
@@ -32,8 +32,8 @@ func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attr
 // Did implements active.Claim.
 func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
-// attribute finds the connection for which an agent did something, by mentioned containers, or by being open when it
-// began (0: any); nil if there is none.
+// attribute finds the connection for which an agent did something: by mentioned containers, or open when it began (0:
+// any).
 func (a *agent) attribute(mentions []string, began int64) *claim {
 	if len(mentions) == 0 {
 		return a.overlapping(began)
@@ -48,8 +48,8 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 	return a.candidates(found)
 }
 
-// overlapping finds the connections that were open when something began. Work that began before all of them is for
-// none, but each may have waited for it.
+// overlapping finds the connections that were open when something began. Earlier work is for none, but each may have
+// waited for it.
 func (a *agent) overlapping(began int64) *claim {
 	var found []*connection
 	for _, c := range a.calls {
@@ -68,8 +68,8 @@ func (a *agent) overlapping(began int64) *claim {
 	return cl
 }
 
-// candidates returns the claim for one of these connections. Successive claims share the list, because an agent may do
-// hundreds of things for hundreds of callers.
+// candidates returns the claim for one of these connections. Successive claims share the list: an agent may do hundreds
+// of things for hundreds of callers.
 func (a *agent) candidates(found []*connection) *claim {
 	if a.among == nil || !slices.Equal(a.among.found, found) {
 		each := eachCall(found)
@@ -113,8 +113,7 @@ func (cl *claim) standIn() *active.Process {
 	return cl.first.work.own
 }
 
-// named lists the connections of open calls for these containers. Vouched calls come before others that name the same
-// container, open connections before closed ones.
+// named lists the connections of open calls for these containers: vouched calls first, then open connections.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {
@@ -135,8 +134,7 @@ func (a *agent) named(containers []string) (found []*connection) {
 // afterwards is how long an agent's work after a connection may be for that (chosen).
 const afterwards = int64(500 * time.Millisecond)
 
-// housekeeping learns what an agent changes without a recent caller, and marks claims on such changes that have no
-// other evidence.
+// housekeeping learns what an agent changes without a recent caller, and marks claims on such changes.
 func (a *agent) housekeeping(cl *claim, body event.Body) {
 	r, is := body.(*event.Request)
 	if !is || r.Query() || len(r.Mentions) > 0 {
@@ -149,7 +147,7 @@ func (a *agent) housekeeping(cl *claim, body event.Body) {
 	}
 }
 
-// Work finds the call for which an agent runs a program, and returns its new process; nil if there is none.
+// Work finds the call for which an agent runs a program, and returns the new process, if any.
 func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 	a := as.known[of.Agent.Process]
 	if a == nil {
@@ -169,8 +167,8 @@ func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 	return p
 }
 
-// Commissioned finds the call for which an agent runs a plugin, by the container in the plugin's environment, and
-// returns its process in the agent's work; nil if there is none.
+// Commissioned finds the call for which an agent runs a plugin, by the container in its environment, and returns the
+// new process, if any.
 func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
@@ -193,7 +191,7 @@ func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	return p
 }
 
-// Doing returns the process that stands for an agent's own work; nil if no call is known for it.
+// Doing returns the stand-in for an agent's own work, if its call is known.
 func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	a := as.known[by]
 	if a == nil {

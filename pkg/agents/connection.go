@@ -21,7 +21,7 @@ type connection struct {
 	among  *Connections
 }
 
-// acceptsMax bounds accepts that precede their connect: over loopback accept may return first.
+// acceptsMax bounds accepts without a connect: over loopback accept may return first.
 const acceptsMax = 64
 
 // Connections are the open connections, by socket.
@@ -42,7 +42,7 @@ func NewConnections(a *Agents) *Connections {
 	}
 }
 
-// Connect records a connection, or an attempt, by p or by the agent that p stands for.
+// Connect records a connection or an attempt by p, or by its agent.
 func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
 	im := p.Current()
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {

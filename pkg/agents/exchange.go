@@ -14,7 +14,7 @@ import (
 // unfollowed is the error of an exchange whose end was not seen.
 const unfollowed = "unfollowed"
 
-// supposedMax bounds supposed waits. Few peers stand still at one time.
+// supposedMax bounds supposed waits.
 const supposedMax = 64
 
 // stream is one end of a stream.
@@ -37,7 +37,7 @@ func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Bo
 	}
 }
 
-// exchange applies a report of an exchange: it is pending, still pending, or complete.
+// exchange applies a report of an exchange.
 func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {
 	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)
 	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
@@ -82,7 +82,6 @@ func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(eve
 	c.hangUp(now)
 }
 
-// update applies a report to an exchange: its end, the last request, the peer.
 func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64) {
 	c.fact.When.End = max(c.fact.When.End, now)
 	if (c.Exchange.Clipped || c.Exchange.Receipt) && c.Exchange.Asked == 0 && asked > c.fact.When.Start {
@@ -95,7 +94,7 @@ func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64
 	}
 }
 
-// superseded reports whether a report is of the next exchange, since the end of the pending one was lost.
+// superseded reports whether a report is of the next exchange, because the end of the pending one was lost.
 func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	if x.Start > c.fact.When.End {
 		return true
@@ -107,8 +106,7 @@ func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	return false
 }
 
-// spoke ends the supposed waits of a process for a peer that sends again, on any stream. They are reported as pending
-// until then.
+// spoke ends the supposed waits for a peer that sends again, on any stream.
 func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
@@ -123,8 +121,7 @@ func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	})
 }
 
-// serve attributes the peer's work to the exchange, not to its connection if the agent made that during the call: the
-// exchange's times are more exact.
+// serve attributes the peer's work to the exchange rather than to its connection, since its times are more exact.
 func (cs *Connections) serve(c *connection) {
 	cs.agents.serve(c)
 	if dialled := cs.sockets[c.socket]; c.work != nil && dialled != nil && dialled.by == c.by && dialled.work != nil {
@@ -178,8 +175,8 @@ const (
 	soon = 5 * time.Millisecond
 )
 
-// receipt reports whether a write may only have acknowledged the previous read, on a stream whose other end sends
-// unasked. Nothing waits for an answer then, as on HTTP/2.
+// receipt reports whether a write may only have acknowledged the previous read, as on HTTP/2, so nothing waits for an
+// answer.
 func (rs reads) receipt(x *event.Exchange, at int64) bool {
 	last, known := rs[stream{x.Process, x.Socket}]
 	return known && last.spoke && !x.Unasked && at >= last.at && at-last.at <= int64(soon)
@@ -194,7 +191,7 @@ func (rs reads) add(now int64, x *event.Exchange) {
 	rs[key] = read{now, rs[key].spoke || x.Unasked}
 }
 
-// forget drops the quarter of the streams with the oldest reads: dropping one would need the same search.
+// forget drops the quarter of the streams with the oldest reads.
 func (rs reads) forget() {
 	all := slices.SortedFunc(maps.Keys(rs), func(a, b stream) int {
 		return cmp.Or(cmp.Compare(rs[a].at, rs[b].at), cmp.Compare(a.socket, b.socket), cmp.Compare(a.by, b.by))

@@ -17,7 +17,7 @@ type deed struct {
 }
 
 const (
-	// deedsMax bounds an agent's deeds to the longest, meanwhileMax those of one connection.
+	// deedsMax bounds an agent's deeds (the longest), meanwhileMax those of one connection.
 	deedsMax     = 256
 	meanwhileMax = 16
 )
@@ -59,7 +59,7 @@ func (as *Agents) Expire(before int64) {
 	}
 }
 
-// know adds what is known only when an operation ends: its own, or another that the agent may have worked for.
+// know adds what is known only when an operation ends.
 func (w *work) know(now int64) {
 	if w.of.owner.Work == nil { // otherwise the caller's work includes it
 		w.states()
@@ -74,7 +74,7 @@ func (w *work) states() {
 	}
 }
 
-// meanwhile lists, longest first, what the agent of c did during it for others.
+// meanwhile lists, longest first, what the agent of c did for others during it.
 func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	type part struct {
 		*deed
@@ -104,7 +104,6 @@ func (d *deed) belongsOnlyTo(c *connection) bool {
 	return len(d.claim.others) == 0 && !d.claim.Periodic && d.claim.first.owner.Call == c.owner.Call
 }
 
-// seen is a deed as seen from a connection.
 func (d *deed) seen(c *connection, when model.Interval) model.Meanwhile {
 	m := model.Meanwhile{
 		When: when, Image: d.image, Fact: d.fact, Perhaps: d.claim.startedBefore,

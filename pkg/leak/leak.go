@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// After is the minimum age of a leak. The runtime lists a sandbox only with its network, for which kubelet waits up to
-// four minutes (twice runtimeRequestTimeout).
+// After is the minimum age of a leak: kubelet waits up to four minutes for a network (twice runtimeRequestTimeout).
 const After = 5 * time.Minute
 
 // Attachment is a network of a sandbox.
@@ -118,7 +117,7 @@ func orPod(a, b event.Pod) event.Pod {
 // and ValidateNetworkName).
 var name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,253}$`)
 
-// Named reports whether CNI allows the id or name, so that a shell command needs no quotes.
+// Named reports whether CNI allows s, so it needs no quotes in a shell.
 func Named(s string) bool { return name.MatchString(s) }
 
 // Interface is Named for an interface (linux/if.h: IFNAMSIZ).

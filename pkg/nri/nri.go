@@ -35,7 +35,7 @@ const (
 	DefaultIndex = "90" // late: others need not wait for it
 	// DefaultSocket is containerd's socket for external plugins.
 	DefaultSocket = api.DefaultSocketPath
-	// DefaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes: a few MiB.
+	// DefaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
 	DefaultQueue = 1024
 )
 
@@ -100,7 +100,7 @@ func New(o Options) (*Plugin, error) {
 	}, nil
 }
 
-// Attempted is closed after the first registration failed, or delivered the sandboxes. Heavy work should wait for it.
+// Attempted is closed after the first registration. Heavy work should wait for it.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
 // Run delivers events to the sink from one goroutine until ctx ends. It returns nil or ErrRuntimeGone.

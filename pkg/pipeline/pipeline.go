@@ -107,12 +107,12 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	}
 }
 
-// problemShare is the number of complete problems per ordinary operation of sampling.per_second. With the default of
-// 5 a burst of 30 pods stays complete.
+// problemShare is the number of complete problems per ordinary operation of sampling.per_second. With its default of 5,
+// a burst of 30 pods stays complete.
 const problemShare = 10
 
-// mayBeWhole decides on all spans of an operation. Problems have their own budget, since ordinary operations end
-// first in a burst.
+// mayBeWhole decides on all spans of an operation. Problems have their own budget: ordinary operations end first in a
+// burst.
 func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
 	if j.Problem() != "" {
 		return p.problems.Whole(p.now, p.Judge.PerSecond*problemShare)

@@ -35,8 +35,8 @@ type finishedSetup struct {
 	ended    []*model.Image
 }
 
-// After finds the pod for which an agent runs a program after the ADD, and returns its process; nil if the program
-// names no pod, or there is no room. Time alone is no evidence.
+// After finds the pod for which an agent runs a program after the ADD, and returns its process. The program must name
+// the pod: time alone is no evidence.
 func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil
@@ -122,8 +122,7 @@ func (as *afters) works(p *active.Process) *finishedSetup {
 	return nil
 }
 
-// tell returns ended images when the operation has closed: their spans' parent is its span. Descendants in progress end
-// at now.
+// tell returns ended images when the operation has closed, because their spans' parent is its span.
 func (as *afters) tell(s *finishedSetup, now int64) {
 	if s.op != nil {
 		return

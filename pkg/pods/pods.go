@@ -21,7 +21,7 @@ type Pods struct {
 	outages
 }
 
-// New returns an empty state for as many open operations. abandon stops following an operation's processes.
+// New returns an empty state. abandon stops following an operation's processes.
 func New(operations int, abandon func(*active.Operation)) *Pods {
 	return &Pods{
 		sandboxes: sandboxes{limit: 4 * operations, known: map[string]*Sandbox{}},
@@ -30,7 +30,7 @@ func New(operations int, abandon func(*active.Operation)) *Pods {
 	}
 }
 
-// Leave notes that an operation closed at now: a first connection and agents' work may follow.
+// Leave notes that an operation closed. A first connection and agents' work may follow.
 func (p *Pods) Leave(now int64, op *active.Operation) {
 	p.firsts.leave(op)
 	p.afters.leave(now, op)
@@ -74,7 +74,7 @@ func earlier(a, b *model.Image) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
 }
 
-// forget is how long a removed sandbox is stored: its last DEL may still be open.
+// forget is how long a removed sandbox is stored for its last DEL.
 const forget = time.Minute
 
 type sandboxes struct {

@@ -30,7 +30,7 @@ type Reader struct {
 	file      disk.File
 }
 
-// Open opens a recording and reads its header, with the errors of NewReader.
+// Open opens a recording, with the errors of NewReader.
 func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
 
 func open(on disk.FS, path string) (*Reader, error) {
@@ -214,8 +214,8 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// split splits a line in the Writer's layout; false for others. Parsing each line twice would be half of the work of
-// reading. raw may be no JSON. Blanks are those of RFC 8259, section 2.
+// split splits a line in the Writer's layout; false for others. A second parse of each line would double the work. raw
+// may be no JSON.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')

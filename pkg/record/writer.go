@@ -28,7 +28,7 @@ type Writer struct {
 	json *json.Encoder // into line
 }
 
-// NewWriter begins a recording on w with a buffer: see Flush and Close.
+// NewWriter begins a buffered recording on w.
 func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	r := &Writer{out: bufio.NewWriterSize(w, 64<<10)}
 	r.json = json.NewEncoder(&r.line)
@@ -41,8 +41,7 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 }
 
 // Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it fails
-// with fs.ErrExist; with it, it replaces a regular file once the new one's start is on the disk. It never follows
-// symbolic links.
+// with fs.ErrExist; with it, the new file replaces a regular one. It never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }

@@ -38,7 +38,7 @@ type Call struct {
 	lost    bool            // a configuration was not stored completely
 }
 
-// Await notes the start of a plugin: only listed words may stay until Configuration has its input.
+// Await notes the start of a plugin, whose Configuration follows.
 func (c *Call) Await() { c.awaits++ }
 
 // whole reports whether all inputs of the call's plugins are known.
@@ -77,7 +77,7 @@ func (c *Call) Message(s string) string {
 	return m.String()
 }
 
-// Path redacts each part of a path. Below standard directories, typed-looking parts stay.
+// Path redacts each part of a path, except typed-looking ones below standard directories.
 func (c *Call) Path(path string) string {
 	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
 	for i, part := range parts {

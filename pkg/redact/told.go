@@ -40,10 +40,10 @@ func Ours(secrets ...string) *Call {
 // Said redacts the first 16 KiB of a peer's text. Logs show far less.
 func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
 
-// Lost notes that a plugin's input exceeded the bound, so only listed words may stay.
+// Lost notes an input beyond the bound. Only listed words may stay then.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
-// Environment adds a plugin's environment and CNI_ARGS, as "key=value". Call Name first with the call's names.
+// Environment adds a plugin's environment and CNI_ARGS, as "key=value", after Name.
 func (c *Call) Environment(variables ...string) {
 	defer c.index()
 	for _, variable := range variables {
@@ -67,11 +67,11 @@ func (c *Call) Arguments(all ...string) {
 	}
 }
 
-// maxValue bounds a stored variable or argument in bytes, like a standard input.
+// maxValue bounds a variable or argument in bytes, like a standard input.
 const maxValue = 32 << 10
 
-// repeatable reports whether a key's value is public if it has a harmless form: keys of the CNI specification, its
-// reference plugins, widespread plugins, and environments (environ(7)).
+// repeatable reports whether a key's value is public if its form is harmless: keys of the CNI specification, of
+// widespread plugins, and of environments.
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu",
@@ -93,7 +93,7 @@ type place struct {
 	previous   bool   // part of another plugin's result
 }
 
-// walk adds the values of a valid configuration. It visits repeated keys, because plugins differ in the one they use.
+// walk adds the values of a valid configuration, also of repeated keys, because plugins differ in the one they use.
 func (c *Call) walk(b []byte, at place) {
 	in := json.NewDecoder(bytes.NewReader(b))
 	in.UseNumber()
@@ -178,7 +178,7 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves reports whether spans contain the value: the network's name, plugin types, interfaces in a previous result.
+// leaves reports whether spans contain the value: the network's name, plugin types, interfaces of a previous result.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -364,7 +364,7 @@ func windows(s string) iter.Seq[uint64] {
 	}
 }
 
-// lower lowers ASCII letters; words with other letters never stay.
+// lower lowers ASCII letters.
 func lower(s string) string {
 	for i := range len(s) {
 		if isUpper(s[i]) {

@@ -28,7 +28,7 @@ import (
 const (
 	// DefaultAddress is containerd's socket (a pipe on Windows).
 	DefaultAddress = defaults.DefaultAddress
-	// DefaultInterval delays the notice of an upgrade without NRI.
+	// DefaultInterval is how late an upgrade without NRI is noticed.
 	DefaultInterval = 30 * time.Second
 	// patience is the number of failures that make the feature unavailable: a restarting containerd connects its NRI
 	// plugins first.
@@ -139,8 +139,7 @@ func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
 	return Ask(ctx, s.options.Address)
 }
 
-// Ask queries the runtime at address: containerd by its own API, which answers without CRI, others by CRI. It
-// connects for each query, because gRPC would retry in the background. Its timeout is 5 s.
+// Ask queries the runtime at address, containerd by its own API, which works without CRI. Its timeout is 5 s.
 func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()

@@ -15,13 +15,13 @@ import (
 const (
 	// abovesMax bounds stored spans per operation: a setup has three, a teardown one for each request.
 	abovesMax = 16
-	// slip bounds the drift of the calendar clock, which stamps the spans, against the monotonic one until they are
-	// reported: adjtimex(2) slews by 0.5 ms per second, and reports take less than half a minute.
+	// slip bounds the drift of the calendar clock until spans are reported: adjtimex(2) slews by 0.5 ms per second, for
+	// half a minute.
 	slip = 20 * time.Millisecond
 )
 
-// awaits sets the parents of an ended operation's calls, and reports whether it must wait. holding are the sandboxes
-// with an earlier waiting operation: a teardown links to its setup's trace.
+// awaits sets the parents of an ended operation's calls, and reports whether it must wait. holding are sandboxes with
+// an earlier waiting operation, to which a teardown links.
 func (t *Timeline) awaits(op *active.Operation, holding map[string]bool) bool {
 	if op.Closed == model.ClosedHeld || op.Closed == model.ClosedFinished || op.Kind == model.Other || !op.Vouched() {
 		return false
@@ -59,8 +59,7 @@ func (t *Timeline) orphan(op *active.Operation) {
 	t.past.orphans.put(op.ContainerID, op.Key())
 }
 
-// unsampled reports whether the runtime does not sample the request of op, according to NRI's call in the same request
-// (containerd >= 2.2).
+// unsampled reports whether the runtime does not sample the request, according to NRI's call (containerd >= 2.2).
 func (t *Timeline) unsampled(op *active.Operation) bool {
 	s := t.pods.Sandbox(op.ContainerID)
 	if s == nil || (op.Kind == model.Setup) != (s.Phase == event.SandboxRunning) {

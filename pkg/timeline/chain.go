@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// teardownBegins closes the setup of a container that is being torn down.
+// teardownBegins closes the setup of the same container.
 func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	for _, op := range t.open {
 		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.Commit == 0 && mayJoin(e.Caller, op.Began) {
@@ -24,8 +24,8 @@ func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	})
 }
 
-// operationOf finds or makes the operation of a run; nil beyond the limit. A sandbox gets two DELs, the second without
-// netns. Both are calls of one teardown if the second comes before the first has settled.
+// operationOf finds or makes the operation of a run; nil beyond the limit. A sandbox's two DELs, the second without
+// netns, are one teardown if the second comes before the first has settled.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	if op := t.inProgress(now, e); op != nil {
@@ -68,8 +68,8 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 	return call
 }
 
-// waiting returns the process of a run with another parent than the chain's that starts while a link of the chain runs:
-// an agent with an unseen connection started it (Multus thick). It lies below the link that waits for it.
+// waiting returns the process of a run below the link that waits for it: with another parent than the chain's, an agent
+// started it (Multus thick).
 func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Process {
 	for _, call := range slices.Backward(op.Calls) {
 		link := call.Live()
@@ -107,8 +107,8 @@ func mayJoin(caller, began event.Caller) bool {
 		caller.Anchored() && began == event.CallerAgent
 }
 
-// inProgress returns the open operation of a run, those of the runtime first. An operation that ended later than the
-// run began still includes it: NRI's report may arrive before the kernel's events.
+// inProgress returns the open operation of a run, those of the runtime first. NRI may report the end before the
+// kernel's earlier events.
 func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
@@ -122,8 +122,8 @@ func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	return nil
 }
 
-// admits reports whether there is room for an operation that caller begins. Half of the places are for the runtime's,
-// so a process that imitates a plugin cannot use them all.
+// admits reports whether there is room. Half of the places are for the runtime's operations, so imitated plugins cannot
+// use all.
 func (t *Timeline) admits(caller event.Caller) bool {
 	if len(t.open) >= t.options.Operations {
 		t.stats.Refused++

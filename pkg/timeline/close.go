@@ -28,7 +28,7 @@ func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 }
 
 // patience is the multiple of Options.Settle that a known unfinished operation waits: a busy node needs seconds between
-// two plugins, and from the last one to a running sandbox.
+// plugins.
 const patience = 10
 
 // expects reports whether more is to come: the rest of a chain, or NRI's report of the running sandbox.

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// history stores the last operation of each sandbox and pod, for links between them. The least recently used entry is
-// dropped.
+// history stores the last operation of each sandbox and pod, up to a limit.
 type history struct {
 	limit   int
 	entries map[string]*list.Element
@@ -101,7 +100,7 @@ func (p *pasts) before(op *active.Operation) *history {
 // extents are the times of ended calls that overlap with open operations.
 type extents []model.Interval
 
-// concur sets Call.Concurrent of the ended operations (over). It stores up to limit calls.
+// concur sets Call.Concurrent of ended operations. It stores up to limit calls.
 func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
@@ -133,8 +132,7 @@ func (x *extents) concur(over []*model.Operation, open []*active.Operation, now 
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-// others returns the maximum number of other calls at one moment of a call, each from its first exec to its last exit
-// so far.
+// others returns the maximum number of other calls at one moment of a call.
 func others(call *model.Call, all []model.Interval) int {
 	type edge struct {
 		at   int64

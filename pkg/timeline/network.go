@@ -20,8 +20,7 @@ type networks struct {
 	programs *event.Programs // of their plugins; nil if unread
 }
 
-// of returns the network of a call, and the plugins of its chain that have not run. It is known only if one network
-// fits: a plugin's environment does not name it, only its configuration.
+// of returns the network of a call, and the plugins of its chain that have not run, if only one network fits.
 func (n *networks) of(call *model.Call) (name string, rest []string, known bool) {
 	ran := call.Plugins()
 	var found []event.Network

@@ -72,7 +72,7 @@ func (t *Timeline) sampled(now int64, b *event.Agent) {
 	}
 }
 
-// doing applies what a process of an open operation, or an agent for one of its calls, did or waited for.
+// doing applies an activity of an open operation's process, or of an agent.
 func (t *Timeline) doing(now int64, body event.Body) {
 	p := t.doer(body)
 	if p == nil && t.agents.Known(body.Doer()) {
@@ -107,7 +107,7 @@ func (t *Timeline) doing(now int64, body event.Body) {
 	p.Did(now, body)
 }
 
-// doer returns the process that did something, or the stand-in for its agent's work; nil outside of open operations.
+// doer returns the acting process, or its agent's stand-in; nil outside of open operations.
 func (t *Timeline) doer(body event.Body) *active.Process {
 	if p := active.Of(t.tree.Get(body.Doer())); p != nil {
 		return p
@@ -134,8 +134,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	}
 }
 
-// touched lists the open operations that lack events lost below a root: its run's own, which may outlive the root, or
-// those that an agent works for.
+// touched lists the open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
 func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	if p := active.Of(t.tree.Get(root)); p != nil {
 		return []*active.Operation{p.Op}
@@ -182,7 +181,6 @@ func (t *Timeline) above(a *event.Above) []*model.Operation {
 			found = true
 		}
 	}
-	// Other spans are irrelevant: further ones of a sandbox, or of one without a network.
 	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}
@@ -205,7 +203,7 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 }
 
-// noticed is cniconf's debounce plus read time in ns (pace). A call that begins in between began after the change.
+// noticed is cniconf's debounce plus read time in ns. A call that begins in between began after the change.
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {

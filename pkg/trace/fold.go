@@ -20,10 +20,9 @@ import (
 )
 
 // Fold returns an operation's spans in a cheaper form. A series of equal commands below one span becomes one span with
-// number, sum, exit codes, and the longest. Slow, failed and incompletely observed commands keep their spans, and their
-// parents'. An ordinary call also loses requests and waits, whose sums its process has (brief).
-//
-// It is pure, and does not depend on the spans' order.
+// number, sum, exit codes, and the longest. Slow, failed and incompletely observed commands keep their spans. An
+// ordinary call also loses requests and waits, whose sums its process has. Fold is pure, and ignores the order of
+// spans.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
