@@ -100,7 +100,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	for _, name := range []string{".", nodeLock} {
-		if f, err := os.Open(filepath.Join(dir, name)); err == nil && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		if f, err := os.Open(filepath.Join(dir, name)); err == nil &&
+			unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			fmt.Print(name, " ")
 		}
 	}
@@ -129,12 +130,14 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	harness.Check(t, os.WriteFile(filepath.Join(dir, nodeLock), nil, 0o644))
-	if _, err := Take(dir, "by hand"); err == nil || !strings.Contains(err.Error(), "may be opened by others") || !strings.Contains(err.Error(), "remove it") {
+	if _, err := Take(dir, "by hand"); err == nil || !strings.Contains(err.Error(), "may be opened by others") ||
+		!strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a file of everybody's: %v", err)
 	}
 	open := filepath.Join(dir, "open")
 	harness.Check(t, errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)))
-	if _, err := Take(open, "by hand"); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "state.dir") {
+	if _, err := Take(open, "by hand"); err == nil || !strings.Contains(err.Error(), "may be written to by others") ||
+		!strings.Contains(err.Error(), "state.dir") {
 		t.Errorf("a folder of everybody's: %v", err)
 	}
 }

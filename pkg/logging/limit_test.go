@@ -64,7 +64,8 @@ func TestALineCannotFloodTheLog(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(time.Hour)
-		if got := lines(); len(got) != 1 || got[0] != `level=WARN msg="log lines were left out" text="CNI call failed" left_out=1` {
+		if got := lines(); len(got) != 1 ||
+			got[0] != `level=WARN msg="log lines were left out" text="CNI call failed" left_out=1` {
 			t.Errorf("%q", got)
 		}
 		for range 1000 {
@@ -131,7 +132,8 @@ func TestWhatIsLeftOutAtTheEndIsSaid(t *testing.T) {
 		lines()
 		limit.Flush()
 		limit.Flush()
-		if got := lines(); len(got) != 1 || got[0] != `level=INFO msg="log lines were left out" text="connection refused" left_out=3` {
+		if got := lines(); len(got) != 1 ||
+			got[0] != `level=INFO msg="log lines were left out" text="connection refused" left_out=3` {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(time.Hour) // no timer is left

@@ -33,7 +33,8 @@ func FuzzCall(f *testing.F) {
 			bodies = append(bodies, q)
 		}
 		for _, b := range bodies {
-			if q, is := b.(*event.Request); is && !slices.Contains([]event.Verb{"", event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery}, q.Verb) {
+			if q, is := b.(*event.Request); is &&
+				!slices.Contains([]event.Verb{"", event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery}, q.Verb) {
 				t.Errorf("a verb %q", q.Verb)
 			}
 			check(t, reflect.ValueOf(b))

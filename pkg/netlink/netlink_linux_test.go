@@ -31,7 +31,8 @@ func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill 
 		data = append(data, attrs(fill)...)
 	}
 	b, err := (&netlink.Message{
-		Header: netlink.Header{Length: uint32(align(uint64(16 + len(data)))), Type: kind, Flags: flags, Sequence: 3}, Data: data,
+		Header: netlink.Header{Length: uint32(align(uint64(16 + len(data)))), Type: kind, Flags: flags,
+			Sequence: 3}, Data: data,
 	}).MarshalBinary()
 	if err != nil {
 		panic(err)
@@ -64,40 +65,50 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 		want   event.Request
 	}{
 		"a route of several ways has the first": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Replace, unix.RtMsg{Family: unix.AF_INET, Dst_len: 8, Table: unix.RT_TABLE_MAIN}, func(ae *netlink.AttributeEncoder) {
-				ae.Bytes(unix.RTA_DST, []byte{10, 0, 0, 0})
-				hop, _ := binary.Append(nil, binary.NativeEndian, unix.RtNexthop{Len: 16, Ifindex: 4})
-				ae.Bytes(unix.RTA_MULTIPATH, append(hop, attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
-			}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbChange, Route: "10.0.0.0/8", Gateway: "10.1.0.1", Interface: event.Interface{Index: 4}},
+			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Replace,
+				unix.RtMsg{Family: unix.AF_INET, Dst_len: 8, Table: unix.RT_TABLE_MAIN}, func(ae *netlink.AttributeEncoder) {
+					ae.Bytes(unix.RTA_DST, []byte{10, 0, 0, 0})
+					hop, _ := binary.Append(nil, binary.NativeEndian, unix.RtNexthop{Len: 16, Ifindex: 4})
+					ae.Bytes(unix.RTA_MULTIPATH, append(hop,
+						attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
+				}),
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbChange,
+				Route: "10.0.0.0/8", Gateway: "10.1.0.1", Interface: event.Interface{Index: 4}},
 		},
 		"a route by way of the other family": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET}, func(ae *netlink.AttributeEncoder) {
-				ae.Bytes(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, netip.MustParseAddr("fe80::1").AsSlice()...))
-				ae.Uint32(unix.RTA_OIF, 2)
-				ae.Uint32(unix.RTA_TABLE, 1000)
-			}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbAdd, Exclusive: true, Route: "default", Gateway: "fe80::1", Table: "1000", Interface: event.Interface{Index: 2}},
+			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET},
+				func(ae *netlink.AttributeEncoder) {
+					ae.Bytes(unix.RTA_VIA, append([]byte{unix.AF_INET6, 0}, netip.MustParseAddr("fe80::1").AsSlice()...))
+					ae.Uint32(unix.RTA_OIF, 2)
+					ae.Uint32(unix.RTA_TABLE, 1000)
+				}),
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbAdd,
+				Exclusive: true, Route: "default", Gateway: "fe80::1", Table: "1000", Interface: event.Interface{Index: 2}},
 		},
 		"an address of a link between two is the near one": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, netlink.Request, unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: 3}, func(ae *netlink.AttributeEncoder) {
-				ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
-				ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
-			}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWADDR", Object: event.ObjectAddress, Verb: event.VerbChange, Address: "10.0.0.1/32", Interface: event.Interface{Index: 3}},
+			unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, netlink.Request,
+				unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: 3}, func(ae *netlink.AttributeEncoder) {
+					ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
+					ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
+				}),
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWADDR", Object: event.ObjectAddress, Verb: event.VerbChange,
+				Address: "10.0.0.1/32", Interface: event.Interface{Index: 3}},
 		},
 		"a name is made harmless": {
 			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
 				ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
 			}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange, Interface: event.Interface{Name: `\x1b[2Jx`}},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange,
+				Interface: event.Interface{Name: `\x1b[2Jx`}},
 		},
 		"what a message lacks at its end is no error": {
-			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2}, func(ae *netlink.AttributeEncoder) {
-				ae.Uint32(unix.IFLA_MTU, 1400)
-				ae.String(unix.IFLA_IFNAME, "eth0")
-			})[:46],
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange, Interface: event.Interface{Index: 2, MTU: 1400}},
+			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2},
+				func(ae *netlink.AttributeEncoder) {
+					ae.Uint32(unix.IFLA_MTU, 1400)
+					ae.String(unix.IFLA_IFNAME, "eth0")
+				})[:46],
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange,
+				Interface: event.Interface{Index: 2, MTU: 1400}},
 		},
 		"a question has a name alone": {
 			unix.NETLINK_ROUTE, message(unix.RTM_GETADDR, netlink.Request|netlink.Dump, [1]byte{unix.AF_INET6}, nil),
@@ -108,12 +119,15 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 			event.Request{Protocol: "nf_tables", Name: "NFT_MSG_DELTABLE", Object: event.ObjectTable, Verb: event.VerbDelete},
 		},
 		"an ipset": {
-			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf, func(ae *netlink.AttributeEncoder) { ae.String(2, "pods") }),
-			event.Request{Protocol: "ipset", Name: "IPSET_CMD_ADD", Object: event.ObjectElement, Verb: event.VerbAdd, Exclusive: true, Table: "pods"},
+			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf,
+				func(ae *netlink.AttributeEncoder) { ae.String(2, "pods") }),
+			event.Request{Protocol: "ipset", Name: "IPSET_CMD_ADD", Object: event.ObjectElement, Verb: event.VerbAdd,
+				Exclusive: true, Table: "pods"},
 		},
 		"connections that are forgotten": {
 			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_CTNETLINK<<8|2, netlink.Request, nf, nil),
-			event.Request{Protocol: "conntrack", Name: "IPCTNL_MSG_CT_DELETE", Object: event.ObjectConnection, Verb: event.VerbDelete},
+			event.Request{Protocol: "conntrack", Name: "IPCTNL_MSG_CT_DELETE", Object: event.ObjectConnection,
+				Verb: event.VerbDelete},
 		},
 		"what the packet filter has since": {
 			unix.NETLINK_NETFILTER, message(200<<8|3, netlink.Request, nf, nil),
@@ -143,14 +157,19 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 
 func TestMessagesOfOneCall(t *testing.T) {
 	nft := func(kind netlink.HeaderType) []byte {
-		return message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, netlink.Request, unix.Nfgenmsg{}, func(ae *netlink.AttributeEncoder) { ae.String(1, "cni") })
+		return message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, netlink.Request, unix.Nfgenmsg{},
+			func(ae *netlink.AttributeEncoder) { ae.String(1, "cni") })
 	}
-	begin, end := message(unix.NFNL_MSG_BATCH_BEGIN, netlink.Request, unix.Nfgenmsg{}, nil), message(unix.NFNL_MSG_BATCH_END, netlink.Request, unix.Nfgenmsg{}, nil)
-	got := socket(unix.NETLINK_NETFILTER).Requests(slices.Concat(begin, nft(unix.NFT_MSG_NEWTABLE), nft(unix.NFT_MSG_NEWRULE), nft(unix.NFT_MSG_NEWRULE), nft(unix.NFT_MSG_NEWSET), end))
+	begin, end := message(unix.NFNL_MSG_BATCH_BEGIN, netlink.Request, unix.Nfgenmsg{},
+		nil), message(unix.NFNL_MSG_BATCH_END, netlink.Request, unix.Nfgenmsg{}, nil)
+	got := socket(unix.NETLINK_NETFILTER).
+		Requests(slices.Concat(begin, nft(unix.NFT_MSG_NEWTABLE), nft(unix.NFT_MSG_NEWRULE), nft(unix.NFT_MSG_NEWRULE),
+			nft(unix.NFT_MSG_NEWSET), end))
 	if len(got) != 3 || got[0].Count != 0 || got[1].Count != 2 || got[2].Name != "NFT_MSG_NEWSET" {
 		t.Errorf("a batch: %+v", got)
 	}
-	up := message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2, Flags: unix.IFF_UP, Change: unix.IFF_UP}, nil)
+	up := message(unix.RTM_NEWLINK, netlink.Request,
+		unix.IfInfomsg{Index: 2, Flags: unix.IFF_UP, Change: unix.IFF_UP}, nil)
 	if got := socket(unix.NETLINK_ROUTE).Requests(slices.Concat(up, up)); len(got) != 2 || got[0].Interface.State != "up" {
 		t.Errorf("two interfaces are changed: %+v", got)
 	}

@@ -50,12 +50,14 @@ func TestLifecycleArrives(t *testing.T) {
 			t.Errorf("an event at %d, not between %d and now", e.Time, before)
 		}
 	}
-	if trace := got.all()[1].Body.(*event.Sandbox).Trace; trace != (event.TraceContext{Parent: traceparent, State: "a=b"}) {
+	trace := got.all()[1].Body.(*event.Sandbox).Trace
+	if trace != (event.TraceContext{Parent: traceparent, State: "a=b"}) {
 		t.Errorf("the request's trace context is %+v", trace)
 	}
 	harness.Equal(t, runtime, "containerd v2.4.2", "the runtime calls itself")
 	s := p.Counts()
-	if !s.Connected || s.RuntimePID != os.Getpid() || s.Sessions != 1 || s.Received != 4 || s.Dropped != 0 || s.Handler.Count != 3 {
+	if !s.Connected || s.RuntimePID != os.Getpid() || s.Sessions != 1 || s.Received != 4 || s.Dropped != 0 ||
+		s.Handler.Count != 3 {
 		t.Errorf("counts are wrong: connected %v, pid %d, sessions %d, received %d, dropped %d, handled %d",
 			s.Connected, s.RuntimePID, s.Sessions, s.Received, s.Dropped, s.Handler.Count)
 	}
@@ -148,7 +150,8 @@ func TestPanicsAreSurvived(t *testing.T) {
 	})
 	<-p.Attempted()
 	harness.Check(t, r.run(context.Background(), pod("new")))
-	harness.Until(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
+	harness.Until(t, "the event after the panics",
+		func() bool { return slices.Contains(phases(got.all()), "running new") })
 	harness.Equal(t, p.Counts().Panics, 2, "panics counted")
 }
 

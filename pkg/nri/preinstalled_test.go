@@ -74,7 +74,8 @@ func TestCutOffPreinstalledComesBack(t *testing.T) {
 		if _, err := r.complete("", pod("later")); err != nil {
 			t.Error(err)
 		}
-		if _, err := r.plugin.StateChange(context.Background(), &api.StateChangeEvent{Event: api.Event_STOP_POD_SANDBOX, Pod: pod("later")}); err != nil {
+		if _, err := r.plugin.StateChange(context.Background(),
+			&api.StateChangeEvent{Event: api.Event_STOP_POD_SANDBOX, Pod: pod("later")}); err != nil {
 			t.Error(err)
 		}
 		names <- name

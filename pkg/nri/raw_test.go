@@ -52,7 +52,8 @@ func (r *raw) UpdateContainers(context.Context, *api.UpdateContainersRequest) (*
 func (r *raw) complete(config string, present ...*api.PodSandbox) (*api.ConfigureResponse, error) {
 	<-r.registered
 	ctx := context.Background()
-	response, err := r.plugin.Configure(ctx, &api.ConfigureRequest{Config: config, RuntimeName: "containerd", RuntimeVersion: "v1.7.35"})
+	response, err := r.plugin.Configure(ctx,
+		&api.ConfigureRequest{Config: config, RuntimeName: "containerd", RuntimeVersion: "v1.7.35"})
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,8 @@ func TestNoNRI(t *testing.T) {
 	<-p.Attempted()
 	harness.Until(t, "said", func() bool { return len(got.all()) > 0 })
 	said, ok := got.all()[0].Body.(*event.Degraded)
-	if !ok || said.Feature != "nri" || said.Restored || !strings.Contains(said.Reason, socket) || !strings.Contains(said.Reason, "cniscope-nri.toml") {
+	if !ok || said.Feature != "nri" || said.Restored || !strings.Contains(said.Reason, socket) ||
+		!strings.Contains(said.Reason, "cniscope-nri.toml") {
 		t.Fatalf("said %+v", got.all()[0].Body)
 	}
 	// Another reason, but no other loss.

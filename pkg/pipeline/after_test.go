@@ -15,8 +15,10 @@ import (
 
 func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 	for _, kept := range []bool{true, false} {
-		p := New(timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32, Facts: 16},
-			judge.Options{Thresholds: judge.Thresholds{Command: time.Second}, Sampling: judge.Sampling{All: kept}}, trace.NewBuilder(trace.IDs{}, nil, ""))
+		p := New(timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32,
+			Facts: 16},
+			judge.Options{Thresholds: judge.Thresholds{Command: time.Second},
+				Sampling: judge.Sampling{All: kept}}, trace.NewBuilder(trace.IDs{}, nil, ""))
 		var results []Result
 		at := func(at time.Duration, body event.Body) {
 			results = append(results, p.Apply(event.Event{Time: int64(at), Body: body})...)
@@ -28,7 +30,8 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 		})
 		at(100*time.Millisecond, &event.Exit{Process: "a"})
 		at(2*time.Second, &event.Tick{})
-		at(3*time.Second, &event.Exec{Process: "p", Parent: "agent", File: "C:/powershell", Name: "powershell", Mentions: []string{"c1"}})
+		at(3*time.Second, &event.Exec{Process: "p", Parent: "agent", File: "C:/powershell", Name: "powershell",
+			Mentions: []string{"c1"}})
 		at(5*time.Second, &event.Exit{Process: "p"})
 		if !kept {
 			harness.Equal(t, len(results), 1, "results of an operation that is not kept")
@@ -42,7 +45,8 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 			t.Fatalf("%+v", results)
 		}
 		calls, work := results[0].Drawn().Spans.ScopeSpans[0].Spans, after.Spans.ScopeSpans[0].Spans
-		if len(work) != 2 || work[0].Name != "work after ADD" || work[1].Name != "powershell" || string(work[1].ParentSpanId) != string(work[0].SpanId) {
+		if len(work) != 2 || work[0].Name != "work after ADD" || work[1].Name != "powershell" ||
+			string(work[1].ParentSpanId) != string(work[0].SpanId) {
 			t.Fatalf("%v", work)
 		}
 		call := ""
@@ -52,14 +56,16 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 			}
 			harness.Equal(t, string(s.TraceId), string(work[0].TraceId), s.Name, "is in another trace")
 		}
-		if string(work[0].ParentSpanId) != call || work[0].EndTimeUnixNano-work[0].StartTimeUnixNano != uint64(4900*time.Millisecond) {
+		if string(work[0].ParentSpanId) != call ||
+			work[0].EndTimeUnixNano-work[0].StartTimeUnixNano != uint64(4900*time.Millisecond) {
 			t.Errorf("%v", work[0])
 		}
 		said := map[string]*commonpb.AnyValue{}
 		for _, kv := range work[0].Attributes {
 			said[kv.Key] = kv.Value
 		}
-		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain", "cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": after.Says} {
+		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain",
+			"cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": after.Says} {
 			harness.Equal(t, said[key].GetStringValue(), want, key)
 		}
 	}

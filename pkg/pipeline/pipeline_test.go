@@ -15,7 +15,8 @@ import (
 
 func small() *Pipeline {
 	return New(
-		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Images: 32, Facts: 16, MinSpan: 3},
+		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Images: 32, Facts: 16,
+			MinSpan: 3},
 		judge.Options{
 			Thresholds: judge.Thresholds{Command: 10, Call: 20},
 			Sampling:   judge.Sampling{Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},
@@ -47,7 +48,8 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 			if calls := p.InFlight(); len(calls) != 1 || calls[0].Plugin != "bridge" {
 				t.Errorf("at %d in progress: %+v", e.Time, calls)
 			}
-			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, hung.Plugin, span.StartTimeUnixNano, span.EndTimeUnixNano))
+			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, hung.Plugin,
+				span.StartTimeUnixNano, span.EndTimeUnixNano))
 		}
 	}
 	harness.EqualSlices(t, reported, []string{"at 110: CNI ADD hung of bridge, 0 to 110"}, "reported")

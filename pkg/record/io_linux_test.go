@@ -118,19 +118,20 @@ func TestEachCallOfAReaderFailsOnce(t *testing.T) {
 			if _, err := taken(disktest.Sound(), path); err != nil {
 				t.Fatal(err)
 			}
-			disktest.Sweep(t, []disktest.Fault{disktest.EIO, disktest.Forever}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
-				d, err := disktest.New("", at, fault)
-				harness.Check(t, err)
-				r, err := open(d, path)
-				if err != nil {
+			disktest.Sweep(t, []disktest.Fault{disktest.EIO, disktest.Forever},
+				func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+					d, err := disktest.New("", at, fault)
+					harness.Check(t, err)
+					r, err := open(d, path)
+					if err != nil {
+						return d
+					}
+					events, err := all(r)
+					if closing := r.Close(); err == nil && closing == nil && len(events) != 100 {
+						t.Errorf("%d events, and no word of it", len(events))
+					}
 					return d
-				}
-				events, err := all(r)
-				if closing := r.Close(); err == nil && closing == nil && len(events) != 100 {
-					t.Errorf("%d events, and no word of it", len(events))
-				}
-				return d
-			})
+				})
 		})
 	}
 }

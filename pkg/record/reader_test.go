@@ -33,14 +33,16 @@ func TestNotARecording(t *testing.T) {
 		"half a header":       {head[:30], ErrNotRecording, "cniscope record"},
 		"a header of numbers": {`{"cniscope":"recording","version":1,"writer":7}` + "\n", ErrNotRecording, "header"},
 		"options of a list":   {`{"cniscope":"recording","version":1,"options":[1]}` + "\n", ErrNotRecording, "options"},
-		"newer":               {`{"cniscope":"recording","version":3,"clock":"noon"}` + "\n", ErrNewer, "read it with a newer one"},
-		"half of gzip":        {"\x1f\x8b\x08", ErrNotRecording, "unexpected EOF"},
-		"one long line":       {strings.Repeat("x", MaxLine+1), ErrNotRecording, "token too long"},
+		"newer": {`{"cniscope":"recording","version":3,"clock":"noon"}` + "\n", ErrNewer,
+			"read it with a newer one"},
+		"half of gzip":  {"\x1f\x8b\x08", ErrNotRecording, "unexpected EOF"},
+		"one long line": {strings.Repeat("x", MaxLine+1), ErrNotRecording, "token too long"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewReader(strings.NewReader(test.file))
-			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "recording:1: ") {
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) ||
+				!strings.HasPrefix(err.Error(), "recording:1: ") {
 				t.Fatalf("error %v, want one that wraps %q and says %q", err, test.want, test.says)
 			}
 		})
@@ -193,7 +195,8 @@ func TestHostileTextIsCleaned(t *testing.T) {
 
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(head + tick))
-	f.Add([]byte(head + `{"t":1,"sandbox":{"phase":"running","labels":{"a\n":"b","a\\n":"c"}}}` + "\n" + `{"t":2,"new":1}`))
+	f.Add([]byte(head + `{"t":1,"sandbox":{"phase":"running","labels":{"a\n":"b","a\\n":"c"}}}` + "\n" +
+		`{"t":2,"new":1}`))
 	f.Add([]byte(head + `{"t":-1,"exec":{"name":"\ud800","args":null,"call":{}}}`))
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"))
 	packed, _ := pack(head+tick, "")
@@ -222,7 +225,8 @@ func FuzzReader(f *testing.F) {
 
 // split and decodeAny agree.
 func FuzzDecode(f *testing.F) {
-	for _, line := range []string{tick, `{"t":2,"sandbox":{"id":"a"}}`, `{"t":-3,"exit":{},"exec":{}}`, `{"t":4,"tick":{},"t":5}`, `{"t":05,"tick":{}}`, `{"t":6,"new":{},"tick":{}}`, `{"t":7,"ti\u0063k":{}}`, `{"t":8,"TICK":{}} `, `{"t":9,"tick":{}}}`} {
+	for _, line := range []string{tick, `{"t":2,"sandbox":{"id":"a"}}`, `{"t":-3,"exit":{},"exec":{}}`,
+		`{"t":4,"tick":{},"t":5}`, `{"t":05,"tick":{}}`, `{"t":6,"new":{},"tick":{}}`, `{"t":7,"ti\u0063k":{}}`, `{"t":8,"TICK":{}} `, `{"t":9,"tick":{}}}`} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -245,13 +249,17 @@ func TestARecordingIsReadOfSoMuch(t *testing.T) {
 		says          string
 		bound, broken bool
 	}{
-		"all of it":             {head + tick + tick, 1 << 20, 2, 2, "", false, false},
-		"too many events":       {head + strings.Repeat(tick, 9), 1 << 20, 4, 4, "recording:6: there are more than 4 events", true, false},
-		"too many bytes":        {head + strings.Repeat(tick, 100_000), 1 << 20, 1 << 20, (1 << 20) / len(tick), "more than 1 MiB in it, unpacked", true, false},
-		"of what nobody knows":  {head + strings.Repeat(`{"t":1,"new":1}`+"\n", 9), 1 << 20, 4, 0, "recording:6: there are more than 4 events", true, false},
-		"no bound":              {head + strings.Repeat(tick, 9), 0, 0, 9, "", false, false},
-		"an event is too long":  {head + tick + long, 1 << 20, 9, 1, "exit: longer than 65536 bytes", false, true},
-		"a sandbox may be long": {head + strings.ReplaceAll(strings.ReplaceAll(long, "exit", "sandbox"), "signal", "id"), 1 << 20, 9, 1, "", false, false},
+		"all of it": {head + tick + tick, 1 << 20, 2, 2, "", false, false},
+		"too many events": {head + strings.Repeat(tick, 9), 1 << 20, 4, 4, "recording:6: there are more than 4 events",
+			true, false},
+		"too many bytes": {head + strings.Repeat(tick, 100_000), 1 << 20, 1 << 20, (1 << 20) / len(tick),
+			"more than 1 MiB in it, unpacked", true, false},
+		"of what nobody knows": {head + strings.Repeat(`{"t":1,"new":1}`+"\n", 9), 1 << 20, 4, 0,
+			"recording:6: there are more than 4 events", true, false},
+		"no bound":             {head + strings.Repeat(tick, 9), 0, 0, 9, "", false, false},
+		"an event is too long": {head + tick + long, 1 << 20, 9, 1, "exit: longer than 65536 bytes", false, true},
+		"a sandbox may be long": {head + strings.ReplaceAll(strings.ReplaceAll(long, "exit", "sandbox"), "signal", "id"),
+			1 << 20, 9, 1, "", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := NewReader(strings.NewReader(test.file))

@@ -113,7 +113,8 @@ func TestTooLongAnEvent(t *testing.T) {
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{})
 	harness.Check(t, err)
-	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", MaxLine)}}); !errors.Is(err, ErrTooLong) {
+	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", MaxLine)}}); !errors.Is(err,
+		ErrTooLong) {
 		t.Fatal(err)
 	}
 	if err := w.Write(event.Event{}); err == nil {

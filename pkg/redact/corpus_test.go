@@ -10,7 +10,8 @@ import (
 
 func call(t testing.TB) *Call {
 	c := &Call{}
-	c.Name("web-7f9c6-x2b4n", "shop", "eth0", "bridge-net", "b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34",
+	c.Name("web-7f9c6-x2b4n", "shop", "eth0", "bridge-net",
+		"b6385006e8b3eedeaa1fd60e3e69afc9fb758a27666c93708a9211b3c988ab34",
 		"cni-2739c4ea-53b0-b820-12c8-cef6ac666ee2", "veth1a2b3c4d", "cali12d4a061371")
 	if !c.Configuration([]byte(`{"cniVersion":"1.0.0","name":"bridge-net","type":"bridge","bridge":"cni0","isGateway":true,"mtu":1450,
 		"token":"Xq7Canary9ZtSecret","etcd_endpoints":"https://root:hunter2pass@10.1.2.3:2379","log_level":"info","logFile":"/var/log/cni.log",

@@ -86,10 +86,13 @@ func makePair(r *rand.Rand) pair {
 
 func (p *pair) configure(r *rand.Rand) ([]byte, string) {
 	type object = map[string]any
-	conf := object{"cniVersion": "1.0.0", "name": "k8s-pod-network", "type": "bridge", "mtu": 1500, "ipam": object{"type": "host-local", "subnet": "10.22.0.0/16"}}
-	places := []string{"value", "nested", "name", "list", "many", "bearer", "userinfo", "key", "ipam", "JSON", "base64", "long"}
+	conf := object{"cniVersion": "1.0.0", "name": "k8s-pod-network", "type": "bridge", "mtu": 1500,
+		"ipam": object{"type": "host-local", "subnet": "10.22.0.0/16"}}
+	places := []string{"value", "nested", "name", "list", "many", "bearer", "userinfo", "key", "ipam", "JSON",
+		"base64", "long"}
 	where := places[r.IntN(len(places))]
-	if p.secret != "" && strings.Trim(p.secret, "0123456789") == "" && len(p.secret) < 300 && p.secret[0] != '0' && r.IntN(2) == 0 {
+	if p.secret != "" && strings.Trim(p.secret, "0123456789") == "" && len(p.secret) < 300 && p.secret[0] != '0' &&
+		r.IntN(2) == 0 {
 		where = "number"
 	}
 	switch s := p.secret; where {
@@ -144,7 +147,8 @@ func (p pair) check(t testing.TB, what string) bool {
 		window, is = spelled.Seen(out, p.spelling, p.part)
 	}
 	if is {
-		t.Errorf("%s: %q of a secret (%s, written %s) leaves\nsecret:  %.200q\nmessage: %.300q\noutput:  %.300q", what, window, p.where, p.spelling, p.secret, p.message, out)
+		t.Errorf("%s: %q of a secret (%s, written %s) leaves\nsecret:  %.200q\nmessage: %.300q\noutput:  %.300q", what,
+			window, p.where, p.spelling, p.secret, p.message, out)
 		return false
 	}
 	return true

@@ -23,15 +23,18 @@ func each(s, format, between string) string {
 func TestNothingIsSpelledByteByByte(t *testing.T) {
 	const secret = "Xq7Canary9ZtSecret"
 	for _, message := range []string{
-		each(secret, "x%02x", " "), each(secret, "%02xh", ", "), each(secret, "\\u%04x", " "), each(secret, "&#x%x;", ""), each(secret, "&#%d;", ""),
-		each(secret, "\\%o", " "), each(secret, "\\%o", ""), each(secret, "%d", " and "), each(secret, "%c", " and "), each(secret, "b%d", " "),
+		each(secret, "x%02x", " "), each(secret, "%02xh", ", "), each(secret, "\\u%04x", " "), each(secret, "&#x%x;",
+			""), each(secret, "&#%d;", ""),
+		each(secret, "\\%o", " "), each(secret, "\\%o", ""), each(secret, "%d", " and "), each(secret, "%c",
+			" and "), each(secret, "b%d", " "),
 		"88.113.55.67 97.110.97.114 121.57.90.116 83.101.99.114", "88.113.55 67.97.110 97.114.121 57.90.116 83.101.99", "88-113 55-67 97-110 97-114 121-57",
 		"0:88 1:113 2:55 3:67 4:97 5:110 6:97 7:114", "5871:3743:616e:6172:795a:7453:6563:7265",
 	} {
 		var c Call
 		c.Configuration([]byte(`{"name":"n","type":"x","p":"` + secret + `"}`))
 		out := spelled.WithoutPlaceholders(c.Message("refused " + message + " at once"))
-		if !strings.HasPrefix(out, "refused ") || !strings.HasSuffix(out, " at once") || strings.ContainsAny(strings.Trim(out, "refusdatonc "), "0123456789") {
+		if !strings.HasPrefix(out, "refused ") || !strings.HasSuffix(out, " at once") ||
+			strings.ContainsAny(strings.Trim(out, "refusdatonc "), "0123456789") {
 			t.Errorf("%s:\n%q", message, out)
 		}
 	}
@@ -77,7 +80,8 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	var c Call
 	c.Name("web-1", "shop")
 	c.Configuration([]byte(`{"name":"n","type":"x"}`))
-	c.Environment("PATH=/usr/bin:/opt/cni/bin", "PHRASE=correct horse battery", "DB=Summer2026Winter1", "HTTP_PROXY=http://root:h4rd-pass@10.1.2.3:3128", "K8S_POD_NAME=web-1", "PIN=elephants7")
+	c.Environment("PATH=/usr/bin:/opt/cni/bin", "PHRASE=correct horse battery", "DB=Summer2026Winter1",
+		"HTTP_PROXY=http://root:h4rd-pass@10.1.2.3:3128", "K8S_POD_NAME=web-1", "PIN=elephants7")
 	c.Environment("PWD=/tmp/net/scenarios")
 	c.Arguments("--phrase=quick-brown-dog")
 	for message, want := range map[string]string{
@@ -114,8 +118,10 @@ func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 func TestPartsAreReadOneAfterAnother(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","long":"xkqzjvbnwprt"}`))
-	for _, path := range []string{"/opt/correct/horse/battery/staple", "/run/tiny/wolf/den/fox", "/run/lock/xkqz/jvbn/wprt"} {
-		if got := c.Path(path); strings.Contains(got, "horse") || strings.Contains(got, "wolf") || strings.Contains(got, "xkqz") {
+	for _, path := range []string{"/opt/correct/horse/battery/staple", "/run/tiny/wolf/den/fox",
+		"/run/lock/xkqz/jvbn/wprt"} {
+		if got := c.Path(path); strings.Contains(got, "horse") || strings.Contains(got, "wolf") ||
+			strings.Contains(got, "xkqz") {
 			t.Errorf("%s leaves as %s", path, got)
 		}
 	}
@@ -123,13 +129,15 @@ func TestPartsAreReadOneAfterAnother(t *testing.T) {
 		t.Error(got)
 	}
 	// An operator needs a lock's name.
-	for _, path := range []string{"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock", "/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock"} {
+	for _, path := range []string{"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock",
+		"/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock"} {
 		if got := c.Path(path); got != path {
 			t.Errorf("%s leaves as %s", path, got)
 		}
 	}
 	c.Lost()
-	if got := c.Path("/run/xkqzv.sock") + c.Program("xkqz") + c.Word("10.1.2.3"); strings.Contains(got, "xkqz") || strings.Contains(got, "10.1") {
+	if got := c.Path("/run/xkqzv.sock") + c.Program("xkqz") + c.Word("10.1.2.3"); strings.Contains(got, "xkqz") ||
+		strings.Contains(got, "10.1") {
 		t.Errorf("nobody knows what it was told: %s", got)
 	}
 }
@@ -139,7 +147,8 @@ func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","c":"Xq7Canary9Zt"}`))
 	random := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"correct", "HORSE", "batt", "ery sta", "ple", "tiny", "wolf", "-den-", "fox", "Xq7Can", "ary9Zt", " ", "/", "é", "-", ""}
+	pieces := []string{"correct", "HORSE", "batt", "ery sta", "ple", "tiny", "wolf", "-den-", "fox", "Xq7Can", "ary9Zt",
+		" ", "/", "é", "-", ""}
 	found := 0
 	for range 20_000 {
 		var b strings.Builder
@@ -178,7 +187,8 @@ func TestAMessageHasFewNumbers(t *testing.T) {
 			all = append(all, fmt.Sprintf(format, n+100), "failed")
 		}
 		out := c.Message(strings.Join(all, " "))
-		if stay := strings.FieldsFunc(spelled.WithoutPlaceholders(out), func(r rune) bool { return r < '0' || r > '9' }); len(stay) > 6*maxNumbers {
+		if stay := strings.FieldsFunc(spelled.WithoutPlaceholders(out),
+			func(r rune) bool { return r < '0' || r > '9' }); len(stay) > 6*maxNumbers {
 			t.Errorf("%s: %q", format, out)
 		}
 		// A repeated number adds nothing.

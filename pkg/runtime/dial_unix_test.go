@@ -27,7 +27,8 @@ func TestTheRuntimeIsAskedWhateverItsSocketIsCalled(t *testing.T) {
 			conn, err := Dial(path)
 			harness.Check(t, err)
 			defer conn.Close()
-			if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
+			if _, err := grpc_health_v1.NewHealthClient(conn).
+				Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -35,7 +35,8 @@ func words(c Comparison) map[string]Word {
 // iptables runs 40 times instead of 11, an agent vanished, and a sleep appeared.
 func TestCompareSaysWhatChanged(t *testing.T) {
 	before := jittered(1, 20, func(x float64) span {
-		return add(100*x, append(runs(11, "iptables", 1.5*x), span{kind: "agent", name: "call agent", from: 50, to: 60}, run("ip", 70, 75*x))...)
+		return add(100*x, append(runs(11, "iptables", 1.5*x), span{kind: "agent", name: "call agent", from: 50, to: 60},
+			run("ip", 70, 75*x))...)
 	})
 	after := jittered(2, 20, func(x float64) span {
 		return add(500*x, append(runs(40, "iptables", 1.5*x), run("sleep", 100, 400), run("ip", 70, 75*x))...)
@@ -112,7 +113,8 @@ func TestCompareNeverCallsAFewCallsTheSame(t *testing.T) {
 	}
 	var b strings.Builder
 	harness.Check(t, Differences(&b, c, Options{Width: 120}))
-	if !strings.HasPrefix(b.String(), "CNI ADD eth0  too few calls to tell: median 120ms") || strings.Contains(b.String(), "no significant") {
+	if !strings.HasPrefix(b.String(), "CNI ADD eth0  too few calls to tell: median 120ms") ||
+		strings.Contains(b.String(), "no significant") {
 		t.Error(b.String())
 	}
 }
@@ -130,7 +132,8 @@ func TestCompareCounts(t *testing.T) {
 	}
 	c := Compare(some(1, 1), some(2, 9))
 	i := slices.IndexFunc(c.Kinds[0].Rows, func(c Change) bool { return c.Name == "modprobe" })
-	if row := c.Kinds[0].Rows[i]; row.Word != More || row.A.Calls != 3 || row.B.Calls != 27 || row.CountRatio < 8.9 || row.CountRatio > 9.1 {
+	if row := c.Kinds[0].Rows[i]; row.Word != More || row.A.Calls != 3 || row.B.Calls != 27 || row.CountRatio < 8.9 ||
+		row.CountRatio > 9.1 {
 		t.Errorf("%+v", row)
 	}
 }

@@ -47,10 +47,12 @@ func (b *builder) add(s span, parent []byte) {
 	id := binary.BigEndian.AppendUint64(nil, uint64(crc32.ChecksumIEEE([]byte(b.pod)))<<20|uint64(len(b.spans)+1))
 	namespace, name, _ := strings.Cut(b.pod, "/")
 	about := append([]attribute.KeyValue{
-		attribute.String("cniscope.kind", s.kind), attribute.String("k8s.namespace.name", namespace), attribute.String("k8s.pod.name", name),
+		attribute.String("cniscope.kind", s.kind), attribute.String("k8s.namespace.name",
+			namespace), attribute.String("k8s.pod.name", name),
 	}, s.about...)
 	if s.kind == "call" {
-		about = append(about, attribute.String("cni.ifname", cmp.Or(s.ifname, "eth0")), attribute.String("cni.command", "ADD"))
+		about = append(about, attribute.String("cni.ifname", cmp.Or(s.ifname, "eth0")),
+			attribute.String("cni.command", "ADD"))
 	}
 	out := &tracepb.Span{
 		TraceId: make([]byte, 16), SpanId: id, ParentSpanId: parent, Name: s.name,
@@ -87,7 +89,8 @@ func protobuf(kvs []attribute.KeyValue) (all []*commonpb.KeyValue) {
 
 // add is a call of bridge with the given duration and content.
 func add(ms float64, below ...span) span {
-	bridge := span{kind: "run", name: "bridge ADD", to: ms, about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below}
+	bridge := span{kind: "run", name: "bridge ADD", to: ms,
+		about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below}
 	return span{kind: "call", name: "CNI ADD", to: ms, below: []span{bridge}}
 }
 

@@ -25,7 +25,8 @@ func parsed(t *testing.T, calls ...span) (*html.Node, string) {
 // find returns elements by tag and, if given, class.
 func find(n *html.Node, tag, class string) (all []*html.Node) {
 	for d := range n.Descendants() {
-		if d.Type == html.ElementNode && d.Data == tag && (class == "" || slices.Contains(strings.Fields(value(d, "class")), class)) {
+		if d.Type == html.ElementNode && d.Data == tag &&
+			(class == "" || slices.Contains(strings.Fields(value(d, "class")), class)) {
 			all = append(all, d)
 		}
 	}
@@ -53,18 +54,23 @@ func read(n *html.Node) string {
 
 func TestThePageBeginsWithTheVerdict(t *testing.T) {
 	slow := add(5100).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
-		attribute.String("cniscope.verdict", "4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)"), attribute.String("cniscope.cause", "lock"))
+		attribute.String("cniscope.verdict",
+			"4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)"), attribute.String("cniscope.cause", "lock"))
 	slower := slow.with()
 	slower.to = 6000
 	for name, c := range map[string]struct {
 		calls     []span
 		want, who string
 	}{
-		"slow":               {[]span{add(100), slow}, "! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s"},
-		"failed comes first": {[]span{slow, add(3).failing("bridge exited 1"), add(4000).with(attribute.Bool("cniscope.partial", true))}, "✗ Failed bridge exited 1", "shop/web-1 · CNI ADD eth0 · 3ms"},
-		"the slowest":        {[]span{slow, slower}, "! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s"},
-		"nothing":            {[]span{add(100), add(200)}, "Nothing was slow, and nothing failed", "The slowest call: shop/web-1 · CNI ADD eth0 ·"},
-		"no call":            {nil, "No CNI call was recorded", ""},
+		"slow": {[]span{add(100), slow},
+			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s"},
+		"failed comes first": {[]span{slow, add(3).failing("bridge exited 1"), add(4000).
+			with(attribute.Bool("cniscope.partial", true))}, "✗ Failed bridge exited 1", "shop/web-1 · CNI ADD eth0 · 3ms"},
+		"the slowest": {[]span{slow, slower},
+			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s"},
+		"nothing": {[]span{add(100), add(200)}, "Nothing was slow, and nothing failed",
+			"The slowest call: shop/web-1 · CNI ADD eth0 ·"},
+		"no call": {nil, "No CNI call was recorded", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, _ := parsed(t, c.calls...)
@@ -79,7 +85,8 @@ func TestThePageBeginsWithTheVerdict(t *testing.T) {
 }
 
 func TestRowsAreWhereTheSpansWere(t *testing.T) {
-	doc, _ := parsed(t, add(1000, append(runs(4, "iptables", 100), run("sleep", 500, 1000).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 250)))...))
+	doc, _ := parsed(t, add(1000, append(runs(4, "iptables", 100), run("sleep", 500, 1000).
+		with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 250)))...))
 	rows := find(doc, "summary", "")
 	var got []string
 	for _, row := range rows {
@@ -111,10 +118,13 @@ func TestForeignTextIsText(t *testing.T) {
 		`x slow" style="position:fixed`,
 	} {
 		doc, source := parsed(t, add(1000, run(hostile, 0, 900).with(
-			attribute.String("cniscope.kind", hostile), attribute.String(hostile, hostile), attribute.String("cniscope.signal", hostile),
+			attribute.String("cniscope.kind", hostile), attribute.String(hostile, hostile), attribute.String("cniscope.signal",
+				hostile),
 		)).failing(hostile).with(
-			attribute.String("k8s.pod.name", hostile), attribute.String("cniscope.verdict", hostile), attribute.String("cniscope.cause", hostile),
-			attribute.String("cniscope.partial_reason", hostile), attribute.String("cni.name", hostile), attribute.String("cni.ifname", hostile),
+			attribute.String("k8s.pod.name", hostile), attribute.String("cniscope.verdict",
+				hostile), attribute.String("cniscope.cause", hostile),
+			attribute.String("cniscope.partial_reason", hostile), attribute.String("cni.name",
+				hostile), attribute.String("cni.ifname", hostile),
 		))
 		for d := range doc.Descendants() {
 			if d.Type == html.CommentNode {
@@ -127,7 +137,8 @@ func TestForeignTextIsText(t *testing.T) {
 				t.Errorf("%q became an element %s", hostile, d.Data)
 			}
 			for _, a := range d.Attr {
-				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "href" && !strings.HasPrefix(a.Val, "#call-") {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "href" &&
+					!strings.HasPrefix(a.Val, "#call-") {
 					t.Errorf("%q became an attribute %s=%q", hostile, a.Key, a.Val)
 				}
 			}
@@ -160,8 +171,10 @@ func TestAPageIsBounded(t *testing.T) {
 
 // Of 5,000 calls the page draws the worst hundred, failed and slow, and the causes' examples.
 func TestAPageOfVeryManyCalls(t *testing.T) {
-	slow := add(2500, run("sleep", 0, 2400)).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
-		attribute.String("cniscope.verdict", "2.4s of 2.5s asleep, in plugin bridge"), attribute.String("cniscope.cause", "sleep"), attribute.Float64("cniscope.time.sleep_ms", 2400))
+	slow := add(2500, run("sleep", 0, 2400)).
+		with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
+			attribute.String("cniscope.verdict", "2.4s of 2.5s asleep, in plugin bridge"), attribute.String("cniscope.cause",
+				"sleep"), attribute.Float64("cniscope.time.sleep_ms", 2400))
 	var calls []span
 	for i := range 5000 {
 		switch i % 12 {

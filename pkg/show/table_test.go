@@ -15,8 +15,10 @@ import (
 func TestStatistics(t *testing.T) {
 	both := []span{run("iptables", 0, 40), run("iptables", 20, 60), run("ip", 60, 60)}
 	s := collected(
-		add(100, both...).with(attribute.Float64("cniscope.time.commands_ms", 60), attribute.Float64("cniscope.time.between_runs_ms", 40)),
-		add(300).failing("bridge exited 1").with(attribute.Bool("cniscope.slow", true), attribute.String("cniscope.cause", "lock")),
+		add(100, both...).with(attribute.Float64("cniscope.time.commands_ms", 60),
+			attribute.Float64("cniscope.time.between_runs_ms", 40)),
+		add(300).failing("bridge exited 1").
+			with(attribute.Bool("cniscope.slow", true), attribute.String("cniscope.cause", "lock")),
 	).Statistics()
 	if s.Calls != 2 || s.Pods != 2 || s.Failed != 1 || s.Slow != 1 || len(s.Kinds) != 1 {
 		t.Fatalf("%+v", s)
@@ -35,7 +37,8 @@ func TestStatistics(t *testing.T) {
 				continue
 			}
 			found = true
-			for i, v := range [][2]float64{{float64(got.Count), want.count}, {got.P50, want.p50}, {got.Max, want.max}, {got.Sum, want.sum}, {got.Share, want.share}} {
+			for i, v := range [][2]float64{{float64(got.Count), want.count}, {got.P50, want.p50}, {got.Max, want.max},
+				{got.Sum, want.sum}, {got.Share, want.share}} {
 				if math.Abs(v[0]-v[1]) > 1e-6 {
 					t.Errorf("%v: number %d is %v, want %v", row, i, v[0], v[1])
 				}
@@ -48,16 +51,19 @@ func TestStatistics(t *testing.T) {
 }
 
 func TestReducedCallsSayNothingOfWhatIsInThem(t *testing.T) {
-	reduced := span{kind: "call", name: "CNI ADD", to: 900}.with(attribute.Bool("cniscope.reduced", true), attribute.Float64("cniscope.time.commands_ms", 450))
+	reduced := span{kind: "call", name: "CNI ADD", to: 900}.with(attribute.Bool("cniscope.reduced", true),
+		attribute.Float64("cniscope.time.commands_ms", 450))
 	for _, row := range collected(add(100, run("iptables", 0, 50)), reduced).Statistics().Kinds[0].Rows {
-		if want := map[string]float64{"iptables": 0.5, "bridge": 1, "commands": 0.45}[row.Name]; math.Abs(row.Share-want) > 1e-6 {
+		if want := map[string]float64{"iptables": 0.5, "bridge": 1,
+			"commands": 0.45}[row.Name]; math.Abs(row.Share-want) > 1e-6 {
 			t.Errorf("%v: %v, want %v", row.Row, row.Share, want)
 		}
 	}
 }
 
 func TestStatisticsOfWaits(t *testing.T) {
-	lock := span{kind: "lock", name: "wait for lock", from: 10, to: 60}.with(attribute.String("cniscope.lock.path", "/run/xtables.lock"))
+	lock := span{kind: "lock", name: "wait for lock", from: 10,
+		to: 60}.with(attribute.String("cniscope.lock.path", "/run/xtables.lock"))
 	s := collected(add(100, lock)).Statistics()
 	if row := s.Kinds[0].Rows[1]; row.Row != (Row{"lock", "/run/xtables.lock"}) || row.Share != 0.5 {
 		t.Errorf("%+v", row)
@@ -66,8 +72,10 @@ func TestStatisticsOfWaits(t *testing.T) {
 
 // A call has one cause, however often: the judge's, else its largest part.
 func TestCausesAreFew(t *testing.T) {
-	part, name := attribute.String("cniscope.biggest_part", "command iptables (40 times)"), attribute.String("cniscope.biggest_part_name", "command iptables")
-	rows := collected(add(100).with(part, name), add(100).with(part, name, attribute.String("cniscope.cause", "many_commands"))).Statistics().Kinds[0].Rows
+	part, name := attribute.String("cniscope.biggest_part",
+		"command iptables (40 times)"), attribute.String("cniscope.biggest_part_name", "command iptables")
+	rows := collected(add(100).with(part, name), add(100).
+		with(part, name, attribute.String("cniscope.cause", "many_commands"))).Statistics().Kinds[0].Rows
 	for _, cause := range []string{"command iptables", "many_commands"} {
 		if !slices.ContainsFunc(rows, func(s Statistic) bool { return s.Row == Row{"cause", cause} && s.Calls == 1 }) {
 			t.Errorf("%s is not among %+v", cause, rows)
@@ -77,7 +85,8 @@ func TestCausesAreFew(t *testing.T) {
 
 func TestTheTableIsDrawn(t *testing.T) {
 	s := collected(
-		add(100, append(runs(3, "iptables", 10), run("ip", 80, 90))...).with(attribute.String("cniscope.biggest_part_name", "plugin bridge")),
+		add(100, append(runs(3, "iptables", 10), run("ip", 80, 90))...).
+			with(attribute.String("cniscope.biggest_part_name", "plugin bridge")),
 		add(200, runs(5, "iptables", 10)...).failing("bridge exited 1").with(attribute.String("cniscope.cause", "lock")),
 	).Statistics()
 	var b strings.Builder

@@ -31,11 +31,15 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 		want  []string
 		last  string
 	}{
-		"folded":           {[]span{lo, add(100), del}, Options{}, []string{"CNI ADD eth0  100ms"}, "2 " + folded + " (the longest 40ms): --all draws them"},
-		"asked for":        {[]span{lo, add(100), del}, Options{All: true}, []string{"CNI ADD lo  3ms", "CNI ADD eth0  100ms", "CNI DEL eth0  40ms"}, ""},
-		"nothing else":     {[]span{lo, del}, Options{}, []string{"CNI ADD lo  3ms", "CNI DEL eth0  40ms"}, ""},
-		"one failed":       {[]span{lo, del.failing("bridge exited 1")}, Options{}, []string{"CNI DEL eth0  40ms"}, "1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
-		"one is too long":  {[]span{lo, del}, Options{Limits: Limits{Call: 30e6}}, []string{"CNI DEL eth0  40ms"}, "1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
+		"folded": {[]span{lo, add(100), del}, Options{}, []string{"CNI ADD eth0  100ms"}, "2 " + folded +
+			" (the longest 40ms): --all draws them"},
+		"asked for": {[]span{lo, add(100), del}, Options{All: true},
+			[]string{"CNI ADD lo  3ms", "CNI ADD eth0  100ms", "CNI DEL eth0  40ms"}, ""},
+		"nothing else": {[]span{lo, del}, Options{}, []string{"CNI ADD lo  3ms", "CNI DEL eth0  40ms"}, ""},
+		"one failed": {[]span{lo, del.failing("bridge exited 1")}, Options{}, []string{"CNI DEL eth0  40ms"},
+			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
+		"one is too long": {[]span{lo, del}, Options{Limits: Limits{Call: 30e6}}, []string{"CNI DEL eth0  40ms"},
+			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
 		"an ordinary call": {[]span{add(100)}, Options{}, []string{"CNI ADD eth0  100ms"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +52,8 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 				}
 			}
 			harness.EqualSlices(t, heads, c.want)
-			if lines := strings.Split(strings.TrimSpace(got), "\n"); c.last != "" && lines[len(lines)-1] != c.last || c.last == "" && strings.Contains(got, "--all") {
+			if lines := strings.Split(strings.TrimSpace(got), "\n"); c.last != "" && lines[len(lines)-1] != c.last ||
+				c.last == "" && strings.Contains(got, "--all") {
 				t.Errorf("ends with %q, want %q", lines[len(lines)-1], c.last)
 			}
 		})
@@ -57,7 +62,8 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 
 // A series shows its parts.
 func TestASeriesIsDrawnInSegments(t *testing.T) {
-	got := waterfalls(t, Options{Width: 80}, operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
+	got := waterfalls(t, Options{Width: 80},
+		operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
 	if want := "    iptables ×3               │██   ██           ██│        1s  300ms in 3 runs\n"; !strings.Contains(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -75,13 +81,15 @@ func TestANarrowTerminal(t *testing.T) {
 }
 
 func TestASCIIAlone(t *testing.T) {
-	got := waterfalls(t, Options{Width: 80, ASCII: true}, operation("shop/wéb-0", add(1000, runs(4, "iptables", 100)...).failing("bridge exited 1 → gone")))
+	got := waterfalls(t, Options{Width: 80, ASCII: true},
+		operation("shop/wéb-0", add(1000, runs(4, "iptables", 100)...).failing("bridge exited 1 → gone")))
 	for _, r := range got {
 		if r >= 0x80 {
 			t.Errorf("%q is not ASCII: %s", r, got)
 		}
 	}
-	if !strings.Contains(got, "    iptables x4               |########            |     400ms  400ms in 4 runs") || !strings.Contains(got, "shop/w?b-0") {
+	if !strings.Contains(got, "    iptables x4               |########            |     400ms  400ms in 4 runs") ||
+		!strings.Contains(got, "shop/w?b-0") {
 		t.Error(got)
 	}
 }

@@ -18,7 +18,8 @@ func relayed(t *testing.T) *story {
 
 // span tells, at a time, a span of the runtime that lasted from start to end.
 func (s *story) span(at int64, name string, start, end int64, container ...string) *story {
-	a := &event.Above{SandboxID: "c1", Name: name, Start: start * ms, End: end * ms, Trace: event.TraceContext{Parent: name}}
+	a := &event.Above{SandboxID: "c1", Name: name, Start: start * ms, End: end * ms,
+		Trace: event.TraceContext{Parent: name}}
 	if len(container) > 0 {
 		a.SandboxID = container[0]
 	}
@@ -78,7 +79,8 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 		},
 		"each DEL under its own request": {
 			func(s *story) {
-				s.plugin(0, "d", "DEL", "bridge").exit(5, "d").plugin(100, "e", "DEL", "bridge", netns("")).exit(105, "e").tick(2000).
+				s.plugin(0, "d", "DEL", "bridge").exit(5, "d").plugin(100, "e", "DEL", "bridge", netns("")).exit(105, "e").
+					tick(2000).
 					span(2500, "StopPodSandbox", -50, 20).tick(2600).span(3000, "RemovePodSandbox", 90, 120)
 			},
 			"3000 teardown settled: eth0<StopPodSandbox eth0<RemovePodSandbox\n",
@@ -111,7 +113,8 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 		},
 		"what NRI said of the setup says nothing of the teardown": {
 			func(s *story) {
-				s.at(0, running("c1", unsampledContext)).plugin(1, "d", "DEL", "bridge").exit(8, "d").tick(1200).tick(8000).tick(9000)
+				s.at(0, running("c1", unsampledContext)).plugin(1, "d", "DEL", "bridge").exit(8, "d").tick(1200).tick(8000).
+					tick(9000)
 			},
 			"9000 teardown settled: eth0<-\n",
 		},
@@ -174,7 +177,8 @@ func departures(s *story) string {
 }
 
 func TestATeardownKnowsWhatItsSetupHangsUnder(t *testing.T) {
-	s := relayed(t).plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(2000).
+	s := relayed(t).plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").
+		tick(2000).
 		span(2500, "outer", -5, 15)
 	before := s.closed[1].Before
 	if len(before) != 1 || before[0].Trace.Parent != "outer" {

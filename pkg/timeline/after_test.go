@@ -12,7 +12,8 @@ import (
 func (s *story) afterwards() string {
 	var all []string
 	for _, a := range s.line.Pods().Afters() {
-		said := fmt.Sprintf("%s after %d: %s %d-%d by %s", a.ContainerID, a.End/ms, a.Image.Name, a.Image.Start/ms, a.Image.End/ms, a.Image.By.Name)
+		said := fmt.Sprintf("%s after %d: %s %d-%d by %s", a.ContainerID, a.End/ms, a.Image.Name, a.Image.Start/ms,
+			a.Image.End/ms, a.Image.By.Name)
 		if !a.Image.Ended {
 			said += " (unfinished)"
 		}
@@ -37,7 +38,8 @@ func TestWorkBehindAnADD(t *testing.T) {
 		},
 		"with what it runs in its turn": {
 			func(s *story) {
-				add(s).tick(2000).image(3000, "p", "agent", "cmd", c1).command(3100, "q", "p", "netsh").exit(3200, "q").exit(5000, "p")
+				add(s).tick(2000).image(3000, "p", "agent", "cmd", c1).command(3100, "q", "p", "netsh").exit(3200, "q").
+					exit(5000, "p")
 			},
 			"c1 after 100: cmd 3000-5000 by agent > netsh",
 		},
@@ -53,7 +55,8 @@ func TestWorkBehindAnADD(t *testing.T) {
 		},
 		"an agent that is met only then": {
 			func(s *story) {
-				s.plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).hidden(2990, "agent").image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+				s.plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).hidden(2990, "agent").
+					image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
 			},
 			"c1 after 100: powershell 3000-5000 by agent",
 		},
@@ -83,7 +86,8 @@ func TestWorkBehindAnADD(t *testing.T) {
 		},
 		"after a teardown there is nothing to work for": {
 			func(s *story) {
-				add(s).tick(2000).plugin(2100, "d", "DEL", "antrea").exit(2200, "d").tick(9000).image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+				add(s).tick(2000).plugin(2100, "d", "DEL", "antrea").exit(2200, "d").tick(9000).
+					image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
 			},
 			"",
 		},
@@ -154,10 +158,11 @@ func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
 	for name, body := range map[string]event.Body{
 		"enter":   &event.Enter{Process: "p", NetNS: inside},
 		"setting": &event.Setting{Process: "p", NetNS: inside, Key: "net/ipv4/ip_forward"},
-		"request": &event.Request{Process: "p", NetNS: inside, Object: event.ObjectLink, Interface: event.Interface{Index: 2, Name: "eth0"}},
-		"link":    &event.Link{Process: "p", NetNS: inside, Index: 2, Name: "eth0"},
-		"result":  &event.Result{Process: "p"},
-		"lost":    &event.Lost{Process: "p", Count: 1},
+		"request": &event.Request{Process: "p", NetNS: inside, Object: event.ObjectLink,
+			Interface: event.Interface{Index: 2, Name: "eth0"}},
+		"link":   &event.Link{Process: "p", NetNS: inside, Index: 2, Name: "eth0"},
+		"result": &event.Result{Process: "p"},
+		"lost":   &event.Lost{Process: "p", Count: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)

@@ -94,19 +94,22 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 		"a plugin that it runs is the call's whose container it is told, and so is what that starts": {
 			func(s *story) {
 				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
-				s.plugin(10, "h", "ADD", "host-local", by("a")).command(11, "x", "h", "ip").exit(12, "x").exit(20, "h").exit(40, "b2")
+				s.plugin(10, "h", "ADD", "host-local", by("a")).command(11, "x", "h", "ip").exit(12, "x").exit(20, "h").
+					exit(40, "b2")
 			},
 			"c1: host-local certain > ip",
 		},
 		"a DEL by which it undoes its part of an ADD is the ADD's": {
 			func(s *story) {
-				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h", 1).plugin(13, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
+				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h", 1).plugin(13, "h2", "DEL", "host-local", by("a")).
+					exit(20, "h2")
 			},
 			"c1: host-local certain; c1: host-local certain",
 		},
 		"control: a DEL after the connection is a call of its own": {
 			func(s *story) {
-				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h").hangUp(13, "b", "s1").plugin(14, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
+				s.plugin(10, "h", "ADD", "host-local", by("a")).exit(12, "h").hangUp(13, "b", "s1").
+					plugin(14, "h2", "DEL", "host-local", by("a")).exit(20, "h2")
 			},
 			"c1: host-local certain",
 		},
@@ -194,8 +197,10 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			if runs := s.closed[0].Calls[0].Runs; len(runs) != 1 {
 				t.Errorf("%d runs lie beside one another", len(runs))
 			}
-			if n := held(s.line.connections, "sockets") + len(s.followed()) + max(0, s.line.tree.Len()-held(s.line.agents, "known")); n != 0 {
-				t.Errorf("%d things are left: %v %v %v", n, held(s.line.connections, "sockets"), s.followed(), s.line.tree.Processes())
+			if n := held(s.line.connections, "sockets") + len(s.followed()) +
+				max(0, s.line.tree.Len()-held(s.line.agents, "known")); n != 0 {
+				t.Errorf("%d things are left: %v %v %v", n, held(s.line.connections, "sockets"), s.followed(),
+					s.line.tree.Processes())
 			}
 		})
 	}
@@ -205,7 +210,8 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 	s := tell(t)
 	s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2")
 	for i, m := range [][]string{{"c1"}, {"c2"}, nil, {"c1", "c2"}} {
-		s.at(int64(10+i), &event.Request{Process: "a", Start: int64(10+i)*ms - 1, Name: fmt.Sprint("RTM_", i), Sequence: uint32(i), Mentions: m})
+		s.at(int64(10+i), &event.Request{Process: "a", Start: int64(10+i)*ms - 1, Name: fmt.Sprint("RTM_", i),
+			Sequence: uint32(i), Mentions: m})
 	}
 	s.at(20, &event.Answer{Process: "a", Sequence: 1, Error: "EPERM"})
 	s.at(20, &event.Answer{Process: "a", Sequence: 2, Error: "EEXIST"})
@@ -215,11 +221,13 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 		w := op.Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
 		for where, im := range map[string]*model.Image{"own": w.Own, "shared": w.Shared} {
 			for f, r := range model.Each[*model.Request](im.Facts) {
-				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", f.Attribution.Evidence, len(f.Attribution.Others), r.Errno(), "; ")
+				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", f.Attribution.Evidence, len(f.Attribution.Others),
+					r.Errno(), "; ")
 			}
 		}
 	}
-	for _, want := range []string{"c1 own RTM_0 certain0;", "c2 own RTM_1 certain0EPERM;", "c1 shared RTM_2 candidate1EEXIST;", "c1 shared RTM_3 candidate1;"} {
+	for _, want := range []string{"c1 own RTM_0 certain0;", "c2 own RTM_1 certain0EPERM;",
+		"c1 shared RTM_2 candidate1EEXIST;", "c1 shared RTM_3 candidate1;"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not among %s", want, got)
 		}
@@ -231,7 +239,8 @@ func TestServersThatNobodyCallsMakeRoom(t *testing.T) {
 	for i := range 100 {
 		s.at(int64(i), &event.Agent{Process: event.Process(fmt.Sprint("a", i))})
 	}
-	s.plugin(200, "b", "ADD", "net").calls(201, "b", "s1").command(202, "w", "a", "tc", mentions("c1")).exit(203, "w").exit(210, "b").tick(30000).end()
+	s.plugin(200, "b", "ADD", "net").calls(201, "b", "s1").command(202, "w", "a", "tc", mentions("c1")).exit(203, "w").
+		exit(210, "b").tick(30000).end()
 	if got, want := s.done(), "c1: tc certain"; got != want || held(s.line.agents, "known") > 8 {
 		t.Errorf("%s, want %s; %d servers", got, want, held(s.line.agents, "known"))
 	}

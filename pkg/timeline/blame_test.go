@@ -34,7 +34,8 @@ func TestWhoIsToBlame(t *testing.T) {
 		},
 		"though a command of it had it": {
 			tell: func(s *story) {
-				s.plugin(5, "a", "ADD", "portmap", container("c2"), owns("web-1")).command(8, "x", "a", "iptables").wait(10, 10, "x", event.WaitLock, path).
+				s.plugin(5, "a", "ADD", "portmap", container("c2"), owns("web-1")).command(8, "x", "a", "iptables").
+					wait(10, 10, "x", event.WaitLock, path).
 					plugin(20, "b", "ADD", "bridge").exit(100, "x").wait(30, 100, "b", event.WaitLock, path)
 			},
 			want: "a since 5 for web-1 in c2, passed 0",
@@ -64,7 +65,8 @@ func TestWhoIsToBlame(t *testing.T) {
 		},
 		"not itself": {
 			tell: func(s *story) {
-				s.plugin(20, "b", "ADD", "bridge").command(21, "x", "b", "ip").wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("x", 11, "ip"))
+				s.plugin(20, "b", "ADD", "bridge").command(21, "x", "b", "ip").
+					wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("x", 11, "ip"))
 			},
 			want: "nobody",
 		},
@@ -93,7 +95,8 @@ func TestWhoIsToBlame(t *testing.T) {
 				everyImage(op, func(im *model.Image) {
 					for _, w := range model.Each[*model.Wait](im.Facts) {
 						if b := w.Blame; im.Process == "b" && b != nil {
-							got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name, b.Call.ContainerID, w.Passed)
+							got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name, b.Call.ContainerID,
+								w.Passed)
 						}
 					}
 				})
@@ -110,7 +113,8 @@ func TestSuspectsAreBounded(t *testing.T) {
 	s := looked(t)
 	for i := range int64(2000) {
 		id := fmt.Sprint("c", i)
-		s.plugin(i*10, id, "ADD", "bridge", container(id)).exit(i*10+1, id).at(i*10+2, &event.Sandbox{Phase: event.SandboxRunning, ID: id}).tick(i*10 + 3)
+		s.plugin(i*10, id, "ADD", "bridge", container(id)).exit(i*10+1, id).
+			at(i*10+2, &event.Sandbox{Phase: event.SandboxRunning, ID: id}).tick(i*10 + 3)
 	}
 	if n := held(s.line.locks, "suspects", "by"); n > 256 || held(s.line.locks, "suspects", "order") != n {
 		t.Errorf("%d suspects", n)

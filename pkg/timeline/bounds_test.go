@@ -137,7 +137,8 @@ func TestEarlyLossesAreBounded(t *testing.T) {
 
 // A loss is reported before its run is read; one whose run never comes is counted.
 func TestLossesOfNobodyAreCounted(t *testing.T) {
-	s := tell(t).plugin(0, "o", "ADD", "bridge", container("c2")).at(9, lost("b")).at(9, lost("x")).at(9, lost("y")).plugin(2, "b", "ADD", "bridge")
+	s := tell(t).plugin(0, "o", "ADD", "bridge", container("c2")).at(9, lost("b")).at(9, lost("x")).at(9, lost("y")).
+		plugin(2, "b", "ADD", "bridge")
 	for _, step := range []struct {
 		at   int64
 		late uint64

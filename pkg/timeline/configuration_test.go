@@ -39,8 +39,10 @@ func TestTheConfigurationNamesTheNetwork(t *testing.T) {
 		},
 		"also if a child reads it for the plugin; a delegate's is its own": {
 			func(s *story) {
-				s.at(0, two).plugin(1, "b", "ADD", "bridge").command(2, "c", "b", "cat").at(3, configured("c", "first")).exit(4, "c").
-					command(5, "hl", "b", "host-local", delegate).at(6, configured("hl", "other")).exit(7, "hl").exit(8, "b", 1).tick(2000)
+				s.at(0, two).plugin(1, "b", "ADD", "bridge").command(2, "c", "b", "cat").at(3, configured("c", "first")).
+					exit(4, "c").
+					command(5, "hl", "b", "host-local", delegate).at(6, configured("hl", "other")).exit(7, "hl").exit(8, "b", 1).
+					tick(2000)
 			},
 			`setup c1 1-8: settled
   ADD eth0 1-8 network first never run: portmap

@@ -11,7 +11,8 @@ import (
 
 // asks tells an exchange of a process with who has the other end of a stream; -1: it is pending.
 func (s *story) asks(start, end int64, process, key string, change ...func(*event.Exchange)) *story {
-	x := &event.Exchange{Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix", Address: "/run/" + key, Thread: 7}
+	x := &event.Exchange{Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix",
+		Address: "/run/" + key, Thread: 7}
 	for _, f := range change {
 		f(x)
 	}
@@ -50,7 +51,8 @@ func behind(im *model.Image, depth int) string {
 			for _, mark := range []struct {
 				is   bool
 				name string
-			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {x.Unended, "unended"}, {c.Error != "", c.Error}} {
+			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {x.Unended, "unended"}, {c.Error != "",
+				c.Error}} {
 				if mark.is {
 					b.WriteString(" " + mark.name)
 				}
@@ -156,26 +158,30 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 		},
 		"what began before anybody called, and is asked for once more": {
 			func(s *story) {
-				s.asks(-50, 30, "a", "db", pending, with("d"), last(-10)).asks(-50, 40, "a", "db", pending, last(20)).asks(-50, 60, "a", "db", last(50))
+				s.asks(-50, 30, "a", "db", pending, with("d"), last(-10)).asks(-50, 40, "a", "db", pending, last(20)).
+					asks(-50, 60, "a", "db", last(50))
 			},
 			"2-100 /run/agent.sock agentd\n  2-60 /run/db dd asked at 20 clipped candidate\n",
 		},
 		"what was read was no answer": {
 			func(s *story) {
-				s.asks(10, 60, "a", "db", pending, unasked, with("d")).found(60, "d", event.AgentStopped, "").found(80, "d", event.AgentStopped, "").asks(10, 90, "a", "db", unasked)
+				s.asks(10, 60, "a", "db", pending, unasked, with("d")).found(60, "d", event.AgentStopped, "").
+					found(80, "d", event.AgentStopped, "").asks(10, 90, "a", "db", unasked)
 			},
 			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd unasked candidate, stopped 60-80\n",
 		},
 		"who stands still speaks again on another stream": {
 			func(s *story) {
-				s.asks(0, 20, "a", "db", pending, with("d")).asks(0, 70, "a", "db", pending, with("d")).asks(-9, 60, "a", "db2", unasked, with("d"))
+				s.asks(0, 20, "a", "db", pending, with("d")).asks(0, 70, "a", "db", pending, with("d")).
+					asks(-9, 60, "a", "db2", unasked, with("d"))
 			},
 			"2-100 /run/agent.sock agentd\n  2-60 /run/db dd clipped candidate\n  2-60 /run/db2 dd unasked clipped candidate\n",
 		},
 		"who stood still was let go of before its answer was read": {
 			func(s *story) {
 				s.asks(0, 20, "a", "db", pending, with("d")).asks(0, 70, "a", "db", pending, with("d")).
-					asks(0, 110, "a", "db", with("d"), func(x *event.Exchange) { x.Error = "unfollowed" }).asks(0, 85, "a", "db", unasked, with("d"))
+					asks(0, 110, "a", "db", with("d"), func(x *event.Exchange) { x.Error = "unfollowed" }).
+					asks(0, 85, "a", "db", unasked, with("d"))
 			},
 			"2-100 /run/agent.sock agentd\n  2-70 /run/db dd clipped unfollowed candidate\n  2-85 /run/db dd unasked clipped candidate\n",
 		},
@@ -189,13 +195,15 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 		},
 		"a receipt of what it spoke by itself": {
 			func(s *story) {
-				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, with("d")).asks(11, 80, "a", "db", with("d")).asks(90, 95, "a", "db")
+				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, with("d")).asks(11, 80, "a", "db", with("d")).
+					asks(90, 95, "a", "db")
 			},
 			"2-100 /run/agent.sock agentd\n  5-10 /run/db unasked candidate\n  11-80 /run/db dd receipt candidate\n  90-95 /run/db candidate\n",
 		},
 		"a receipt, and then a question": {
 			func(s *story) {
-				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, last(14)).asks(11, 70, "a", "db", pending, last(30)).asks(11, 80, "a", "db", last(70))
+				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, last(14)).
+					asks(11, 70, "a", "db", pending, last(30)).asks(11, 80, "a", "db", last(70))
 			},
 			"2-100 /run/agent.sock agentd\n  5-10 /run/db unasked candidate\n  11-80 /run/db asked at 30 receipt candidate\n",
 		},
@@ -219,7 +227,8 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 		},
 		"one in vain is no attempt to connect": {
 			func(s *story) {
-				s.asks(10, 80, "a", "db", failed).at(90, &event.Connect{Process: "a", Start: 90 * ms, Socket: "n", Network: "unix", Address: "/run/db"})
+				s.asks(10, 80, "a", "db", failed).
+					at(90, &event.Connect{Process: "a", Start: 90 * ms, Socket: "n", Network: "unix", Address: "/run/db"})
 			},
 			"2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n  90-1200 /run/db candidate\n",
 		},
@@ -258,7 +267,8 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 		},
 		"control: another process ends": {
 			func(s *story) {
-				s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "e").asks(10, 70, "a", "db", pending, with("d")).asks(10, 80, "a", "db", with("d"))
+				s.asks(10, 40, "a", "db", pending, with("d")).exit(50, "e").asks(10, 70, "a", "db", pending, with("d")).
+					asks(10, 80, "a", "db", with("d"))
 			},
 			"2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n",
 		},
@@ -350,7 +360,8 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 	}
 	for _, m := range s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Meanwhile {
 		for _, c := range model.Each[*model.Connection](m.Fact.What.(*model.Connection).Work.Own.Facts) {
-			if spent := c.Work.Spent(model.Interval{Start: 0, End: 100 * ms}); len(spent) != 1 || spent[0].State != event.AgentStopped {
+			if spent := c.Work.Spent(model.Interval{Start: 0, End: 100 * ms}); len(spent) != 1 ||
+				spent[0].State != event.AgentStopped {
 				t.Errorf("%s was found %v", c.Agent.Name, spent)
 			}
 			return
@@ -361,11 +372,14 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 
 // What an agent waits for since before anybody called is in the way of those who call later, too.
 func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
-	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").asks(1, 60, "a", "db", pending, with("d")).
-		plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 160, "a", "db", pending).exit(170, "b").exit(171, "b2").tick(30000).end()
+	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").
+		asks(1, 60, "a", "db", pending, with("d")).
+		plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 160, "a", "db", pending).exit(170, "b").
+		exit(171, "b2").tick(30000).end()
 	for _, op := range s.closed {
 		w := op.Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work
-		if op.ContainerID == "c2" && (len(w.Meanwhile) != 1 || saidOfDeed(w.Meanwhile[0]) != "/run/db candidate for this or c1") {
+		if op.ContainerID == "c2" && (len(w.Meanwhile) != 1 ||
+			saidOfDeed(w.Meanwhile[0]) != "/run/db candidate for this or c1") {
 			t.Errorf("%+v", w.Meanwhile)
 		}
 	}
@@ -374,7 +388,10 @@ func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
 func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
 		command(10, "w", "a", "clang").exit(60, "w").command(61, "v", "a", "ip", mentions("c1")).exit(70, "v").
-		plugin(71, "b3", "ADD", "net", func(e *event.Exec) { e.Call = &event.Call{Command: "ADD", ContainerID: "c3", IfName: "eth0"} }).calls(72, "b3", "s3").
+		plugin(71, "b3", "ADD", "net", func(e *event.Exec) {
+			e.Call = &event.Call{Command: "ADD", ContainerID: "c3",
+				IfName: "eth0"}
+		}).calls(72, "b3", "s3").
 		exit(80, "b3").exit(90, "b").exit(91, "b2").tick(30000).end()
 	got := map[string]string{}
 	for _, op := range s.closed {
@@ -382,7 +399,8 @@ func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 			got[op.ContainerID] += fmt.Sprint(saidOfDeed(m), " ", m.When.Start/ms, "-", m.When.End/ms, ";")
 		}
 	}
-	want := map[string]string{"c1": "clang candidate for this or c2 10-60;", "c2": "clang candidate for this or c1 10-60;ip certain or c1 61-70;"}
+	want := map[string]string{"c1": "clang candidate for this or c2 10-60;",
+		"c2": "clang candidate for this or c1 10-60;ip certain or c1 61-70;"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -28,7 +28,8 @@ func (s *story) attributed() string {
 					if im.Attribution == nil {
 						return
 					}
-					said := fmt.Sprintf("%s: %s %d-%d %s by %s", op.ContainerID, im.Name, im.Start/ms, im.End/ms, im.Attribution.Evidence, im.By.Name)
+					said := fmt.Sprintf("%s: %s %d-%d %s by %s", op.ContainerID, im.Name, im.Start/ms, im.End/ms,
+						im.Attribution.Evidence, im.By.Name)
 					if n := len(im.Attribution.Others); n > 0 {
 						said += fmt.Sprintf(" or %d others", n)
 					}
@@ -70,7 +71,8 @@ func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
 		"it is not forgotten between two pods": {
 			func(s *story) {
 				s.hidden(0, "agent").plugin(0, "o", "ADD", "antrea", container("c0")).exit(5, "o").tick(2000)
-				s.plugin(3000, "a", "ADD", "antrea").image(3010, "p", "agent", "powershell", mentioning("c1")).exit(3020, "p").exit(3030, "a").tick(5000)
+				s.plugin(3000, "a", "ADD", "antrea").image(3010, "p", "agent", "powershell", mentioning("c1")).exit(3020, "p").
+					exit(3030, "a").tick(5000)
 			},
 			"c1: powershell 3010-3020 certain by agent",
 		},
@@ -88,13 +90,15 @@ func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
 		},
 		"who is over runs nothing any more": {
 			func(s *story) {
-				end(two(s.hidden(0, "agent")).at(15, &event.Agent{Process: "agent", Over: true}).image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
+				end(two(s.hidden(0, "agent")).at(15, &event.Agent{Process: "agent", Over: true}).
+					image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
 			},
 			"",
 		},
 		"an agent that is seen called has its connections": {
 			func(s *story) {
-				end(two(s.at(0, &event.Agent{Process: "agent", Name: "agent"})).image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
+				end(two(s.at(0, &event.Agent{Process: "agent", Name: "agent"})).
+					image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
 			},
 			"",
 		},

@@ -31,7 +31,8 @@ func (s *story) wait(start, end int64, process string, kind event.WaitKind, name
 }
 
 func (s *story) unlock(at int64, process, path string) *story {
-	return s.at(at, &event.Wait{Process: event.Process(process), Start: at * ms, Kind: event.WaitLock, Path: path, Released: true})
+	return s.at(at, &event.Wait{Process: event.Process(process), Start: at * ms, Kind: event.WaitLock, Path: path,
+		Released: true})
 }
 
 func heldBy(process string, pid uint32, name string) func(*event.Wait) {
@@ -133,7 +134,8 @@ func TestWaits(t *testing.T) {
 		"a lock with its holder, whose age is known because it was seen to take it": {
 			func(s *story) {
 				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
-					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"))
+					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).
+					wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"))
 			},
 			"lock flock/run/lock 30-100, held by other (11) for 90",
 		},
@@ -175,13 +177,15 @@ func TestWaits(t *testing.T) {
 		},
 		"also if it never gets the lock": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN")).wait(500, 500, "b", event.WaitLock, path, inVain("EAGAIN"))
+				s.plugin(0, "b", "ADD", "bridge").wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN")).
+					wait(500, 500, "b", event.WaitLock, path, inVain("EAGAIN"))
 			},
 			"lock flock/run/lock 10-500 in 2 tries in vain: EAGAIN",
 		},
 		"a mutex by its name, however short, and system calls; short locks are only counted": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").wait(1, 1, "b", event.WaitLock, path).wait(1, 20, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).
+				s.plugin(0, "b", "ADD", "bridge").wait(1, 1, "b", event.WaitLock, path).
+					wait(1, 20, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).
 					wait(20, 20, "b", event.WaitMutex, "rtnl").wait(21, 30, "b", event.WaitCall, "fsync")
 			},
 			"mutex rtnl 1-20, held by bridge (11) for 0 at least\nmutex rtnl 20-20\nsystem call fsync 21-30",
@@ -209,7 +213,8 @@ func TestWaits(t *testing.T) {
 		},
 		"a subshell waits for who forked it": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").at(1, &event.Fork{Process: "sub", Parent: "b"}).wait(2, 9, "sub", event.WaitCall, "read")
+				s.plugin(0, "b", "ADD", "bridge").at(1, &event.Fork{Process: "sub", Parent: "b"}).
+					wait(2, 9, "sub", event.WaitCall, "read")
 			},
 			"system call read 2-9",
 		},
@@ -234,7 +239,8 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 		wait(1, 5, "b", event.WaitPoll, "futex").wait(4, 8, "b", event.WaitPoll, "epoll_pwait").
 		wait(20, 30, "b", event.WaitPoll, "futex").wait(10, 40, "b", event.WaitPoll, "futex").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]model.Interval{{Start: 1 * ms, End: 8 * ms}, {Start: 10 * ms, End: 40 * ms}}) || in.Tallies[model.FactPoll].Count != 4 {
+	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]model.Interval{{Start: 1 * ms, End: 8 * ms},
+		{Start: 10 * ms, End: 40 * ms}}) || in.Tallies[model.FactPoll].Count != 4 {
 		t.Errorf("polling %s, %d times", got, in.Tallies[model.FactPoll].Count)
 	}
 }
@@ -242,7 +248,8 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 func TestAMountIsAFactByItself(t *testing.T) {
 	s := tell(t)
 	s.plugin(0, "b", "ADD", "bridge")
-	for _, m := range []*event.Mount{{Start: 2 * ms, Target: "/run/a"}, {Start: 8 * ms, Target: "/run/b", Error: "EBUSY"}} {
+	for _, m := range []*event.Mount{{Start: 2 * ms, Target: "/run/a"},
+		{Start: 8 * ms, Target: "/run/b", Error: "EBUSY"}} {
 		m.Process, m.Name = "b", "mount"
 		s.at(8, m)
 	}
@@ -254,7 +261,8 @@ func TestAMountIsAFactByItself(t *testing.T) {
 	for f, m := range model.Each[*model.Mount](im.Facts) {
 		got = append(got, fmt.Sprint(m.Target, " ", f.When.Start/ms, "-", f.When.End/ms, " ", m.Error))
 	}
-	if want := []string{"/run/a 2-8 ", "/run/b 8-8 EBUSY"}; !slices.Equal(got, want) || im.Tallies[model.FactMount] != (model.Tally{Count: 2, Time: 6 * ms}) {
+	if want := []string{"/run/a 2-8 ", "/run/b 8-8 EBUSY"}; !slices.Equal(got, want) ||
+		im.Tallies[model.FactMount] != (model.Tally{Count: 2, Time: 6 * ms}) {
 		t.Errorf("%q, %+v", got, im.Tallies[model.FactMount])
 	}
 }

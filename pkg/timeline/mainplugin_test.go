@@ -7,7 +7,8 @@ import (
 )
 
 func TestTheMainPluginIsTheSameForEveryCommand(t *testing.T) {
-	known := &event.Networks{Networks: []event.Network{{Name: "pods", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}}}
+	known := &event.Networks{Networks: []event.Network{{Name: "pods",
+		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}}}
 	for name, test := range map[string]struct {
 		story func(*story)
 		want  string
@@ -21,7 +22,10 @@ func TestTheMainPluginIsTheSameForEveryCommand(t *testing.T) {
 		"a DEL that ended early": {func(s *story) {
 			s.at(0, known).plugin(10, "a", "DEL", "portmap").exit(20, "a", 1)
 		}, "bridge"},
-		"a DEL that ended early, of an unknown network": {func(s *story) { s.plugin(10, "a", "DEL", "portmap").exit(20, "a", 1) }, "portmap"},
+		"a DEL that ended early, of an unknown network": {func(s *story) {
+			s.plugin(10, "a", "DEL", "portmap").
+				exit(20, "a", 1)
+		}, "portmap"},
 		"what an agent runs meanwhile counts for nothing": {func(s *story) {
 			s.plugin(10, "a", "DEL", "multus-shim").plugin(12, "b", "DEL", "bridge", by("agent")).exit(20, "b").exit(25, "a")
 		}, "multus-shim"},

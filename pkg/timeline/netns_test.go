@@ -14,7 +14,8 @@ func (s *story) enter(at int64, process, key string) *story {
 }
 
 func (s *story) connects(at int64, key string) *story {
-	return s.at(at, &event.FirstConnection{NetNS: event.Namespace{Key: key}, Local: "10.22.0.5:4000", Remote: "10.22.0.1:53"})
+	return s.at(at, &event.FirstConnection{NetNS: event.Namespace{Key: key}, Local: "10.22.0.5:4000",
+		Remote: "10.22.0.1:53"})
 }
 
 // setUp is a setup that works in the namespace "pod", from 0 to 50.
@@ -39,7 +40,8 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 		"a request in the namespace shows whose it is, too": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).
-					ask(1, 1, "b", "RTM_NEWADDR", func(r *event.Request) { r.NetNS.Key = "pod" }).exit(50, "b").connects(70, "pod").tick(2000)
+					ask(1, 1, "b", "RTM_NEWADDR", func(r *event.Request) { r.NetNS.Key = "pod" }).exit(50, "b").connects(70, "pod").
+					tick(2000)
 			},
 			"at 70 []",
 		},
@@ -114,7 +116,8 @@ func TestConcurrentCalls(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	// One that is over first counts too, and nothing is remembered for ever.
-	s = tell(t).plugin(0, "a", "ADD", "bridge").plugin(1, "b", "ADD", "bridge", container("c2")).exit(2, "b").tick(3000).exit(4000, "a").tick(9000)
+	s = tell(t).plugin(0, "a", "ADD", "bridge").plugin(1, "b", "ADD", "bridge", container("c2")).exit(2, "b").tick(3000).
+		exit(4000, "a").tick(9000)
 	if s.closed[0].Calls[0].Concurrent != 1 || s.closed[1].Calls[0].Concurrent != 1 || len(s.line.past.extents) != 0 {
 		t.Errorf("%d, %d, %v", s.closed[0].Calls[0].Concurrent, s.closed[1].Calls[0].Concurrent, s.line.past.extents)
 	}

@@ -26,7 +26,8 @@ func TestInAnyOrderNobodyIsFollowedForWhatIsOver(t *testing.T) {
 			s.exit(100_000, fmt.Sprint("p", i))
 		}
 		s.tick(200_000).end()
-		if n := s.line.tree.Len() + len(s.line.open) + held(s.line.connections, "sockets") + held(s.line.connections, "pending"); n != 0 {
+		if n := s.line.tree.Len() + len(s.line.open) + held(s.line.connections, "sockets") +
+			held(s.line.connections, "pending"); n != 0 {
 			t.Fatalf("seed %d: %d things are left", seed, n)
 		}
 	}
@@ -40,7 +41,8 @@ func anything(r *rand.Rand) event.Body {
 		return &event.Fork{Process: process, Parent: other}
 	case 2, 3:
 		e := &event.Exec{
-			Process: process, Parent: other, Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0, Stdin: some("", 3), Mentions: []string{some("c", 3)},
+			Process: process, Parent: other, Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0, Stdin: some("",
+				3), Mentions: []string{some("c", 3)},
 		}
 		if r.IntN(3) > 0 {
 			e.Call = &event.Call{Command: []string{"ADD", "DEL"}[r.IntN(2)], ContainerID: some("c", 3), IfName: "eth0"}
@@ -51,13 +53,16 @@ func anything(r *rand.Rand) event.Body {
 	case 5, 6:
 		return &event.Connect{Process: process, Socket: socket, Network: "unix", Address: "/run/a"}
 	case 7, 8:
-		return &event.Accept{Socket: socket, Agent: event.Actor{Process: other, PID: 3, Name: "agent"}, Listens: r.IntN(3) == 0}
+		return &event.Accept{Socket: socket, Agent: event.Actor{Process: other, PID: 3, Name: "agent"},
+			Listens: r.IntN(3) == 0}
 	case 9:
 		return &event.Close{Process: process, Socket: socket}
 	case 10:
-		return &event.Agent{Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100)), State: event.AgentState(some("", 3))}
+		return &event.Agent{Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100)),
+			State: event.AgentState(some("", 3))}
 	case 11, 12:
-		x := &event.Exchange{Process: process, Socket: socket, Pending: r.IntN(2) == 0, Unasked: r.IntN(3) == 0, Start: int64(r.IntN(3)) * ms}
+		x := &event.Exchange{Process: process, Socket: socket, Pending: r.IntN(2) == 0, Unasked: r.IntN(3) == 0,
+			Start: int64(r.IntN(3)) * ms}
 		if r.IntN(2) == 0 {
 			x.Peer = &event.Actor{Process: other, PID: 3, Name: "peer"}
 		}

@@ -59,7 +59,8 @@ func TestConnections(t *testing.T) {
 		},
 		"attempts at one address are one, until one is not refused": {
 			func(s *story) {
-				s.dial(1, 1, "b", "s1", "ENOENT").dial(11, 11, "b", "s2", "ECONNREFUSED").dial(21, 22, "b", "s3", "").hangUp(30, "b", "s3").
+				s.dial(1, 1, "b", "s1", "ENOENT").dial(11, 11, "b", "s2", "ECONNREFUSED").dial(21, 22, "b", "s3", "").
+					hangUp(30, "b", "s3").
 					dial(40, 40, "b", "s4", "ECONNREFUSED")
 			},
 			"unix /run/agent.sock 1-21 ECONNREFUSED, tried 2 times listens systemd\n" +
@@ -85,7 +86,8 @@ func TestConnections(t *testing.T) {
 		},
 		"a socket that is used again is another one": {
 			func(s *story) {
-				s.dial(1, 1, "b", "s1", "").hangUp(9, "b", "s1").dial(11, 11, "b", "s1", "").serve(12, "s1", 44, "agentd").hangUp(19, "b", "s1")
+				s.dial(1, 1, "b", "s1", "").hangUp(9, "b", "s1").dial(11, 11, "b", "s1", "").serve(12, "s1", 44, "agentd").
+					hangUp(19, "b", "s1")
 			},
 			"unix /run/agent.sock 1-9 listens systemd\nunix /run/agent.sock 11-19 answered by agentd",
 		},
@@ -105,7 +107,8 @@ func TestConnections(t *testing.T) {
 }
 
 func (s *story) duplicate(at int64, process string, state event.AddressState) *story {
-	return s.at(at, &event.Address{Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7, Address: "fd00::5", State: state})
+	return s.at(at, &event.Address{Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7,
+		Address: "fd00::5", State: state})
 }
 
 func saidOfDetection(d *model.Detection, when model.Interval) string {
@@ -119,7 +122,8 @@ func TestDuplicateAddressDetection(t *testing.T) {
 	}{
 		"from the request for the address until it may be used": {
 			func(s *story) {
-				s.ask(1, 2, "b", "RTM_NEWADDR", about(7, ""), address("fd00::5/64")).ask(1, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
+				s.ask(1, 2, "b", "RTM_NEWADDR", about(7, ""), address("fd00::5/64")).
+					ask(1, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
 					duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressReady)
 			},
 			"fd00::5 on eth0: ready 1-40",

@@ -42,7 +42,8 @@ func TestRequests(t *testing.T) {
 		"an answer finds its request, told before it or after": {
 			func(s *story) {
 				s.ask(1, 1, "b", "RTM_NEWLINK", sequence(1)).ask(2, 2, "b", "RTM_NEWROUTE", sequence(2)).
-					answer(3, "b", 1, "EBUSY", "Device is in use").answer(4, "b", 3, "EINVAL", "").ask(4, 4, "b", "RTM_NEWADDR", sequence(3))
+					answer(3, "b", 1, "EBUSY", "Device is in use").answer(4, "b", 3, "EINVAL", "").
+					ask(4, 4, "b", "RTM_NEWADDR", sequence(3))
 			},
 			"RTM_NEWLINK 1-1: EBUSY Device is in use\nRTM_NEWROUTE 2-2\nRTM_NEWADDR 4-4: EINVAL",
 		},
@@ -64,7 +65,8 @@ func TestRequests(t *testing.T) {
 		},
 		"an interface is known by its name as soon as that was said once": {
 			func(s *story) {
-				s.ask(1, 1, "b", "RTM_NEWADDR", about(7, ""), address("10.22.0.5/16")).ask(2, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
+				s.ask(1, 1, "b", "RTM_NEWADDR", about(7, ""), address("10.22.0.5/16")).
+					ask(2, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
 					ask(3, 3, "b", "RTM_NEWLINK", about(9, "cni0")).
 					ask(4, 4, "b", "RTM_NEWLINK", about(8, ""), func(r *event.Request) { r.Interface.Master = 9 })
 			},
@@ -107,12 +109,16 @@ func TestTheKernelNamesInterfaces(t *testing.T) {
 	for _, test := range []struct {
 		of   event.Namespace
 		want string
-	}{{event.Namespace{Key: "77", Label: "4026531840"}, "warm-1"}, {event.Namespace{Key: "4026531840", Label: "4026531840"}, ""}} {
-		s := looked(t).at(0, &event.Agent{Process: "a", Name: "agentd"}).at(1, &event.Link{Process: "a", NetNS: test.of, Index: 38, Name: "warm-1"}).
+	}{{event.Namespace{Key: "77", Label: "4026531840"},
+		"warm-1"}, {event.Namespace{Key: "4026531840", Label: "4026531840"}, ""}} {
+		s := looked(t).at(0, &event.Agent{Process: "a", Name: "agentd"}).
+			at(1, &event.Link{Process: "a", NetNS: test.of, Index: 38, Name: "warm-1"}).
 			plugin(2, "b", "DEL", "net").calls(3, "b", "s1")
-		s.at(9, &event.Request{Process: "a", Start: 4 * ms, Name: "RTM_DELLINK", Object: event.ObjectLink, Verb: event.VerbDelete, NetNS: test.of, Interface: event.Interface{Index: 38}})
+		s.at(9, &event.Request{Process: "a", Start: 4 * ms, Name: "RTM_DELLINK", Object: event.ObjectLink,
+			Verb: event.VerbDelete, NetNS: test.of, Interface: event.Interface{Index: 38}})
 		s.exit(50, "b").tick(30000).end()
-		for _, r := range model.Each[*model.Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).Work.Own.Facts) {
+		for _, r := range model.Each[*model.Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).
+			Work.Own.Facts) {
 			if r.On != test.want {
 				t.Errorf("in %v it is on %q, want %q", test.of, r.On, test.want)
 			}
@@ -125,7 +131,8 @@ func TestRequestsAreCounted(t *testing.T) {
 		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call
 		ask(5, 5, "b", "RTM_GETLINK").ask(6, 7, "b", "RTM_GETLINK").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if in.Tallies[model.FactChange] != (model.Tally{Count: 4, Time: 2 * ms}) || in.Tallies[model.FactQuery] != (model.Tally{Count: 2, Time: 1 * ms}) {
+	if in.Tallies[model.FactChange] != (model.Tally{Count: 4, Time: 2 * ms}) ||
+		in.Tallies[model.FactQuery] != (model.Tally{Count: 2, Time: 1 * ms}) {
 		t.Errorf("changes %v, queries %v", in.Tallies[model.FactChange], in.Tallies[model.FactQuery])
 	}
 }
@@ -150,7 +157,8 @@ func TestTheInsideIsBounded(t *testing.T) {
 	for i := range 100 {
 		s.command(10, fmt.Sprint("i", i), "b", "iptables").exit(10, fmt.Sprint("i", i))
 	}
-	s.at(11, &event.Cut{Process: "b", What: "requests", Count: 5}).at(11, &event.Cut{Process: "b", What: "bytes", Count: 7}).
+	s.at(11, &event.Cut{Process: "b", What: "requests", Count: 5}).
+		at(11, &event.Cut{Process: "b", What: "bytes", Count: 7}).
 		at(11, &event.Cut{Process: "b", What: "anything", Count: 1}).exit(50, "b").tick(2000)
 	op := s.closed[0]
 	if images := 1 + len(op.Calls[0].Runs[0].Children); images != 32 {

@@ -38,7 +38,8 @@ func TestStories(t *testing.T) {
 		},
 		"exec replaces: one process, two images, side by side": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "bridge").command(1, "x", "b", "sh").image(3, "x", "b", "iptables").exit(6, "x").exit(9, "b").tick(2000)
+				s.plugin(0, "b", "ADD", "bridge").command(1, "x", "b", "sh").image(3, "x", "b", "iptables").exit(6, "x").
+					exit(9, "b").tick(2000)
 			},
 			`setup c1 0-9: settled
   ADD eth0 0-9
@@ -83,7 +84,8 @@ func TestStories(t *testing.T) {
 		},
 		"also one whose program began after that": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "dhcp").at(1, &event.Fork{Process: "d", Parent: "b"}).exit(3, "b").image(4, "d", "b", "daemon").exit(5, "d").tick(2000)
+				s.plugin(0, "b", "ADD", "dhcp").at(1, &event.Fork{Process: "d", Parent: "b"}).exit(3, "b").
+					image(4, "d", "b", "daemon").exit(5, "d").tick(2000)
 			},
 			`setup c1 0-3: settled
   ADD eth0 0-3
@@ -330,7 +332,8 @@ teardown c1 2005-2008: settled
 		},
 		"a run that an agent starts for the plugin belongs to the call that waits": {
 			func(s *story) {
-				s.plugin(0, "m", "ADD", "multus-shim").plugin(2, "x", "ADD", "macvlan", on("net1"), by("daemon")).exit(4, "x").exit(6, "m").tick(2000)
+				s.plugin(0, "m", "ADD", "multus-shim").plugin(2, "x", "ADD", "macvlan", on("net1"), by("daemon")).exit(4, "x").
+					exit(6, "m").tick(2000)
 			},
 			`setup c1 0-6: settled
   ADD eth0 0-6
@@ -414,7 +417,8 @@ setup c2 0-11: settled
 		"what a server lost touches whom it works for": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).calls(1, "b", "k").
-					at(2, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "a"}).exit(3, "b").exit(3, "o").tick(4000)
+					at(2, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "a"}).exit(3, "b").exit(3, "o").
+					tick(4000)
 			},
 			`setup c1 0-3: settled; partial: lost events: over its quota
   ADD eth0 0-3

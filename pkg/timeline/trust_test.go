@@ -16,9 +16,11 @@ func startedBy(caller event.Caller) func(*event.Exec) {
 // A hundred forged calls a second, each a process that exits at once and whose operation
 // waits for the word of NRI, take every place there is in ten seconds.
 func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
-	for _, forger := range []event.Caller{event.CallerHost, event.CallerPrivileged, event.CallerRootless, event.CallerAgent} {
+	for _, forger := range []event.Caller{event.CallerHost, event.CallerPrivileged, event.CallerRootless,
+		event.CallerAgent} {
 		s := tell(t)
-		s.line = New(Options{Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024, Images: 2000, Facts: 1000})
+		s.line = New(Options{Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024,
+			Images: 2000, Facts: 1000})
 		s.at(0, &event.Degraded{Feature: "nri", Restored: true})
 		forged, pods := 6000, 0
 		for i := range int64(forged) {
@@ -58,7 +60,8 @@ func TestWhoeverPassesForAPluginIsInNobodysOperation(t *testing.T) {
 		}
 		for _, op := range s.closed {
 			runs := op.Calls[0].Runs
-			if forged := runs[0].Name == "evil"; forged && len(runs) != 1 || !forged && (len(runs) != 2 || op.Closed != model.ClosedSettled) {
+			if forged := runs[0].Name == "evil"; forged && len(runs) != 1 || !forged &&
+				(len(runs) != 2 || op.Closed != model.ClosedSettled) {
 				t.Errorf("%s: %d runs, closed: %s", command, len(runs), op.Closed)
 			}
 		}
@@ -86,9 +89,11 @@ func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
 	for _, caller := range []event.Caller{event.CallerRuntime, event.CallerHost} {
 		s := tell(t)
 		s.plugin(0, "m", "ADD", "multus-shim", startedBy(caller)).
-			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), func(e *event.Exec) { e.Parent = "multusd" }).exit(10, "d").
+			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), func(e *event.Exec) { e.Parent = "multusd" }).
+			exit(10, "d").
 			exit(20, "m").tick(3000)
-		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 1 || len(s.closed[0].Calls[0].Runs[0].Children) != 1 {
+		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 1 ||
+			len(s.closed[0].Calls[0].Runs[0].Children) != 1 {
 			t.Errorf("%s: %d operations", caller, len(s.closed))
 		}
 	}
@@ -119,7 +124,8 @@ func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
 		plugin(6001, "a", "ADD", "bridge", startedBy(event.CallerRuntime), pod).exit(6002, "a").tick(9000).
 		plugin(9001, "h", "ADD", "evil", startedBy(event.CallerHost), pod).exit(9002, "h").tick(12000).
 		plugin(12001, "d", "DEL", "bridge", startedBy(event.CallerRuntime), pod).exit(12002, "d").tick(15000).
-		plugin(15001, "n", "ADD", "bridge", startedBy(event.CallerRuntime), pod, container("next")).exit(15002, "n").tick(18000).end()
+		plugin(15001, "n", "ADD", "bridge", startedBy(event.CallerRuntime), pod, container("next")).exit(15002, "n").
+		tick(18000).end()
 	for _, op := range s.closed {
 		if op.Calls[0].Runs[0].Name == "evil" {
 			continue

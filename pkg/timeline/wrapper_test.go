@@ -41,7 +41,8 @@ func TestWrappers(t *testing.T) {
 		},
 		"twice, with another one each time": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "outer").image(1, "b", "cd", "inner", delegate, stdin("one")).image(2, "b", "cd", "real", delegate, stdin("two")).
+				s.plugin(0, "b", "ADD", "outer").image(1, "b", "cd", "inner", delegate, stdin("one")).
+					image(2, "b", "cd", "real", delegate, stdin("two")).
 					exit(6, "b", 1).tick(2000)
 			},
 			`setup c1 0-6: settled
@@ -67,7 +68,8 @@ func TestWrappers(t *testing.T) {
 		},
 		"a wrapper that forks the real plugin with a here-document has a delegate": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "real", delegate, stdin("heredoc")).exit(5, "r").exit(6, "b").tick(2000)
+				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "real", delegate, stdin("heredoc")).exit(5, "r").
+					exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
   ADD eth0 0-6
@@ -77,7 +79,8 @@ func TestWrappers(t *testing.T) {
 		},
 		"a helper beside the plugins that is given nothing to read is a command": {
 			func(s *story) {
-				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "helper", delegate, stdin(event.NoStdin)).exit(5, "r").exit(6, "b").tick(2000)
+				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "helper", delegate, stdin(event.NoStdin)).exit(5, "r").
+					exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
   ADD eth0 0-6
@@ -88,7 +91,8 @@ func TestWrappers(t *testing.T) {
 		"a delegate that is itself a wrapper": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").command(1, "w", "b", "ipam-wrapper", delegate).
-					image(2, "w", "b", "host-local", delegate, stdin("heredoc")).command(3, "x", "w", "flock").exit(4, "x").exit(5, "w").exit(6, "b").tick(2000)
+					image(2, "w", "b", "host-local", delegate, stdin("heredoc")).command(3, "x", "w", "flock").exit(4, "x").
+					exit(5, "w").exit(6, "b").tick(2000)
 			},
 			`setup c1 0-6: settled
   ADD eth0 0-6

@@ -32,10 +32,11 @@ var options = judge.Options{
 // sandbox is a setup with one call: bridge, which ran iptables.
 func sandbox(change ...func(*model.Operation)) *model.Operation {
 	iptables := &model.Image{
-		Program: model.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"}},
-		Exit:    model.Exit{Ended: true},
-		Start:   20,
-		End:     30,
+		Program: model.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi",
+			Args: []string{"-S"}},
+		Exit:  model.Exit{Ended: true},
+		Start: 20,
+		End:   30,
 	}
 	bridge := &model.Image{
 		Program:  model.Program{Process: "1@1", PID: 1, Name: "bridge", File: "/opt/cni/bin/bridge"},
@@ -48,7 +49,8 @@ func sandbox(change ...func(*model.Operation)) *model.Operation {
 	op := &model.Operation{
 		Kind: model.Setup, ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0", UID: "u1"},
 		Start: 10, End: 40, Mono: 0, Wall: 1000, Closed: model.ClosedRunning,
-		Calls: []*model.Call{{Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods", Runs: []*model.Image{bridge}, Start: 10, End: 40}},
+		Calls: []*model.Call{{Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods",
+			Runs: []*model.Image{bridge}, Start: 10, End: 40}},
 	}
 	for _, f := range change {
 		f(op)
@@ -142,10 +144,12 @@ func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
 		op   *model.Operation
 		want []string // the spans with status Error
 	}{
-		"all went well":                          {sandbox(), nil},
-		"a command that exits 1 is no error":     {sandbox(fails(iptables, 1)), nil},
-		"a plugin that exits 1 fails the call":   {sandbox(fails(bridge, 1)), []string{"pod network setup", "CNI ADD", "bridge ADD"}},
-		"with it the command that failed":        {sandbox(fails(bridge, 1), fails(iptables, 4)), []string{"pod network setup", "CNI ADD", "bridge ADD", "iptables"}},
+		"all went well":                      {sandbox(), nil},
+		"a command that exits 1 is no error": {sandbox(fails(iptables, 1)), nil},
+		"a plugin that exits 1 fails the call": {sandbox(fails(bridge, 1)),
+			[]string{"pod network setup", "CNI ADD", "bridge ADD"}},
+		"with it the command that failed": {sandbox(fails(bridge, 1), fails(iptables, 4)),
+			[]string{"pod network setup", "CNI ADD", "bridge ADD", "iptables"}},
 		"a signal is an error of the command":    {sandbox(dies("SIGSEGV")), []string{"iptables"}},
 		"a reader that has read enough is none":  {sandbox(dies("SIGPIPE")), nil},
 		"a plugin that never ran fails the call": {sandbox(func(op *model.Operation) { op.Calls[0].NeverRun = []string{"portmap"} }), []string{"pod network setup", "CNI ADD"}},
@@ -167,7 +171,9 @@ func TestWhatIsSaid(t *testing.T) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
 		op.Running = true
-		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web", "io.cri-containerd.kind": "sandbox", "oci_runtime_type": "io.containerd.runc.v2"}}
+		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"},
+			Labels: map[string]string{"app": "web", "io.cri-containerd.kind": "sandbox",
+				"oci_runtime_type": "io.containerd.runc.v2"}}
 	})
 	spans := build(op)
 	for _, kv := range identity(op) {
@@ -216,7 +222,8 @@ func TestASlowCallIsMarked(t *testing.T) {
 		}
 		harness.Equal(t, root.StartTimeUnixNano, 1005, "the operation begins at")
 		for _, e := range call.Events {
-			if limit := attributeOf(e.Attributes, "cniscope.slow_threshold_ms").GetDoubleValue(); e.Name != "slow" || e.TimeUnixNano != call.EndTimeUnixNano || limit != 2000 {
+			if limit := attributeOf(e.Attributes, "cniscope.slow_threshold_ms").GetDoubleValue(); e.Name != "slow" ||
+				e.TimeUnixNano != call.EndTimeUnixNano || limit != 2000 {
 				t.Errorf("event %v of a call that ends at %d", e, call.EndTimeUnixNano)
 			}
 		}
@@ -245,7 +252,8 @@ func TestWhoseExitCodeIsKnown(t *testing.T) {
 		"nobody saw how it ended": {func(im *model.Image) { im.Unseen = true }, false, false},
 	} {
 		s := find(build(sandbox(func(op *model.Operation) { test.change(iptables(op)) })), "iptables")
-		if code, signal := said(s, "process.exit.code"), said(s, "cniscope.signal"); (code != nil) != test.code || (signal != nil) != test.signal {
+		if code, signal := said(s, "process.exit.code"), said(s, "cniscope.signal"); (code != nil) != test.code ||
+			(signal != nil) != test.signal {
 			t.Errorf("%s: exit code %v, signal %v", name, code, signal)
 		}
 	}
@@ -273,7 +281,8 @@ func TestAnOutageHasWhatChangedInIt(t *testing.T) {
 func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 	bytes := func() []byte {
 		op := sandbox()
-		b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1", Attributes: map[string]string{"b": "1", "a": "2"}}.Resource(), "v1")
+		b := NewBuilder(IDs{Seed: "boot"},
+			Node{Name: "n1", Attributes: map[string]string{"b": "1", "a": "2"}}.Resource(), "v1")
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans)
 		harness.Check(t, err)
 		return data

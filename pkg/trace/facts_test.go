@@ -19,7 +19,8 @@ import (
 func between(start, end int64) model.Interval { return model.Interval{Start: start, End: end} }
 
 func asked(name string, when model.Interval, change ...func(*model.Request)) *model.Fact {
-	r := &model.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "1", Label: "4026531840"}}}
+	r := &model.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name,
+		NetNS: event.Namespace{Key: "1", Label: "4026531840"}}}
 	for _, f := range change {
 		f(r)
 	}
@@ -43,19 +44,23 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 			model.FactLock: {Count: 2, Time: 7}, model.FactQuery: {Count: 4}, model.FactChange: {Count: 5, Time: 12},
 		}}
 		run.Facts = []*model.Fact{
-			{When: between(11, 17), What: &model.Wait{Kind: event.WaitLock, Path: "/run/l", Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
+			{When: between(11, 17), What: &model.Wait{Kind: event.WaitLock, Path: "/run/l",
+				Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
 			{When: between(17, 22), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
 			{When: between(22, 30), What: &model.Wait{Kind: event.WaitCall, Name: "clone"}}, // too short
 			{When: between(30, 40), What: &model.Wait{Kind: event.WaitSleep, Name: "nanosleep"}},
 			asked("RTM_NEWLINK", between(12, 13), named("eth0")),
 			asked("RTM_NEWLINK", between(13, 19), named("cni0")),
-			asked("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *model.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
+			asked("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *model.Request) { r.Address = "10.22.0.5/16" },
+				refused("EEXIST", "")),
 			asked("RTM_GETRULE", between(21, 29), func(r *model.Request) { r.Verb = event.VerbQuery }),
 			asked("NFT_MSG_NEWRULE", between(22, 22), func(r *model.Request) { r.Table, r.Count = "nat", 9 }),
 			{When: between(23, 23), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
-			{When: between(23, 28), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}}},
+			{When: between(23, 28), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad",
+				Value: "0"}}},
 			{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
-			{When: between(31, 39), What: &model.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
+			{When: between(31, 39), What: &model.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1,
+				Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
 		}
 		run.Run.Configuration = &event.Configuration{CNIVersion: "1.0.0", Network: "pods"}
 		run.Run.Result = &event.Result{IPs: []string{"10.22.0.5/16"}}
@@ -79,9 +84,11 @@ func drawn(spans []*tracepb.Span, keys ...string) string {
 			if !slices.Equal(s.ParentSpanId, parent) {
 				continue
 			}
-			fmt.Fprintf(&b, "%s%s %d-%d%s\n", strings.Repeat("  ", depth), s.Name, s.StartTimeUnixNano-1000, s.EndTimeUnixNano-1000, values(s))
+			fmt.Fprintf(&b, "%s%s %d-%d%s\n", strings.Repeat("  ", depth), s.Name, s.StartTimeUnixNano-1000,
+				s.EndTimeUnixNano-1000, values(s))
 			for _, e := range s.Events {
-				fmt.Fprintf(&b, "%s* %s %d%s\n", strings.Repeat("  ", depth+1), e.Name, e.TimeUnixNano-1000, values(&tracepb.Span{Attributes: e.Attributes}))
+				fmt.Fprintf(&b, "%s* %s %d%s\n", strings.Repeat("  ", depth+1), e.Name, e.TimeUnixNano-1000,
+					values(&tracepb.Span{Attributes: e.Attributes}))
 			}
 			draw(s.SpanId, depth+1)
 		}
@@ -91,7 +98,8 @@ func drawn(spans []*tracepb.Span, keys ...string) string {
 }
 
 func TestWhatHappensInsideOfAPlugin(t *testing.T) {
-	got := drawn(build(busy()), "network.interface.name", "cniscope.address", "cniscope.errno", "cniscope.lock.path", "cniscope.lock.name",
+	got := drawn(build(busy()), "network.interface.name", "cniscope.address", "cniscope.errno", "cniscope.lock.path",
+		"cniscope.lock.name",
 		"cniscope.lock.holder_name", "cniscope.agent", "cniscope.sysctl.key", "cniscope.rule.table")
 	want := `pod network setup 10-40
   CNI ADD 10-40
@@ -118,7 +126,9 @@ func TestWhatHappensInsideOfAPlugin(t *testing.T) {
 
 func TestWhatIsSlowInsideIsMarked(t *testing.T) {
 	op := busy()
-	spans := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, judge.Options{Thresholds: judge.Thresholds{Agent: 7, Lock: 5}, Sampling: judge.Sampling{All: true}}.Judge(op)).Spans.ScopeSpans[0].Spans
+	spans := NewBuilder(IDs{Seed: "boot"}, nil, "v1").
+		Build(op, judge.Options{Thresholds: judge.Thresholds{Agent: 7, Lock: 5},
+			Sampling: judge.Sampling{All: true}}.Judge(op)).Spans.ScopeSpans[0].Spans
 	got := ""
 	for _, s := range spans {
 		if said(s, "cniscope.slow") != nil {
@@ -181,7 +191,8 @@ func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 			bridge(op).Facts[5].What.(*model.Request).Answer = &event.Answer{Error: "EBUSY", Message: "Device is in use"}
 		})
 		s := find(build(op), "netlink RTM_NEWLINK")
-		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 && s.Status.Message != "EBUSY: Device is in use" {
+		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 &&
+			s.Status.Message != "EBUSY: Device is in use" {
 			t.Errorf("plugin exits %d: status %v", code, s.Status)
 		}
 		harness.Equal(t, said(s, "cniscope.errno").GetStringValue(), "EBUSY", "cniscope.errno")
@@ -194,7 +205,8 @@ func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 func TestTheInsideGivesTheSameBytes(t *testing.T) {
 	bytes := func() []byte {
 		op := busy()
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, options.Judge(op)).Spans)
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(NewBuilder(IDs{Seed: "boot"}, nil, "v1").
+			Build(op, options.Judge(op)).Spans)
 		harness.Check(t, err)
 		return data
 	}
@@ -227,7 +239,8 @@ func TestTheFirstConnectionAfterwards(t *testing.T) {
 	if !slices.Equal(s.TraceId, call.TraceId) || !slices.Equal(s.ParentSpanId, call.SpanId) {
 		t.Error("it hangs elsewhere")
 	}
-	if s.StartTimeUnixNano != 1040 || s.EndTimeUnixNano != 2e6+1040 || said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 {
+	if s.StartTimeUnixNano != 1040 || s.EndTimeUnixNano != 2e6+1040 ||
+		said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 {
 		t.Errorf("%v", s)
 	}
 	if !slices.ContainsFunc(late.Spans.Resource.Attributes, func(kv *commonpb.KeyValue) bool {
@@ -249,7 +262,8 @@ func TestMounts(t *testing.T) {
 	got := drawn(build(busy(func(op *model.Operation) {
 		bridge(op).Children = nil
 		bridge(op).Facts = []*model.Fact{
-			{When: between(12, 30), What: &model.Mount{Mount: &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/a", Flags: []string{"bind", "ro"}}}},
+			{When: between(12, 30), What: &model.Mount{Mount: &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/a",
+				Flags: []string{"bind", "ro"}}}},
 			{When: between(31, 31), What: &model.Mount{Mount: &event.Mount{Name: "umount2", Target: "/run/b", Error: "EBUSY"}}},
 		}
 	})), "cniscope.kind", "cniscope.mount.target", "cniscope.mount.source", "cniscope.errno")

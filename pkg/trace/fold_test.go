@@ -43,7 +43,8 @@ func (t *tree) add(up int, kind, name string, start, ms int, about ...attribute.
 // call begins a tree: number 0 is its call, 1 the run below.
 func call(about ...attribute.KeyValue) *tree {
 	t := &tree{}
-	t.add(t.add(-1, attr.KindCall, "CNI ADD", 0, 100, about...), attr.KindRun, "portmap ADD", 0, 100, attr.PollMS(time.Millisecond))
+	t.add(t.add(-1, attr.KindCall, "CNI ADD", 0, 100, about...), attr.KindRun, "portmap ADD", 0, 100,
+		attr.PollMS(time.Millisecond))
 	return t
 }
 
@@ -72,7 +73,8 @@ func outlined(spans []*tracepb.Span) (all []string) {
 }
 
 func TestEventsOfAnOrdinaryCall(t *testing.T) {
-	for want, x := range map[string]*tree{"first connection": call(), "first connection request sysctl": call(attr.Verdict("slow"))} {
+	for want, x := range map[string]*tree{"first connection": call(),
+		"first connection request sysctl": call(attr.Verdict("slow"))} {
 		x.add(1, attr.KindDelegate, "host-local ADD", 1, 1)
 		x.add(1, attr.KindCommand, "iptables", 2, 1, command(0)...)
 		for _, s := range x.spans[1:] {
@@ -98,7 +100,8 @@ func TestEventsOfAnOrdinaryCall(t *testing.T) {
 func TestASeriesSaysWhatIsCommon(t *testing.T) {
 	x := call(attr.Verdict("slow"))
 	for i := range 3 {
-		x.add(1, attr.KindCommand, "iptables", i, 1, append(command(0), attr.CNIName("pods"), attr.CNIID([]string{"a", "a", "b"}[i]))...)
+		x.add(1, attr.KindCommand, "iptables", i, 1,
+			append(command(0), attr.CNIName("pods"), attr.CNIID([]string{"a", "a", "b"}[i]))...)
 	}
 	series := x.folded()[2]
 	if id, name := said(series, "cni.id"), said(series, "cni.name"); id != nil || name.GetStringValue() != "pods" {
@@ -225,7 +228,8 @@ func FuzzFold(f *testing.F) {
 		if again := (&tree{folded}).folded(); !slices.Equal(texts(again), texts(folded)) {
 			t.Error("folded again, it is something else")
 		}
-		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(x.spans), func(i, j int) { x.spans[i], x.spans[j] = x.spans[j], x.spans[i] })
+		rand.New(rand.NewPCG(seed, 0)).
+			Shuffle(len(x.spans), func(i, j int) { x.spans[i], x.spans[j] = x.spans[j], x.spans[i] })
 		if shuffled := x.folded(); !slices.Equal(texts(shuffled), texts(folded)) {
 			t.Error("the order of spans matters")
 		}
@@ -240,7 +244,8 @@ func wild(data []byte) *tree {
 	x := call(nonZero(attr.Slow(len(data) > 1 && data[1]%2 == 0))...)
 	for ; len(data) >= 4; data = data[4:] {
 		kind := kinds[int(data[0])%len(kinds)]
-		about := []attribute.KeyValue{semconv.ProcessExitCode(int(data[3] % 3)), attr.CPUMS(time.Duration(data[2]) * 1237), attr.Requests(int(data[2]))}
+		about := []attribute.KeyValue{semconv.ProcessExitCode(int(data[3] % 3)), attr.CPUMS(time.Duration(data[2]) * 1237),
+			attr.Requests(int(data[2]))}
 		about = append(about, nonZero(attr.Slow(data[3]%16 == 0), attr.Outlived(data[3]%32 == 1))...)
 		n := x.add(int(data[1])%len(x.spans), kind, fmt.Sprint(kind, data[0]%2), int(data[2]), int(data[3]), about...)
 		if data[3]%16 == 2 {
@@ -262,12 +267,14 @@ func keepsWhatMatters(t *testing.T, given, folded []*tracepb.Span) {
 	}
 	for _, s := range given {
 		b := &branch{Span: s}
-		small := slices.Contains([]string{attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindLock}, b.value(attr.KindKey).GetStringValue())
+		small := slices.Contains([]string{attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindLock},
+			b.value(attr.KindKey).GetStringValue())
 		if small && !b.remarkable() {
 			continue
 		}
 		is := now[string(s.SpanId)]
-		if is == nil || !bytes.Equal(is.ParentSpanId, s.ParentSpanId) || is.EndTimeUnixNano != s.EndTimeUnixNano || !proto.Equal(is.Status, s.Status) {
+		if is == nil || !bytes.Equal(is.ParentSpanId, s.ParentSpanId) || is.EndTimeUnixNano != s.EndTimeUnixNano ||
+			!proto.Equal(is.Status, s.Status) {
 			t.Errorf("%s is now %v", s, is)
 		}
 	}

@@ -15,13 +15,15 @@ func served() *model.Operation {
 		certain := &model.Attribution{Evidence: model.Certain}
 		candidate := &model.Attribution{Evidence: model.Candidate, Others: []model.Key{other}}
 		did := func(name string, by *model.Attribution) *model.Image {
-			return &model.Image{Program: model.Program{Process: event.Process("p-" + name), Name: name}, Exit: model.Exit{Ended: true}, Start: 32, End: 36, Attribution: by}
+			return &model.Image{Program: model.Program{Process: event.Process("p-" + name), Name: name},
+				Exit: model.Exit{Ended: true}, Start: 32, End: 36, Attribution: by}
 		}
 		attributed := func(f *model.Fact, a *model.Attribution) []*model.Fact {
 			f.Attribution = a
 			return []*model.Fact{f}
 		}
-		bridge(op).Facts, bridge(op).Activity, bridge(op).Run = nil, model.Activity{}, &model.Run{Plugin: "bridge", Command: "ADD"}
+		bridge(op).Facts, bridge(op).Activity, bridge(op).
+			Run = nil, model.Activity{}, &model.Run{Plugin: "bridge", Command: "ADD"}
 		bridge(op).Facts = []*model.Fact{{When: between(31, 39), What: &model.Connection{
 			Network: "unix", Address: "/run/agent.sock", Tries: 1,
 			Work: &model.Work{
@@ -36,12 +38,13 @@ func served() *model.Operation {
 					Facts:    attributed(asked("RTM_NEWLINK", between(32, 33), named("pod-1")), certain),
 				},
 				Shared: &model.Image{
-					Program:  model.Program{Name: "agentd"},
-					Exit:     model.Exit{Ended: true},
-					Start:    31,
-					End:      39,
-					Children: []*model.Image{did("ipset", &model.Attribution{Evidence: model.Candidate, Periodic: true, Others: candidate.Others})},
-					Facts:    attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate),
+					Program: model.Program{Name: "agentd"},
+					Exit:    model.Exit{Ended: true},
+					Start:   31,
+					End:     39,
+					Children: []*model.Image{did("ipset",
+						&model.Attribution{Evidence: model.Candidate, Periodic: true, Others: candidate.Others})},
+					Facts: attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate),
 				},
 			},
 		}}}
@@ -50,7 +53,8 @@ func served() *model.Operation {
 
 func TestWhatAnAgentDid(t *testing.T) {
 	spans := build(served())
-	got := drawn(spans, "cniscope.attribution", "cniscope.periodic", "cniscope.other_calls", "cniscope.agent_cpu_ms", "cniscope.agent_waits_in", "cniscope.queries")
+	got := drawn(spans, "cniscope.attribution", "cniscope.periodic", "cniscope.other_calls", "cniscope.agent_cpu_ms",
+		"cniscope.agent_waits_in", "cniscope.queries")
 	want := `pod network setup 10-40
   CNI ADD 10-40
     bridge ADD 10-40
@@ -88,26 +92,33 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 	candidate := &model.Attribution{Evidence: model.Candidate}
 	work := func(name string, facts ...*model.Fact) *model.Work {
 		image := func() *model.Image {
-			return &model.Image{Program: model.Program{Process: event.Process(name), Name: name}, Exit: model.Exit{Ended: true}, Start: 31, End: 39}
+			return &model.Image{Program: model.Program{Process: event.Process(name), Name: name}, Exit: model.Exit{Ended: true},
+				Start: 31, End: 39}
 		}
 		w := &model.Work{Own: image(), Shared: image()}
 		w.Own.Facts = facts
 		return w
 	}
 	exchange := func(start, end int64, address, peer string, w *model.Work) *model.Fact {
-		c := &model.Connection{Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true, Work: w, Exchange: &model.Exchange{}}
+		c := &model.Connection{Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true,
+			Work: w, Exchange: &model.Exchange{}}
 		return &model.Fact{When: between(start, end), What: c, Attribution: candidate}
 	}
 	spans := build(busy(func(op *model.Operation) {
 		disk := work("diskd")
-		disk.States = []model.Spell{{Interval: between(33, 34), State: event.AgentIdle}, {Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"}}
+		disk.States = []model.Spell{{Interval: between(33, 34), State: event.AgentIdle},
+			{Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"}}
 		disk.Killed, disk.Gone, disk.Successor, disk.Back = "OOM", 37, &event.Actor{PID: 8, Name: "diskd"}, 38
-		lock := &model.Fact{When: between(31, 36), Attribution: candidate, What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}}
-		agent := work("agentd", exchange(32, 38, "/run/db", "dbd", work("dbd", exchange(33, 38, "/run/disk", "diskd", disk))), lock)
+		lock := &model.Fact{When: between(31, 36), Attribution: candidate,
+			What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}}
+		agent := work("agentd", exchange(32, 38, "/run/db", "dbd",
+			work("dbd", exchange(33, 38, "/run/disk", "diskd", disk))), lock)
 		bridge(op).Facts, bridge(op).Activity = nil, model.Activity{}
-		bridge(op).Facts = []*model.Fact{{When: between(31, 39), What: &model.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent}}}
+		bridge(op).Facts = []*model.Fact{{When: between(31, 39),
+			What: &model.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent}}}
 	}))
-	got := drawn(spans, "cniscope.agent", "cniscope.standing", "cniscope.attribution", "cniscope.agent_stopped_ms", "cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges")
+	got := drawn(spans, "cniscope.agent", "cniscope.standing", "cniscope.attribution", "cniscope.agent_stopped_ms",
+		"cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges")
 	want := `pod network setup 10-40
   CNI ADD 10-40
     bridge ADD 10-40
@@ -136,7 +147,8 @@ func TestARefusalIsNobodysForCertain(t *testing.T) {
 			for _, kv := range e.Attributes {
 				said[kv.Key] = kv.Value.GetStringValue()
 			}
-			if e.Name == "call refused" && said["cniscope.attribution"] == "candidate" && said["server.address"] == "/run/bank.sock" {
+			if e.Name == "call refused" && said["cniscope.attribution"] == "candidate" &&
+				said["server.address"] == "/run/bank.sock" {
 				return
 			}
 		}

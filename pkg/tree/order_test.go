@@ -18,7 +18,8 @@ func TestAnyOrderIsCountedRight(t *testing.T) {
 			case 0, 1:
 				tree.Apply(&event.Fork{Process: p, Parent: some()})
 			case 2:
-				e := &event.Exec{Process: p, Parent: some(), Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0, Stdin: fmt.Sprint(r.IntN(3))}
+				e := &event.Exec{Process: p, Parent: some(), Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0,
+					Stdin: fmt.Sprint(r.IntN(3))}
 				if r.IntN(3) > 0 {
 					e.Call = &event.Call{}
 				}
@@ -54,7 +55,8 @@ func consistent(t *testing.T, seed uint64, tree *Tree) {
 		}
 	}
 	if inRuns != tree.inRuns || ofAgents != tree.ofAgents || max(inRuns, ofAgents) > tree.limit {
-		t.Fatalf("seed %d: %d and %d processes are counted, %d and %d there", seed, tree.inRuns, tree.ofAgents, inRuns, ofAgents)
+		t.Fatalf("seed %d: %d and %d processes are counted, %d and %d there", seed, tree.inRuns, tree.ofAgents, inRuns,
+			ofAgents)
 	}
 	for key, a := range tree.agents {
 		if tree.processes[key] == nil {

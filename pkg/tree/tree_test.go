@@ -85,7 +85,8 @@ func (s *story) draw() string {
 			over = " (over)"
 		}
 		fmt.Fprintf(&b, "%srun %s%s%s: %s\n", indent, r.Leader, by, over, owned(r.processes))
-		for _, inner := range slices.SortedFunc(maps.Keys(r.inner), func(a, b *Run) int { return strings.Compare(string(a.Leader), string(b.Leader)) }) {
+		for _, inner := range slices.SortedFunc(maps.Keys(r.inner),
+			func(a, b *Run) int { return strings.Compare(string(a.Leader), string(b.Leader)) }) {
 			run(inner, indent+"  ")
 		}
 	}
@@ -158,7 +159,8 @@ func TestStories(t *testing.T) {
 		},
 		"a delegate that is a wrapper, and has a delegate": {
 			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("w", "b", "IPAM", "2").runs("w", "b", "REAL", "heredoc").child("d", "w", "STATIC", "3")
+				s.runs("b", "cd", "BRIDGE", "1", root).child("w", "b", "IPAM", "2").runs("w", "b", "REAL", "heredoc").
+					child("d", "w", "STATIC", "3")
 			},
 			"root forked delegate image forked delegate",
 			"run b: b\n  run w: w\n    run d: d\n",
@@ -186,14 +188,16 @@ func TestStories(t *testing.T) {
 		},
 		"what goes on when the leader is gone still belongs to the run": {
 			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("h").exit("b").child("e", "d", "sh", "none")
+				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("h").
+					exit("b").child("e", "d", "sh", "none")
 			},
 			"root forked delegate forked command exited exited forked command",
 			"run b (over): \n  run h (over): d e\n",
 		},
 		"nothing is left of a run when the last of it has exited": {
 			func(s *story) {
-				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("b").exit("h").exit("d").exit("d")
+				s.runs("b", "cd", "BRIDGE", "1", root).child("h", "b", "DHCP", "2").child("d", "h", "daemon", "none").exit("b").
+					exit("h").exit("d").exit("d")
 			},
 			"exited exited exited unknown",
 			"",
@@ -220,7 +224,8 @@ func TestStories(t *testing.T) {
 		},
 		"so it is by way of a helper, and where the fork was lost": {
 			func(s *story) {
-				s.serve("a", 1).child("s", "a", "sh", "none").child("p", "s", "BRIDGE", "2", byAgent).runs("q", "a", "BRIDGE", "3", byAgent)
+				s.serve("a", 1).child("s", "a", "sh", "none").child("p", "s", "BRIDGE", "2", byAgent).
+					runs("q", "a", "BRIDGE", "3", byAgent)
 			},
 			"forked work forked root root",
 			"agent a, depth 1: a s\nrun p by a: p\nrun q by a: q\n",
@@ -283,7 +288,8 @@ func TestProcess(t *testing.T) {
 		vouched bool
 		depth   int
 	}{
-		"b": {true, true, 0}, "h": {true, true, 0}, "i": {false, true, 0}, "p": {true, true, 0}, "x": {true, false, 0}, "y": {true, false, 0},
+		"b": {true, true, 0}, "h": {true, true, 0}, "i": {false, true, 0}, "p": {true, true, 0}, "x": {true, false,
+			0}, "y": {true, false, 0},
 	} {
 		p := s.Get(key)
 		if p.Leads() != want.leads || p.Run.Vouched() != want.vouched || p.Depth() != want.depth {
