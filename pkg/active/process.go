@@ -8,6 +8,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
+// lockFilesMax bounds the lock files of a call. A plugin waits for one.
+const lockFilesMax = 8
+
 // Process is a process of an open operation, or the stand-in for an agent's own work for a call.
 type Process struct {
 	Op   *Operation
@@ -85,6 +88,15 @@ func (p *Process) Did(now int64, body event.Body) {
 		p.configuration(b)
 	case *event.Result:
 		p.Run.Run.Result = b // of any process of the run
+	case *event.Missing:
+		p.missing(now, b)
+	case *event.LockFile:
+		if p.Call.LockFiles == nil {
+			p.Call.LockFiles = map[string]*event.LockFile{}
+		}
+		if len(p.Call.LockFiles) < lockFilesMax {
+			p.Call.LockFiles[b.Path] = b
+		}
 	case *event.Questions: // short queries
 		p.Current().Tallies[model.FactQuery].Add(int(b.Count), b.Took)
 	case *event.Cut:
@@ -234,6 +246,30 @@ func (p *Process) plain(now int64, body event.Body) {
 	p.latest, fact.When = systemCall{fact.Thread, when.Start}, when
 	if p.Room(named) {
 		p.Keep(fact)
+	}
+}
+
+// missing takes a report that a path was tried again. A lock file delays the whole run, whichever of its
+// commands tries it.
+func (p *Process) missing(now int64, b *event.Missing) {
+	im := p.Current()
+	if b.Error == "EEXIST" && p.Work == nil {
+		im = p.Run
+	}
+	for f, known := range model.Each[*model.Missing](im.Facts) {
+		if known.Path == b.Path && known.Error == b.Error {
+			known.Missing, f.When.End = b, max(f.When.End, now)
+			return
+		}
+	}
+	if !p.Room("polled files") {
+		return
+	}
+	f := &model.Fact{When: Within(im, b.Start, now), Thread: b.Thread, What: &model.Missing{Missing: b}}
+	if im == p.Current() {
+		p.Keep(f)
+	} else {
+		im.Facts = append(im.Facts, f)
 	}
 }
 

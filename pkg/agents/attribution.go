@@ -231,6 +231,8 @@ func evidence(body event.Body) (mentions []string, began int64) {
 		return nil, b.Start
 	case *event.Wait:
 		return nil, b.Start
+	case *event.Missing:
+		return nil, b.Start
 	case *event.Connect:
 		return nil, b.Start
 	case *event.Exchange:

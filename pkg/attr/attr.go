@@ -23,7 +23,7 @@ const (
 	KindLock            = "lock"             // `wait for lock`
 	KindDAD             = "dad"              // `wait for IPv6 DAD`
 	KindAgent           = "agent"            // `call agent`, `call peer`
-	KindWait            = "wait"             // `sleep`, `system call`, `stopped`, `frozen`
+	KindWait            = "wait"             // `sleep`, `system call`, `stopped`, `frozen`, `poll for file`
 	KindFirstConnection = "first_connection" // `first connection`
 	KindWorkAfter       = "work_after"       // `work after ADD`
 	KindOutage          = "outage"           // `node network not ready`
@@ -904,6 +904,16 @@ func Receipt(v bool) attribute.KeyValue { return ReceiptKey.Bool(v) }
 const ClippedKey = attribute.Key("cniscope.clipped")
 
 func Clipped(v bool) attribute.KeyValue { return ClippedKey.Bool(v) }
+
+// PolledPathKey is cniscope.polled.path: Path that a process tried again and again, each time with the same error.
+const PolledPathKey = attribute.Key("cniscope.polled.path")
+
+func PolledPath(v string) attribute.KeyValue { return PolledPathKey.String(v) }
+
+// PolledTriesKey is cniscope.polled.tries: Number of tries that were seen.
+const PolledTriesKey = attribute.Key("cniscope.polled.tries")
+
+func PolledTries(v int) attribute.KeyValue { return PolledTriesKey.Int(v) }
 
 // TriesKey is cniscope.tries: Number of attempts to connect, if more than one.
 const TriesKey = attribute.Key("cniscope.tries")

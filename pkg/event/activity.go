@@ -23,6 +23,8 @@ var activityKinds = map[string]Body{
 	"mount":           &Mount{},
 	"questions":       &Questions{},
 	"cut":             &Cut{},
+	"missing":         &Missing{},
+	"lockfile":        &LockFile{},
 }
 
 // Detail reports that system-call tracing, the origin of these events, was switched.
@@ -292,6 +294,33 @@ type Cut struct {
 	Count uint64 `json:"count"`
 }
 
+// Missing reports that a process tried a path again and again and got the same error: ENOENT for a file that is not there,
+// EEXIST for a lock file that is. It is repeated, up to ten times a second, while the process goes on.
+type Missing struct {
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	// Start is the first try that was seen, the event's time the last.
+	Start int64 `json:"start"`
+	// Name is the system call.
+	Name  string `json:"name,omitempty"`
+	Path  string `json:"path"`
+	Error string `json:"error"`
+	// Count is how many tries were seen. For EEXIST they are those of all processes of the plugin's run.
+	Count uint64 `json:"count"`
+}
+
+// LockFile reports what a look at a lock file found, for which a process polled (Missing, EEXIST).
+type LockFile struct {
+	Process Process `json:"process"`
+	Path    string  `json:"path"`
+	// Written is the file's last change, in wall ns.
+	Written int64 `json:"written"`
+	// Maker is the process whose number the file contains, without a name if it is gone; nil if it contains none.
+	Maker *Actor `json:"maker,omitempty"`
+	// Gone is true if that process exited, or began after the file was written.
+	Gone bool `json:"gone,omitempty"`
+}
+
 func (*Detail) Doer() Process          { return "" }
 func (w *Wait) Doer() Process          { return w.Process }
 func (b *Answer) Doer() Process        { return b.Process }
@@ -310,3 +339,5 @@ func (b *Result) Doer() Process        { return b.Process }
 func (*FirstConnection) Doer() Process { return "" }
 func (b *Questions) Doer() Process     { return b.Process }
 func (b *Cut) Doer() Process           { return b.Process }
+func (b *Missing) Doer() Process       { return b.Process }
+func (b *LockFile) Doer() Process      { return b.Process }

@@ -90,6 +90,8 @@ func causesInside() []About {
 		{CauseCommand, "slow command", []PartKind{Commands, Agents}, instead("")},
 		{CausePowerShell, "PowerShell", []PartKind{Commands}, "replace PowerShell by HCN (hcsshim), or keep one running: each start loads .NET and its modules anew"},
 		{CauseScan, "host-local scan", []PartKind{Plugins, SystemCalls}, "shrink host-local's ranges, put its dataDir on tmpfs, or delete the files that pods which are gone left there: it reads one for each address in use"},
+		{CauseLockFile, "existing lock file", []PartKind{Sleep}, "run fuser -v on the lock file that the trace names: kill the process that it names if that hangs; remove the file if it names none"},
+		{CauseMissingFile, "missing file", []PartKind{Sleep}, "start the program that writes the file that the trace names, or correct its path in the plugin's configuration"},
 		{CauseSleep, "sleep", []PartKind{Sleep}, "shorten the plugin's poll or retry interval, or speed up what it waits for: the spans before and after each sleep show what that is"},
 		{CausePlugin, "plugin's own work", []PartKind{Plugins}, "raise the CPU limit of the runtime's cgroup if it has one; run perf record -a -g while a pod starts, and send the profile to the plugin's authors"},
 		{CauseHalted, "stopped plugin", []PartKind{Halts}, "run kill -CONT with the plugin's pid if its /proc/PID/status says State: T, detach the debugger if it has a TracerPid, thaw its cgroup if that is frozen"},

@@ -13,7 +13,7 @@ import (
 func rules() []rule {
 	return []rule{
 		haltedPlugin, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
-		powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
+		polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}
 }

@@ -15,6 +15,7 @@ type rank int
 const (
 	rankPoll rank = iota
 	rankSleep
+	rankFile
 	rankAgent
 	rankDAD
 	rankCall
@@ -52,6 +53,7 @@ var chargings = [model.FactKinds]charging{
 	model.FactMount:      {rank: rankCall, part: mountPart, held: true},
 	model.FactConnection: {rank: rankAgent, part: agentPart},
 	model.FactDetection:  {rank: rankDAD, part: detectionPart},
+	model.FactMissing:    {rank: rankFile, part: polledPart},
 	model.FactHalt:       {rank: rankHalt, part: haltPart, held: true},
 }
 

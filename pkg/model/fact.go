@@ -16,7 +16,8 @@ type Fact struct {
 	What        What
 }
 
-// What is the content of a fact: *Wait, *Request, *Setting, *Mount, *Connection, *Detection or *Halt.
+// What is the content of a fact: *Wait, *Request, *Setting, *Mount, *Connection, *Detection, *Halt
+// or *Missing.
 type What interface{ kind() FactKind }
 
 // Kind returns the kind.
@@ -45,6 +46,7 @@ const (
 	FactConnection
 	FactDetection
 	FactHalt
+	FactMissing
 	FactKinds // the number of kinds
 )
 
@@ -77,14 +79,19 @@ type Halt struct {
 
 func (*Halt) kind() FactKind { return FactHalt }
 
+// Missing is the time from the first to the last of several tries of a path, each with the same error.
+type Missing struct{ *event.Missing }
+
+func (*Missing) kind() FactKind { return FactMissing }
+
 // Wait is a thread's time in the kernel.
 type Wait struct {
 	Kind event.WaitKind
 	// Name is the system call, or the mutex.
 	Name string
 	// Path is the lock's file.
-	// Path is the file of a file lock.
-	Path  string
+	Path string
+	// Tries is the number of attempts to lock, if more than one.
 	Tries int
 	// Error is the failure, if any.
 	Error string

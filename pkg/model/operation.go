@@ -145,6 +145,8 @@ type Call struct {
 	NeverRun []string
 	// Programs are the node's plugins that cannot be started; nil if not examined.
 	Programs *event.Programs
+	// LockFiles are those that its processes polled for, by path.
+	LockFiles map[string]*event.LockFile
 	// Configured changes with the network's configuration (event.Network.Digest).
 	Configured string
 	// Hung means that it exceeded slow.hung.

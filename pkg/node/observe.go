@@ -134,7 +134,7 @@ func programsOf(o config.Options) *programs.Source {
 	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
 	return programs.New(programs.Node{
 		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
-		Faults: new(doctor.Programs).Faults,
+		Faults: new(doctor.Programs).Faults, LockFile: programs.LockFile,
 	})
 }
 

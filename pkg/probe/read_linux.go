@@ -208,6 +208,12 @@ func (r *reader) followTalk() {
 	}
 }
 
+func (r *reader) followMisses() {
+	if err := r.probe.kernel.Gate.FollowMisses(r.now, r.probe.detail.gate.IsOpen() && r.table.polls(r.now)); err != nil {
+		r.Tell(&event.Degraded{Feature: "files that plugins poll for", Reason: err.Error()})
+	}
+}
+
 func (r *reader) duties(at watermark) {
 	r.now = at.now
 	r.census = nil
@@ -221,6 +227,7 @@ func (r *reader) duties(at watermark) {
 	r.agents.Tend(at.passed)
 	r.halts()
 	r.followTalk()
+	r.followMisses()
 	r.closeIdleGate()
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }

@@ -37,6 +37,8 @@ type tracked struct {
 	pid    uint32
 	looked int64
 	halted bool // at looked
+	// began is when a plugin's process began to run it; 0 for others.
+	began int64
 	// missing is when it was first absent from the kernel's table; else 0.
 	missing int64
 	// rootGone is when the run's leader was seen gone.
@@ -60,6 +62,9 @@ func (t *table) note(e event.Event) bool {
 			}
 			t.live[b.Process] = &tracked{pid: b.PID}
 		}
+		if b.Root {
+			t.live[b.Process].began = e.Time
+		}
 	case *event.Fork:
 		if t.live[b.Parent] == nil {
 			return false
@@ -72,6 +77,23 @@ func (t *table) note(e event.Event) bool {
 		delete(t.live, b.Process)
 	}
 	return true
+}
+
+// Polling for a file is only worth a trace if it lasts. What a run waited for is known by pollingUntil; the trace, which
+// costs every process of the node time, then ends.
+const (
+	pollingAfter = 500 * time.Millisecond
+	pollingUntil = time.Minute
+)
+
+// polls reports whether a plugin has run for so long that it may poll for a file.
+func (t *table) polls(now int64) bool {
+	for _, one := range t.live {
+		if age := time.Duration(now - one.began); one.began != 0 && age >= pollingAfter && age < pollingUntil {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *table) follows(process event.Process) bool { return t.live[process] != nil }

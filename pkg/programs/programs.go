@@ -1,5 +1,6 @@
-// Package programs is an event source: it looks whether the plugins of the node's networks can be started, when a
-// call begins and when the networks change. A plugin that the kernel does not start leaves no other trace.
+// Package programs is an event source that looks at files of plugins. It looks whether the plugins of the node's networks
+// can be started, when a call begins and when the networks change: a plugin that the kernel does not start leaves no
+// other trace. It also looks who made a lock file for which a plugin polls.
 //
 // It runs nothing, and no call waits for it.
 package programs
@@ -30,12 +31,15 @@ type Node struct {
 	Dirs func(context.Context) (pid int, dirs []string)
 	// Faults returns the programs of these names that cannot be started, in directories as the process pid sees them.
 	Faults func(pid int, dirs, names []string) []event.Program
+	// LockFile looks at a lock file as the process pid sees it; nil if that cannot be.
+	LockFile func(pid int, path string) *event.LockFile
 }
 
 // Source is created by New and run once. Tell must be given the events of the other sources.
 type Source struct {
 	node          Node
-	changed, wake chan struct{} // the networks changed; a call began
+	changed, wake chan struct{}       // the networks changed; a call began
+	locks         chan *event.Missing // lock files that plugins poll for
 
 	mu    sync.Mutex
 	pid   int // of the process that started the latest plugin
@@ -45,7 +49,7 @@ type Source struct {
 
 // New returns a source that knows neither directories nor plugins.
 func New(n Node) *Source {
-	return &Source{node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	return &Source{node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), locks: make(chan *event.Missing, 8)}
 }
 
 // Name is "programs".
@@ -68,6 +72,14 @@ func (s *Source) Tell(e event.Event) {
 			return
 		}
 		s.found(int(b.ParentPID), path.Dir(b.File))
+	case *event.Missing:
+		if b.Error == "EEXIST" && path.IsAbs(b.Path) {
+			select {
+			case s.locks <- b:
+			default: // it is reported again
+			}
+		}
+		return
 	default:
 		return
 	}
@@ -112,12 +124,19 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		return nil
 	}
 	var known *event.Programs
+	var last event.Missing // looked at
 	for {
 		select {
 		case <-s.changed:
 			pid, dirs := s.node.Dirs(ctx)
 			s.found(pid, dirs...)
 		case <-s.wake:
+		case b := <-s.locks:
+			if b.Process != last.Process || b.Path != last.Path {
+				last = *b
+				s.lockFile(b, sink)
+			}
+			continue
 		case <-ctx.Done():
 			return nil
 		}
@@ -141,5 +160,18 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+func (s *Source) lockFile(b *event.Missing, sink event.Sink) {
+	s.mu.Lock()
+	pid := s.pid
+	s.mu.Unlock()
+	if pid == 0 || s.node.LockFile == nil {
+		return
+	}
+	if found := s.node.LockFile(pid, b.Path); found != nil {
+		found.Process = b.Process
+		sink(source.Now(found))
 	}
 }

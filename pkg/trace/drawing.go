@@ -104,3 +104,10 @@ func (d *drawing) detection(f *model.Fact) {
 		d.fail(s, detection.Address+" is a duplicate", "duplicate address")
 	}
 }
+
+func (d *drawing) missing(f *model.Fact) {
+	m := f.What.(*model.Missing)
+	d.fact(f, "poll for file", attr.KindWait, nonZero(
+		attr.PolledPath(m.Path), attr.PolledTries(int(m.Count)), attr.SystemCall(m.Name), attr.Errno(m.Error),
+	)...)
+}

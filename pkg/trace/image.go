@@ -65,6 +65,7 @@ func drawers() [model.FactKinds]drawer {
 		model.FactCall:       {3, (*drawing).call},
 		model.FactMount:      {3, (*drawing).mount},
 		model.FactHalt:       {3, (*drawing).halt},
+		model.FactMissing:    {3, (*drawing).missing},
 		model.FactDetection:  {4, (*drawing).detection},
 		model.FactConnection: {5, (*drawing).connection},
 	}

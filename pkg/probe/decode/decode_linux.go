@@ -238,6 +238,8 @@ var handlers = [kernel.InsideClassCLASSES]handler{
 
 	kernel.InsideClassCLASS_EXCHANGE: (*Decoder).exchanged,
 
+	kernel.InsideClassCLASS_MISS: (*Decoder).missing,
+
 	kernel.InsideClassCLASS_LOCK_HELD: (*Decoder).held,
 	kernel.InsideClassCLASS_FLOCK:     (*Decoder).lock,
 	kernel.InsideClassCLASS_FCNTL:     (*Decoder).lock,

@@ -34,6 +34,9 @@ var insideHooks = []struct {
 	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
 }
 
+// missHook traces polled files (bpf/misses.h).
+const missHook = "on_miss"
+
 // Iterators over earlier connections, and their servers (bpf/before.h).
 const (
 	lookBack       = "look_back"
@@ -147,14 +150,12 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 type Gate struct {
 	// rest are rarer events.
 	calls, rest []*ebpf.Program
-	// talk traces agents' streams; empty if calls does.
-	talk []*ebpf.Program
+	// talk traces agents' streams; empty if calls does. misses traces polled files.
+	talk, misses demand
 	// before may be nil.
-	before            *past
-	attached, talking attachments
-	tried             time.Duration
-	// Total of ns attached, and since when; 0 if detached.
-	talked, talkingSince atomic.Int64
+	before   *past
+	attached attachments
+	tried    time.Duration
 
 	closed atomic.Int64 // ns open, until the last close
 	since  atomic.Int64 // since when, monotonic ns; 0 while closed
@@ -197,42 +198,61 @@ func (g *Gate) attach() error {
 // Try opens and closes the gate, so that a refusal is known early, and the code is in memory.
 func (g *Gate) Try() error {
 	began := time.Now()
-	err := errors.Join(g.attach(), g.FollowTalk(0, true))
+	err := errors.Join(g.attach(), g.FollowTalk(0, true), g.FollowMisses(0, true))
 	g.tried = time.Since(began)
-	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false))
+	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false), g.FollowMisses(0, false))
 }
 
-// FollowTalk attaches or detaches talk, which slows the node's system calls. After a refusal it stops trying.
-func (g *Gate) FollowTalk(now int64, on bool) error {
-	if on == (len(g.talking) > 0) || len(g.talk) == 0 {
+// demand is attached only while it is needed, because it slows all system calls of the node.
+type demand struct {
+	programs []*ebpf.Program
+	attached attachments
+	// total is how long it was attached until it was last detached, since when it is again; 0 if it is not. ns.
+	total, since atomic.Int64
+}
+
+// follow attaches or detaches. After a refusal it stops trying.
+func (d *demand) follow(now int64, on bool) error {
+	if on == (len(d.attached) > 0) || len(d.programs) == 0 {
 		return nil
 	}
 	if !on {
-		g.talked.Add(now - g.talkingSince.Swap(0))
-		return g.talking.close()
+		d.total.Add(now - d.since.Swap(0))
+		return d.attached.close()
 	}
-	for _, program := range g.talk {
-		if err := g.talking.attach(program); err != nil {
-			g.talk = nil
-			return errors.Join(err, g.talking.close())
+	for _, program := range d.programs {
+		if err := d.attached.attach(program); err != nil {
+			d.programs = nil
+			return errors.Join(err, d.attached.close())
 		}
 	}
-	g.talkingSince.Store(now)
+	d.since.Store(now)
 	return nil
 }
 
-// Talked returns how long talk was attached.
-func (g *Gate) Talked(now int64) time.Duration {
-	d := g.talked.Load()
-	if since := g.talkingSince.Load(); since != 0 {
-		d += now - since
+func (d *demand) lasted(now int64) time.Duration {
+	all := d.total.Load()
+	if since := d.since.Load(); since != 0 {
+		all += now - since
 	}
-	return time.Duration(d)
+	return time.Duration(all)
 }
 
+// FollowTalk attaches or detaches what traces agents' streams.
+func (g *Gate) FollowTalk(now int64, on bool) error { return g.talk.follow(now, on) }
+
+// FollowMisses attaches or detaches what traces polled files.
+func (g *Gate) FollowMisses(now int64, on bool) error { return g.misses.follow(now, on) }
+
+// Talked returns how long talk was attached.
+func (g *Gate) Talked(now int64) time.Duration { return g.talk.lasted(now) }
+
+// Searched returns how long polled files were traced.
+func (g *Gate) Searched(now int64) time.Duration { return g.misses.lasted(now) }
+
 func (g *Gate) put() (err error) {
-	err = errors.Join(g.attached.close(), g.talking.close(), g.before.close())
-	g.calls, g.rest, g.talk, g.before = nil, nil, nil, nil
+	err = errors.Join(g.attached.close(), g.talk.attached.close(), g.misses.attached.close(), g.before.close())
+	g.calls, g.rest, g.talk.programs, g.misses.programs, g.before = nil, nil, nil, nil, nil
 	return err
 }
 

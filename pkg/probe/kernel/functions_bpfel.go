@@ -24,6 +24,8 @@ const (
 	FunctionsMapCounters          = "counters"
 	FunctionsMapEvents            = "events"
 	FunctionsMapLosses            = "losses"
+	FunctionsMapMissedPath        = "missed_path"
+	FunctionsMapMisses            = "misses"
 	FunctionsMapPairs             = "pairs"
 	FunctionsMapProcesses         = "processes"
 	FunctionsMapRecords           = "records"
@@ -45,6 +47,7 @@ const (
 	FunctionsProgOnInetConnectEnd = "on_inet_connect_end"
 	FunctionsProgOnIoctl          = "on_ioctl"
 	FunctionsProgOnIoctlEnd       = "on_ioctl_end"
+	FunctionsProgOnMiss           = "on_miss"
 	FunctionsProgOnMount          = "on_mount"
 	FunctionsProgOnMountEnd       = "on_mount_end"
 	FunctionsProgOnMoveMount      = "on_move_mount"
@@ -74,6 +77,7 @@ const (
 	FunctionsVarClassOf           = "class_of"
 	FunctionsVarMinSpan           = "min_span"
 	FunctionsVarNodeNet           = "node_net"
+	FunctionsVarPathOf            = "path_of"
 	FunctionsVarPidNs             = "pid_ns"
 	FunctionsVarPipes             = "pipes"
 	FunctionsVarQuestionsOf       = "questions_of"
@@ -143,6 +147,7 @@ type FunctionsProgramSpecs struct {
 	OnInetConnectEnd *ebpf.ProgramSpec `ebpf:"on_inet_connect_end"`
 	OnIoctl          *ebpf.ProgramSpec `ebpf:"on_ioctl"`
 	OnIoctlEnd       *ebpf.ProgramSpec `ebpf:"on_ioctl_end"`
+	OnMiss           *ebpf.ProgramSpec `ebpf:"on_miss"`
 	OnMount          *ebpf.ProgramSpec `ebpf:"on_mount"`
 	OnMountEnd       *ebpf.ProgramSpec `ebpf:"on_mount_end"`
 	OnMoveMount      *ebpf.ProgramSpec `ebpf:"on_move_mount"`
@@ -182,6 +187,8 @@ type FunctionsMapSpecs struct {
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
+	MissedPath  *ebpf.MapSpec `ebpf:"missed_path"`
+	Misses      *ebpf.MapSpec `ebpf:"misses"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
@@ -198,6 +205,7 @@ type FunctionsVariableSpecs struct {
 	ClassOf     *ebpf.VariableSpec `ebpf:"class_of"`
 	MinSpan     *ebpf.VariableSpec `ebpf:"min_span"`
 	NodeNet     *ebpf.VariableSpec `ebpf:"node_net"`
+	PathOf      *ebpf.VariableSpec `ebpf:"path_of"`
 	PidNs       *ebpf.VariableSpec `ebpf:"pid_ns"`
 	Pipes       *ebpf.VariableSpec `ebpf:"pipes"`
 	QuestionsOf *ebpf.VariableSpec `ebpf:"questions_of"`
@@ -238,6 +246,8 @@ type FunctionsMaps struct {
 	Counters    *ebpf.Map `ebpf:"counters"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
+	MissedPath  *ebpf.Map `ebpf:"missed_path"`
+	Misses      *ebpf.Map `ebpf:"misses"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
@@ -256,6 +266,8 @@ func (m *FunctionsMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Losses,
+		m.MissedPath,
+		m.Misses,
 		m.Pairs,
 		m.Processes,
 		m.Records,
@@ -273,6 +285,7 @@ type FunctionsVariables struct {
 	ClassOf     *ebpf.Variable `ebpf:"class_of"`
 	MinSpan     *ebpf.Variable `ebpf:"min_span"`
 	NodeNet     *ebpf.Variable `ebpf:"node_net"`
+	PathOf      *ebpf.Variable `ebpf:"path_of"`
 	PidNs       *ebpf.Variable `ebpf:"pid_ns"`
 	Pipes       *ebpf.Variable `ebpf:"pipes"`
 	QuestionsOf *ebpf.Variable `ebpf:"questions_of"`
@@ -304,6 +317,7 @@ type FunctionsPrograms struct {
 	OnInetConnectEnd *ebpf.Program `ebpf:"on_inet_connect_end"`
 	OnIoctl          *ebpf.Program `ebpf:"on_ioctl"`
 	OnIoctlEnd       *ebpf.Program `ebpf:"on_ioctl_end"`
+	OnMiss           *ebpf.Program `ebpf:"on_miss"`
 	OnMount          *ebpf.Program `ebpf:"on_mount"`
 	OnMountEnd       *ebpf.Program `ebpf:"on_mount_end"`
 	OnMoveMount      *ebpf.Program `ebpf:"on_move_mount"`
@@ -348,6 +362,7 @@ func (p *FunctionsPrograms) Close() error {
 		p.OnInetConnectEnd,
 		p.OnIoctl,
 		p.OnIoctlEnd,
+		p.OnMiss,
 		p.OnMount,
 		p.OnMountEnd,
 		p.OnMoveMount,

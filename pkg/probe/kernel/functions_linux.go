@@ -117,7 +117,8 @@ func (s *Side) attachFunctions() error {
 			return err
 		}
 	}
-	s.Gate.calls, s.Gate.rest, s.Gate.talk = s.named(waitHooks), s.named(lockHooks), s.named(talkHooks)
+	s.Gate.calls, s.Gate.rest = s.named(waitHooks), s.named(lockHooks)
+	s.Gate.talk.programs, s.Gate.misses.programs = s.named(talkHooks), s.named([]string{missHook})
 	return s.tryGate()
 }
 

@@ -103,7 +103,8 @@ const (
 	InsideClassCLASS_REFUSED    InsideClass = 28
 	InsideClassCLASS_FIRST      InsideClass = 29
 	InsideClassCLASS_EXCHANGE   InsideClass = 30
-	InsideClassCLASSES          InsideClass = 31
+	InsideClassCLASS_MISS       InsideClass = 31
+	InsideClassCLASSES          InsideClass = 32
 )
 
 type InsideConn struct {
@@ -134,6 +135,20 @@ type InsideLostKey struct {
 	Root   InsideTaskKey
 	Reason uint32
 	Pad    uint32
+}
+
+type InsideMiss struct {
+	_     structs.HostLayout
+	First uint64
+	Told  uint64
+	Count uint64
+}
+
+type InsideMissKey struct {
+	_     structs.HostLayout
+	Who   uint64
+	Error uint32
+	Path  [244]int8
 }
 
 type InsidePair struct {
@@ -229,6 +244,8 @@ const (
 	InsideMapEndings          = "endings"
 	InsideMapEvents           = "events"
 	InsideMapLosses           = "losses"
+	InsideMapMissedPath       = "missed_path"
+	InsideMapMisses           = "misses"
 	InsideMapPairs            = "pairs"
 	InsideMapProcesses        = "processes"
 	InsideMapRecords          = "records"
@@ -252,6 +269,7 @@ const (
 	InsideProgOnContention    = "on_contention"
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
+	InsideProgOnMiss          = "on_miss"
 	InsideProgOnReturn        = "on_return"
 	InsideProgOnSwitch        = "on_switch"
 	InsideProgOnTcpState      = "on_tcp_state"
@@ -259,6 +277,7 @@ const (
 	InsideVarClassOf          = "class_of"
 	InsideVarMinSpan          = "min_span"
 	InsideVarNodeNet          = "node_net"
+	InsideVarPathOf           = "path_of"
 	InsideVarPidNs            = "pid_ns"
 	InsideVarQuestionsOf      = "questions_of"
 	InsideVarQuota            = "quota"
@@ -336,6 +355,7 @@ type InsideProgramSpecs struct {
 	OnContention    *ebpf.ProgramSpec `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.ProgramSpec `ebpf:"on_enter"`
+	OnMiss          *ebpf.ProgramSpec `ebpf:"on_miss"`
 	OnReturn        *ebpf.ProgramSpec `ebpf:"on_return"`
 	OnSwitch        *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnTcpState      *ebpf.ProgramSpec `ebpf:"on_tcp_state"`
@@ -354,6 +374,8 @@ type InsideMapSpecs struct {
 	Endings     *ebpf.MapSpec `ebpf:"endings"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
+	MissedPath  *ebpf.MapSpec `ebpf:"missed_path"`
+	Misses      *ebpf.MapSpec `ebpf:"misses"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
@@ -370,6 +392,7 @@ type InsideVariableSpecs struct {
 	ClassOf         *ebpf.VariableSpec `ebpf:"class_of"`
 	MinSpan         *ebpf.VariableSpec `ebpf:"min_span"`
 	NodeNet         *ebpf.VariableSpec `ebpf:"node_net"`
+	PathOf          *ebpf.VariableSpec `ebpf:"path_of"`
 	PidNs           *ebpf.VariableSpec `ebpf:"pid_ns"`
 	QuestionsOf     *ebpf.VariableSpec `ebpf:"questions_of"`
 	Quota           *ebpf.VariableSpec `ebpf:"quota"`
@@ -417,6 +440,8 @@ type InsideMaps struct {
 	Endings     *ebpf.Map `ebpf:"endings"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
+	MissedPath  *ebpf.Map `ebpf:"missed_path"`
+	Misses      *ebpf.Map `ebpf:"misses"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
@@ -436,6 +461,8 @@ func (m *InsideMaps) Close() error {
 		m.Endings,
 		m.Events,
 		m.Losses,
+		m.MissedPath,
+		m.Misses,
 		m.Pairs,
 		m.Processes,
 		m.Records,
@@ -453,6 +480,7 @@ type InsideVariables struct {
 	ClassOf         *ebpf.Variable `ebpf:"class_of"`
 	MinSpan         *ebpf.Variable `ebpf:"min_span"`
 	NodeNet         *ebpf.Variable `ebpf:"node_net"`
+	PathOf          *ebpf.Variable `ebpf:"path_of"`
 	PidNs           *ebpf.Variable `ebpf:"pid_ns"`
 	QuestionsOf     *ebpf.Variable `ebpf:"questions_of"`
 	Quota           *ebpf.Variable `ebpf:"quota"`
@@ -492,6 +520,7 @@ type InsidePrograms struct {
 	OnContention    *ebpf.Program `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.Program `ebpf:"on_enter"`
+	OnMiss          *ebpf.Program `ebpf:"on_miss"`
 	OnReturn        *ebpf.Program `ebpf:"on_return"`
 	OnSwitch        *ebpf.Program `ebpf:"on_switch"`
 	OnTcpState      *ebpf.Program `ebpf:"on_tcp_state"`
@@ -516,6 +545,7 @@ func (p *InsidePrograms) Close() error {
 		p.OnContention,
 		p.OnContentionEnd,
 		p.OnEnter,
+		p.OnMiss,
 		p.OnReturn,
 		p.OnSwitch,
 		p.OnTcpState,

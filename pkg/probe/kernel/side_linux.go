@@ -203,6 +203,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 			}
 		}
 	}
+	s.Gate.misses.programs = s.named([]string{missHook})
 	return s.tryGate()
 }
 
@@ -225,7 +226,7 @@ func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	return errors.Join(
 		o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth)),
 		spec.Variables["min_span"].Set(uint64(min(o.MinSpan, lasted))), spec.Variables["questions_of"].Set(questions()),
-		spec.Variables["timeout_of"].Set(timeouts()),
+		spec.Variables["timeout_of"].Set(timeouts()), spec.Variables["path_of"].Set(paths()),
 	)
 }
 

@@ -65,7 +65,9 @@ func calls() map[InsideClass]syscalls {
 		InsideClassCLASS_OTHER: {
 			unix.SYS_CLONE: "clone", unix.SYS_CLONE3: "clone3",
 			unix.SYS_GETDENTS64: "getdents64",
-			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx",
+			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx", unix.SYS_FACCESSAT: "faccessat",
+			unix.SYS_FACCESSAT2: "faccessat2", unix.SYS_READLINKAT: "readlinkat", unix.SYS_INOTIFY_ADD_WATCH: "inotify_add_watch",
+			unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_LINKAT: "linkat",
 			unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_MKDIRAT: "mkdirat",
 			unix.SYS_MMAP: "mmap", unix.SYS_MUNMAP: "munmap", unix.SYS_SCHED_YIELD: "sched_yield",
 			unix.SYS_GETSOCKOPT: "getsockopt", unix.SYS_SOCKET: "socket", unix.SYS_BIND: "bind",
@@ -86,6 +88,21 @@ func texts() (table [512]uint8) {
 		unix.SYS_MOVE_MOUNT: 0b1010, // source, target
 	} {
 		table[number] = which
+	}
+	return table
+}
+
+// paths are the arguments with the path that a process polls, from 1 (bpf/misses.h): open, stat, and what makes a lock
+// file.
+func paths() (table [512]uint8) {
+	for _, places := range []map[int]uint8{legacyPaths(), {
+		unix.SYS_OPENAT: 2, unix.SYS_OPENAT2: 2, unix.SYS_NEWFSTATAT: 2, unix.SYS_STATX: 2, unix.SYS_FACCESSAT: 2,
+		unix.SYS_FACCESSAT2: 2, unix.SYS_READLINKAT: 2, unix.SYS_INOTIFY_ADD_WATCH: 2,
+		unix.SYS_MKDIRAT: 2, unix.SYS_SYMLINKAT: 3, unix.SYS_LINKAT: 4,
+	}} {
+		for number, place := range places {
+			table[number] = place
+		}
 	}
 	return table
 }

@@ -25,6 +25,7 @@ volatile const __u64 min_span = 0;
 volatile const __u64 questions_of[SUBSYSTEMS] = {};
 volatile const __u8 texts_of[NR_MAX] = {};
 volatile const __u8 timeout_of[NR_MAX] = {};
+volatile const __u8 path_of[NR_MAX] = {};
 volatile const __u32 regs_at = 0;
 
 #define FUNCTIONS
@@ -371,3 +372,4 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 
 #include "waits.h"
 #include "talk.h"
+#include "misses.h"

@@ -24,6 +24,7 @@ volatile const __u64 min_span = 0; /* ns; shorter queries are counted */
 volatile const __u64 questions_of[SUBSYSTEMS] = {}; /* by netfilter's subsystem, a bit per message */
 volatile const __u8 texts_of[NR_MAX] = {}; /* text arguments among the first four, a bit each */
 volatile const __u8 timeout_of[NR_MAX] = {}; /* how a call gets its timeout, see waits.h */
+volatile const __u8 path_of[NR_MAX] = {}; /* which argument is a path, from 1; see misses.h */
 volatile const __u32 regs_at = 0; /* offset of a task's registers on its stack; 0: a helper returns them */
 
 #include "maps.h"
@@ -39,6 +40,7 @@ volatile const __u32 regs_at = 0; /* offset of a task's registers on its stack; 
 #include "mutex.h"
 #include "thread.h"
 #include "waits.h"
+#include "misses.h"
 
 /* For bpf2go's Go types. */
 const struct call_event *unused_call __attribute__((unused));

@@ -132,6 +132,7 @@ enum class {
 	CLASS_REFUSED, /* an asynchronous connect failed */
 	CLASS_FIRST,   /* the first connection of a network namespace */
 	CLASS_EXCHANGE, /* a server wrote to a stream and read the answer */
+	CLASS_MISS, /* a path failed again, see misses.h */
 	CLASSES,
 };
 

@@ -1,0 +1,65 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/model"
+)
+
+// tried is a path that was tried n times.
+func tried(path, errno string, n uint64, when model.Interval) func(*model.Image) {
+	return func(im *model.Image) {
+		fact(im, when, &model.Missing{Missing: &event.Missing{Name: "openat", Path: path, Error: errno, Count: n}})
+	}
+}
+
+func TestAPolledFile(t *testing.T) {
+	locked := func(l *event.LockFile) func(*model.Call) {
+		return func(c *model.Call) { c.LockFiles = map[string]*event.LockFile{"/run/p.lock": l} }
+	}
+	lock := func(change ...func(*model.Image)) *model.Operation {
+		im := seen(plugin("p", 0, 1000), slept(from(10, 990)), tried("/run/p.lock", "EEXIST", 11, from(10, 910)))
+		for _, f := range change {
+			f(im)
+		}
+		return add(im)
+	}
+	const tries = `^900ms of 1s waiting for lock file /run/p.lock, for which plugin p polls: openat failed 11 times \(EEXIST\), each after about 90ms`
+	rulings(t, map[string]ruling{
+		"a lock file": {op: lock(), cause: CauseLockFile, says: tries + "$", remedy: `^run fuser -v /run/p.lock: kill the process that it names if that hangs; run rm /run/p.lock if it names none$`},
+		"whose process is gone": {
+			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 99999}, Gone: true})),
+			cause: CauseLockFile, says: tries + "; pid 99999, which wrote it, is gone$", remedy: `^run rm /run/p.lock: the process that made it \(pid 99999\) is gone$`,
+		},
+		"whose process is there": {
+			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 12, Name: "p"}})),
+			cause: CauseLockFile, says: tries + `; p \(pid 12\) wrote it$`, remedy: `^kill p \(pid 12\) if it hangs, else`,
+		},
+		"for which the plugin gave up": {
+			op:    lock(func(im *model.Image) { im.Code = 1 }, wrote("no store")),
+			cause: CauseLockFile, says: `^p exited 1: code 11: "no store"; before that, 900ms`, remedy: `^run fuser`,
+		},
+		"a file that comes": {
+			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 950)), tried("/run/ready", "ENOENT", 10, from(10, 910)))),
+			cause: CauseMissingFile, says: `^900ms of 1s until file /run/ready is there, for which plugin p polls`, remedy: `^start the program that writes /run/ready`,
+		},
+		"a script that runs sleep": {
+			op:    add(seen(plugin("p", 0, 1000, ran("sleep", 10, 450), ran("sleep", 460, 900)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
+			cause: CauseMissingFile, says: `until file /run/ready is there`, remedy: `^start the program`,
+		},
+		// A file that is missing beside a wait for something else is no cause.
+		"beside a call to an agent": {
+			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 990)), tried("/etc/gai.conf", "ENOENT", 3, from(5, 905)))),
+			cause: CauseAgent, says: `calling /run/a.sock`,
+		},
+		"for a small part of the sleep": {
+			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(0, 200)))),
+			cause: CauseSleep, says: `asleep`,
+		},
+		"beside a command that works": {
+			op:    add(seen(plugin("p", 0, 1000, ran("tc", 10, 990)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
+			cause: CauseCommand, says: `in tc`,
+		},
+	})
+}

@@ -1,0 +1,57 @@
+package programs
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// LockFile looks at a lock file as the process pid sees it; nil if that cannot be.
+func LockFile(pid int, path string) *event.LockFile {
+	at, err := securejoin.SecureJoin(procfs.Root(pid), path)
+	if err != nil {
+		return nil
+	}
+	// Opening a FIFO would wait.
+	file, err := os.OpenFile(at, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	about, err := file.Stat()
+	if err != nil {
+		return nil
+	}
+	l := &event.LockFile{Path: path, Written: about.ModTime().UnixNano()}
+	if !about.Mode().IsRegular() {
+		return l
+	}
+	content, _ := io.ReadAll(io.LimitReader(file, 64))
+	if l.Maker = maker(string(content)); l.Maker == nil {
+		return l
+	}
+	began, err := procfs.Started(int(l.Maker.PID))
+	if l.Gone = err != nil || began.After(about.ModTime()); !l.Gone {
+		if stat, err := procfs.StatOf(int(l.Maker.PID)); err == nil {
+			l.Maker.Name = text.Clean(stat.Name, text.Bound)
+		}
+	}
+	return l
+}
+
+// maker returns the process whose number is the whole of a lock file, as programs write it; nil if there is none.
+func maker(content string) *event.Actor {
+	n, err := strconv.ParseUint(strings.TrimSpace(content), 10, 22)
+	if err != nil || n == 0 {
+		return nil
+	}
+	return &event.Actor{PID: uint32(n)}
+}
