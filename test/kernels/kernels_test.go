@@ -116,6 +116,16 @@ func seen(before, again reported) reported {
 	return again
 }
 
+func TestWhatNoBootSawIsMissing(t *testing.T) {
+	report := func(ok ...bool) reported {
+		return reported{features: []feature{{Name: "signal", OK: ok[0]}, {Name: "sleeps", OK: ok[1]}, {Name: undisturbed, OK: ok[2]}}}
+	}
+	r := seen(report(true, false, false), report(false, false, true))
+	if got, want := surprises(r), []string{"sleeps: ", undisturbed + ": "}; !slices.Equal(got, want) {
+		t.Errorf("%q is missing, want %q", got, want)
+	}
+}
+
 func TestEveryKernelGivesWhatItCanAndLacksTheRestByName(t *testing.T) {
 	var reports []reported
 	for _, k := range kernels {

@@ -18,6 +18,11 @@ func (n *node) round(ctx context.Context, p plan) (e entry) {
 	since, lost := protocol.Now(), n.allLost()
 	violate := func(format string, args ...any) { e.Violations = append(e.Violations, fmt.Sprintf(format, args...)) }
 
+	if p.Control {
+		if _, err := n.restarted(ctx); err != nil { // restarted below
+			violate("%v", err)
+		}
+	}
 	var answered atomic.Int64
 	var doing sync.WaitGroup
 	happened := make([]happening, len(p.Faults))
@@ -140,7 +145,7 @@ func (n *node) judgePods(e *entry, violate func(string, ...any)) {
 
 func mayFail(p plan) bool { return anyFault(p, func(f fault) bool { return f.fails }) }
 
-func mayEnd(p plan) bool { return anyFault(p, func(f fault) bool { return f.ends }) }
+func mayEnd(p plan) bool { return p.Control || anyFault(p, func(f fault) bool { return f.ends }) }
 
 func anyFault(p plan, is func(fault) bool) bool {
 	for _, f := range p.Faults {

@@ -12,10 +12,12 @@ import (
 )
 
 type plan struct {
-	Round  int
-	Burst  bool // concurrent, otherwise in sequence
-	Pods   []string
-	Faults []planned
+	Round int
+	Burst bool // concurrent, otherwise in sequence
+	// Control means without cniscope, for comparison.
+	Control bool `json:",omitempty"`
+	Pods    []string
+	Faults  []planned
 }
 
 type planned struct {
@@ -65,6 +67,7 @@ func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 			Hold: time.Second + time.Duration(r.IntN(3000))*time.Millisecond,
 		})
 	}
+	p.Control = len(p.Faults) == 0 && r.IntN(2) == 0
 	return p
 }
 

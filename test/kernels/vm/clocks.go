@@ -115,7 +115,7 @@ func stepClocks(to io.Writer, options string) error {
 	if err := loopback(true); err != nil {
 		return err
 	}
-	if err := kernel(to); err != nil {
+	if err := release(to); err != nil {
 		return err
 	}
 	s := &stepping{to: to}

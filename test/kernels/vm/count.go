@@ -51,7 +51,7 @@ func count(to io.Writer) error {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := kernel(to); err != nil {
+	if err := release(to); err != nil {
 		return err
 	}
 	tell := func(state string) error {

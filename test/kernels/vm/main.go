@@ -34,6 +34,8 @@ func main() {
 	case err != nil:
 	case counts(string(options)):
 		err = count(os.Stdout)
+	case prices(string(options)):
+		err = price(os.Stdout)
 	case steps(string(options)):
 		err = stepClocks(os.Stdout, string(options))
 	case misses(string(options)):
@@ -84,8 +86,8 @@ func powerOff() {
 	os.Exit(1) // the kernel panics, which also ends the machine
 }
 
-// kernel prints the kernel's release.
-func kernel(to io.Writer) error {
+// release prints the kernel's release.
+func release(to io.Writer) error {
 	var u unix.Utsname
 	err := unix.Uname(&u)
 	if err == nil {

@@ -44,7 +44,7 @@ func countMisses(to io.Writer) error {
 	if err := loopback(true); err != nil {
 		return err
 	}
-	if err := kernel(to); err != nil {
+	if err := release(to); err != nil {
 		return err
 	}
 	run, err := startCniscope("[metrics]\nlisten = \"" + metrics + "\"\n")

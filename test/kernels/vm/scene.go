@@ -50,7 +50,7 @@ func report(to io.Writer, options string) error {
 	if err := s.play(); err != nil {
 		return err
 	}
-	if err := kernel(to); err != nil {
+	if err := release(to); err != nil {
 		return err
 	}
 	for _, f := range features {

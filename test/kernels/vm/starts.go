@@ -154,7 +154,7 @@ func startAndStop(to io.Writer, whole, times int) error {
 			return fmt.Errorf("attaching, %d of %d times: %w", i+1, times, err)
 		}
 	}
-	if err := kernel(to); err != nil {
+	if err := release(to); err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(to, "\nend\n")

@@ -1,0 +1,204 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+)
+
+// prices reports whether the machine counts BPF instructions: cniscope.price=1.
+func prices(options string) bool { return number(options, "cniscope.price=") > 0 }
+
+// A pod's plugins are runs with commands: about a quarter of bridge's and portmap's in the same proportions. Per
+// program the cheapest pod counts, since preemption adds other programs' instructions.
+const (
+	runs = 4
+	pods = 4
+)
+
+// emptyTurns is the batch size for an empty program, of which the cheapest batch counts.
+const emptyTurns = 20
+
+// priced is the BPF programs' cost for a pod's runs in one way.
+type priced struct {
+	Way      string                `json:"way"`
+	Programs map[string]programRun `json:"programs"`
+}
+
+// programRun is a program's total cost in instructions.
+type programRun struct {
+	Runs  uint64 `json:"runs"`
+	Took  int64  `json:"took"`
+	Empty int64  `json:"empty"` // an empty program's measured cost for as many runs
+}
+
+// price runs a pod's plugins in both ways and prints each BPF program's cost.
+func price(to io.Writer) error {
+	if err := install(); err != nil {
+		return err
+	}
+	debug.SetGCPercent(-1)
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return err
+	}
+	defer stats.Close()
+	if err := errors.Join(loopback(true), os.Symlink("/pod", filepath.Join(pluginFolder, "pod")), os.WriteFile("/bin/asking", asking(), 0o755)); err != nil {
+		return err
+	}
+	atTracepoint, err := empty(&ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: "sys_enter"})
+	if err != nil {
+		return fmt.Errorf("an empty program: %w", err)
+	}
+	atFunction, err := empty(&ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: "pipe_fcntl"})
+	if err != nil {
+		return fmt.Errorf("an empty program: %w", err)
+	}
+	fmt.Fprintf(to, "\nempty %d %d\n", atTracepoint, atFunction)
+	functions, err := functionPrograms()
+	if err != nil {
+		return err
+	}
+	for _, way := range []string{byFunction, bySystemCall} {
+		p, err := startProber(way)
+		if err != nil {
+			return err
+		}
+		if _, err := p.until("ready"); err != nil {
+			return err
+		}
+		tell := func() error { return pod(to, way, atTracepoint, atFunction, functions) }
+		if err := p.duringACall(func() error { return p.stopped(tell) }); err != nil {
+			return err
+		}
+		if err := errors.Join(p.end.Close(), p.Wait()); err != nil {
+			return err
+		}
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(to, "\nkernel %s\n\nend\n", unix.ByteSliceToString(u.Release[:]))
+	return err
+}
+
+// pod runs a pod's plugins several times and prints each BPF program's minimum.
+func pod(to io.Writer, way string, atTracepoint, atFunction int64, functions map[string]bool) error {
+	programs, err := loadedPrograms()
+	if err != nil {
+		return err
+	}
+	defer forget(programs)
+	cheapest := map[string]programRun{}
+	for range pods {
+		before, err := ran(programs)
+		if err != nil {
+			return err
+		}
+		for range runs {
+			c, err := finish(command("pod"))
+			if err != nil {
+				return err
+			}
+			if c.state.ExitStatus() != 0 {
+				return fmt.Errorf("the plugin ended with %d", c.state.ExitStatus())
+			}
+		}
+		now, err := ran(programs)
+		if err != nil {
+			return err
+		}
+		for name, p := range now {
+			p.Runs, p.Took = p.Runs-before[name].Runs, p.Took-before[name].Took
+			p.Empty = int64(p.Runs) * atTracepoint
+			if functions[name] {
+				p.Empty = int64(p.Runs) * atFunction
+			}
+			if least, is := cheapest[name]; !is || p.Took < least.Took {
+				cheapest[name] = p
+			}
+		}
+	}
+	line, err := json.Marshal(priced{way, cheapest})
+	if err == nil {
+		_, err = fmt.Fprintf(to, "\npriced %s\n", line)
+	}
+	return err
+}
+
+// functionPrograms returns the names of programs at kernel functions; others are at tracepoints.
+func functionPrograms() (map[string]bool, error) {
+	spec, err := kernel.LoadFunctions()
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]bool{}
+	for name, p := range spec.Programs {
+		if p.AttachType == ebpf.AttachTraceFEntry || p.AttachType == ebpf.AttachTraceFExit {
+			at[name[:min(len(name), 15)]] = true
+		}
+	}
+	return at, nil
+}
+
+// ran returns each program's cost so far.
+func ran(programs map[string]*ebpf.Program) (map[string]programRun, error) {
+	all := map[string]programRun{}
+	for name, p := range programs {
+		stats, err := p.Stats()
+		if err != nil {
+			return nil, err
+		}
+		all[name] = programRun{Runs: stats.RunCount, Took: int64(stats.Runtime)}
+	}
+	return all, nil
+}
+
+// empty returns the measured cost of an empty program's run.
+func empty(spec *ebpf.ProgramSpec) (int64, error) {
+	spec.Name, spec.License, spec.Instructions = "empty", "Dual BSD/GPL", asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
+	p, err := ebpf.NewProgram(spec)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	l, err := link.AttachTracing(link.TracingOptions{Program: p})
+	if err != nil {
+		return 0, err
+	}
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil {
+		return 0, err
+	}
+	lowest, before := int64(math.MaxInt64), new(ebpf.ProgramStats)
+	for range batches {
+		for range emptyTurns {
+			call(unix.SYS_FCNTL, uintptr(pipe[0]), unix.F_GETPIPE_SZ)
+		}
+		now, err := p.Stats()
+		if err != nil {
+			return 0, err
+		}
+		if now.RunCount < before.RunCount+emptyTurns {
+			return 0, fmt.Errorf("it ran %d times", now.RunCount)
+		}
+		lowest = min(lowest, int64(now.Runtime-before.Runtime)/int64(now.RunCount-before.RunCount))
+		before = now
+	}
+	return lowest, errors.Join(l.Close(), unix.Close(pipe[0]), unix.Close(pipe[1]))
+}
