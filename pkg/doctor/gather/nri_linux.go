@@ -1,9 +1,11 @@
 package gather
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -34,21 +36,22 @@ func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	}
 	pid := anchor.Peer(conn)
 	_ = conn.Close()
-	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
+	table, err := os.Open(fmt.Sprintf("/proc/%d/net/unix", pid))
 	if err != nil {
 		return n, nil //nolint:nilerr // unknown
 	}
+	defer table.Close()
 	n.Sure = true
-	n.Listening = listens(string(table), o.NRISocket)
-	return n, nil
+	n.Listening = listens(ctx, table, o.NRISocket)
+	return n, ctx.Err()
 }
 
 // listens finds a listening socket in /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path. Flag 0x10000 is
-// SO_ACCEPTCON.
-func listens(table, path string) bool {
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) == 8 && fields[3] == "00010000" && samePath(fields[7], path) {
+// SO_ACCEPTCON. Every user can have a million of any path.
+func listens(ctx context.Context, table io.Reader, path string) bool {
+	for lines := bufio.NewScanner(table); lines.Scan() && ctx.Err() == nil; {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 8 && fields[3] == "00010000" && filepath.Base(fields[7]) == filepath.Base(path) && samePath(fields[7], path) {
 			return true
 		}
 	}

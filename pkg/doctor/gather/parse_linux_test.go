@@ -1,10 +1,12 @@
 package gather
 
 import (
+	"context"
 	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -31,7 +33,8 @@ func TestUnixSockets(t *testing.T) {
 0000000000000000: 00000002 00000000 00010000 0001 01 20103 /run/nri/nri.sock
 0000000000000000: 00000003 00000000 00000000 0001 03 20104 /run/other.sock
 `
-	if !listens(table, "/run/nri/nri.sock") || listens(table, "/run/other.sock") || listens("", "/run/nri/nri.sock") {
+	is := func(table, path string) bool { return listens(t.Context(), strings.NewReader(table), path) }
+	if !is(table, "/run/nri/nri.sock") || is(table, "/run/other.sock") || is("", "/run/nri/nri.sock") {
 		t.Error("who listens was not told right")
 	}
 }
@@ -122,4 +125,26 @@ func FuzzNetworksAsLoaded(f *testing.F) {
 	}
 	f.Add(loaded)
 	f.Fuzz(func(_ *testing.T, s string) { _ = parseLoaded(new(fact.CRI), []byte(s)) })
+}
+
+// endless is a table of a user's sockets, which ends a context when a megabyte of it was read.
+type endless struct {
+	read int
+	end  func()
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.read += len(b); e.read > 1<<20 {
+		e.end()
+	}
+	const line = "0: 00000002 00000000 00010000 0001 01 1 /tmp/nri.sock\n"
+	return copy(b, line), nil
+}
+
+// Before: the whole table was read into memory.
+func TestATableOfSocketsIsReadUntilTimeIsUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if listens(ctx, &endless{end: cancel}, "/run/nri/nri.sock") {
+		t.Error("somebody listens")
+	}
 }
