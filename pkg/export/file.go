@@ -59,13 +59,16 @@ func (e *file) Send(_ context.Context, operations [][]byte) error {
 
 func (e *file) Shutdown(context.Context) error { return nil }
 
-// open follows no link, because a user who can write to the directory could point it at a file of root.
+// open fails for a link, and for a file of another user: a user who can write to the directory could have made it.
 func open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open the OTLP file: %w%s", err, remedy(err))
 	}
 	info, err := f.Stat()
+	if err == nil {
+		err = foreign(info)
+	}
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():

@@ -2,12 +2,28 @@ package export
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // openFlags refuse links and do not block on a pipe.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// foreign returns an error for a file that another user owns, or that has another name.
+func foreign(info fs.FileInfo) error {
+	s := info.Sys().(*syscall.Stat_t)
+	switch {
+	case s.Uid != 0 && int(s.Uid) != os.Geteuid():
+		return fmt.Errorf("belongs to uid %d: remove it, or name one in a folder of root", s.Uid)
+	case s.Nlink > 1 && info.Mode().IsRegular():
+		return fmt.Errorf("has %d names: remove it, or name one in a folder of root", s.Nlink)
+	}
+	return nil
+}
 
 // isLink reports whether open failed because of O_NOFOLLOW (open(2)).
 func isLink(err error) bool { return errors.Is(err, unix.ELOOP) }

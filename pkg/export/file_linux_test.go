@@ -177,3 +177,24 @@ func TestSpansThatCannotBeEncodedAreRejected(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Before: whoever made the file before cniscope read every span, and a link by another name changed a mode.
+func TestAFileOfAnotherIsNotUsed(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it takes root to give a file away")
+	}
+	dir := t.TempDir()
+	theirs, victim, linked := filepath.Join(dir, "theirs"), filepath.Join(dir, "victim"), filepath.Join(dir, "linked")
+	harness.Check(t, os.WriteFile(theirs, nil, 0o600))
+	harness.Check(t, os.Chown(theirs, 65534, -1))
+	harness.Check(t, os.WriteFile(victim, []byte("x"), 0o644))
+	harness.Check(t, os.Link(victim, linked))
+	for file, want := range map[string]string{theirs: "belongs to uid 65534", linked: "has 2 names"} {
+		if err := NewFile(file, 1<<20).Send(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	info, err := os.Stat(victim)
+	harness.Check(t, err)
+	harness.Equal(t, info.Mode().Perm(), 0o644, "the victim's mode")
+}
