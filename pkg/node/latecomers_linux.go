@@ -29,7 +29,7 @@ func triesOf(sandbox string) firstconn.Tries {
 		return unknown
 	}
 	for _, pid := range pids {
-		if !strings.Contains(procfs.CgroupOf(pid), sandbox) {
+		if !strings.Contains(procfs.Groups(pid), sandbox) {
 			continue
 		}
 		if ns, err := procfs.Namespace(pid, "net"); err != nil || ns == own {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -60,5 +61,11 @@ func TestTheLockTableIsReadToABound(t *testing.T) {
 	locks, err := Locks(1000)
 	if !errors.Is(err, ErrCut) || len(locks) == 0 || len(locks) > 30 {
 		t.Errorf("%d locks in 1000 bytes: %v", len(locks), err)
+	}
+}
+
+func TestTheTextOfCgroupsIsRead(t *testing.T) {
+	if groups := Groups(os.Getpid()); !strings.Contains(groups, ":/") || Groups(1<<30) != "" {
+		t.Errorf("%q", groups)
 	}
 }

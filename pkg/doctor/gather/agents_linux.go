@@ -169,7 +169,7 @@ func served(a *fact.Agent, all []candidate) {
 	of := func(candidate) bool { return false }
 	switch {
 	case a.Process != nil:
-		groups := groupsOf(a.Process.PID)
+		groups := procfs.Groups(a.Process.PID)
 		of = func(c candidate) bool { return c.ID != "" && strings.Contains(groups, c.ID) }
 	case a.Kind == fact.AsksUnix, a.Kind == fact.AsksFile:
 		dir := filepath.Dir(a.Address)
@@ -185,12 +185,6 @@ func served(a *fact.Agent, all []candidate) {
 			a.Containers = append(a.Containers, c.Container)
 		}
 	}
-}
-
-// groupsOf returns the text of a process's cgroups, which contains its container's id with every runtime.
-func groupsOf(pid int) string {
-	text, _ := readSmall(fmt.Sprintf("/proc/%d/cgroup", pid), 64<<10)
-	return string(text)
 }
 
 // rootOf returns a process's root directory as a path of ours; empty if it is ours or unknown.
@@ -217,7 +211,7 @@ func unitOf(pid int) string {
 	if pid <= 0 {
 		return ""
 	}
-	if found := service.FindStringSubmatch(groupsOf(pid)); found != nil {
+	if found := service.FindStringSubmatch(procfs.Groups(pid)); found != nil {
 		return fact.Clean(found[1])
 	}
 	return ""

@@ -23,7 +23,7 @@ func bearers(alive map[string]bool) error {
 		return fmt.Errorf("which containers run: %w", errUnseen)
 	}
 	for _, pid := range pids {
-		if ids := anyID.FindAllString(groupsOf(pid), -1); len(ids) > 0 && !procfs.Ended(pid) {
+		if ids := anyID.FindAllString(procfs.Groups(pid), -1); len(ids) > 0 && !procfs.Ended(pid) {
 			for _, id := range ids {
 				alive[id] = true
 			}

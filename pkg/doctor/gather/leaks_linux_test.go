@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -40,6 +41,6 @@ func TestAZombieKeepsNoSandboxAlive(t *testing.T) {
 	harness.Check(t, cmd.Process.Kill())
 	harness.Check(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
 	if lives() {
-		t.Errorf("a zombie keeps it alive: %s", groupsOf(cmd.Process.Pid))
+		t.Errorf("a zombie keeps it alive: %s", procfs.Groups(cmd.Process.Pid))
 	}
 }

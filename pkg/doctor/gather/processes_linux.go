@@ -104,7 +104,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
 	}
-	p.LastLine, p.Container = lastWords(p.PID), inContainer(groupsOf(p.PID))
+	p.LastLine, p.Container = lastWords(p.PID), inContainer(procfs.Groups(p.PID))
 	arguments, _ := memory.Arguments(p.PID)
 	switch p.Name {
 	case "kube-proxy", "kube-controller-manager":
