@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/node/learned"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // knownUsual is a baseline: a plugin that is slower than usual, its command that is not, and another of which too little
@@ -42,9 +43,7 @@ pods     bridge   ADD   iptables  980    2.99ms  2.99ms
 pods     portmap  ADD             7      8.98ms  8.98ms  known from 300 calls on
 `
 	var out bytes.Buffer
-	if err := newBaselineDocument(knownUsual().Book()).text(&out); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, newBaselineDocument(knownUsual().Book()).text(&out))
 	var got strings.Builder
 	for line := range strings.Lines(out.String()) {
 		got.WriteString(strings.TrimRight(line, " \n") + "\n")
@@ -57,9 +56,7 @@ pods     portmap  ADD             7      8.98ms  8.98ms  known from 300 calls on
 func TestDocumentOfBaseline(t *testing.T) {
 	for name, d := range map[string]*baseline.Document{"nothing": (&baseline.Book{}).Document(), "some": knownUsual(), "another node's": knownUsual().Foreign()} {
 		var out bytes.Buffer
-		if err := indented(&out, newBaselineDocument(d.Book())); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, indented(&out, newBaselineDocument(d.Book())))
 		valid(t, schema(t, "baseline"), name, out.Bytes())
 		if strings.Contains(out.String(), "null") {
 			t.Errorf("%s: null in %s", name, out.String())
@@ -77,15 +74,11 @@ func folder(t *testing.T) config.Options {
 
 func TestImportedBaseline(t *testing.T) {
 	o, file := folder(t), filepath.Join(t.TempDir(), "usual.json")
-	if err := exportBaseline(io.Discard, knownUsual().Foreign(), file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, exportBaseline(io.Discard, knownUsual().Foreign(), file))
 	if err := exportBaseline(io.Discard, knownUsual(), file); err == nil {
 		t.Error("a file that exists is written over")
 	}
-	if err := importBaseline(io.Discard, o, file); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, importBaseline(io.Discard, o, file))
 	rows := newBaselineDocument(learned.Open(o, slog.New(slog.DiscardHandler)).Load().Book()).Baselines
 	if len(rows) != 2 || !rows[0].Confident || rows[0].Slower || rows[0].Calls != 2315 || rows[0].Configuration != "" {
 		t.Errorf("known is %+v", rows)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 	"github.com/cniscope/cniscope/test/etwtest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestWhatIsInATrace(t *testing.T) {
@@ -46,9 +47,7 @@ func TestATraceThatCannotBeRecordedLeavesNothing(t *testing.T) {
 	if _, err := os.Stat(path); err == nil {
 		t.Error("an empty file was left")
 	}
-	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(path, []byte("kept"), 0o600))
 	if _, err := runCommand(rootCmd(), "record", "--etl", path); err == nil || errors.As(err, &refused) {
 		t.Errorf("a file that exists: %v", err)
 	}

@@ -39,9 +39,7 @@ func (p program) command(args ...string) *exec.Cmd {
 func (p program) file(name, text string) string {
 	p.Helper()
 	path := filepath.Join(p.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		p.Fatal(err)
-	}
+	harness.Check(p, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 	return path
 }
 
@@ -118,9 +116,7 @@ func (p program) learnt(name string, d *baseline.Document) (options string) {
 	p.Helper()
 	dir := filepath.Join(p.dir, name)
 	if d != nil {
-		if err := learned.Write(dir, d); err != nil {
-			p.Fatal(err)
-		}
+		harness.Check(p, learned.Write(dir, d))
 	}
 	return p.file(name+".toml", fmt.Sprintf("[state]\ndir = %q\n[slow]\nbaseline_dir = %q\n", filepath.Join(p.dir, name+"-run"), dir))
 }
@@ -144,14 +140,10 @@ func (p program) endTwice(t *testing.T) {
 		if err == nil {
 			err = c.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		_, _ = said.Read(make([]byte, 1)) // it waits
 		for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCONT} {
-			if err := c.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, c.Process.Signal(s))
 		}
 		_ = c.Wait()
 		if code := c.ProcessState.ExitCode(); code == 130 || code == 143 {
@@ -171,9 +163,7 @@ func (p program) observe(t *testing.T) {
 	defer log.Close()
 	c := p.command("run", "--config", p.options)
 	c.Stderr = log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, c.Start())
 	defer c.Process.Kill() //nolint:errcheck // it has ended
 	said := func() string {
 		text, err := os.ReadFile(log.Name())
@@ -192,14 +182,10 @@ func (p program) observe(t *testing.T) {
 	})
 	p.ends([]string{"record", "--config", p.options, "--for", "5s", filepath.Join(p.dir, "x.rec")}, "0")
 	p.ends([]string{"run", "--config", p.options}, "75")
-	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, c.Process.Signal(syscall.SIGSTOP))
 	p.ends([]string{"record", "--config", p.options, "--for", "100ms", filepath.Join(p.dir, "y.rec")}, "75")
 	for _, s := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTERM} {
-		if err := c.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, c.Process.Signal(s))
 	}
 	if err := c.Wait(); err != nil {
 		t.Errorf("run, told to end: %v\n%s", err, said())
@@ -210,9 +196,7 @@ func (p program) observe(t *testing.T) {
 func servesReady(t *testing.T, socket string) string {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	s := grpc.NewServer()
 	cri.RegisterRuntimeServiceServer(s, readyRuntime{})
 	go s.Serve(l) //nolint:errcheck // it ends with the test

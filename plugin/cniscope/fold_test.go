@@ -16,29 +16,24 @@ import (
 	"github.com/cniscope/cniscope/pkg/settings"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // resultsOf are a recording's operations, in the order they ended.
 func resultsOf(t *testing.T, recording string) (all []*pipeline.Judged) {
 	t.Helper()
 	reader, err := openRecording(t.Context(), recording)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer reader.Close()
 	in, _, err := settings.In(reader.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	in.Judge.All = true
-	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
+	harness.Check(t, replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
 		if r, is := r.(*pipeline.Judged); is {
 			all = append(all, r)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -55,13 +50,9 @@ func operationsOf(t *testing.T, recording string) (all []*tracepb.ResourceSpans)
 // was slow or failed, and what is said of all of them in a list is the same.
 func TestFoldingKeepsVerdicts(t *testing.T) {
 	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	examples, err := filepath.Glob(filepath.Join(recordings, "*.rec*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	recorded = append(append(recorded, examples...), "../../docs/verdicts.rec.gz")
 	verdicts := 0
 	for _, file := range recorded {
@@ -85,9 +76,7 @@ func TestFoldingKeepsVerdicts(t *testing.T) {
 func summed(t *testing.T, operations iter.Seq[*tracepb.ResourceSpans]) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := show.Summary(&out, operations, show.Options{Width: 120}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, show.Summary(&out, operations, show.Options{Width: 120}))
 	return out.String()
 }
 
@@ -123,9 +112,7 @@ func TestShowFoldsOnRequest(t *testing.T) {
 		var out bytes.Buffer
 		t.Setenv("COLUMNS", "160")
 		o := showOptions{format: "text", color: "never", all: true, fold: c.fold, pod: "shop/web-0"}
-		if err := showFile(t.Context(), &out, io.Discard, recordings+"/three-pods.rec", o); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, showFile(t.Context(), &out, io.Discard, recordings+"/three-pods.rec", o))
 		for _, other := range []string{"netlink NFT_MSG_DELCHAIN", "14 runs  exit 1, exit 4  the longest 12.8ms"} {
 			if is := bytes.Contains(out.Bytes(), []byte(other)); is != (other == c.want) {
 				t.Errorf("--fold-commands %t: %q is in it: %t\n%s", c.fold, other, is, out.String())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // schema reads one of docs/schemas.
@@ -23,9 +24,7 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
 	s, err := compiler.Compile(filepath.FromSlash("../../docs/schemas/" + name + ".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return s
 }
 
@@ -98,9 +97,7 @@ func TestDocumentsOfRecordings(t *testing.T) {
 func documentedAttributes(t *testing.T) func(key string) bool {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/spans.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	text := string(doc)
 	return func(key string) bool {
 		for name := key; ; {
@@ -127,14 +124,10 @@ func TestDocumentOfPS(t *testing.T) {
 		dir := t.TempDir()
 		end := answerAt(t, dir, control.Handlers{Calls: func() []control.Call { return calls }})
 		options := filepath.Join(dir, "cniscope.toml")
-		if err := os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n"), 0o600))
 		out, _, err := cniscope(t, "ps", "--format", "json", "--config", options)
 		end()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		valid(t, schema(t, "ps"), name, []byte(out))
 		if strings.Contains(out, "null") {
 			t.Errorf("%s: null in %s", name, out)
@@ -146,9 +139,7 @@ func TestDocumentOfPS(t *testing.T) {
 func TestDocumentOfDoctor(t *testing.T) {
 	dir := t.TempDir()
 	options := filepath.Join(dir, "cniscope.toml")
-	if err := os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n[cni]\nconf_dir = \""+dir+"\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n[cni]\nconf_dir = \""+dir+"\"\n"), 0o600))
 	out, _, _ := cniscope(t, "doctor", "--format", "json", "--config", options, "--answer-timeout", "100ms")
 	valid(t, schema(t, "doctor"), "this machine", []byte(out))
 
@@ -170,23 +161,17 @@ func TestDocumentOfDoctor(t *testing.T) {
 		},
 	} {
 		document, err := json.Marshal(newDoctorDocument(report))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		valid(t, schema(t, "doctor"), name, document)
 		if strings.Contains(string(document), "null") {
 			t.Errorf("%s: null in %s", name, document)
 		}
 	}
 	out, _, err := cniscope(t, "version", "--format", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	valid(t, schema(t, "version"), "version", []byte(out))
 	var ready bytes.Buffer
-	if err := (doctorFlags{format: "json"}).ready(&ready, time.Second); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, (doctorFlags{format: "json"}).ready(&ready, time.Second))
 	valid(t, schema(t, "doctor-ready"), "ready", ready.Bytes())
 }
 
@@ -194,13 +179,9 @@ func TestDocumentOfDoctor(t *testing.T) {
 func TestSchemasAreStrict(t *testing.T) {
 	for _, name := range []string{"show", "summary", "diff", "ps", "why", "top", "baseline", "doctor", "doctor-ready", "version"} {
 		file, err := os.ReadFile("../../docs/schemas/" + name + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		var document any
-		if err := json.Unmarshal(file, &document); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, json.Unmarshal(file, &document))
 		schema(t, name)
 		strict(t, name, document)
 	}

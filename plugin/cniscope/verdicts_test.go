@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const verdicts = "docs/verdicts.md"
@@ -38,17 +40,13 @@ func TestGoldenPicturesOfVerdicts(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("COLUMNS", "120")
 	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var drawn bytes.Buffer
 	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
 		cmd := rootCmd()
 		cmd.SetOut(&drawn)
 		cmd.SetArgs([]string{"show", "--color", "never", file})
-		if err := cmd.Execute(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, cmd.Execute())
 	}
 	calls := strings.Split(drawn.String(), "\n\n")
 	pictures := 0
@@ -81,9 +79,7 @@ func shortened(t *testing.T, call string) string {
 			continue
 		case regexp.MustCompile(`^ +0 +[\d.]+[µmnsh]+$`).MatchString(line):
 			total, err := time.ParseDuration(strings.Fields(line)[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			least = total / 10
 		case row != nil && strings.HasPrefix(line, "   ") && !strings.Contains(line, "  exit "):
 			if took, err := time.ParseDuration(row[1]); err != nil || took < least {

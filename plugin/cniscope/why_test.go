@@ -16,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/settings"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // remembering serves what a node remembers that saw a recording, and returns the options that lead there. Nothing
@@ -23,14 +24,10 @@ import (
 func remembering(t *testing.T, recording string) (options string) {
 	t.Helper()
 	in, err := openRecording(t.Context(), recording)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	defer in.Close()
 	s, _, err := settings.In(in.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	s.Judge.Keep, s.Judge.Ratio = nil, 0
 	p := s.Pipeline(in.Header().BootID)
 	p.Whole = true
@@ -40,9 +37,7 @@ func remembering(t *testing.T, recording string) (options string) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		p.Each(e, h.Take)
 	}
 	p.FlushEach(h.Take)
@@ -50,9 +45,7 @@ func remembering(t *testing.T, recording string) (options string) {
 	calls := func() []control.Call { return nil }
 	answerAt(t, dir, control.Handlers{Read: control.ReadHandlers{Calls: calls, Operations: h.Operations, Spans: h.Whole}})
 	options = filepath.Join(dir, "cniscope.toml")
-	if err := os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600))
 	return options
 }
 
@@ -60,9 +53,7 @@ func remembering(t *testing.T, recording string) (options string) {
 func answerAt(t *testing.T, dir string, h control.Handlers) (end func()) {
 	t.Helper()
 	l, err := control.Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {
@@ -80,14 +71,8 @@ func TestWhy(t *testing.T) {
 	options := remembering(t, threePods)
 	t.Setenv("COLUMNS", "100")
 	out, _, err := cniscope(t, "why", "shop/slow-0", "--config", options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"CNI ADD eth0  2.22s  SLOW", "in policyctl > sleep, by plugin policy", "→ take the sleep out of policyctl", "█", "CNI DEL"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in:\n%s", want, out)
-		}
-	}
+	harness.Check(t, err)
+	harness.Says(t, out, "CNI ADD eth0  2.22s  SLOW", "in policyctl > sleep, by plugin policy", "→ take the sleep out of policyctl", "█", "CNI DEL")
 	out, _, err = cniscope(t, "why", "web-0", "--config", options)
 	if err != nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  ordinary: ") || strings.Contains(out, "█") {
 		t.Errorf("%v:\n%s", err, out)
@@ -103,9 +88,7 @@ func TestDocumentsOfWhatIsRemembered(t *testing.T) {
 	for _, recording := range []string{threePods, "../../docs/verdicts.rec.gz"} {
 		options := remembering(t, recording)
 		out, _, err := cniscope(t, "top", "--since", "1000000h", "--format", "json", "--config", options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		valid(t, schema(t, "top"), recording, []byte(out))
 		var top topDocument
 		if err := json.Unmarshal([]byte(out), &top); err != nil || top.Problems == 0 || top.Problems > top.Operations {
@@ -113,9 +96,7 @@ func TestDocumentsOfWhatIsRemembered(t *testing.T) {
 		}
 		worst := top.Causes[0].Worst
 		out, _, err = cniscope(t, "why", worst.Namespace+"/"+worst.Pod, "--format", "json", "--config", options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		valid(t, schema(t, "why"), recording, []byte(out))
 		if strings.Contains(out, "null") {
 			t.Errorf("null in %s", out)
