@@ -269,3 +269,25 @@ func TestMounts(t *testing.T) {
 	})), "cniscope.kind", "cniscope.mount.target", "cniscope.mount.source", "cniscope.errno")
 	harness.Says(t, got, "      mount 12-30 mount /run/a /csi/data\n", "      unmount 31-31 mount /run/b EBUSY\n")
 }
+
+func TestACommandNamesTheFunctionThatStartedIt(t *testing.T) {
+	im := &model.Image{Program: model.Program{Stack: []event.Frame{
+		{Function: "example.com/agent/util.Run", File: "example.com/agent/util/run.go", Line: 9},
+		{Function: "example.com/agent.(*server).cmdAdd.func1", File: "example.com/agent/server.go", Line: 40},
+	}}}
+	got := map[string]string{}
+	for _, kv := range aboutProcess(im) {
+		got[string(kv.Key)] = kv.Value.Emit()
+	}
+	for key, want := range map[string]string{
+		"code.function.name": "example.com/agent/util.Run", "code.file.path": "example.com/agent/util/run.go", "code.line.number": "9",
+		"cniscope.callers": `["Run (run.go:9)","cmdAdd (server.go:40)"]`,
+	} {
+		harness.Equal(t, got[key], want, key)
+	}
+	for _, kv := range aboutProcess(&model.Image{}) {
+		if strings.HasPrefix(string(kv.Key), "code.") {
+			t.Errorf("%s of a process without names", kv.Key)
+		}
+	}
+}

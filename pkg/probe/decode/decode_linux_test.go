@@ -2,6 +2,9 @@ package decode
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,8 +12,10 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/functions"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -122,5 +127,37 @@ func BenchmarkDecode(b *testing.B) {
 		if _, _, err := d.life(raw); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestAForkCarriesTheFunctions(t *testing.T) {
+	stat, err := os.ReadFile("/proc/self/stat")
+	harness.Check(t, err)
+	_, after, _ := strings.Cut(string(stat), ")")
+	mounts, err := procfs.OwnNamespace("mnt")
+	harness.Check(t, err)
+	var w kernel.LifeForkEvent
+	_, err = fmt.Sscan(strings.Join(strings.Fields(after)[23:25], " "), &w.CodeStart, &w.CodeEnd)
+	harness.Check(t, err)
+	w.H.Kind, w.H.Time = uint8(kernel.LifeKindKIND_FORK), 1000
+	w.H.Task.Tgid, w.H.Task.Start = 7, 900
+	w.Parent.Tgid, w.Parent.Start, w.Parent.Pid, w.Mounts = 6, 800, uint32(os.Getpid()), mounts
+	for i, f := range []any{os.Getpid, encode, newDecoder} {
+		w.Stack[i] = uint64(reflect.ValueOf(f).Pointer()) + 1 // as if it returned there
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&w)), unsafe.Sizeof(w))
+	bare := int(unsafe.Offsetof(w.Stack))
+	for size, want := range map[int]int{bare: 0, bare + 7: 0, bare + 8: 0, bare + 16: 1, bare + 24: 2, len(raw): 2} {
+		d := newDecoder()
+		d.options.Functions = functions.NewStacks()
+		events, err := d.Events(raw[:size])
+		harness.Check(t, err)
+		fork := events[0].Body.(*event.Fork)
+		if len(fork.Stack) != want || want > 0 && (!strings.HasSuffix(fork.Stack[0].Function, "decode.encode") || fork.Process != "7@900") {
+			t.Errorf("of %d bytes: %+v", size, fork)
+		}
+	}
+	if _, err := newDecoder().Events(raw[:bare-1]); err == nil {
+		t.Error("a cut record is no error")
 	}
 }

@@ -188,7 +188,9 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	}
 	e->h.task = p.self;
 	e->parent = p.parent;
-	put(e, size, &p.root, false);
+	asm volatile("" : "+r"(size)); /* before Linux 5.11 the verifier forgets the bound of a spilled number */
+	if (size <= sizeof(*e))
+		put(e, size, &p.root, false);
 	return 0;
 }
 

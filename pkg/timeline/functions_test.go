@@ -1,0 +1,33 @@
+package timeline
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// A child that a process forks itself has the stack of that fork, and no other.
+func TestAnImageHasTheStackOfItsFork(t *testing.T) {
+	of := func(function string) []event.Frame { return []event.Frame{{Function: function}} }
+	s := tell(t)
+	s.plugin(0, "b", "ADD", "bridge")
+	s.at(1, &event.Fork{Process: "sh", Parent: "b", Stack: of("main.configure")}).command(2, "sh", "b", "sh")
+	s.command(3, "sh", "b", "iptables") // another image of the same process
+	s.at(4, &event.Fork{Process: "tc", Parent: "sh"}).command(5, "tc", "sh", "tc").exit(6, "tc").exit(7, "sh")
+	s.at(8, &event.Fork{Process: "hl", Parent: "b", Stack: of("ipam.Allocate")}).command(9, "hl", "b", "ip").exit(10, "hl").exit(20, "b").tick(20000)
+	harness.Equal(t, len(s.closed), 1)
+	got := map[string]string{}
+	for _, im := range s.closed[0].Calls[0].Runs[0].Children {
+		if len(im.Stack) > 0 {
+			got[im.Name] = im.Stack[0].Function
+		}
+		for _, child := range im.Children {
+			got[child.Name] = ""
+			harness.Equal(t, len(child.Stack), 0, "the stack of", child.Name)
+		}
+	}
+	for name, want := range map[string]string{"sh": "main.configure", "iptables": "main.configure", "ip": "ipam.Allocate", "tc": ""} {
+		harness.Equal(t, got[name], want, name)
+	}
+}
