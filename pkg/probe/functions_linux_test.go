@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -39,16 +40,32 @@ func (o *observed) forks() (all []*event.Fork) {
 	return all
 }
 
-func TestAForkNamesTheFunction(t *testing.T) {
-	cmd := forker(t)
+// runs lets a forker run both commands, and lives until they are reported.
+func (o *observed) runs(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	harness.Check(t, err)
-	o := observe(t, func(o *observed) {
-		harness.Check(t, cmd.Start())
-		harness.Until(t, "both commands have run", func() bool { return len(o.forks()) >= 2 })
-		stdin.Close()
-		harness.Check(t, cmd.Wait())
-	})
+	harness.Check(t, cmd.Start())
+	harness.Until(t, "both commands have run", func() bool { return len(o.forks()) >= 2 })
+	stdin.Close()
+	harness.Check(t, cmd.Wait())
+}
+
+// A process that entered a container may run the container's program, which a tenant wrote.
+func TestAProgramInOtherMountsIsNotNamed(t *testing.T) {
+	cmd := forker(t)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	o := observe(t, func(o *observed) { o.runs(t, cmd) })
+	for _, f := range o.forks() {
+		if len(f.Stack) > 0 {
+			t.Errorf("%+v", f.Stack)
+		}
+	}
+}
+
+func TestAForkNamesTheFunction(t *testing.T) {
+	cmd := forker(t)
+	o := observe(t, func(o *observed) { o.runs(t, cmd) })
 	var lines []int
 	for _, f := range o.forks() {
 		var names []string

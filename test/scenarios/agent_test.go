@@ -116,6 +116,9 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 				steps += x.Name + " " + x.Attrs["cniscope.attribution"] + "\n"
 				if x.Name == "Get-NetAdapter" && x.Attrs["cniscope.slow"] == "true" {
 					slow++
+					if f := x.Attrs["code.function.name"]; !strings.HasSuffix(f, "scenarios.(*agentd).run") || !strings.Contains(x.Attrs["cniscope.callers"], "getNetAdapter") {
+						t.Errorf("from %s, of %s", f, x.Attrs["cniscope.callers"])
+					}
 				}
 			}
 			if want := "Get-NetAdapter candidate\novs-vsctl certain\nGet-NetAdapter certain\novs-ofctl candidate\n"; steps != want || slow != 2 {

@@ -162,15 +162,11 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	a.mu.Unlock()
 	time.Sleep(15 * time.Millisecond) // allocation
 	port := pod[:min(len(pod), 8)] + "-" + hashOf(container)
-	for _, step := range [][]string{
-		{"Get-NetAdapter", "-Name", "vEthernet"},
-		{"ovs-vsctl", "add-port", "br-int", port, "--", "set", "Interface", port, "external_ids:container=" + container},
-		{"Get-NetAdapter", "-Name", port},
-		{"ovs-ofctl", "add-flow", "br-int", "nw_dst=" + strings.TrimSuffix(address, "/16")},
-	} {
-		if err := a.run(container, step[0], step[1:]...); err != nil {
-			return nil, err
-		}
+	if err := a.configureContainerLink(container, port); err != nil {
+		return nil, err
+	}
+	if err := a.run(container, "ovs-ofctl", "add-flow", "br-int", "nw_dst="+strings.TrimSuffix(address, "/16")); err != nil {
+		return nil, err
 	}
 	if err := loUp(request["netns"].GetStringValue()); err != nil {
 		return nil, err
@@ -178,6 +174,20 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	return structpb.NewStruct(map[string]any{
 		"result": fmt.Sprintf(`{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":%q}],"ips":[{"address":%q,"interface":0}]}`, request["netns"].GetStringValue(), address),
 	})
+}
+
+func (a *agentd) configureContainerLink(container, port string) error {
+	if err := a.getNetAdapter(container, "vEthernet"); err != nil {
+		return err
+	}
+	if err := a.run(container, "ovs-vsctl", "add-port", "br-int", port, "--", "set", "Interface", port, "external_ids:container="+container); err != nil {
+		return err
+	}
+	return a.getNetAdapter(container, port)
+}
+
+func (a *agentd) getNetAdapter(container, name string) error {
+	return a.run(container, "Get-NetAdapter", "-Name", name)
 }
 
 func hashOf(container string) string {
