@@ -63,7 +63,7 @@ type Probe struct {
 	// that the start of the first call is seen.
 	//
 	//	agents = ["antrea-agent"]
-	Agents []string `key:"agents" range:"..100" was:"agent 0.2 changed"`
+	Agents []string `key:"agents" range:"..100" was:"agent 0.2 new"`
 	// How far agents are followed: 0 not at all, 1 the agent that a plugin calls and its commands, 2 also
 	// the agents that this agent calls.
 	AgentDepth int `key:"agent_depth" default:"1" range:"0..2"`

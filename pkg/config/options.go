@@ -25,7 +25,7 @@ import (
 //	is       the check of a text, see textOf; the items of a list are patterns otherwise
 //	reload   "live": a change takes effect at once; "restart" (default): after a restart
 //	fixed    the version since which the option has no effect; its default holds, and setting it is a warning
-//	was      a former name and the version that renamed it; "changed" if its values have no effect
+//	was      a former name and the version that renamed it; "new" if its values have no effect
 //	record   the key in a recording's header, for replays
 //	linux    "only" if Windows lacks it; other defaults of Windows are in system.go
 //	chart    "-" if the chart sets it from other values
@@ -93,7 +93,7 @@ type Sampling struct {
 	// pod or flood the backend.
 	//
 	//	annotation_namespaces = ["team-*"]
-	Annotated []string `key:"annotation_namespaces" range:"..64" record:"Annotations" was:"sampling.annotations 0.2 changed"`
+	Annotated []string `key:"annotation_namespaces" range:"..64" record:"Annotations" was:"sampling.annotations 0.2 new"`
 	// Ordinary operations that are kept whole in any second; 0 is no limit. Slow, failed and hung operations have
 	// ten times as many of their own. Of further operations, in a burst, only the spans of the calls are kept
 	// (cniscope.reduced); a log line after the burst counts them.
