@@ -109,6 +109,7 @@ func name(pod string, now time.Time, n uint64) string {
 	return fmt.Sprintf("%s.%x.%x", strings.TrimRight(pod[:min(len(pod), room)], "-."), now.UnixNano(), n)
 }
 
+// Forgot counts operations whose details are lost.
 func (l *Ledger) Forgot(n int) {
 	if n > 0 {
 		l.left[""] += n
