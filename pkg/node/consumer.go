@@ -77,7 +77,8 @@ func (c *consumers) join(name string, consumer Consumer, room int, first ...even
 		c.lost[name] = &lost{}
 	}
 	one := &consumed{
-		Consumer: consumer, name: name, log: c.log, queue: make(chan item, room), ended: make(chan struct{}), lost: c.lost[name],
+		Consumer: consumer, name: name, log: c.log, lost: c.lost[name],
+		queue: make(chan item, room), ended: make(chan struct{}),
 	}
 	for _, e := range first {
 		one.offer(item{e.Time, e.Body})

@@ -69,36 +69,20 @@ func startedBy() string {
 
 // standBy waits until the cniscope that holds the node exits. It reports ready to systemd, so that starting the unit
 // does not block.
-func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError) (release func(), err error) {
+func standBy(
+	ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError,
+) (release func(), err error) {
 	log.Warn("another cniscope observes this node; waiting for it to exit",
 		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
 	signal.Ignore(syscall.SIGHUP) // the options are read when it begins
-	say := func(state string) {
-		if _, err := daemon.SdNotify(false, state); err != nil {
-			log.Warn("systemd is not told", "state", state, "error", err)
-		}
-	}
-	say(daemon.SdNotifyReady + "\nSTATUS=waits for another cniscope to end: " + held.Holder)
+	notify(log, daemon.SdNotifyReady+"\nSTATUS=waits for another cniscope to end: "+held.Holder)
 	tellStarted(ctx)
 	ctx, over := context.WithCancel(ctx)
 	defer over()
-	if within, err := daemon.SdWatchdogEnabled(false); err == nil && within > 0 {
-		go func() {
-			feed := time.NewTicker(within / 2) // as sd_watchdog_enabled(3) recommends
-			defer feed.Stop()
-			for {
-				say(daemon.SdNotifyWatchdog)
-				select {
-				case <-feed.C:
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
-	}
+	go feedWatchdog(ctx, log, func() (string, bool) { return "", true })
 	if release, err = lock.Wait(ctx, dir, who, time.Second); err == nil {
 		log.Info("the other cniscope exited, starting", "other", held.Holder)
-		say("STATUS=") // it says no more that it waits
+		notify(log, "STATUS=")
 	}
 	return release, err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
 const (
@@ -90,7 +89,7 @@ func (m *leaks) held() []leak.Attachment {
 
 // look scans until ctx ends.
 func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
-	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: leakPatience, Leak: o.Leaks.After}
+	ask := asking(o, leakPatience)
 	pace := min(max(o.Leaks.After/5, time.Second), leakPace)
 	for {
 		select {
@@ -113,7 +112,7 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 			reportLeak(n.log, n.name, a, l.Time, binDirs)
 		}
 		for _, a := range freed {
-			n.log.Info("what a sandbox that is gone held was given back", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", n.name, "network", a.Network, "ifname", a.IfName, "sandbox", a.ContainerID)
+			n.log.Info("stale attachment released", attachment(n.name, a)...)
 		}
 	}
 }
@@ -123,14 +122,19 @@ func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time,
 	if a.File != "" {
 		free = leak.Free([]string{a.File}, binDirs)
 	}
-	fields := []any{
-		"pod", a.Pod.Namespace + "/" + a.Pod.Name, "node", node, "network", a.Network, "ifname", a.IfName, "sandbox", a.ContainerID,
-		"since", a.Since.UTC().Format(time.RFC3339), "for", now.Sub(a.Since).Round(time.Second),
-	}
+	fields := append(attachment(node, a),
+		"since", a.Since.UTC().Format(time.RFC3339), "for", now.Sub(a.Since).Round(time.Second))
 	if a.Tried > 0 {
 		fields = append(fields, "del_failed", a.Tried, "because", a.Says)
 	}
 	log.Warn("ADD without DEL, and the sandbox is gone", append(fields, "remedy", free)...)
+}
+
+func attachment(node string, a leak.Attachment) (fields []any) {
+	return []any{
+		"pod", a.Pod.Namespace + "/" + a.Pod.Name, "node", node,
+		"network", a.Network, "ifname", a.IfName, "sandbox", a.ContainerID,
+	}
 }
 
 func (m *leaks) readings() []meter.Reading {

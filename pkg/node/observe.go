@@ -49,7 +49,9 @@ type observer struct {
 }
 
 // newObserver tries to register with the runtime. configure gets the text of NRI's Configure.
-func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
+func newObserver(
+	ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error,
+) (*observer, error) {
 	anchors := anchor.New()
 	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
 	// Before the probe is loaded: with a runtime it trusts fewer processes.
@@ -106,7 +108,9 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 	n.programs = programsOf(o)
 	n.sources = append(n.sources,
 		n.programs,
-		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log}),
+		cniconf.New(cniconf.Options{
+			Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log,
+		}),
 		readinessOf(o),
 		watcher,
 	)
@@ -122,20 +126,27 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 }
 
 func readinessOf(o config.Options) ready.Source {
-	address := runtime.Find(o.Runtime.Socket)
-	ask := doctor.Options{Address: address, ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
-	return ready.Source{Address: address, Overdue: o.Slow.Readiness, Look: func(ctx context.Context) (event.Lack, string) {
+	ask := asking(o, readinessPatience)
+	look := func(ctx context.Context) (event.Lack, string) {
 		step := doctor.Missing(ctx, ask)
 		return step.Lacks, step.Missing
-	}}
+	}
+	return ready.Source{Address: ask.Address, Overdue: o.Slow.Readiness, Look: look}
 }
 
 func programsOf(o config.Options) *programs.Source {
-	ask := doctor.Options{Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
+	ask := asking(o, readinessPatience)
 	return programs.New(programs.Node{
 		Dirs:   func(ctx context.Context) (int, []string) { return doctor.PluginDirs(ctx, ask) },
 		Faults: new(doctor.Programs).Faults, LockFile: programs.LockFile,
 	})
+}
+
+// asking returns how doctor's checks ask this node.
+func asking(o config.Options, patience time.Duration) doctor.Options {
+	return doctor.Options{
+		Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: patience, Leak: o.Leaks.After,
+	}
 }
 
 // readinessPatience bounds each question of those checks.

@@ -68,7 +68,7 @@ func (o *overload) Event(e event.Event) {
 	}
 	o.most = max(o.most, o.lag.Load())
 	if begins {
-		o.log.Warn("overloaded: CNI calls have more to tell than is read in time; what is lost is said on the calls that it touches", o.fields()...)
+		o.log.Warn("probe overloaded, affected calls are marked incomplete", o.fields()...)
 	} else if lasted, over := o.over(now); over {
 		o.log.Info("no longer overloaded", append([]any{"after", lasted.Round(time.Millisecond)}, o.fields()...)...)
 	}

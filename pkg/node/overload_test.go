@@ -29,7 +29,7 @@ func told(o *overload, story func(at func(time.Duration, event.Body))) (lines []
 }
 
 func TestOverload(t *testing.T) {
-	const begins = `msg="overloaded: CNI calls have more to tell than is read in time; what is lost is said on the calls that it touches" `
+	const begins = `msg="probe overloaded, affected calls are marked incomplete" `
 	tick := func(lag time.Duration) *event.Tick { return &event.Tick{Lag: int64(lag)} }
 	lost := func(source, reason string) *event.Lost { return &event.Lost{Source: source, Reason: reason, Count: 10} }
 	for name, test := range map[string]struct {

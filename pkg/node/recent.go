@@ -51,7 +51,8 @@ func (m *recent) take(result pipeline.Result) {
 func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ended time.Time) {
 	f := control.Failure{
 		Time: ended, Took: c.Took, Namespace: op.Pod.Namespace, Pod: op.Pod.Name,
-		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: cmp.Or(whoFailed(call), call.Main()), Says: c.Failure,
+		Command: call.Command, IfName: call.IfName, Network: call.Network,
+		Plugin: cmp.Or(whoFailed(call), call.Main()), Says: c.Failure,
 	}
 	if c.Failure == "" {
 		if m.worked == nil || len(m.worked) >= recentNetworks {

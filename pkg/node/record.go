@@ -72,8 +72,8 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	return r.close(errors.Join(err, l.end()))
 }
 
-// behindMax bounds the wait for events from before the end of the recording. The running cniscope sends events five times
-// a second.
+// behindMax bounds the wait for events from before the end of the recording, which the running cniscope sends five
+// times a second.
 const behindMax = 10 * time.Second
 
 // silentMax bounds that wait if no tick came: the running cniscope has no probe, is older, or does not answer.
@@ -118,7 +118,7 @@ func recordRunning(ctx context.Context, o config.Options, to Recording, log *slo
 		case err == nil:
 			r.take(e)
 		case stream.Err() != nil && r.failed == nil && !ticked.Load():
-			log.Info("the running cniscope does not say how far it is: if it is behind, the latest events are missing in the recording", "waited", silentMax)
+			log.Info("the running cniscope does not say how far it is, the latest events may be missing", "waited", silentMax)
 			return r.close(nil)
 		case stream.Err() != nil && r.failed == nil:
 			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
@@ -148,7 +148,9 @@ type recorder struct {
 	stop     context.CancelFunc
 }
 
-func newRecorder(to Recording, header record.Header, s settings.Settings, log *slog.Logger, stop context.CancelFunc) (r *recorder, err error) {
+func newRecorder(
+	to Recording, header record.Header, s settings.Settings, log *slog.Logger, stop context.CancelFunc,
+) (r *recorder, err error) {
 	r = &recorder{
 		log: log, path: to.Path, pipeline: s.Pipeline(header.BootID), stop: stop,
 		progress: progress{w: to.Diagnostics, live: terminal.Is(to.Diagnostics)},

@@ -29,17 +29,17 @@ func (lines) Wants(body event.Body) bool {
 func (l lines) Result(r pipeline.Result) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
-		reportHung(l.log, l.node, r)
+		l.hung(r)
 	case *pipeline.After:
-		reportAfter(l.log, l.node, r)
+		l.after(r)
 	case *pipeline.Outage:
-		reportOutage(l.log, l.node, r)
+		l.outage(r)
 	case *pipeline.Judged:
-		report(l.log, l.node, r)
+		l.calls(r)
 	}
 }
 
-func report(log *slog.Logger, node string, r *pipeline.Judged) {
+func (l lines) calls(r *pipeline.Judged) {
 	for _, call := range r.Operation.Calls {
 		c := r.Judgement.Calls[call]
 		message := ""
@@ -61,7 +61,7 @@ func report(log *slog.Logger, node string, r *pipeline.Judged) {
 		}
 		fields := []any{
 			"pod", r.Operation.Pod.Namespace + "/" + r.Operation.Pod.Name,
-			"node", node,
+			"node", l.node,
 			"call", call.Command + " " + call.IfName,
 			"took", text.Round(c.Took),
 		}
@@ -80,14 +80,14 @@ func report(log *slog.Logger, node string, r *pipeline.Judged) {
 			id := r.IDs[call]
 			fields = append(fields, "trace_id", hex.EncodeToString(id[:]))
 		}
-		log.Warn(message, fields...)
+		l.log.Warn(message, fields...)
 	}
 }
 
-func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
-	log.Warn("CNI call hangs",
+func (l lines) hung(f *pipeline.Hung) {
+	l.log.Warn("CNI call hangs",
 		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
-		"node", node,
+		"node", l.node,
 		"call", f.Command+" "+f.IfName,
 		"for", text.Round(time.Duration(f.At-f.Start)),
 		"plugin", f.Plugin,
@@ -95,17 +95,17 @@ func reportHung(log *slog.Logger, node string, f *pipeline.Hung) {
 		"trace_id", hex.EncodeToString(f.ID[:]))
 }
 
-func reportAfter(log *slog.Logger, node string, a *pipeline.After) {
+func (l lines) after(a *pipeline.After) {
 	if a.Says == "" {
 		return
 	}
-	log.Warn("work behind an ADD", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", node, "verdict", a.Says,
+	l.log.Warn("work behind an ADD", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "node", l.node, "verdict", a.Says,
 		"trace_id", hex.EncodeToString(a.ID[:]))
 }
 
-func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
+func (l lines) outage(o *pipeline.Outage) {
 	fields := []any{
-		"node", node,
+		"node", l.node,
 		"for", text.Round(time.Duration(o.End - o.Start)),
 		"reason", o.Reasons[len(o.Reasons)-1].Text,
 		"cni_folder", o.Folder[len(o.Folder)-1].Text,
@@ -113,7 +113,7 @@ func reportOutage(log *slog.Logger, node string, o *pipeline.Outage) {
 	if a := judge.Outage(o.Outage); a.What != "" {
 		fields = append(fields, "verdict", a.Says, "cause", a.What)
 	}
-	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
+	l.log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(o.ID[:]))...)
 }
 
 func (l lines) Event(e event.Event) {
@@ -126,7 +126,8 @@ func (l lines) Event(e event.Event) {
 		l.log.Warn("going on without "+b.Feature, "reason", b.Reason)
 	case *event.Readiness:
 		if b.Overdue {
-			l.log.Warn("the node's network is still not ready", "reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
+			l.log.Warn("the node's network is still not ready",
+				"reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
 		}
 	case *event.Lost:
 		if b.OfProcesses() {

@@ -45,11 +45,11 @@ func Run(ctx context.Context, with Options) (err error) {
 	signal.Ignore(syscall.SIGPIPE)
 	out := openLog()
 	defer func() {
-		if unattended() {
-			out.close(err)
-		} else {
-			out.close(nil)
+		why := err
+		if !unattended() {
+			why = nil // the command prints it
 		}
+		out.close(why)
 	}()
 	options, err := config.Open(with.Source)
 	if err != nil {
@@ -88,27 +88,10 @@ func Run(ctx context.Context, with Options) (err error) {
 	n.telemetry = serveTelemetry(o, n, sources)
 	l.at(closeSinks, "metrics", func(context.Context) { n.telemetry.close() })
 	n.consume(o)
-	l.start("options", func(ctx context.Context) {
-		options.Run(ctx, l.log, func(o config.Options) {
-			n.apply(o)
-			sources.apply(o)
-		})
-	})
-	l.start("SIGHUP", reloadOnHangup(options))
-	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.attached, n.alive) })
-	l.start("memory", func(ctx context.Context) { releaseUnused(ctx, l.log, sources.attached) })
-	l.start("service manager", func(ctx context.Context) {
-		select {
-		case <-sources.attached:
-			tellStarted(ctx)
-		case <-ctx.Done():
-		}
-	})
+	n.attend(l, options, sources)
 	n.serve(l, o, sources)
-	l.start("what is usual", n.keepLearnt)
-	l.start("leaks", func(ctx context.Context) { n.leaks.look(ctx, n, o) })
-
-	l.log.Info("cniscope "+with.Version, "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
+	l.log.Info("cniscope "+with.Version, "node", o.Resource.Node, "nri", o.NRI.Enabled,
+		"endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	observed := make(chan error, 1)
 	l.start("sources", func(ctx context.Context) {
 		err := sources.run(ctx, n.take)
@@ -127,6 +110,29 @@ func Run(ctx context.Context, with Options) (err error) {
 		err = nil
 	}
 	return errors.Join(err, stuck)
+}
+
+// attend starts what goes on beside the sources.
+func (n *node) attend(l *life, options *config.Live, sources *observer) {
+	l.start("options", func(ctx context.Context) {
+		options.Run(ctx, l.log, func(o config.Options) {
+			n.apply(o)
+			sources.apply(o)
+		})
+	})
+	l.start("SIGHUP", reloadOnHangup(options))
+	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.attached, n.alive) })
+	l.start("memory", func(ctx context.Context) { releaseUnused(ctx, l.log, sources.attached) })
+	l.start("service manager", func(ctx context.Context) {
+		select {
+		case <-sources.attached:
+			tellStarted(ctx)
+		case <-ctx.Done():
+		}
+	})
+	l.start("what is usual", n.keepLearnt)
+	o := options.Options()
+	l.start("leaks", func(ctx context.Context) { n.leaks.look(ctx, n, o) })
 }
 
 // begin locks the node and registers with the runtime. A pre-installed plugin registers first: the runtime waits for
@@ -213,7 +219,8 @@ func newNode(o config.Options, version string, log *slog.Logger, level *slog.Lev
 		s.Baseline = keeps.Load()
 	}
 	n := &node{
-		log: log, level: level, name: o.Resource.Node, version: version, out: out, learnt: keeps, pipeline: s.Pipeline(boot), opening: opening{},
+		log: log, level: level, name: o.Resource.Node, version: version,
+		out: out, learnt: keeps, pipeline: s.Pipeline(boot), opening: opening{},
 		history: history.New(o.Resource.Node, time.Now()), late: latecomers{log, o.Resource.Node, o.Slow.FirstConnection},
 		overload: overload{log: log}, burst: burst{log: log},
 		consumers: consumers{log: log, lost: map[string]*lost{}},
@@ -295,7 +302,8 @@ func (n *node) take(e event.Event) {
 	defer func() {
 		// One event must not end the observation of a node.
 		if r := recover(); r != nil {
-			n.log.Error("an event caused a panic; please report this", "event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
+			n.log.Error("an event caused a panic; please report this",
+				"event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
 	if n.telemetry != nil && tick && open {

@@ -17,35 +17,42 @@ func tellSystemd(ctx context.Context, log *slog.Logger, attached <-chan struct{}
 	if Preinstalled() {
 		return
 	}
-	say := func(state string) bool {
-		asked, err := daemon.SdNotify(false, state)
-		if err != nil {
-			log.Warn("systemd is not told", "state", state, "error", err)
-		}
-		return asked
-	}
 	select {
 	case <-attached:
 	case <-ctx.Done():
 		return
 	}
-	if !say(daemon.SdNotifyReady) {
+	if !notify(log, daemon.SdNotifyReady) {
 		return // not started by systemd
 	}
-	defer say(daemon.SdNotifyStopping)
+	defer notify(log, daemon.SdNotifyStopping)
+	feedWatchdog(ctx, log, alive)
+	<-ctx.Done()
+}
+
+// notify reports a state to systemd. asked is false if systemd did not start this process.
+func notify(log *slog.Logger, state string) (asked bool) {
+	asked, err := daemon.SdNotify(false, state)
+	if err != nil {
+		log.Warn("systemd not notified", "state", state, "error", err)
+	}
+	return asked
+}
+
+// feedWatchdog feeds systemd's watchdog, if there is one, until ctx ends. While alive is false it does not.
+func feedWatchdog(ctx context.Context, log *slog.Logger, alive metrics.Check) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("the watchdog of systemd is not fed", "error", err)
+		log.Warn("systemd watchdog not fed", "error", err)
 	}
 	if within <= 0 {
-		<-ctx.Done()
 		return
 	}
 	feed := time.NewTicker(within / 2) // as sd_watchdog_enabled(3) recommends
 	defer feed.Stop()
 	for {
 		if report, ok := alive(); ok {
-			say(daemon.SdNotifyWatchdog)
+			notify(log, daemon.SdNotifyWatchdog)
 		} else {
 			log.Error("cniscope is stuck, systemd will start it again", "because", report, "watchdog", within)
 		}

@@ -31,16 +31,15 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 		Version: n.version, Sources: sources.sources, Log: n.log,
 		Look: func() metrics.Snapshot { return look(n, sources) },
 	})}
+	where := metrics.Where{Listen: o.Metrics.Listen, Health: o.Metrics.HealthListen, WebConfig: o.Metrics.WebConfig}
+	checks := metrics.Checks{Alive: n.alive, Ready: func() (string, bool) { return n.ready(sources) }}
 	var err error
-	t.server, err = metrics.Serve(metrics.Where{Listen: o.Metrics.Listen, Health: o.Metrics.HealthListen, WebConfig: o.Metrics.WebConfig}, t.counts.Handler(), metrics.Checks{
-		Alive: n.alive,
-		Ready: func() (string, bool) { return n.ready(sources) },
-	}, n.log)
-	if err != nil {
+	if t.server, err = metrics.Serve(where, t.counts.Handler(), checks, n.log); err != nil {
 		n.log.Warn("going on without metrics", "reason", err)
 		return nil
 	}
-	n.log.Info("serving metrics", "address", t.server.Address(), "health", t.server.Health(), "web_config", o.Metrics.WebConfig)
+	n.log.Info("serving metrics",
+		"address", t.server.Address(), "health", t.server.Health(), "web_config", o.Metrics.WebConfig)
 	return t
 }
 
@@ -63,7 +62,8 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	s.Readings = append(append(s.Readings, n.leaks.readings()...), n.consumers.readings()...)
 	if n.logLost != nil {
 		s.Readings = append(s.Readings, meter.ByReason("log_lines_lost_total",
-			"Log lines not written: limit (more than 20 at once of one text, or one a second), reader (the reader of the log is too slow or gone).", n.logLost(), nil)...)
+			"Log lines not written: limit (more than 20 at once of one text, or one a second), "+
+				"reader (the reader of the log is too slow or gone).", n.logLost(), nil)...)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

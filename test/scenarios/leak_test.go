@@ -61,7 +61,7 @@ func TestAnADDWithoutADEL(t *testing.T) {
 	if out, err := exec.CommandContext(s.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", remedy, err, out)
 	}
-	harness.Check(t, next.WaitLog(s.ctx, "what a sandbox that is gone held was given back", 1))
+	harness.Check(t, next.WaitLog(s.ctx, "stale attachment released", 1))
 }
 
 func (s *scene) whose(cniscope *scope.Scope, sandbox string) string {
