@@ -24,7 +24,7 @@ import (
 
 func baselineCmd() *cobra.Command {
 	var file optionsFile
-	format, from, to := "text", "", ""
+	var format, from, to string
 	cmd := &cobra.Command{
 		Use:   "baseline",
 		Short: "Show how long each plugin of this node, and each command that it runs, takes as a rule",
@@ -41,9 +41,6 @@ begins anew, and is compared with it.
 It asks the running cniscope, or else reads what the last one kept. Needs root.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--format %s: want text or json", format)}
-			}
 			if from != "" && to != "" {
 				return usageError{errors.New("--export and --import are for different nodes: choose one")}
 			}
@@ -68,7 +65,7 @@ It asks the running cniscope, or else reads what the last one kept. Needs root.`
 		},
 	}
 	file.flag(cmd)
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	formatFlag(cmd, &format)
 	cmd.Flags().StringVar(&to, "export", "", "write what is known into a new file, or - for standard output, for other nodes")
 	cmd.Flags().StringVar(&from, "import", "", "begin with what another node knows, from a file, or - for standard input")
 	return cmd
@@ -94,7 +91,8 @@ func errNoBaseline(o config.Options) error {
 	if !o.Slow.Baseline {
 		return errors.New("nothing is learnt: baseline is false in [slow]")
 	}
-	return fmt.Errorf("nothing is known yet: it is learnt while cniscope runs, and kept over restarts where baseline_dir is set in [slow], or dir in [export.spool]")
+	return errors.New("no baseline yet; cniscope learns it while it runs, " +
+		"and keeps it over restarts with [slow] baseline_dir or [export.spool] dir")
 }
 
 func exportBaseline(out io.Writer, d *baseline.Document, path string) error {
@@ -179,8 +177,9 @@ func newBaselineDocument(b *baseline.Book) baselineDocument {
 	d := baselineDocument{Schema: "cniscope.dev/baseline/v1", Baselines: []baselineRow{}}
 	for _, k := range b.Known() {
 		row := baselineRow{
-			Network: k.Network, Plugin: k.Plugin, Call: k.Command, Command: k.Program, Calls: k.Usual.Calls, Confident: k.Confident,
-			Median: k.Usual.Median, P99: k.Usual.P99, Slower: k.Slower, Build: k.Build, Configuration: k.Configuration,
+			Network: k.Network, Plugin: k.Plugin, Call: k.Command, Command: k.Program,
+			Calls: k.Usual.Calls, Confident: k.Confident, Median: k.Usual.Median, P99: k.Usual.P99,
+			Slower: k.Slower, Build: k.Build, Configuration: k.Configuration,
 		}
 		if k.Since > 0 {
 			row.Since = time.Unix(0, k.Since).UTC()
@@ -195,9 +194,11 @@ func newBaselineDocument(b *baseline.Book) baselineDocument {
 
 func (d baselineDocument) text(out io.Writer) error {
 	var b strings.Builder
-	digest.Table(&b, []string{"NETWORK", "PLUGIN", "CALL", "COMMAND", "CALLS", "MEDIAN", "P99", ""}, d.Baselines, func(r baselineRow) []string {
+	head := []string{"NETWORK", "PLUGIN", "CALL", "COMMAND", "CALLS", "MEDIAN", "P99", ""}
+	digest.Table(&b, head, d.Baselines, func(r baselineRow) []string {
 		return []string{
-			r.Network, r.Plugin, r.Call, r.Command, digest.Number(r.Calls), text.Round(r.Median).String(), text.Round(r.P99).String(), r.says(),
+			r.Network, r.Plugin, r.Call, r.Command, digest.Number(r.Calls),
+			text.Round(r.Median).String(), text.Round(r.P99).String(), r.says(),
 		}
 	}, nil)
 	_, err := io.WriteString(out, b.String())

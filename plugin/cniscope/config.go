@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +22,7 @@ func configCmd() *cobra.Command {
 
 func configCheckCmd() *cobra.Command {
 	strict := false
-	on := onSystem(config.Here())
+	on := string(config.Here())
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
@@ -65,12 +64,12 @@ is a warning.`,
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
-	cmd.Flags().Var(&on, "os", "the system that the file is for: "+strings.Join(config.Systems(), " or "))
+	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "the system that the file is for: "+strings.Join(config.Systems(), " or "))
 	return cmd
 }
 
 func configPrintCmd() *cobra.Command {
-	on := onSystem(config.Here())
+	on := string(config.Here())
 	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print every option as it is in force, with the defaults of what differs",
@@ -96,20 +95,6 @@ not shown. With --os of another system, the environment of this one plays no par
 			return nil
 		},
 	}
-	cmd.Flags().Var(&on, "os", "the system that the options are for: "+strings.Join(config.Systems(), " or "))
+	cmd.Flags().Var(choice{&on, config.Systems()}, "os", "the system that the options are for: "+strings.Join(config.Systems(), " or "))
 	return cmd
-}
-
-type onSystem config.System
-
-func (o *onSystem) String() string { return string(*o) }
-
-func (*onSystem) Type() string { return "system" }
-
-func (o *onSystem) Set(s string) error {
-	if !slices.Contains(config.Systems(), s) {
-		return fmt.Errorf("want %s", strings.Join(config.Systems(), " or "))
-	}
-	*o = onSystem(s)
-	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func diffCmd() *cobra.Command {
-	o := showOptions{format: "text", color: "auto"}
+	var o showOptions
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two recordings: what became slower or faster, appeared or vanished",
@@ -49,9 +49,9 @@ for a CI are in "cniscope show --help".`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
-	flags.StringVar(&o.format, "format", o.format, "text or json")
+	formatFlag(cmd, &o.format)
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+")")
-	flags.StringVar(&o.color, "color", o.color, "auto, always or never")
+	colorFlag(cmd, &o.color)
 	return cmd
 }
 

@@ -27,7 +27,7 @@ type doctorFlags struct {
 }
 
 func doctorCmd() *cobra.Command {
-	f := doctorFlags{format: "text"}
+	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong with this node's pod network, and what to do",
@@ -52,8 +52,8 @@ missing step on the way, and exits with 0; after --timeout it makes all checks a
 	}
 	f.file.flag(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", f.format, "text or json")
-	flags.StringVar(&f.wait, "wait", "", `"ready": wait until the node's network is ready`)
+	formatFlag(cmd, &f.format)
+	flags.Var(choice{&f.wait, []string{"ready"}}, "wait", `"ready": wait until the node's network is ready`)
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait")
 	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long a program that is asked may take to answer")
 	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of kubelet's healthz")
@@ -69,12 +69,6 @@ type unhealthy struct {
 func (u unhealthy) ExitCode() int { return u.code }
 
 func (f doctorFlags) run(cmd *cobra.Command) error {
-	if f.format != "text" && f.format != "json" {
-		return usageError{fmt.Errorf("--format %s: want text or json", f.format)}
-	}
-	if f.wait != "" && f.wait != "ready" {
-		return usageError{fmt.Errorf("--wait %s: want ready", f.wait)}
-	}
 	if f.timeout < 0 || f.answers <= 0 {
 		return usageError{errors.New("--timeout and --answer-timeout want a length of time, as 30s")}
 	}

@@ -16,7 +16,9 @@ import (
 )
 
 // draw draws, prints or sends operations, which it reads several times. found is false if there is none.
-func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) (found bool, err error) {
+func (o showOptions) draw(
+	ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans],
+) (found bool, err error) {
 	operations = filter(operations, show.Filter{Problems: o.problems && !o.html, Limits: &o.limits})
 	if o.fold {
 		operations = folded(operations)

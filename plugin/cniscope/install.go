@@ -35,7 +35,7 @@ func installation() []*cobra.Command {
 func installCmd() *cobra.Command {
 	var o install.Options
 	var dryRun bool
-	as := string(install.Service)
+	as, ways := string(install.Service), []string{string(install.Service), string(install.Plugin)}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install cniscope on this node and register it with containerd",
@@ -56,9 +56,6 @@ keeps your edits and remembers your choices. It never restarts containerd, and c
 file that was there before, except for one import line. See also: cniscope uninstall, status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if as != string(install.Service) && as != string(install.Plugin) {
-				return usageError{fmt.Errorf("--as %s: want %s or %s", as, install.Service, install.Plugin)}
-			}
 			if err := remember(cmd, &o, &as); err != nil {
 				return err
 			}
@@ -74,7 +71,7 @@ file that was there before, except for one import line. See also: cniscope unins
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&as, "as", as, "service or plugin")
+	f.Var(choice{&as, ways}, "as", "service or plugin")
 	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
 	f.StringVar(&o.Root, "root", "/", "install into the tree below this folder, for an image")
 	f.StringVar(&o.ContainerdConfig, "containerd-config", "", "containerd's configuration (default /etc/containerd/config.toml)")

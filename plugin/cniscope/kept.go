@@ -112,16 +112,20 @@ func (k *kept) write(spans *tracepb.ResourceSpans) (err error) {
 	}
 	if k.file == nil {
 		if k.file, err = os.CreateTemp("", temporaryPrefix+"*"); err != nil {
-			return fmt.Errorf("keeping the spans of a large recording: %w; TMPDIR names another folder for that", err)
+			return noRoom(err)
 		}
 		_ = os.Remove(k.file.Name()) // where an open file cannot go, close does it
 		k.out = bufio.NewWriterSize(k.file, 1<<20)
 	}
 	if _, err = k.out.Write(k.memory); err != nil {
-		return fmt.Errorf("keeping the spans of a large recording: %w; TMPDIR names another folder for that", err)
+		return noRoom(err)
 	}
 	k.memory = k.memory[:0]
 	return nil
+}
+
+func noRoom(err error) error {
+	return fmt.Errorf("keeping the spans of a large recording: %w; TMPDIR names another folder for that", err)
 }
 
 func (k *kept) seal() error {

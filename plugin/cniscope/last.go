@@ -31,7 +31,9 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 			return showRemembered(ctx, out, diagnostics, options, o)
 		}
 	}
-	h := &fromSpool{showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{}}
+	h := &fromSpool{
+		showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{},
+	}
 	found, err := o.draw(ctx, out, diagnostics, h.wanted(ctx))
 	switch {
 	case h.failed != nil:

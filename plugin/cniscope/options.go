@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,4 +30,39 @@ func (f *optionsFile) source() config.Source {
 
 func (f *optionsFile) load() (config.Options, error) {
 	return f.source().Load()
+}
+
+// choice is a flag that has one of some values.
+type choice struct {
+	value *string
+	of    []string
+}
+
+func (c choice) String() string {
+	if c.value == nil { // pflag asks a zero value
+		return ""
+	}
+	return *c.value
+}
+
+func (choice) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (c choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		last := len(c.of) - 1
+		return fmt.Errorf("want %s", strings.TrimPrefix(strings.Join(c.of[:last], ", ")+" or "+c.of[last], " or "))
+	}
+	*c.value = s
+	return nil
+}
+
+func formatFlag(cmd *cobra.Command, format *string) {
+	*format = "text"
+	cmd.Flags().Var(choice{format, []string{"text", "json"}}, "format", "text or json")
+}
+
+func colorFlag(cmd *cobra.Command, color *string) {
+	*color = "auto"
+	cmd.Flags().Var(choice{color, []string{"auto", "always", "never"}}, "color", "auto, always or never")
 }

@@ -13,7 +13,7 @@ import (
 
 func psCmd() *cobra.Command {
 	var file optionsFile
-	format := "text"
+	var format string
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the CNI calls that are under way on this node, and what each waits for",
@@ -23,9 +23,6 @@ it runs at this moment, in which process, waiting in which function of the kerne
 It asks the running cniscope. Needs root.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--format %s: want text or json", format)}
-			}
 			o, err := file.load()
 			if err != nil {
 				return err
@@ -41,7 +38,7 @@ It asks the running cniscope. Needs root.`,
 		},
 	}
 	file.flag(cmd)
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	formatFlag(cmd, &format)
 	return cmd
 }
 

@@ -82,8 +82,9 @@ them too.
 	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
 	flags.BoolVar(&o.each, "all-commands", false, "a line or span for every command, also for many alike")
 	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and --format json where the node had [trace] fold_commands")
-	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
-	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
+	formatFlag(cmd, &o.format)
+	flags.Lookup("format").Usage = "text or json (OTLP JSON lines)"
+	colorFlag(cmd, &o.color)
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
@@ -96,21 +97,12 @@ them too.
 }
 
 func (o showOptions) check() error {
-	switch o.format {
-	case "text", "json":
-	default:
-		return usageError{fmt.Errorf("--format %s: want text or json", o.format)}
-	}
-	switch o.color {
-	case "auto", "always", "never":
-	default:
-		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
-	}
 	if o.timeout < 0 {
 		return usageError{fmt.Errorf("--timeout %s: want a length of time, as 1m", o.timeout)}
 	}
 	if asked := count(o.html, o.summary, o.otlp != ""); asked > 1 || o.html && o.format == "json" {
-		return usageError{errors.New("--html, --summary, --otlp and --format json are different answers: ask for one (--summary has --format json)")}
+		return usageError{errors.New("--html, --summary, --otlp and --format json are different answers: " +
+			"ask for one (--summary has --format json)")}
 	}
 	return nil
 }
@@ -163,7 +155,8 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	sent := 0
 	for spans := range operations {
 		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("sending to %s, after %d operations: %w; is an OTLP receiver listening there? (a URL with a path is OTLP over HTTP)", endpoint, sent, err)
+			return fmt.Errorf("sending to %s, after %d operations: %w; "+
+				"is an OTLP receiver listening there? (a URL with a path is OTLP over HTTP)", endpoint, sent, err)
 		}
 		sent++
 	}

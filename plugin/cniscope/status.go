@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,7 @@ import (
 )
 
 func statusCmd() *cobra.Command {
-	format, root := "text", "/"
+	var format, root string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say what is installed on this node, and whether containerd and cniscope work together",
@@ -23,17 +22,12 @@ containerd has read it, and whether a cniscope runs and is registered.
 It changes nothing. As an ordinary user it says less. Exit code 1: neither installed nor running.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--format %s: want text or json", format)}
-			}
 			s, err := installed(cmd.Context(), root)
 			if err != nil {
 				return err
 			}
 			if format == "json" {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				err = e.Encode(s)
+				err = indented(cmd.OutOrStdout(), s)
 			} else {
 				err = tell(cmd.OutOrStdout(), s)
 			}
@@ -43,8 +37,8 @@ It changes nothing. As an ordinary user it says less. Exit code 1: neither insta
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
-	cmd.Flags().StringVar(&root, "root", root, "look at the tree below this folder")
+	formatFlag(cmd, &format)
+	cmd.Flags().StringVar(&root, "root", "/", "look at the tree below this folder")
 	return cmd
 }
 

@@ -16,7 +16,8 @@ import (
 
 func topCmd() *cobra.Command {
 	var file optionsFile
-	format, since := "text", time.Hour
+	var format string
+	since := time.Hour
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Count what was slow or failed on this node in the last hour, by cause and plugin",
@@ -33,9 +34,6 @@ It takes no backend and no spool, and does not depend on sampling. cniscope reme
 It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--format %s: want text or json", format)}
-			}
 			if since <= 0 {
 				return usageError{fmt.Errorf("--since %s: want a length of time, as 1h", since)}
 			}
@@ -57,7 +55,7 @@ It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
 	}
 	file.flag(cmd)
 	cmd.Flags().DurationVar(&since, "since", since, "how far back")
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	formatFlag(cmd, &format)
 	return cmd
 }
 

@@ -76,7 +76,7 @@ func (b build) String() string {
 func version() string { return thisBuild().Version }
 
 func versionCmd() *cobra.Command {
-	format := "text"
+	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and what it was built from",
@@ -84,13 +84,10 @@ func versionCmd() *cobra.Command {
 built from, with its date. cniscope --version prints the same.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--format %s: want text or json", format)}
-			}
 			return printBuild(cmd.OutOrStdout(), thisBuild(), format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	formatFlag(cmd, &format)
 	return cmd
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 func whyCmd() *cobra.Command {
-	w := why{last: 10, format: "text", color: "auto"}
+	w := why{last: 10}
 	cmd := &cobra.Command{
 		Use:   "why POD",
 		Short: "Say where the seconds of a pod's network setup went, and what to do",
@@ -38,16 +38,16 @@ whole. A pod with hostNetwork has none.
 It asks the running cniscope. Needs root. From elsewhere: kubectl cniscope why.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.check(); err != nil {
-				return err
+			if w.last < 1 {
+				return usageError{fmt.Errorf("--last %d: want 1 or more", w.last)}
 			}
 			return w.run(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
 	}
 	w.file.flag(cmd)
 	cmd.Flags().IntVar(&w.last, "last", w.last, "how many operations of the pod, the latest")
-	cmd.Flags().StringVar(&w.format, "format", w.format, "text or json")
-	cmd.Flags().StringVar(&w.color, "color", w.color, "auto, always or never")
+	formatFlag(cmd, &w.format)
+	colorFlag(cmd, &w.color)
 	return cmd
 }
 
@@ -55,13 +55,6 @@ type why struct {
 	file          optionsFile
 	last          int
 	format, color string
-}
-
-func (w why) check() error {
-	if w.last < 1 {
-		return usageError{fmt.Errorf("--last %d: want 1 or more", w.last)}
-	}
-	return showOptions{format: w.format, color: w.color}.check()
 }
 
 // whyDocument is what why --format json prints: docs/schemas/why.json.
