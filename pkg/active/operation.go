@@ -131,3 +131,26 @@ func (op *Operation) Resolve(told bool) {
 	}
 	op.acquit()
 }
+
+// lockFilesMax bounds the lock files of a call. A plugin waits for one.
+const lockFilesMax = 8
+
+// LockFile notes what is known of a lock file on the calls that polled for it.
+func (op *Operation) LockFile(l *event.LockFile) {
+	for _, call := range op.Calls {
+		polled := func(im *model.Image) {
+			for _, m := range model.Each[*model.Missing](im.Facts) {
+				if m.Path != l.Path || m.Error != "EEXIST" || len(call.LockFiles) >= lockFilesMax {
+					continue
+				}
+				if call.LockFiles == nil {
+					call.LockFiles = map[string]*event.LockFile{}
+				}
+				call.LockFiles[l.Path] = l
+			}
+		}
+		for _, run := range call.Runs {
+			run.Walk(polled)
+		}
+	}
+}

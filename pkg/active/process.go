@@ -8,9 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// lockFilesMax bounds the lock files of a call. A plugin waits for one.
-const lockFilesMax = 8
-
 // Process is a process of an open operation, or the stand-in for an agent's own work for a call.
 type Process struct {
 	Op   *Operation
@@ -90,13 +87,6 @@ func (p *Process) Did(now int64, body event.Body) {
 		p.Run.Run.Result = b // of any process of the run
 	case *event.Missing:
 		p.missing(now, b)
-	case *event.LockFile:
-		if p.Call.LockFiles == nil {
-			p.Call.LockFiles = map[string]*event.LockFile{}
-		}
-		if len(p.Call.LockFiles) < lockFilesMax {
-			p.Call.LockFiles[b.Path] = b
-		}
 	case *event.Questions: // short queries
 		p.Current().Tallies[model.FactQuery].Add(int(b.Count), b.Took)
 	case *event.Cut:

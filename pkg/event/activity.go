@@ -311,8 +311,7 @@ type Missing struct {
 
 // LockFile reports what a look at a lock file found, for which a process polled (Missing, EEXIST).
 type LockFile struct {
-	Process Process `json:"process"`
-	Path    string  `json:"path"`
+	Path string `json:"path"`
 	// Written is the file's last change, in wall ns.
 	Written int64 `json:"written"`
 	// Maker is the process whose number the file contains, without a name if it is gone; nil if it contains none.
@@ -340,4 +339,4 @@ func (*FirstConnection) Doer() Process { return "" }
 func (b *Questions) Doer() Process     { return b.Process }
 func (b *Cut) Doer() Process           { return b.Process }
 func (b *Missing) Doer() Process       { return b.Process }
-func (b *LockFile) Doer() Process      { return b.Process }
+func (*LockFile) Doer() Process        { return "" }

@@ -171,7 +171,6 @@ func (s *Source) lockFile(b *event.Missing, sink event.Sink) {
 		return
 	}
 	if found := s.node.LockFile(pid, b.Path); found != nil {
-		found.Process = b.Process
 		sink(source.Now(found))
 	}
 }

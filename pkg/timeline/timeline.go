@@ -36,6 +36,10 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.reconfigure(e.Time, b.Networks)
 	case *event.Programs:
 		t.networks.programs = b
+	case *event.LockFile:
+		for _, op := range t.open {
+			op.LockFile(b)
+		}
 	case *event.Readiness:
 		t.pods.Readiness(e.Time, b, t.node)
 	case *event.Runtime:
