@@ -8,12 +8,14 @@
 package judge
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/baseline"
 	"github.com/cniscope/cniscope/pkg/model"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Options are what a judgement depends on besides the operation.
@@ -63,6 +65,10 @@ func (o Options) call(j *Judgement, namespace string, call *model.Call) *Call {
 	if len(call.NeverRun) > 0 {
 		never := strings.Join(call.NeverRun, ", ") + " never ran"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
+	}
+	if call.Undone != 0 && c.Failure == "" {
+		c.Failure = fmt.Sprintf("every plugin succeeded, but the runtime removed the network %s later, before the sandbox ran",
+			text.Round(time.Duration(call.Undone-call.End)))
 	}
 	c.Unusual = c.Slow == 0 && c.Failure == "" && !call.Hung && j.Slower(call)
 	e := divide(call, c)

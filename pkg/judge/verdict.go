@@ -141,8 +141,11 @@ func (e *evidence) failed() *Verdict {
 }
 
 func (e *evidence) failure() *Verdict {
-	if e.Failed == nil {
+	switch {
+	case e.Failed == nil && len(e.call.NeverRun) > 0:
 		return missing(e)
+	case e.Failed == nil: // what came after the plugins failed
+		return &Verdict{Cause: CauseRuntime, Says: e.Failure, Remedy: undoneRemedy}
 	}
 	if v := unstartableRun(e); v != nil {
 		return v

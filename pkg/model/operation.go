@@ -145,6 +145,9 @@ type Call struct {
 	NeverRun []string
 	// Programs are the node's plugins that cannot be started; nil if not examined.
 	Programs *event.Programs
+	// Undone is when the runtime began to remove the network of a sandbox that never ran, although every plugin had
+	// succeeded; 0 if it did not.
+	Undone int64
 	// LockFiles are those that its processes polled for, by path.
 	LockFiles map[string]*event.LockFile
 	// Configured changes with the network's configuration (event.Network.Digest).

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -116,7 +117,38 @@ func (t *Timeline) extend(op *active.Operation) {
 		}
 		op.End = max(op.End, call.End)
 	}
+	t.undo(op)
 }
+
+// undoneWithin is shorter than a runtime needs to start a sandbox and to be asked to stop it.
+const undoneWithin = int64(50 * time.Millisecond)
+
+// undo notes that the runtime removed a network although every plugin had succeeded. A runtime whose sandboxes NRI does
+// not report may have run the sandbox and stopped it, so that only a removal at once counts.
+func (t *Timeline) undo(op *active.Operation) {
+	call := op.Network()
+	if call == nil || !op.Began.Anchored() {
+		return
+	}
+	runtime := call.Runs[0].Parent
+	if op.Running && len(t.reporting) < runtimesMax {
+		t.reporting[runtime] = true
+	}
+	if op.Running || op.Closed != model.ClosedNext || op.Lost > 0 {
+		return
+	}
+	for _, c := range op.Calls {
+		if len(c.NeverRun) > 0 || slices.ContainsFunc(c.Runs, func(run *model.Image) bool { return !run.Ended || run.Unseen || run.Failed() }) {
+			return
+		}
+	}
+	if nri := t.nri && !op.Unheard && t.reporting[runtime]; nri || op.Commit-op.End < undoneWithin {
+		call.Undone = op.Commit
+	}
+}
+
+// runtimesMax bounds the processes of runtimes that are remembered. Each start of a runtime is one more.
+const runtimesMax = 64
 
 // abandon stops following the processes of op.
 func (t *Timeline) abandon(op *active.Operation) {

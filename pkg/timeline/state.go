@@ -5,6 +5,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/active"
 	"github.com/cniscope/cniscope/pkg/agents"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/pods"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
@@ -46,14 +47,17 @@ type Timeline struct {
 
 	nri    bool // NRI is connected and will report running sandboxes
 	seeing bool // system calls are observed
+	// reporting are the runtimes of which NRI has reported a sandbox: a node may have another runtime beside.
+	reporting map[event.Process]bool
 }
 
 // New returns an empty timeline.
 func New(o Options) *Timeline {
 	t := &Timeline{
-		options: o,
-		tree:    tree.New(o.Processes),
-		past:    newPasts(o.Operations),
+		options:   o,
+		tree:      tree.New(o.Processes),
+		past:      newPasts(o.Operations),
+		reporting: map[event.Process]bool{},
 	}
 	t.pods = pods.New(o.Operations, t.abandon)
 	t.losses = losses{limit: o.Operations, late: &t.stats.Late}

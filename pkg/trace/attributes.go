@@ -173,11 +173,19 @@ func aboutRun(run *model.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
 }
 
-// errorType has few values.
+// callErrorType has few values. failed is the run that failed, or nil.
+func callErrorType(call *model.Call, failed *model.Image) string {
+	switch {
+	case failed != nil:
+		return errorType(failed)
+	case len(call.NeverRun) > 0:
+		return "never run"
+	}
+	return "network removed" // after all of them had succeeded
+}
+
 func errorType(im *model.Image) string {
 	switch {
-	case im == nil:
-		return "never run"
 	case im.Signal != "":
 		return im.Signal
 	case im.Code == 0: // invalid output

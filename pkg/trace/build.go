@@ -55,7 +55,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	}
 	for _, call := range w.op.Calls {
 		if failure := w.j.Calls[call].Failure; failure != "" {
-			fail(s, failure, errorType(w.j.Calls[call].Failed))
+			fail(s, failure, callErrorType(call, w.j.Calls[call].Failed))
 		}
 	}
 	return w.root
@@ -90,7 +90,7 @@ func (w *writer) call(call *model.Call) {
 	}
 	if verdict.Failure != "" {
 		add(s, attr.Failed(true)) // backends differ in how they search a status
-		fail(s, verdict.Failure, errorType(verdict.Failed))
+		fail(s, verdict.Failure, callErrorType(call, verdict.Failed))
 		if verdict.Failed != nil {
 			add(s, aboutError(verdict.Failed.Run)...)
 			add(s, attr.FailedPlugin(verdict.Failed.Run.Plugin))
