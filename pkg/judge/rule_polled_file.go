@@ -48,21 +48,26 @@ func polledFile(e *evidence) *finding {
 	}
 }
 
-// polling is the time from the first to the last try, as far as nothing else is known of it: what is charged to the
-// tries, and to the sleep commands of a script.
+// polling is the time that a plugin slept from the first to the last try, in its own sleeps or by sleep commands of a
+// script. If that is most of its sleep, all of it counts: tries are only seen some time after the plugin's start.
 func (e *evidence) polling(at int, f *model.Fact) (sum time.Duration) {
+	var slept time.Duration
 	for i := range e.waits {
-		if w := &e.waits[i]; w.what == f.What {
-			sum += time.Duration(w.own)
+		if w := &e.waits[i]; w.part.Kind == Sleep && w.span == at {
+			slept += time.Duration(w.own)
+			if w.what == f.What {
+				sum += time.Duration(w.own)
+			}
 		}
-	}
-	within := func(s *span) time.Duration {
-		return min(time.Duration(s.own), time.Duration(max(0, min(s.end, f.When.End)-max(s.start, f.When.Start))))
 	}
 	for i := range e.spans {
 		if s := &e.spans[i]; s.command() && s.image.Name == "sleep" && s.plugin == e.spans[at].plugin {
-			sum += within(s)
+			slept += time.Duration(s.own)
+			sum += min(time.Duration(s.own), time.Duration(max(0, min(s.end, f.When.End)-max(s.start, f.When.Start))))
 		}
+	}
+	if sum > slept/2 {
+		return slept
 	}
 	return sum
 }

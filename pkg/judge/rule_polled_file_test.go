@@ -25,7 +25,7 @@ func TestAPolledFile(t *testing.T) {
 		}
 		return add(im)
 	}
-	const tries = `^900ms of 1s waiting for lock file /run/p.lock, for which plugin p polls: openat failed 11 times \(EEXIST\), each after about 90ms`
+	const tries = `^980ms of 1s waiting for lock file /run/p.lock, for which plugin p polls: openat failed 11 times \(EEXIST\), each after about 90ms`
 	rulings(t, map[string]ruling{
 		"a lock file": {op: lock(), cause: CauseLockFile, says: tries + "$", remedy: `^run fuser -v /run/p.lock: kill the process that it names if that hangs; run rm /run/p.lock if it names none$`},
 		"whose process is gone": {
@@ -38,15 +38,19 @@ func TestAPolledFile(t *testing.T) {
 		},
 		"for which the plugin gave up": {
 			op:    lock(func(im *model.Image) { im.Code = 1 }, wrote("no store")),
-			cause: CauseLockFile, says: `^p exited 1: code 11: "no store"; before that, 900ms`, remedy: `^run fuser`,
+			cause: CauseLockFile, says: `^p exited 1: code 11: "no store"; before that, 980ms`, remedy: `^run fuser`,
 		},
 		"a file that comes": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 950)), tried("/run/ready", "ENOENT", 10, from(10, 910)))),
-			cause: CauseMissingFile, says: `^900ms of 1s until file /run/ready is there, for which plugin p polls`, remedy: `^start the program that writes /run/ready`,
+			cause: CauseMissingFile, says: `^950ms of 1s until file /run/ready is there, for which plugin p polls`, remedy: `^start the program that writes /run/ready`,
 		},
 		"a script that runs sleep": {
 			op:    add(seen(plugin("p", 0, 1000, ran("sleep", 10, 450), ran("sleep", 460, 900)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
 			cause: CauseMissingFile, says: `until file /run/ready is there`, remedy: `^start the program`,
+		},
+		"the first tries of which were not seen": {
+			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(400, 990)))),
+			cause: CauseMissingFile, says: `^1s of 1s until file /run/ready`,
 		},
 		// A file that is missing beside a wait for something else is no cause.
 		"beside a call to an agent": {
