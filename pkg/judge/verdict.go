@@ -13,8 +13,8 @@ import (
 func rules() []rule {
 	return []rule{
 		haltedPlugin, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
-		polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
-		runtimeGap, slowPlugin, unexplained,
+		polledFile, powerShell, hostLocalScan, manyCommands, slowCommand, sharedHold, slowPeer, stoppedAgent, idleAgent, slowAgent,
+		networkConfiguration, systemCall, sleeping, runtimeGap, slowPlugin, unexplained,
 	}
 }
 

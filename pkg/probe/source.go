@@ -115,7 +115,8 @@ const programsMissed = "bpf_program_missed_total"
 
 // losable are reasons of event.Lost.
 var losable = []string{
-	"ring full", proctracker.LostRoom, "over quota", "connection table full", "stream table full", "system call table full", "list of locks too long",
+	"ring full", proctracker.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
+	"list of locks too long",
 	proctracker.LostNotices, proctracker.LostSight, proctracker.LostCall,
 }
 

@@ -79,8 +79,8 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
-// Polling for a file is only worth a trace if it lasts. What a run waited for is known by pollingUntil; the trace, which
-// costs every process of the node time, then ends.
+// Polling for a file is only worth a trace if it lasts. The trace costs every process of the node time, so it ends at
+// pollingUntil: by then it is known what a run waits for.
 const (
 	pollingAfter = 500 * time.Millisecond
 	pollingUntil = time.Minute

@@ -1,4 +1,4 @@
-// Package programs is an event source that looks at files of plugins. It looks whether the plugins of the node's networks
+// Package programs is an event source that looks at files of plugins. It looks whether the plugins of the networks
 // can be started, when a call begins and when the networks change: a plugin that the kernel does not start leaves no
 // other trace. It also looks who made a lock file for which a plugin polls.
 //
@@ -49,7 +49,9 @@ type Source struct {
 
 // New returns a source that knows neither directories nor plugins.
 func New(n Node) *Source {
-	return &Source{node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), locks: make(chan *event.Missing, 8)}
+	return &Source{
+		node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), locks: make(chan *event.Missing, 8),
+	}
 }
 
 // Name is "programs".

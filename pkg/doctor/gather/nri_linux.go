@@ -51,7 +51,8 @@ func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 func listens(ctx context.Context, table io.Reader, path string) bool {
 	for lines := bufio.NewScanner(table); lines.Scan() && ctx.Err() == nil; {
 		fields := strings.Fields(lines.Text())
-		if len(fields) == 8 && fields[3] == "00010000" && filepath.Base(fields[7]) == filepath.Base(path) && samePath(fields[7], path) {
+		if len(fields) == 8 && fields[3] == "00010000" &&
+			filepath.Base(fields[7]) == filepath.Base(path) && samePath(fields[7], path) {
 			return true
 		}
 	}

@@ -91,7 +91,8 @@ func (d *Decoder) stack(w *kernel.LifeForkEvent, depth int) []event.Frame {
 		return nil
 	}
 	return d.options.Functions.Name(functions.Stack{
-		PID: w.Parent.Pid, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd, Addresses: w.Stack[:min(depth, len(w.Stack))],
+		PID: w.Parent.Pid, Mounts: w.Mounts, Start: w.CodeStart, End: w.CodeEnd,
+		Addresses: w.Stack[:min(depth, len(w.Stack))],
 	})
 }
 

@@ -98,7 +98,8 @@ func TestGoProgramsNameTheirCalls(t *testing.T) {
 func TestTheStandardLibraryIsNotTheAuthors(t *testing.T) {
 	for function, want := range map[string]bool{
 		"os/exec.(*Cmd).Run": true, "syscall.forkExec": true, "runtime.main": true, "net/http.HandlerFunc.ServeHTTP": true,
-		"golang.org/x/sys/unix.Connect": true, "vendor/golang.org/x/net/http/httpproxy.FromEnvironment": true, "_rt0_amd64_linux": true,
+		"golang.org/x/sys/unix.Connect": true, "vendor/golang.org/x/net/http/httpproxy.FromEnvironment": true,
+		"_rt0_amd64_linux":                  true,
 		"internal/runtime/syscall.Syscall6": true, "slices.SortFunc[...]": true,
 		"main.main": false, "antrea.io/antrea/pkg/agent.Run": false, "github.com/vishvananda/netlink.LinkAdd": false,
 		"agent/net.Dial": false, "network.Dial": false, "k8s.io/utils/exec.(*executor).Command": false,

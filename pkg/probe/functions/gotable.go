@@ -48,7 +48,8 @@ func newGoTable(file *elf.File, from image) (*goTable, error) {
 		}
 	}
 	var head [8 + 8*8]byte
-	if t.at == 0 || file.Class != elf.ELFCLASS64 || t.read(t.at, head[:]) != nil || t.order.Uint32(head[:]) != magic || head[7] != 8 {
+	if t.at == 0 || file.Class != elf.ELFCLASS64 || t.read(t.at, head[:]) != nil ||
+		t.order.Uint32(head[:]) != magic || head[7] != 8 {
 		return nil, errTable
 	}
 	word := func(i int) uint64 { return t.order.Uint64(head[8+8*i:]) }
@@ -126,7 +127,8 @@ func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	}
 	at := uint64(0)
 	each := func(f func(offset, addend uint64)) {
-		for buffer, from := make([]byte, 24*2048), uint64(0); from < min(s.FileSize, sectionMax); from += uint64(len(buffer)) {
+		buffer := make([]byte, 24*2048)
+		for from := uint64(0); from < min(s.FileSize, sectionMax); from += uint64(len(buffer)) {
 			n, _ := s.ReadAt(buffer, int64(from))
 			for i := 0; i+24 <= n; i += 24 {
 				f(t.order.Uint64(buffer[i:]), t.order.Uint64(buffer[i+16:]))
