@@ -5,7 +5,9 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -13,9 +15,41 @@ import (
 // spanText bounds one text of a span: arguments and messages.
 const spanText = 4096
 
+// partsMost bounds the messages in the spans of an operation, attributes and values included, since one of two bytes
+// decodes to 300. An operation has up to 3,000 spans with 30 attributes.
+const partsMost = 300_000
+
+// counted takes the messages in a message from left; false if they are too many.
+func counted(message []byte, of protoreflect.MessageDescriptor, left *int) bool {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return false
+		}
+		rest := message[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, rest); n < 0 {
+			return false
+		}
+		message = rest[n:]
+		field := of.Fields().ByNumber(number)
+		if field == nil || field.Message() == nil || kind != protowire.BytesType {
+			continue
+		}
+		inner, _ := protowire.ConsumeBytes(rest)
+		if *left--; *left < 0 || !counted(inner, field.Message(), left) {
+			return false
+		}
+	}
+	return true
+}
+
 // Spans decodes TracesData and makes its texts printable.
 func Spans(encoded []byte) ([]*tracepb.ResourceSpans, error) {
 	var data tracepb.TracesData
+	left := partsMost
+	if !counted(encoded, data.ProtoReflect().Descriptor(), &left) {
+		return nil, fmt.Errorf("its spans cannot be read: they are no protobuf, or of more than %s parts", Number(partsMost))
+	}
 	if err := proto.Unmarshal(encoded, &data); err != nil {
 		return nil, fmt.Errorf("its spans cannot be read: %w", err)
 	}
