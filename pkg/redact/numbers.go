@@ -116,7 +116,7 @@ func (c *Call) counted(message string, marks []mark) {
 		if len(all)*slices.Max(r.widths) < window {
 			continue
 		}
-		for _, some := range [...][]number{all, other(all, 0), other(all, 1)} {
+		for _, some := range [...][]number{all, other(all, 0), other(all, 1), varying(all)} {
 			for _, unit := range r.units {
 				for _, width := range r.widths {
 					c.plain.mark(written(some, unit, width, binary.BigEndian), marks)
@@ -146,6 +146,23 @@ func other(all []number, first int) (some []number) {
 	}
 	return some
 }
+
+// varying returns the numbers without those that recur, since these may be filling: "10.88.113.55/24 10.67.97.110/24 …".
+func varying(all []number) (some []number) {
+	times := map[uint64]int{}
+	for _, number := range all {
+		times[number.n]++
+	}
+	for _, number := range all {
+		if times[number.n] < fillingLeast {
+			some = append(some, number)
+		}
+	}
+	return some
+}
+
+// fillingLeast is how often a filling occurs: eight bytes take three addresses with one or two of it.
+const fillingLeast = 3
 
 // written encodes each number, in units, in width bytes. It leaves out larger ones.
 func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {

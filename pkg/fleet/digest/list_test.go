@@ -60,8 +60,8 @@ func TestSpansAreBounded(t *testing.T) {
 	empty := bytes.Repeat(within(2, nil), 1<<21)
 	attributes := bytes.Repeat(within(9, nil), 1<<21)
 	for name, encoded := range map[string][]byte{
-		"spans": within(1, within(2, empty)), "attributes": within(1, within(2, within(2, attributes))), "resources": bytes.Repeat(within(1, nil), 1<<21),
-		"no protobuf": {7},
+		"spans": within(1, within(2, empty)), "attributes": within(1, within(2, within(2, attributes))),
+		"resources": bytes.Repeat(within(1, nil), 1<<21), "no protobuf": {7},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
