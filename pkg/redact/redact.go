@@ -36,6 +36,7 @@ type Call struct {
 	told    int             // known configurations
 	awaits  int             // pending configurations
 	lost    bool            // a configuration was not stored completely
+	full    bool            // nothing more is stored
 }
 
 // Await notes the start of a plugin, whose Configuration follows.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -86,7 +87,26 @@ func (d *Decoder) stream(r record) []event.Body {
 	if r.Out != 0 || s.configured || !bytes.HasSuffix(bytes.TrimSpace(s.in.Bytes()), []byte("}")) {
 		return nil
 	}
+	if d.kept() > keptMax {
+		s.known.Full()
+	}
 	return one(s.configuration(leader))
+}
+
+// keptMax bounds the inputs of all runs that redaction keeps, in bytes: 80 MB of memory. Those of a run have about
+// 10 KiB, but Multus passes on up to 256 KiB of a pod's annotations.
+const keptMax = 2 << 20
+
+// kept returns the kept bytes of all runs' inputs.
+func (d *Decoder) kept() (bytes int) {
+	seen := map[*redact.Call]bool{}
+	for _, p := range d.processes {
+		if known := p.run.known; known != nil && !seen[known] {
+			seen[known] = true
+			bytes += known.Kept()
+		}
+	}
+	return bytes
 }
 
 func (d *Decoder) missing(r record) ([]event.Body, bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/pkg/tree"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -209,5 +210,28 @@ func BenchmarkDescribe(b *testing.B) {
 	for b.Loop() {
 		var e event.Exec
 		im.Describe(&e, arguments.Known, known)
+	}
+}
+
+// Before: each run kept up to 256 KiB, 10 MB with its indexes, so that some tens of pods exhausted the memory.
+func TestTheInputsOfAllRunsAreBounded(t *testing.T) {
+	d, most := newDecoder(), 0
+	for i := range 400 {
+		secret := strings.Repeat(fmt.Sprintf("Xq7Canary%d", i), 1500)
+		key, known := event.Process(fmt.Sprintf("%d@1", i)), &redact.Call{}
+		d.processes[key] = &process{run: &run{of: &tree.Run{Leader: key}, known: known, streams: &streams{from: 1, known: known}}}
+		known.Await()
+		r := record{InsideCallEvent: &kernel.InsideCallEvent{Object: 1}, process: key}
+		r.data = fmt.Appendf(nil, `{"name":"n","type":"x","args":{"x":"%s"}}`, secret)
+		if len(d.stream(r)) != 1 {
+			t.Fatal("no configuration")
+		}
+		most = max(most, d.kept())
+		if said := known.Message("refused " + secret[:40] + " by winter"); !strings.HasPrefix(said, "refused ‹") || !strings.HasSuffix(said, "› by winter") {
+			t.Fatal(said)
+		}
+	}
+	if most > 3<<20 {
+		t.Errorf("%d bytes are kept", most)
 	}
 }
