@@ -105,6 +105,7 @@ func Of(p *tree.Process) *Process {
 	return mine
 }
 
+// Child returns the state of a process that p forks.
 func (p *Process) Child() *Process {
 	up := p.image
 	if up == nil { // p is a subshell

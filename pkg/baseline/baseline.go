@@ -22,11 +22,13 @@ import (
 
 const (
 	// Enough is the number of calls before any counts as slower: of 100 calls the percentile is the second longest.
-	Enough   = 300
-	Compared = 50 // calls of a new edition before the comparison
+	Enough = 300
+	// Compared is the number of calls of a new edition before the comparison.
+	Compared = 50
 	// Adopt is the number of calls after which a spell becomes the baseline.
 	Adopt = 500
-	Most  = 10_000
+	// Most bounds the calls that a baseline counts.
+	Most = 10_000
 	// Keys bounds the keys. The least recently used one goes first, among those with few calls, so that invented names
 	// displace no other.
 	Keys = 128
@@ -146,8 +148,10 @@ func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 		e.spell, e.apart = false, sketch{}
 		a.Findings = append(a.Findings, Finding{Kind: AsUsual, Key: c.Key, Since: c.At, Was: e.learnt.level(), Is: e.last()})
 	case e.spell && e.apart.calls >= Adopt:
-		a.Findings = append(a.Findings, Finding{Kind: Adopted, Key: c.Key, Since: c.At, Was: e.learnt.level(),
-			Is: e.apart.level()})
+		a.Findings = append(a.Findings, Finding{
+			Kind: Adopted, Key: c.Key, Since: c.At, Was: e.learnt.level(),
+			Is: e.apart.level(),
+		})
 		e.spell, e.learnt, e.apart = false, e.apart, sketch{}
 		for i := range e.recent {
 			e.recent[i].above = false
@@ -316,8 +320,10 @@ func (b *Book) Known() (all []Known) {
 			whole := e.whole()
 			usual = whole.level()
 		}
-		all = append(all, Known{Key: k, Edition: e.edition, Since: e.since, Usual: usual,
-			Confident: e.learnt.calls >= Enough, Slower: e.spell, Now: e.last()})
+		all = append(all, Known{
+			Key: k, Edition: e.edition, Since: e.since, Usual: usual,
+			Confident: e.learnt.calls >= Enough, Slower: e.spell, Now: e.last(),
+		})
 	}
 	slices.SortFunc(all, func(x, y Known) int {
 		return cmp.Or(cmp.Compare(x.Network, y.Network), cmp.Compare(x.Plugin, y.Plugin), cmp.Compare(x.Command, y.Command),

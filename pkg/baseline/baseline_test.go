@@ -44,8 +44,10 @@ type stream struct {
 
 func newStream(seed uint64) *stream {
 	return &stream{
-		Call: Call{Key: Key{Network: "pods", Plugin: "cilium-cni", Command: "ADD"}, Edition: Edition{"1", "a"},
-			At: 1_700_000_000e9},
+		Call: Call{
+			Key: Key{Network: "pods", Plugin: "cilium-cni", Command: "ADD"}, Edition: Edition{"1", "a"},
+			At: 1_700_000_000e9,
+		},
 		random: rand.New(rand.NewPCG(seed, 18)),
 	}
 }

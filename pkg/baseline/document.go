@@ -161,8 +161,10 @@ func (e *Entry) check() error {
 			return errors.New("nothing is known of the edition before")
 		}
 	}
-	for _, name := range []string{e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, f.Build,
-		f.Configuration} {
+	for _, name := range []string{
+		e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, f.Build,
+		f.Configuration,
+	} {
 		if text.Clean(name, maxName) != name {
 			return errors.New("a name is too long, or holds what cannot be shown")
 		}

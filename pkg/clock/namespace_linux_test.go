@@ -71,8 +71,10 @@ func TestOffsetsOfATimeNamespace(t *testing.T) {
 }
 
 func TestAnOffsetThatTicksDoNotTell(t *testing.T) {
-	for boot, ok := range map[int64]bool{0: true, 7e9: true, -7e9: true, 10e6: true, 5e6: false, 7e9 + 1: false,
-		-1: false} {
+	for boot, ok := range map[int64]bool{
+		0: true, 7e9: true, -7e9: true, 10e6: true, 5e6: false, 7e9 + 1: false,
+		-1: false,
+	} {
 		if err := (offsets{boot: boot, mono: 1}).check(10 * time.Millisecond); (err == nil) != ok {
 			t.Errorf("an offset of %d ns: %v", boot, err)
 		}

@@ -19,8 +19,10 @@ func TestTimesOfProcAcrossSuspends(t *testing.T) {
 	pass(1, 30)
 	pass(10, 0) // until 146, 106
 	pass(0, 3600)
-	for at, want := range map[int64]int64{20: 10, 100: 90, 105: 95, 106: 96, 136: 96, 140: 100, 146: 106, 3746: 106,
-		4000: 360} {
+	for at, want := range map[int64]int64{
+		20: 10, 100: 90, 105: 95, 106: 96, 136: 96, 140: 100, 146: 106, 3746: 106,
+		4000: 360,
+	} {
 		if got := s.Monotonic(at * second); got != want*second {
 			t.Errorf("%d s since the boot are %d s, want %d", at, got/second, want)
 		}

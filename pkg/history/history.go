@@ -165,7 +165,7 @@ func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 					continue
 				}
 				*of++
-				if !(q.Problems && l.Result == control.Ordinary) && !yield(l) {
+				if (!q.Problems || l.Result != control.Ordinary) && !yield(l) {
 					return
 				}
 			}

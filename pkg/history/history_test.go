@@ -51,8 +51,10 @@ func TestALineComesBackAsItWas(t *testing.T) {
 	h := New("node-a", began)
 	lines := []control.Line{
 		slowLine(1), ordinaryLine(2),
-		{Time: began, Node: "node-a", Command: "DEL", Result: control.Failed, Error: "it said: \u00e9", Sandbox: "not hex",
-			PodUID: "ABCD", TraceID: "abc"},
+		{
+			Time: began, Node: "node-a", Command: "DEL", Result: control.Failed, Error: "it said: \u00e9", Sandbox: "not hex",
+			PodUID: "ABCD", TraceID: "abc",
+		},
 	}
 	for i := range lines {
 		h.Add(lines[i])
@@ -101,8 +103,10 @@ func TestLongLinesAreFewer(t *testing.T) {
 		h := New("node-a", began)
 		for i := range Lines {
 			l := slowLine(i)
-			for _, text := range []*string{&l.Namespace, &l.Pod, &l.IfName, &l.Network, &l.Verdict, &l.Own, &l.Remedy,
-				&l.Error} {
+			for _, text := range []*string{
+				&l.Namespace, &l.Pod, &l.IfName, &l.Network, &l.Verdict, &l.Own, &l.Remedy,
+				&l.Error,
+			} {
 				*text = random(letters)
 			}
 			if h.Add(l); i%1000 == 999 {

@@ -22,8 +22,10 @@ import (
 )
 
 func callOf(ifname, plugin string) *model.Call {
-	return &model.Call{Command: "ADD", IfName: ifname, Network: "net-" + ifname,
-		Runs: []*model.Image{{Run: &model.Run{Plugin: plugin}}}}
+	return &model.Call{
+		Command: "ADD", IfName: ifname, Network: "net-" + ifname,
+		Runs: []*model.Image{{Run: &model.Run{Plugin: plugin}}},
+	}
 }
 
 // A line describes the most relevant call: failed, slow, with a slow part, or the longest.
@@ -39,8 +41,10 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 		"a slow command":   {[3]judge.Call{{Took: 1}, {Took: 3}, {Took: 2, SlowCommands: 1}}, "net1", control.Ordinary},
 		"two that are not": {[3]judge.Call{{Took: 5, SlowLocks: 1}, {Took: 3, Slow: 1}, {Took: 9}}, "eth0", control.Slow},
 	} {
-		op := &model.Operation{ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"},
-			Calls: []*model.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")}}
+		op := &model.Operation{
+			ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"},
+			Calls: []*model.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")},
+		}
 		j := &judge.Judgement{Calls: map[*model.Call]*judge.Call{}}
 		for i, call := range op.Calls {
 			j.Calls[call] = &test.calls[i]
@@ -58,8 +62,10 @@ func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
 // A call without a sandbox, such as STATUS, is not stored. A hung call has one line, and its end another.
 func TestWhatIsTaken(t *testing.T) {
 	h := New("node-a", began)
-	h.Take(&pipeline.Judged{Operation: &model.Operation{Calls: []*model.Call{callOf("", "bridge")}},
-		Judgement: &judge.Judgement{}})
+	h.Take(&pipeline.Judged{
+		Operation: &model.Operation{Calls: []*model.Call{callOf("", "bridge")}},
+		Judgement: &judge.Judgement{},
+	})
 	h.Take(&pipeline.Hung{At: 20e9, Flight: model.Flight{
 		ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Name: "iptables", PID: 7, Since: 5e9, Start: 0,
 		Asks: "/run/a.sock", Agent: "agentd", Asked: 10e9,
@@ -73,8 +79,10 @@ func TestWhatIsTaken(t *testing.T) {
 
 func noise(n int) *tracepb.ResourceSpans {
 	value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: random(n)}}
-	return &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "CNI ADD",
-		Attributes: []*commonpb.KeyValue{{Key: "noise", Value: value}}}}}}}
+	return &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{
+		Name:       "CNI ADD",
+		Attributes: []*commonpb.KeyValue{{Key: "noise", Value: value}},
+	}}}}}
 }
 
 // The last slow and failed operations keep their spans, within the bounds.
@@ -121,8 +129,10 @@ func TestWhatIsPerhapsAnothersIsNotItsOwn(t *testing.T) {
 		op := &model.Operation{ContainerID: "c1", Calls: []*model.Call{call}}
 		h := New("node-a", began)
 		h.Take(&pipeline.Judged{Operation: op, Judgement: &judge.Judgement{Calls: map[*model.Call]*judge.Call{call: {
-			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5,
-				Candidate: lost}},
+			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{
+				Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5,
+				Candidate: lost,
+			}},
 		}}}})
 		line := all(t, h, control.Query{}).Operations[0]
 		if !line.Foreign || !strings.Contains(line.Verdict, "/var/lib/bank/lock") ||

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// WholeOperations and WholeBytes bound the operations held with spans: about 300 of 80 KB, compressed to an eighth.
+	// WholeOperations bounds the number of operations held with spans.
 	WholeOperations = 512
-	WholeBytes      = 4 << 20
+	// WholeBytes bounds their compressed spans: about 300 operations of 80 KB, compressed to an eighth.
+	WholeBytes = 4 << 20
 	// largestWhole bounds one in bytes before compression, which lasts 40 ms for this size.
 	largestWhole = 4 << 20
 	// wholeEntry estimates the memory of an entry without data.

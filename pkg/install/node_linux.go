@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/coreos/go-systemd/v22/util"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
@@ -20,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// installLock is in a directory of root's, so that no other user can hold it.
+// installLock is in a directory that only root can write to, so no other user can hold it.
 const installLock = "cniscope-install.lock"
 
 func ownerOf(info fs.FileInfo) (uid, gid int) {
@@ -30,8 +32,8 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return 0, 0
 }
 
-// lockTree allows one installation at a time. A live node's lock is in /run, since / may be read-only, an image's in
-// the image.
+// lockTree allows one installation at a time on a tree; the kernel releases the lock at exit. A live node's lock is
+// in /run, since / may be read-only; an image's is in the image.
 func lockTree(path string, live bool) (release func(), err error) {
 	open, dir := os.OpenRoot, path
 	if live {
@@ -52,7 +54,8 @@ func lockTree(path string, live bool) (release func(), err error) {
 	return release, nil
 }
 
-// unfit explains why a directory is read-only or, on a live node, does not allow execution.
+// unfit explains why a directory is not writable, or, on a live node, does not allow execution. Other problems appear
+// when writing.
 func unfit(dir string, live bool) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
@@ -110,4 +113,74 @@ func (t tree) newer(ctx context.Context, path, address string) bool {
 	}
 	_, started, err := running(ctx, address)
 	return err == nil && info.ModTime().After(started.Add(procfs.Tick))
+}
+
+// systemdRuns reports whether systemd booted this system (sd_booted(3)).
+func systemdRuns() bool { return util.IsRunningSystemd() }
+
+type systemd struct{ conn *dbus.Conn }
+
+func connectSystemd(ctx context.Context) (*systemd, error) {
+	conn, err := dbus.NewWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("talking to systemd over D-Bus: %w; is this root?", err)
+	}
+	return &systemd{conn}, nil
+}
+
+func (s *systemd) close() { s.conn.Close() }
+
+func (s *systemd) reload(ctx context.Context) error {
+	if err := s.conn.ReloadContext(ctx); err != nil {
+		return fmt.Errorf("systemctl daemon-reload: %w", err)
+	}
+	return nil
+}
+
+func (s *systemd) restart(ctx context.Context, unit string) error {
+	return s.job(ctx, "restart", unit, s.conn.RestartUnitContext)
+}
+
+func (s *systemd) stop(ctx context.Context, unit string) error {
+	return s.job(ctx, "stop", unit, s.conn.StopUnitContext)
+}
+
+// job waits for a systemd job.
+func (s *systemd) job(ctx context.Context, verb, unit string, do func(context.Context, string, string, chan<- string) (int, error)) error {
+	done := make(chan string, 1)
+	if _, err := do(ctx, unit, "replace", done); err != nil {
+		return fmt.Errorf("systemctl %s %s: %w", verb, unit, err)
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return fmt.Errorf("systemctl %s %s: %s; see journalctl -u %s", verb, unit, result, unit)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("systemctl %s %s: %w", verb, unit, ctx.Err())
+	}
+}
+
+// process returns a unit's main process, 0 without one, and its status text.
+func (s *systemd) process(ctx context.Context, unit string) (pid int, says string) {
+	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "MainPID"); err == nil {
+		n, _ := p.Value.Value().(uint32)
+		pid = int(n)
+	}
+	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "StatusText"); err == nil {
+		says, _ = p.Value.Value().(string)
+	}
+	return pid, says
+}
+
+// state returns a unit's state ("active", "failed") and load state ("loaded", "masked", "not-found").
+func (s *systemd) state(ctx context.Context, unit string) (active, load string, err error) {
+	p, err := s.conn.GetUnitPropertiesContext(ctx, unit)
+	if err != nil {
+		return "", "", fmt.Errorf("asking systemd for %s: %w", unit, err)
+	}
+	active, _ = p["ActiveState"].(string)
+	load, _ = p["LoadState"].(string)
+	return active, load, nil
 }

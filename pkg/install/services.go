@@ -4,92 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // unit is cniscope's systemd unit.
 const unit = "cniscope.service"
 
-// systemdRuns reports whether systemd booted this system (sd_booted(3)).
-func systemdRuns() bool {
-	info, err := os.Lstat("/run/systemd/system")
-	return err == nil && info.IsDir()
-}
-
-func systemctl(ctx context.Context, arguments ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "systemctl", arguments...).Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = errors.New(strings.Join(strings.Split(strings.TrimSpace(string(exit.Stderr)), "\n"), "; "))
-	}
-	if err != nil {
-		return "", fmt.Errorf("systemctl %s: failed: %w", strings.Join(arguments, " "), err)
-	}
-	return string(out), nil
-}
-
-// unitState is the state of cniscope's unit.
-type unitState struct {
-	active, load string // such as "active" or "failed", "loaded" or "masked"
-	pid          int    // its main process, or 0
-	says         string // its status text
-}
-
-func askUnit(ctx context.Context) (u unitState, err error) {
-	text, err := systemctl(ctx, "show", "--property=ActiveState,LoadState,MainPID,StatusText", unit)
-	for line := range strings.Lines(text) {
-		switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
-		case "ActiveState":
-			u.active = value
-		case "LoadState":
-			u.load = value
-		case "MainPID":
-			u.pid, _ = strconv.Atoi(value)
-		case "StatusText":
-			u.says = value
-		}
-	}
-	return u, err
-}
-
 type services struct {
 	plan      *Plan
-	systemd   bool // systemd runs on this node
-	wasActive bool // cniscope ran as a service
-	disturbed bool // it was stopped or started
+	systemd   *systemd // nil without systemd
+	wasActive bool     // cniscope ran as a service
+	disturbed bool     // it was stopped or started
 }
 
 func (p *Plan) services(ctx context.Context) (*services, error) {
-	s := &services{plan: p, systemd: p.tree.live() && systemdRuns()}
-	if !s.systemd {
+	s := &services{plan: p}
+	if !p.tree.live() || !systemdRuns() {
 		return s, nil
 	}
-	u, err := askUnit(ctx)
-	s.wasActive = slices.Contains([]string{"active", "activating", "reloading"}, u.active)
-	if err == nil && u.load == "masked" && p.service() {
+	var err error
+	if s.systemd, err = connectSystemd(ctx); err != nil {
+		return nil, err
+	}
+	active, load, err := s.systemd.state(ctx, unit)
+	s.wasActive = active == "active" || active == "activating" || active == "reloading"
+	if err == nil && load == "masked" && p.service() {
 		err = fmt.Errorf("%s is masked: run systemctl unmask %s first", unit, unit)
 	}
+	if err != nil {
+		s.close()
+	}
 	return s, err
-}
-
-// job runs "start", "restart" or "stop" on the unit, and waits for it.
-func (s *services) job(ctx context.Context, verb string) error {
-	s.disturbed = true
-	if _, err := systemctl(ctx, verb, unit); err != nil {
-		return fmt.Errorf("%w; see journalctl -u %s", err, unit)
-	}
-	return nil
-}
-
-func (s *services) reload(ctx context.Context) error {
-	if !s.plan.touches(ofSystemd) {
-		return nil
-	}
-	_, err := systemctl(ctx, "daemon-reload")
-	return err
 }
 
 // service reports whether the plan makes cniscope a service.
@@ -112,12 +58,19 @@ func (p *Plan) touches(match func(Step) bool) bool {
 
 func ofSystemd(s Step) bool { return strings.HasPrefix(s.Path, "/etc/systemd/system/") }
 
+func (s *services) close() {
+	if s.systemd != nil {
+		s.systemd.close()
+	}
+}
+
 // before stops the service if it will not be one. A package's continues.
 func (s *services) before(ctx context.Context) error {
-	if !s.systemd || !s.wasActive || s.plan.service() || s.plan.ofPackage() {
+	if s.systemd == nil || !s.wasActive || s.plan.service() || s.plan.ofPackage() {
 		return nil
 	}
-	return s.job(ctx, "stop")
+	s.disturbed = true
+	return s.systemd.stop(ctx, unit)
 }
 
 // after starts services once the files are in place, and returns notes.
@@ -126,19 +79,15 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 	if !p.tree.live() {
 		return nil, nil
 	}
-	if s.systemd {
+	if s.systemd != nil {
 		if err := s.start(ctx); err != nil {
 			return nil, err
 		}
 	} else if p.service() && !p.ofPackage() {
-		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted "+
-			"with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, p.wish.program, optionsFile))
+		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, p.wish.program, optionsFile))
 	}
-	if p.manifest != nil && p.touches(func(s Step) bool {
-		return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName)
-	}) {
-		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until "+
-			"then the service waits")
+	if p.manifest != nil && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
+		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
 	}
 	return append(notes, s.containerd(ctx)...), nil
 }
@@ -146,15 +95,18 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 // start starts or restarts the service.
 func (s *services) start(ctx context.Context) error {
 	p := s.plan
-	if err := s.reload(ctx); err != nil {
-		return err
+	if p.touches(ofSystemd) {
+		if err := s.systemd.reload(ctx); err != nil {
+			return err
+		}
 	}
 	// Options are reloaded; other changes need a restart.
 	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
 	if !p.service() || p.ofPackage() || s.wasActive && !again || !s.wasActive && p.disabled() {
 		return nil
 	}
-	return s.job(ctx, "restart")
+	s.disturbed = true
+	return s.systemd.restart(ctx, unit)
 }
 
 // containerd returns a note if containerd must be restarted.
@@ -163,9 +115,8 @@ func (s *services) containerd(ctx context.Context) (notes []string) {
 	if len(todo) == 0 {
 		return nil
 	}
-	what := "containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  " +
-		strings.Join(todo, "\n  ")
-	if s.systemd {
+	what := "containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  " + strings.Join(todo, "\n  ")
+	if s.systemd != nil {
 		what += "\n\n  systemctl restart " + s.plan.containerdUnit()
 	}
 	return []string{what}
@@ -173,19 +124,22 @@ func (s *services) containerd(ctx context.Context) (notes []string) {
 
 // back restores the services after the files were restored.
 func (s *services) back(ctx context.Context) error {
-	if !s.systemd {
+	if s.systemd == nil {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := s.reload(ctx)
+	var errs []error
+	if s.plan.touches(ofSystemd) {
+		errs = append(errs, s.systemd.reload(ctx))
+	}
 	switch {
 	case !s.disturbed:
 	case s.wasActive:
-		err = errors.Join(err, s.job(ctx, "restart"))
+		errs = append(errs, s.systemd.restart(ctx, unit))
 	default:
-		err = errors.Join(err, s.job(ctx, "stop"))
+		errs = append(errs, s.systemd.stop(ctx, unit))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // containerdUnit returns containerd's systemd unit.

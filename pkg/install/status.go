@@ -134,8 +134,13 @@ func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 // lookAlive queries systemd and the running cniscope.
 func (s *Status) lookAlive(ctx context.Context, t tree) {
 	if systemdRuns() {
-		u, err := askUnit(ctx)
-		if s.Unit, s.unitPID, s.UnitSays = u.active, u.pid, u.says; err != nil {
+		m, err := connectSystemd(ctx)
+		if err == nil {
+			defer m.close()
+			s.Unit, _, err = m.state(ctx, unit)
+			s.unitPID, s.UnitSays = m.process(ctx, unit)
+		}
+		if err != nil {
 			s.Unknown = append(s.Unknown, err.Error())
 		}
 	}

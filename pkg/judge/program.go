@@ -78,7 +78,7 @@ func (e *evidence) listPrograms() (all []*program) {
 			}
 			o.program, o.actor = p, p.actor(s)
 			p.runs++
-			o.actor.came(s.image.Stack)
+			o.came(s.image.Stack)
 		}
 		p, own := o.program, time.Duration(s.own)
 		o.time += s.own

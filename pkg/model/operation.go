@@ -42,6 +42,7 @@ const (
 	ClosedFinished Closed = "observation ended" // end of the stream
 )
 
+// Lineage links an operation to earlier ones.
 type Lineage struct {
 	// Attempt counts the setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries with a new sandbox.
 	Attempt int

@@ -28,8 +28,11 @@ func TestAFunctionIsNamedAsItsAuthorDoes(t *testing.T) {
 
 func TestTheCallPathIsShort(t *testing.T) {
 	stack := []event.Frame{
-		{Function: "m/util.Run", File: "m/util/run.go", Line: 9}, {Function: "m/net.get.func1"}, {Function: "m/net.get"},
-		{Function: "m/net.(*c).configure"}, {Function: "main.main"},
+		{Function: "m/util.Run", File: "m/util/run.go", Line: 9},
+		{Function: "m/net.get.func1"},
+		{Function: "m/net.get"},
+		{Function: "m/net.(*c).configure"},
+		{Function: "main.main"},
 	}
 	harness.Equal(t, CallPath(stack), "configure > get > Run (run.go:9)")
 	harness.Equal(t, CallPath(stack[:1]), "Run (run.go:9)")

@@ -68,9 +68,11 @@ func connect(c net.Conn, user *url.Userinfo, address string) error {
 	}
 	in := bufio.NewReader(io.LimitReader(c, maxAnswer))
 	answer, err := http.ReadResponse(in, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("read the proxy's answer: %w", err)
+	}
+	defer answer.Body.Close() // of CONNECT it is empty: the connection stays open
+	switch {
 	case answer.StatusCode != http.StatusOK:
 		return errors.New("the proxy answered HTTP " + answer.Status)
 	case in.Buffered() > 0: // the endpoint waits for a ClientHello

@@ -64,8 +64,10 @@ func TestAnOperationComesBackAsItWas(t *testing.T) {
 	s := mustOpen(t, large(t.TempDir()))
 	for _, op := range []Operation{
 		{Start: time.Unix(0, 1), End: time.Unix(0, 2), Data: []byte{}},
-		{Start: time.Unix(1_700_000_000, 123456789), End: time.Unix(1_700_000_001, 1),
-			Data: []byte("\xff\xfec\x01 looks like a record")},
+		{
+			Start: time.Unix(1_700_000_000, 123456789), End: time.Unix(1_700_000_001, 1),
+			Data: []byte("\xff\xfec\x01 looks like a record"),
+		},
 		{Start: time.Unix(0, 0), End: time.Unix(0, 1<<62), Data: make([]byte, maxData)},
 	} {
 		if _, err := s.Append(op); err != nil {
@@ -106,8 +108,10 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	s := mustOpen(t, large(dir))
 	appendAll(t, s, noon, "a")
-	for path, want := range map[string]os.FileMode{dir: 0o700, segmentFiles(t, dir)[0]: 0o600,
-		filepath.Join(dir, cursorName): 0o600} {
+	for path, want := range map[string]os.FileMode{
+		dir: 0o700, segmentFiles(t, dir)[0]: 0o600,
+		filepath.Join(dir, cursorName): 0o600,
+	} {
 		info, err := os.Stat(path)
 		harness.Check(t, err)
 		if info.Mode().Perm() != want {

@@ -28,10 +28,14 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"a pipe":          {func(p string) error { return unix.Mkfifo(p, 0o600) }, "it is a named pipe", false},
 		"a directory":     {func(p string) error { return os.Mkdir(p, 0o700) }, "it is a directory", false},
 		"a socket":        {func(p string) error { return unix.Mknod(p, unix.S_IFSOCK|0o600, 0) }, "it is a socket", false},
-		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("x", 1000)), 0o600) },
-			"is damaged from byte 0 to 1000", false},
-		"zeros": {func(p string) error { return os.WriteFile(p, make([]byte, 100_000), 0o600) },
-			"is damaged from byte 0 to 100000", false},
+		"garbage": {
+			func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("x", 1000)), 0o600) },
+			"is damaged from byte 0 to 1000", false,
+		},
+		"zeros": {
+			func(p string) error { return os.WriteFile(p, make([]byte, 100_000), 0o600) },
+			"is damaged from byte 0 to 100000", false,
+		},
 		"garbage behind": {func(p string) error {
 			return os.WriteFile(p, append(whole[:len(whole):len(whole)], "xyz"...),
 				0o600)

@@ -42,6 +42,7 @@ func (t *Timeline) awaits(op *active.Operation, holding map[string]bool) bool {
 		}
 		op.Until, op.Ending = t.now+int64(t.options.Wait), op.Closed
 		if op.Commit == 0 {
+			op.Commit = t.now // nothing joins it any more
 		}
 	}
 	if t.now < op.Until {

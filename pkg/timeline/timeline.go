@@ -37,18 +37,13 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	case *event.Programs:
 		t.networks.programs = b
 	case *event.LockFile:
-		for _, op := range t.open {
-			op.LockFile(b)
-		}
+		t.lockFile(b)
 	case *event.Readiness:
 		t.pods.Readiness(e.Time, b, t.node)
 	case *event.Runtime:
 		t.node.Runtime = *b
 	case *event.Degraded:
-		if b.Feature == "nri" {
-			t.nri = b.Restored
-			t.unheard()
-		}
+		t.degraded(b)
 	case *event.Clock:
 		t.node.Mono, t.node.Wall = e.Time, b.Wall
 	case *event.Detail:
@@ -65,6 +60,19 @@ func (t *Timeline) Apply(e event.Event) []*model.Operation {
 		t.doing(e.Time, b)
 	}
 	return nil
+}
+
+func (t *Timeline) lockFile(b *event.LockFile) {
+	for _, op := range t.open {
+		op.LockFile(b)
+	}
+}
+
+func (t *Timeline) degraded(b *event.Degraded) {
+	if b.Feature == "nri" {
+		t.nri = b.Restored
+		t.unheard()
+	}
 }
 
 // sampled applies a sample of an agent, or of a plugin or lock holder that stands still (Since).

@@ -277,7 +277,7 @@ func TestACommandNamesTheFunctionThatStartedIt(t *testing.T) {
 	}}}
 	got := map[string]string{}
 	for _, kv := range aboutProcess(im) {
-		got[string(kv.Key)] = kv.Value.Emit()
+		got[string(kv.Key)] = kv.Value.String()
 	}
 	for key, want := range map[string]string{
 		"code.function.name": "example.com/agent/util.Run", "code.file.path": "example.com/agent/util/run.go", "code.line.number": "9",

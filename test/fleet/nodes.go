@@ -28,6 +28,7 @@ import (
 // Namespace is that of cniscope.
 const Namespace = "cniscope"
 
+// Nodes answers in the place of kubelets and readers.
 type Nodes struct {
 	Spans []byte
 	// Hangs reports whether a node accepts an exec and never answers.

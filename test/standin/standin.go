@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Programs, by file name.
 const (
 	Plugin   = "vs-cni"
 	Agent    = "vs-agent"

@@ -27,13 +27,17 @@ const (
 )
 
 func (f Fault) String() string {
-	return [...]string{"no fault", "EIO", "ENOSPC", "a short write", "EIO from then on", "killed",
-		"EIO of all reads from then on"}[f]
+	return [...]string{
+		"no fault", "EIO", "ENOSPC", "a short write", "EIO from then on", "killed",
+		"EIO of all reads from then on",
+	}[f]
 }
 
 // needsRoom lists the calls that a full disk fails.
-var needsRoom = map[string]bool{"create": true, "write": true, "mkdir": true, "link": true, "symlink": true,
-	"rename": true, "attribute": true, "sync": true}
+var needsRoom = map[string]bool{
+	"create": true, "write": true, "mkdir": true, "link": true, "symlink": true,
+	"rename": true, "attribute": true, "sync": true,
+}
 
 // changes lists the calls with an effect; a kill before any other call leaves the same state.
 var changes = map[string]bool{

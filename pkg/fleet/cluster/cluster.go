@@ -24,7 +24,8 @@ import (
 
 const (
 	// Selector selects cniscope's pods, also with nameOverride.
-	Selector         = "app.kubernetes.io/part-of=cniscope"
+	Selector = "app.kubernetes.io/part-of=cniscope"
+	// DefaultNamespace is cniscope's default namespace.
 	DefaultNamespace = "cniscope"
 	pageSize         = 500
 )

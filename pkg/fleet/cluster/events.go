@@ -55,8 +55,10 @@ func eventOf(e *corev1.Event) Event {
 		From:    text.Clean(cmp.Or(e.Source.Component, e.ReportingController), text.Bound),
 		Node:    text.Clean(e.Source.Host, text.Bound),
 	}
-	for _, t := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time,
-		e.CreationTimestamp.Time} {
+	for _, t := range []time.Time{
+		e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time,
+		e.CreationTimestamp.Time,
+	} {
 		if found.Time.IsZero() {
 			found.Time = t.UTC()
 		}

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// PerMinute bounds all writes of a node, PerCause those of one cause, to leave room for others.
+	// PerMinute bounds all writes of a node.
 	PerMinute = 10
-	PerCause  = 6
-	minute    = time.Minute
+	// PerCause bounds those of one cause, to leave room for others.
+	PerCause = 6
+	minute   = time.Minute
 
 	maxWaiting = 2 * PerMinute // notices
 	maxSeries  = 256           // remembered Events

@@ -10,8 +10,10 @@ import (
 )
 
 func notice(pod int, cause string) Notice {
-	return Notice{Namespace: "shop", Pod: fmt.Sprintf("web-%d", pod), UID: fmt.Sprint("u-", pod), Type: Normal,
-		Reason: Slow, Action: "ADD", IfName: "eth0", Cause: cause, Note: cause}
+	return Notice{
+		Namespace: "shop", Pod: fmt.Sprintf("web-%d", pod), UID: fmt.Sprint("u-", pod), Type: Normal,
+		Reason: Slow, Action: "ADD", IfName: "eth0", Cause: cause, Note: cause,
+	}
 }
 
 // node is a ledger with a clock and an API server that may be down.
@@ -123,8 +125,10 @@ func TestWhatFailedComesFirst(t *testing.T) {
 func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 	n := newNode()
 	for range 30 { // kubelet's retries
-		n.Offer(Notice{Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD",
-			Cause: "plugin_error", Time: n.now}, n.now)
+		n.Offer(Notice{
+			Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD",
+			Cause: "plugin_error", Time: n.now,
+		}, n.now)
 		n.pass(10 * time.Second)
 	}
 	n.pass(2 * time.Minute)
@@ -140,8 +144,10 @@ func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 		t.Errorf("%d writes for one series of 5 minutes", len(n.writes))
 	}
 	n.pass(idle)
-	n.Offer(Notice{Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD",
-		Cause: "plugin_error", Time: n.now}, n.now)
+	n.Offer(Notice{
+		Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD",
+		Cause: "plugin_error", Time: n.now,
+	}, n.now)
 	n.pass(time.Second)
 	harness.Equal(t, len(n.events), 2, "much later it is not an Event of its own")
 }

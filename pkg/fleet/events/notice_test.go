@@ -24,8 +24,10 @@ func TestWhatAPodIsTold(t *testing.T) {
 		line               control.Line
 		kind, reason, note string
 	}{
-		"slow": {line, Normal, Slow,
-			"CNI ADD eth0 took 5.1s: 4.9s waiting for lock /run/xtables.lock, held by iptables-restor of kube-proxy"},
+		"slow": {
+			line, Normal, Slow,
+			"CNI ADD eth0 took 5.1s: 4.9s waiting for lock /run/xtables.lock, held by iptables-restor of kube-proxy",
+		},
 		"slow, not certain": {
 			with(func(l *control.Line) { l.Certain = false }), Normal, Slow,
 			"CNI ADD eth0 took 5.1s: what it was lost to is not certain; kubectl cniscope why tells what it may have been",
@@ -35,8 +37,10 @@ func TestWhatAPodIsTold(t *testing.T) {
 			"CNI ADD eth0 took 5.1s: cause file_lock, by or because of another pod: its name and what it did are for " +
 				"cniscope's operators",
 		},
-		"slow, nothing known": {with(func(l *control.Line) { l.Cause, l.Verdict = "", "" }), Normal, Slow,
-			"CNI ADD eth0 took 5.1s"},
+		"slow, nothing known": {
+			with(func(l *control.Line) { l.Cause, l.Verdict = "", "" }), Normal, Slow,
+			"CNI ADD eth0 took 5.1s",
+		},
 		"failed": {
 			with(func(l *control.Line) {
 				l.Result, l.Cause, l.Verdict = control.Failed, "plugin_error", "host-local: no IP addresses available in range "+
@@ -56,8 +60,10 @@ func TestWhatAPodIsTold(t *testing.T) {
 				l.Result, l.Cause, l.Verdict, l.Error, l.Foreign = control.Failed, "", "", "bank/vault has it", true
 			}), Warning, Failed, "CNI ADD eth0 failed after 5.1s",
 		},
-		"hung": {with(func(l *control.Line) { l.Result, l.Verdict = control.Hung, "agentd does not answer" }), Warning, Hung,
-			"CNI ADD eth0 is not over after 5.1s: agentd does not answer"},
+		"hung": {
+			with(func(l *control.Line) { l.Result, l.Verdict = control.Hung, "agentd does not answer" }), Warning, Hung,
+			"CNI ADD eth0 is not over after 5.1s: agentd does not answer",
+		},
 		"no interface": {
 			with(func(l *control.Line) { l.IfName, l.Verdict = "", "" }), Normal, Slow, "CNI ADD took 5.1s",
 		},

@@ -60,19 +60,7 @@ func (w *waits) look(now int64, t follower) {
 	if err != nil && !cut {
 		return
 	}
-	holders := map[uint32]int{} // by waiter; /proc/locks has them behind their lock
-	waiting := map[uint32]procfs.Lock{}
-	holder := procfs.Lock{}
-	for _, l := range locks {
-		if !l.Waits {
-			holder = l
-			continue
-		}
-		waiting[uint32(l.PID)] = l
-		if holder.File == l.File && holder.Kind == l.Kind {
-			holders[uint32(l.PID)] = holder.PID
-		}
-	}
+	waiting, holders := waiters(locks)
 	ended := map[uint32]bool{} // the exit will end the wait
 	for _, p := range running {
 		l, waits := waiting[p.PID]
@@ -102,6 +90,23 @@ func (w *waits) look(now int64, t follower) {
 			w.lapsed(pid, now, t)
 		}
 	}
+}
+
+// waiters returns what each process waits for, and who holds it. /proc/locks has waiters behind their lock.
+func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[uint32]int) {
+	waiting, holders = map[uint32]procfs.Lock{}, map[uint32]int{}
+	holder := procfs.Lock{}
+	for _, l := range locks {
+		if !l.Waits {
+			holder = l
+			continue
+		}
+		waiting[uint32(l.PID)] = l
+		if holder.File == l.File && holder.Kind == l.Kind {
+			holders[uint32(l.PID)] = holder.PID
+		}
+	}
+	return waiting, holders
 }
 
 // lapsed reports a wait that lasted at least until it was last seen.

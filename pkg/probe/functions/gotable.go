@@ -122,7 +122,7 @@ func (t *goTable) inSections(file *elf.File, words *[moduleWords]uint64) {
 // relocated finds it in a position-independent program, whose words are in the relocations.
 func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	s := file.Section(".rela.dyn")
-	if s == nil || s.Type != elf.SHT_RELA {
+	if s == nil || s.Type != elf.SHT_RELA { //nolint:misspell // ELF has it
 		return false
 	}
 	at := uint64(0)

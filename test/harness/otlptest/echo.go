@@ -14,7 +14,7 @@ import (
 // Echo is an endpoint that repeats the credentials, in a spelling of its own each time.
 type Echo struct {
 	coltracepb.UnimplementedTraceServiceServer
-	mu   sync.Mutex
+	mu sync.Mutex
 	// Ways are the spellings, in turn.
 	Ways []func(string) string
 }
