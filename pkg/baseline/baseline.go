@@ -27,7 +27,7 @@ const (
 	Compared = 50
 	// Adopt is the number of calls after which a spell becomes the baseline.
 	Adopt = 500
-	// Most bounds the calls that a baseline counts.
+	// Most is the total weight at which all weights are halved.
 	Most = 10_000
 	// Keys bounds the keys. The least recently used one goes first, among those with few calls, so that invented names
 	// displace no other.

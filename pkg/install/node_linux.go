@@ -146,7 +146,10 @@ func (s *systemd) stop(ctx context.Context, unit string) error {
 }
 
 // job waits for a systemd job.
-func (s *systemd) job(ctx context.Context, verb, unit string, do func(context.Context, string, string, chan<- string) (int, error)) error {
+func (s *systemd) job(
+	ctx context.Context, verb, unit string,
+	do func(context.Context, string, string, chan<- string) (int, error),
+) error {
 	done := make(chan string, 1)
 	if _, err := do(ctx, unit, "replace", done); err != nil {
 		return fmt.Errorf("systemctl %s %s: %w", verb, unit, err)

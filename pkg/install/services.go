@@ -84,10 +84,13 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 			return nil, err
 		}
 	} else if p.service() && !p.ofPackage() {
-		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, p.wish.program, optionsFile))
+		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted "+
+			"with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, p.wish.program, optionsFile))
 	}
-	if p.manifest != nil && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
-		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
+	removed := func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }
+	if p.manifest != nil && p.touches(removed) {
+		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until "+
+			"then the service waits")
 	}
 	return append(notes, s.containerd(ctx)...), nil
 }
@@ -115,7 +118,8 @@ func (s *services) containerd(ctx context.Context) (notes []string) {
 	if len(todo) == 0 {
 		return nil
 	}
-	what := "containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  " + strings.Join(todo, "\n  ")
+	what := "containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  " +
+		strings.Join(todo, "\n  ")
 	if s.systemd != nil {
 		what += "\n\n  systemctl restart " + s.plan.containerdUnit()
 	}

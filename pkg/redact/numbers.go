@@ -147,7 +147,7 @@ func other(all []number, first int) (some []number) {
 	return some
 }
 
-// varying returns the numbers without those that recur, since these may be filling: "10.88.113.55/24 10.67.97.110/24 …".
+// varying returns the numbers without those that recur, the filling of "10.88.113.55/24 10.67.97.110/24 …".
 func varying(all []number) (some []number) {
 	times := map[uint64]int{}
 	for _, number := range all {

@@ -182,3 +182,6 @@ func kind(s string) string {
 	}
 	return "text"
 }
+
+// Full makes the call keep no further input, and so only listed words.
+func (c *Call) Full() { c.full = true }

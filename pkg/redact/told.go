@@ -67,9 +67,6 @@ func (c *Call) Arguments(all ...string) {
 	}
 }
 
-// Full makes the call keep no further input, and so only listed words.
-func (c *Call) Full() { c.full = true }
-
 // Kept returns the kept bytes of input. Memory is about forty times as much.
 func (c *Call) Kept() int { return c.kept }
 
