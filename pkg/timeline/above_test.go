@@ -70,6 +70,13 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 			},
 			"100 setup sandbox running: lo<cni.setup_pod_network eth0<cni.setup_pod_network\n",
 		},
+		"settled, and a DEL that comes while it waits": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").tick(2000).plugin(2100, "d", "DEL", "bridge").
+					exit(2110, "d").tick(5000).span(5100, "outer", -5, 15).span(5200, "StopPodSandbox", 2050, 2200)
+			},
+			"5100 setup settled: eth0<outer\n5200 teardown settled: eth0<StopPodSandbox\n",
+		},
 		"a failed ADD, and the DEL after it within the same request": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(2000).
