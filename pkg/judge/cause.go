@@ -100,8 +100,8 @@ func causesInside() []About {
 			"shrink host-local's ranges, put its dataDir on tmpfs, or delete the files that pods which are gone left " +
 				"there: it reads one for each address in use"},
 		{CauseLockFile, "existing lock file", []PartKind{Sleep},
-			"run fuser -v on the lock file that the trace names: kill the process that it names if that hangs; remove the " +
-				"file if it names none"},
+			"run fuser -v on the lock file that the trace names, which names the program that made it if that has it open: " +
+				"kill it if it hangs; remove the file only if that program is gone"},
 		{CauseMissingFile, "missing file", []PartKind{Sleep},
 			"start the program that writes the file that the trace names, or correct its path in the plugin's configuration"},
 		{CauseSleep, "sleep", []PartKind{Sleep},

@@ -16,6 +16,7 @@ type evidence struct {
 	call *model.Call
 	*Call
 	namespace string // of the pod
+	wall      int64  // the wall clock minus the monotonic one, ns
 	spans     []span
 	waits     []wait
 	// starved is how long the innermost image waited for a CPU, at most.

@@ -40,14 +40,14 @@ func (o Options) JudgeBy(known *baseline.Book, op *model.Operation) *Judgement {
 		o.compare(known, j, op)
 	}
 	for _, call := range op.Calls {
-		j.Calls[call] = o.call(j, op.Pod.Namespace, call)
+		j.Calls[call] = o.call(j, op, call)
 	}
 	j.Reasons = o.reasons(op, j)
 	j.Keep = !slices.Contains(j.Reasons, Unsampled) && !slices.Contains(j.Reasons, NoSandbox)
 	return j
 }
 
-func (o Options) call(j *Judgement, namespace string, call *model.Call) *Call {
+func (o Options) call(j *Judgement, op *model.Operation, call *model.Call) *Call {
 	c := &Call{Took: time.Duration(call.End - call.Start)}
 	if o.Call > 0 && c.Took > o.Call {
 		c.Slow = o.Call
@@ -72,7 +72,7 @@ func (o Options) call(j *Judgement, namespace string, call *model.Call) *Call {
 	}
 	c.Unusual = c.Slow == 0 && c.Failure == "" && !call.Hung && j.Slower(call)
 	e := divide(call, c)
-	e.namespace = namespace
+	e.namespace, e.wall = op.Pod.Namespace, op.Wall-op.Mono
 	if c.Verdict = e.verdict(); c.Verdict != nil {
 		c.Verdict.say(j.compared(call))
 	}

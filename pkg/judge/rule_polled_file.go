@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/model"
@@ -43,7 +44,7 @@ func polledFile(e *evidence) *finding {
 		return nil
 	}
 	return &finding{
-		Verdict: most.verdict(e.call), time: most.time, kind: Sleep, candidate: most.by.candidate, agent: most.by.agent,
+		Verdict: most.verdict(e), time: most.time, kind: Sleep, candidate: most.by.candidate, agent: most.by.agent,
 		heldUp: most.by.image.End-most.when.End < 2*most.period(), known: true,
 	}
 }
@@ -75,32 +76,52 @@ func (e *evidence) polling(at int, f *model.Fact) (sum time.Duration) {
 // period is the mean time from one try to the next.
 func (p *missedPath) period() int64 { return p.when.Took() / int64(max(1, p.Count-1)) }
 
-func (p *missedPath) verdict(call *model.Call) Verdict {
-	who := "plugin " + p.by.plugin
+// tried says how often the path was tried, at least: the first tries are not seen.
+func (p *missedPath) tried(what string) string {
+	who, every := "plugin "+p.by.plugin, time.Duration(p.period())
 	if p.by.agent != nil {
 		who = nameOf(p.by.agent)
 	}
-	tries := fmt.Sprintf("%s failed %d times (%s), each after about %s", p.Name, p.Count, p.Error, text.Round(time.Duration(p.period())))
+	if every > 10*time.Millisecond {
+		every = every.Round(time.Millisecond)
+	}
+	return fmt.Sprintf("%s tried to %s it at least %d times (%s: %s), about every %s",
+		who, what, p.Count, p.Name, p.Error, text.Round(every))
+}
+
+func (p *missedPath) verdict(e *evidence) Verdict {
 	if p.Error != "EEXIST" {
 		return Verdict{
-			Cause: CauseMissingFile, Says: fmt.Sprintf("until file %s is there, for which %s polls: %s", p.Path, who, tries),
-			Remedy: fmt.Sprintf("start the program that writes %s, and read its log if it runs; correct the path in the configuration of %s if another file is meant", p.Path, who),
+			Cause: CauseMissingFile,
+			Says:  fmt.Sprintf("waiting for file %s, which was missing: %s", p.Path, p.tried("find")),
+			Remedy: fmt.Sprintf("start the program that writes %s, or read its log if it runs; "+
+				"if %s should use another file, correct the path in its configuration", p.Path, p.by.waiter()),
 		}
 	}
+	remove := "rm"
+	if strings.HasPrefix(p.Name, "mkdir") {
+		remove = "rmdir"
+	}
 	v := Verdict{
-		Cause: CauseLockFile, Says: fmt.Sprintf("waiting for lock file %s, for which %s polls: %s", p.Path, who, tries),
-		Remedy: fmt.Sprintf("run fuser -v %s: kill the process that it names if that hangs; run rm %[1]s if it names none", p.Path),
+		Cause: CauseLockFile, Says: fmt.Sprintf("waiting for lock file %s: %s", p.Path, p.tried("create")),
+		Remedy: fmt.Sprintf("run fuser -v %s, which names the program that made it if that has it open: "+
+			"kill it if it hangs; run %s %[1]s only if that program is gone", p.Path, remove),
 		Report: "Azure/azure-container-networking#464",
 	}
-	l := call.LockFiles[p.Path]
+	l := e.call.LockFiles[p.Path]
 	switch {
-	case l == nil || l.Maker == nil:
+	case l == nil:
+	case l.Maker == nil:
+		if age := time.Duration(e.wall + e.call.Start - l.Written); age > 0 {
+			v.Says += fmt.Sprintf("; it was written %s before the call", text.Round(age))
+		}
 	case l.Gone:
 		v.Says += fmt.Sprintf("; pid %d, which wrote it, is gone", l.Maker.PID)
-		v.Remedy = fmt.Sprintf("run rm %s: the process that made it (pid %d) is gone", p.Path, l.Maker.PID)
+		v.Remedy = fmt.Sprintf("run %s %s: the process that made it (pid %d) is gone", remove, p.Path, l.Maker.PID)
 	default:
 		v.Says += fmt.Sprintf("; %s (pid %d) wrote it", l.Maker.Name, l.Maker.PID)
-		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does while it has %s", l.Maker.Name, l.Maker.PID, p.Path)
+		v.Remedy = fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does while %s exists",
+			l.Maker.Name, l.Maker.PID, p.Path)
 	}
 	return v
 }

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/model"
@@ -25,9 +26,30 @@ func TestAPolledFile(t *testing.T) {
 		}
 		return add(im)
 	}
-	const tries = `^980ms of 1s waiting for lock file /run/p.lock, for which plugin p polls: openat failed 11 times \(EEXIST\), each after about 90ms`
+	const tries = `^980ms of 1s waiting for lock file /run/p.lock: plugin p tried to create it at least 11 times ` +
+		`\(openat: EEXIST\), about every 90ms`
+	unknown := func(written time.Duration) func(*model.Call) { return locked(&event.LockFile{Written: int64(written)}) }
 	rulings(t, map[string]ruling{
-		"a lock file": {op: lock(), cause: CauseLockFile, says: tries + "$", remedy: `^run fuser -v /run/p.lock: kill the process that it names if that hangs; run rm /run/p.lock if it names none$`},
+		"a lock file": {
+			op: lock(), cause: CauseLockFile, says: tries + "$",
+			remedy: `^run fuser -v /run/p.lock, which names the program that made it if that has it open: ` +
+				`kill it if it hangs; run rm /run/p.lock only if that program is gone$`,
+		},
+		"that is old": {
+			op: but(lock(), unknown(-3*time.Hour)), cause: CauseLockFile,
+			says: tries + "; it was written 3h0m0s before the call$", remedy: `^run fuser`,
+		},
+		"that was written during the call": {
+			op: but(lock(), unknown(500*time.Millisecond)), cause: CauseLockFile, says: tries + "$",
+		},
+		"a lock directory": {
+			op: lock(func(im *model.Image) {
+				for _, m := range model.Each[*model.Missing](im.Facts) {
+					m.Name = "mkdir"
+				}
+			}),
+			cause: CauseLockFile, says: `\(mkdir: EEXIST\)`, remedy: `; run rmdir /run/p.lock only if`,
+		},
 		"whose process is gone": {
 			op:    but(lock(), locked(&event.LockFile{Maker: &event.Actor{PID: 99999}, Gone: true})),
 			cause: CauseLockFile, says: tries + "; pid 99999, which wrote it, is gone$", remedy: `^run rm /run/p.lock: the process that made it \(pid 99999\) is gone$`,
@@ -42,15 +64,18 @@ func TestAPolledFile(t *testing.T) {
 		},
 		"a file that comes": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 950)), tried("/run/ready", "ENOENT", 10, from(10, 910)))),
-			cause: CauseMissingFile, says: `^950ms of 1s until file /run/ready is there, for which plugin p polls`, remedy: `^start the program that writes /run/ready`,
+			cause: CauseMissingFile,
+			says: `^950ms of 1s waiting for file /run/ready, which was missing: plugin p tried to find it ` +
+				`at least 10 times \(openat: ENOENT\), about every 100ms`,
+			remedy: `^start the program that writes /run/ready, or read its log if it runs; if p should use another file`,
 		},
 		"a script that runs sleep": {
 			op:    add(seen(plugin("p", 0, 1000, ran("sleep", 10, 450), ran("sleep", 460, 900)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
-			cause: CauseMissingFile, says: `until file /run/ready is there`, remedy: `^start the program`,
+			cause: CauseMissingFile, says: `waiting for file /run/ready`, remedy: `^start the program`,
 		},
 		"the first tries of which were not seen": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(400, 990)))),
-			cause: CauseMissingFile, says: `^1s of 1s until file /run/ready`,
+			cause: CauseMissingFile, says: `^1s of 1s waiting for file /run/ready`,
 		},
 		// A file that is missing beside a wait for something else is no cause.
 		"beside a call to an agent": {

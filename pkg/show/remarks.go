@@ -60,7 +60,7 @@ func (n *node) about() string {
 		}
 		return said
 	case attr.KindWait:
-		return n.words(attr.PolledPathKey, attr.SystemCallKey, attr.ErrnoKey)
+		return n.words(attr.PolledPathKey, attr.SystemCallKey)
 	case attr.KindFirstConnection:
 		return fmt.Sprintf("%s after the end of the call", text.Round(n.ms(attr.FirstConnectionMSKey)))
 	}

@@ -68,7 +68,7 @@ done`)
 		"dead": {
 			plugin: "locker", before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file",
 			says: []string{
-				"timed out", "waiting for lock file " + lock, "plugin locker polls", "EEXIST",
+				"timed out", "waiting for lock file " + lock, "plugin locker tried to create it", "EEXIST",
 				"pid 4194303, which wrote it, is gone",
 			},
 			remedy: "run rm " + lock,
@@ -80,11 +80,12 @@ done`)
 		},
 		"directory": {
 			plugin: "director", before: func() { harness.Check(t, os.Mkdir(lockDir, 0o700)) }, fails: true, cause: "lock_file",
-			says: []string{"waiting for lock file " + lockDir, "EEXIST"}, remedy: "run fuser -v " + lockDir,
+			says:   []string{"waiting for lock file " + lockDir, "mkdir: EEXIST", "before the call"},
+			remedy: "run rmdir " + lockDir,
 		},
 		"missing": {
 			plugin: "poller", cause: "missing_file",
-			says:   []string{"until file " + ready + " is there, for which plugin poller polls", "ENOENT"},
+			says:   []string{"waiting for file " + ready + ", which was missing: plugin poller tried to find it", "ENOENT"},
 			remedy: "start the program that writes " + ready,
 		},
 		"asleep": {
