@@ -35,6 +35,8 @@ type Call struct {
 	Asks   string        `json:"asks,omitempty"`
 	Agent  string        `json:"agent,omitempty"`
 	Asking time.Duration `json:"asking_ns,omitempty"`
+	// Polls is the path that the plugin polls for; empty without one.
+	Polls string `json:"polls,omitempty"`
 }
 
 // Recent holds facts about finished calls.

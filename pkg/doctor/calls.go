@@ -25,6 +25,9 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			if c.Asks != "" {
 				runs += fact.Sayf("; it has waited for %s at %s for %s", cmp.Or(c.Agent, "an agent"), c.Asks, seconds(c.Asking))
 			}
+			if c.Polls != "" {
+				runs += fact.Sayf("; it polls for %s", c.Polls)
+			}
 			found = append(found, Finding{
 				Level: Problem,
 				Summary: fact.Sayf("CNI %s %s of pod %s/%s has been in progress for %s", c.Command, c.IfName, c.Namespace,

@@ -120,6 +120,9 @@ func hung(f *pipeline.Hung) control.Line {
 		says += fmt.Sprintf(", which asks %s at %s for %s",
 			cmp.Or(f.Agent, "an agent"), f.Asks, text.Round(time.Duration(f.At-f.Asked)))
 	}
+	if f.Polls != "" {
+		says += ", polls for " + f.Polls
+	}
 	return control.Line{
 		Time:      time.Unix(0, f.Wall+f.At-f.Mono),
 		Namespace: f.Pod.Namespace, Pod: f.Pod.Name, PodUID: f.Pod.UID, Sandbox: f.ContainerID,

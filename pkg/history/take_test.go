@@ -68,11 +68,11 @@ func TestWhatIsTaken(t *testing.T) {
 	})
 	h.Take(&pipeline.Hung{At: 20e9, Flight: model.Flight{
 		ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Name: "iptables", PID: 7, Since: 5e9, Start: 0,
-		Asks: "/run/a.sock", Agent: "agentd", Asked: 10e9,
+		Asks: "/run/a.sock", Agent: "agentd", Asked: 10e9, Polls: "/run/lock",
 	}, Trace: trace.Trace{ID: oteltrace.TraceID{1}}})
 	got := all(t, h, control.Query{}).Operations
 	if len(got) != 1 || got[0].Result != control.Hung || got[0].Duration != 20*time.Second ||
-		got[0].Verdict != "in progress for 20s, runs iptables (pid 7) for 15s, which asks agentd at /run/a.sock for 10s" {
+		got[0].Verdict != "in progress for 20s, runs iptables (pid 7) for 15s, which asks agentd at /run/a.sock for 10s, polls for /run/lock" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -45,7 +45,7 @@ func polledFile(e *evidence) *finding {
 	}
 	return &finding{
 		Verdict: most.verdict(e), time: most.time, kind: Sleep, candidate: most.by.candidate, agent: most.by.agent,
-		heldUp: most.by.image.End-most.when.End < 2*most.period(), known: true,
+		heldUp: most.Lasts(most.when, most.by.image.End), known: true,
 	}
 }
 
@@ -73,12 +73,9 @@ func (e *evidence) polling(at int, f *model.Fact) (sum time.Duration) {
 	return sum
 }
 
-// period is the mean time from one try to the next.
-func (p *missedPath) period() int64 { return p.when.Took() / int64(max(1, p.Count-1)) }
-
 // tried says how often the path was tried, at least: the first tries are not seen.
 func (p *missedPath) tried(what string) string {
-	who, every := "plugin "+p.by.plugin, time.Duration(p.period())
+	who, every := "plugin "+p.by.plugin, time.Duration(p.Period(p.when))
 	if p.by.agent != nil {
 		who = nameOf(p.by.agent)
 	}

@@ -62,6 +62,11 @@ func TestAPolledFile(t *testing.T) {
 			op:    lock(func(im *model.Image) { im.Code = 1 }, wrote("no store")),
 			cause: CauseLockFile, says: `^p exited 1: code 11: "no store"; before that, 980ms`, remedy: `^run fuser`,
 		},
+		"polled more often than tries are reported": {
+			op: add(seen(plugin("p", 0, 1000), slept(from(10, 990)), tried("/run/p.lock", "EEXIST", 91, from(10, 910)),
+				func(im *model.Image) { im.Code = 1 }, wrote("no store"))),
+			cause: CauseLockFile, says: `; before that, 980ms .* about every 10ms$`, remedy: `^run fuser`,
+		},
 		"a file that comes": {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 950)), tried("/run/ready", "ENOENT", 10, from(10, 910)))),
 			cause: CauseMissingFile,

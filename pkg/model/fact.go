@@ -2,6 +2,7 @@ package model
 
 import (
 	"iter"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -83,6 +84,17 @@ func (*Halt) kind() FactKind { return FactHalt }
 type Missing struct{ *event.Missing }
 
 func (*Missing) kind() FactKind { return FactMissing }
+
+// Period is the mean time from one try to the next, in ns.
+func (m *Missing) Period(when Interval) int64 { return when.Took() / int64(max(1, m.Count-1)) }
+
+// reportedEvery is how often tries of a path are reported, at most (MISS_EVERY in bpf/misses.h).
+const reportedEvery = int64(100 * time.Millisecond)
+
+// Lasts reports whether the path was still polled at an instant: a later try may not have been reported yet.
+func (m *Missing) Lasts(when Interval, at int64) bool {
+	return at-when.End < 2*max(m.Period(when), reportedEvery)
+}
 
 // Wait is a thread's time in the kernel.
 type Wait struct {

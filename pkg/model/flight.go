@@ -22,7 +22,9 @@ type Flight struct {
 	// Asks is the address of Name's open connection, Agent the process there, Asked its start (monotonic ns).
 	Asks, Agent string
 	Asked       int64
-	Start       int64
+	// Polls is the path that a process of the plugin run polls for; empty if there is none.
+	Polls string
+	Start int64
 	// Operation, Trace and First identify its operation.
 	Operation  Key
 	Trace      event.TraceContext
@@ -54,6 +56,18 @@ func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Fligh
 		}
 	}
 	return f
+}
+
+// Polls returns the path that a process of the run polls for at an instant; empty if there is none.
+func (im *Image) Polls(at int64) (path string) {
+	im.Walk(func(im *Image) {
+		for f, m := range Each[*Missing](im.Facts) {
+			if m.Lasts(f.When, at) {
+				path = m.Path
+			}
+		}
+	})
+	return path
 }
 
 // Connected is the first connection of a pod after its setup.

@@ -15,7 +15,7 @@ func underWay(flights []model.Flight) []control.Call {
 		c := control.Call{
 			Namespace: f.Pod.Namespace, Pod: f.Pod.Name, ContainerID: f.ContainerID,
 			Command: f.Command, IfName: f.IfName, Plugin: f.Plugin, Age: time.Duration(now - f.Start),
-			Runs: f.Name, PID: f.PID, Running: time.Duration(now - f.Since),
+			Runs: f.Name, PID: f.PID, Running: time.Duration(now - f.Since), Polls: f.Polls,
 		}
 		if f.Asks != "" {
 			c.Asks, c.Agent, c.Asking = f.Asks, f.Agent, time.Duration(now-f.Asked)

@@ -85,14 +85,18 @@ func (l lines) calls(r *pipeline.Judged) {
 }
 
 func (l lines) hung(f *pipeline.Hung) {
-	l.log.Warn("CNI call hangs",
-		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
+	fields := []any{
+		"pod", f.Pod.Namespace + "/" + f.Pod.Name,
 		"node", l.node,
-		"call", f.Command+" "+f.IfName,
-		"for", text.Round(time.Duration(f.At-f.Start)),
+		"call", f.Command + " " + f.IfName,
+		"for", text.Round(time.Duration(f.At - f.Start)),
 		"plugin", f.Plugin,
 		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(f.At-f.Since))),
-		"trace_id", hex.EncodeToString(f.ID[:]))
+	}
+	if f.Polls != "" {
+		fields = append(fields, "polls", f.Polls)
+	}
+	l.log.Warn("CNI call hangs", append(fields, "trace_id", hex.EncodeToString(f.ID[:]))...)
 }
 
 func (l lines) after(a *pipeline.After) {

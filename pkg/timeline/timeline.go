@@ -282,9 +282,15 @@ func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
 // InFlight returns the calls with a run in progress, in order of their start.
 func (t *Timeline) InFlight() (flights []model.Flight) {
 	for op, call := range t.live() {
-		flights = append(flights, op.Flight(call, call.Live(), t.node.Runtime))
+		flights = append(flights, t.flight(op, call))
 	}
 	return flights
+}
+
+func (t *Timeline) flight(op *active.Operation, call *model.Call) model.Flight {
+	f := op.Flight(call, call.Live(), t.node.Runtime)
+	f.Polls = call.Live().Polls(t.now)
+	return f
 }
 
 // Overdue returns, once each, the calls in progress for longer than Options.Hung.
@@ -292,7 +298,7 @@ func (t *Timeline) Overdue() (flights []model.Flight) {
 	for op, call := range t.live() {
 		if t.options.Hung > 0 && !call.Hung && t.now-call.Start >= int64(t.options.Hung) {
 			call.Hung = true
-			flights = append(flights, op.Flight(call, call.Live(), t.node.Runtime))
+			flights = append(flights, t.flight(op, call))
 		}
 	}
 	return flights

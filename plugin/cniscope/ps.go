@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -61,7 +62,7 @@ func list(out io.Writer, calls []control.Call) error {
 	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
 	for _, c := range calls {
 		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
-			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, c.Waits)
+			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, cmp.Or(c.Polls, c.Waits))
 	}
 	return w.Flush()
 }

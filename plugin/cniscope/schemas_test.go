@@ -119,6 +119,7 @@ func TestDocumentOfPS(t *testing.T) {
 	full := control.Call{
 		Namespace: "shop", Pod: "web-0", ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Age: time.Minute,
 		Runs: "iptables", PID: 1, Running: time.Second, State: "S", Waits: "hrtimer_nanosleep", Asks: "/run/agent.sock", Agent: "agentd", Asking: time.Second,
+		Polls: "/run/agent.lock",
 	}
 	for name, calls := range map[string][]control.Call{"none": nil, "two": {full, {Command: "STATUS", Plugin: "bridge", Runs: "bridge"}}} {
 		dir := t.TempDir()

@@ -101,7 +101,7 @@ func (d psDocument) text(out io.Writer, about string) error {
 	for _, c := range d.Calls {
 		fmt.Fprintf(w, "%s\t%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Node, c.Namespace, c.Pod, c.Command, c.IfName,
 			c.Plugin,
-			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, c.Waits)
+			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, cmp.Or(c.Polls, c.Waits))
 	}
 	return w.Flush()
 }

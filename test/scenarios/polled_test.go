@@ -25,6 +25,7 @@ type polled struct {
 	says   []string // parts of the verdict
 	remedy string   // part of the remedy
 	never  string   // in neither
+	polls  string   // the file that the hang's log line names
 }
 
 func (p *polled) judged(s *scene) {
@@ -35,6 +36,12 @@ func (p *polled) judged(s *scene) {
 	if cause != p.cause || slices.ContainsFunc(p.says, lacks) || !strings.Contains(remedy, p.remedy) ||
 		p.never != "" && strings.Contains(verdict+remedy, p.never) {
 		s.Errorf("%s: %s\n  → %s", cause, verdict, remedy)
+	}
+	_, hang, _ := strings.Cut(s.scope.LogText(), `"CNI call hangs" pod=shop/`+s.prefix)
+	hang, _, _ = strings.Cut(hang, "\n")
+	_, polls, _ := strings.Cut(hang, " polls=")
+	if polls, _, _ = strings.Cut(polls, " "); polls != p.polls {
+		s.Errorf("polls is not %q when the call hangs: %q", p.polls, hang)
 	}
 }
 
@@ -66,7 +73,7 @@ done`)
 	}
 	for name, p := range map[string]polled{
 		"dead": {
-			plugin: "locker", before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file",
+			plugin: "locker", before: writtenBy(1<<22 - 1), fails: true, cause: "lock_file", polls: lock,
 			says: []string{
 				"timed out", "waiting for lock file " + lock, "plugin locker tried to create it", "EEXIST",
 				"pid 4194303, which wrote it, is gone",
@@ -74,17 +81,18 @@ done`)
 			remedy: "run rm " + lock,
 		},
 		"alive": {
-			plugin: "locker", before: writtenBy(os.Getpid()), fails: true, cause: "lock_file",
+			plugin: "locker", before: writtenBy(os.Getpid()), fails: true, cause: "lock_file", polls: lock,
 			says:   []string{"waiting for lock file " + lock, fmt.Sprintf("(pid %d) wrote it", os.Getpid())},
 			remedy: fmt.Sprintf("(pid %d) if it hangs", os.Getpid()), never: "is gone",
 		},
 		"directory": {
-			plugin: "director", before: func() { harness.Check(t, os.Mkdir(lockDir, 0o700)) }, fails: true, cause: "lock_file",
+			plugin: "director", before: func() { harness.Check(t, os.Mkdir(lockDir, 0o700)) },
+			fails: true, cause: "lock_file", polls: lockDir,
 			says:   []string{"waiting for lock file " + lockDir, "mkdir: EEXIST", "before the call"},
 			remedy: "run rmdir " + lockDir,
 		},
 		"missing": {
-			plugin: "poller", cause: "missing_file",
+			plugin: "poller", cause: "missing_file", polls: ready,
 			says:   []string{"waiting for file " + ready + ", which was missing: plugin poller tried to find it", "ENOENT"},
 			remedy: "start the program that writes " + ready,
 		},
