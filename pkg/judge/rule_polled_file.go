@@ -34,7 +34,7 @@ func polledFile(e *evidence) *finding {
 	var most *missedPath
 	for i := range e.spans {
 		s := &e.spans[i]
-		for f, m := range model.Each[*model.Missing](s.image.Facts) {
+		for f, m := range s.image.Polled() {
 			if p := (&missedPath{m, f.When, s, e.polling(i, f)}); most == nil || p.time > most.time {
 				most = p
 			}

@@ -91,6 +91,15 @@ func TestAPolledFile(t *testing.T) {
 			op:    add(seen(plugin("p", 0, 1000), slept(from(0, 1000)), tried("/run/ready", "ENOENT", 3, from(0, 200)))),
 			cause: CauseSleep, says: `asleep`,
 		},
+		"by a command that copes with the error": {
+			op: add(seen(
+				plugin("p", 0, 1000, ran("mkdir", 1, 5), ran("sleep", 10, 490), ran("mkdir", 491, 495), ran("sleep", 500, 980)),
+				func(im *model.Image) {
+					fact(im, from(1, 981), &model.Missing{Missing: &event.Missing{
+						Process: "mkdir", Name: "mkdir", Path: "/run", Error: "EEXIST", Count: 3}})
+				})),
+			cause: CauseCommand, says: `2 runs of sleep`, remedy: `^take the sleep out`,
+		},
 		"beside a command that works": {
 			op:    add(seen(plugin("p", 0, 1000, ran("tc", 10, 990)), tried("/run/ready", "ENOENT", 3, from(5, 905)))),
 			cause: CauseCommand, says: `in tc`,

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -58,10 +59,31 @@ func (op *Operation) Flight(call *Call, run *Image, runtime event.Runtime) Fligh
 	return f
 }
 
+// Polled returns the paths that the image polled for, by their facts.
+func (im *Image) Polled() iter.Seq2[*Fact, *Missing] {
+	return func(yield func(*Fact, *Missing) bool) {
+		for f, m := range Each[*Missing](im.Facts) {
+			if !im.copes(f, m) && !yield(f, m) {
+				return
+			}
+		}
+	}
+}
+
+// copes reports whether the last try was by a command that succeeded at once all the same, such as mkdir -p.
+func (im *Image) copes(f *Fact, m *Missing) (copes bool) {
+	im.walkBelow(func(c *Image) {
+		if c.Process == m.Process && c.Run == nil && c.Ended && !c.Failed() && c.End-c.Start < m.Period(f.When) {
+			copes = true
+		}
+	})
+	return copes
+}
+
 // Polls returns the path that a process of the run polls for at an instant; empty if there is none.
 func (im *Image) Polls(at int64) (path string) {
 	im.Walk(func(im *Image) {
-		for f, m := range Each[*Missing](im.Facts) {
+		for f, m := range im.Polled() {
 			if m.Lasts(f.When, at) {
 				path = m.Path
 			}

@@ -3,6 +3,7 @@ package programs
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -14,8 +15,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// LockFile looks at a lock file as the process pid sees it; nil if that cannot be.
+// LockFile looks at a lock file as the process pid sees it; nil if that cannot be, or the path is relative.
 func LockFile(pid int, path string) *event.LockFile {
+	if !filepath.IsAbs(path) {
+		return nil
+	}
 	at, err := securejoin.SecureJoin(procfs.Root(pid), path)
 	if err != nil {
 		return nil
