@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// A run polls for a path until a try is overdue. A command that succeeds at once is not in the way of a lock file.
+// A run polls for a path until a try is overdue, unless the command that tried last succeeded.
 func TestAPolledPath(t *testing.T) {
 	const ms = int64(1e6)
 	run := func(code uint32) *Image {
