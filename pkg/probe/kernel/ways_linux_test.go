@@ -74,7 +74,7 @@ func TestFunctionsAreChosenWhereTheKernelHasAllThatTheyNeed(t *testing.T) {
 func TestEveryProgramOfFunctionsIsAttached(t *testing.T) {
 	spec, err := LoadFunctions()
 	harness.Check(t, err)
-	attached := slices.Concat(functionTracepoints, waitHooks, lockHooks, talkHooks, []string{lookBack, lookForServers})
+	attached := slices.Concat(functionTracepoints, waitHooks, lockHooks, talkHooks, []string{lookBack, lookForServers, missHook})
 	for _, h := range functionHooks {
 		attached = append(attached, h.programs()...)
 	}
