@@ -1,8 +1,7 @@
-// Package cniconf is an event source: it reads the runtime's CNI configuration directory as the runtime does, and
-// again after changes.
+// Package cniconf is an event source that reads the runtime's CNI configuration directory, and again after changes.
 //
-// A configuration can hold secrets. Events carry only names, versions, plugin and IPAM types, and 16 bits of a keyed
-// digest without the secrets, which shows changes. For a broken file they carry the position, not the text.
+// A configuration can hold secrets. Events carry only names, versions, types, and 16 bits of a keyed digest without
+// secrets; for a broken file the position, not the text.
 //
 // containerd's internal network for lo ("cni-loopback") is in no file, so it is not reported.
 package cniconf
@@ -24,17 +23,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// feature is degraded if the directory or a file in it cannot be read.
 const feature = "CNI configuration"
 
-// Options configure a Source. All fields are optional.
+// Options configure a Source; all are optional.
 type Options struct {
 	Dir    string // the runtime's conf_dir; default: DefaultDir
 	Digest Digest
 	Log    *slog.Logger
 }
 
-// DefaultDir is the conf_dir of containerd and of CRI-O.
+// DefaultDir is the conf_dir of containerd and CRI-O.
 func DefaultDir() string {
 	if runtime.GOOS == "windows" {
 		return filepath.Join(os.Getenv("ProgramFiles"), "containerd", "cni", "conf")
@@ -50,10 +48,10 @@ type Source struct {
 	pace   pace
 }
 
-// pace is the delay after a change, and the polling interval for directories that are not watched.
+// pace is the delay after a change, and the polling interval without a watch.
 type pace struct{ settle, look time.Duration }
 
-// New returns a source that has read nothing yet.
+// New returns a source.
 func New(o Options) *Source {
 	return &Source{
 		dir: cmp.Or(o.Dir, DefaultDir()), digest: o.Digest, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
@@ -64,18 +62,18 @@ func New(o Options) *Source {
 // Name is "cniconf".
 func (*Source) Name() string { return "cniconf" }
 
-// Stats names the feature that can be degraded.
+// Stats names the degradable feature.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run reads the directory until ctx is done, then returns nil. It sends all networks at first, possibly none, and
-// after changes, and problems when they change. The directory may be missing, appear, or be replaced.
+// Run reads the directory until ctx is done, then returns nil. It sends all networks first, possibly none, and
+// changes of networks and problems. The directory may be missing, appear, or be replaced.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	w := watch(s.dir, s.log)
 	defer w.close()
 	var known []event.Network
 	var trouble string
 	for first := true; ; first = false {
-		w.renew() // before reading, so that no change is missed
+		w.renew() // first, so that no change is missed
 		networks, problems := Load(s.dir, s.digest)
 		if first || !reflect.DeepEqual(networks, known) {
 			known = networks
@@ -100,7 +98,6 @@ func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
 	sink(source.Now(&event.Degraded{Feature: feature, Restored: restored, Reason: cmp.Or(trouble, "all files can be read now")}))
 }
 
-// sum returns the first problem and the number of problems.
 func sum(problems []error) string {
 	switch len(problems) {
 	case 0:

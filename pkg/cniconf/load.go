@@ -20,15 +20,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Bounds; a usual directory has a few files of a few KiB.
 const (
 	maxFiles   = 64
 	maxPlugins = 64
 	maxBytes   = 1 << 20
 )
 
-// Load reads a CNI configuration directory once. It returns the networks in the order in which the runtime considers
-// their files, and problems with file, position and remedy. It skips broken files.
+// Load reads a CNI configuration directory once: networks in the runtime's order of files, and problems with file,
+// position and remedy. It skips broken files.
 func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, []error{missing(dir, err)}
@@ -60,8 +59,7 @@ func missing(dir string, err error) error {
 	return fmt.Errorf("read the CNI configuration folder: %w", err)
 }
 
-// broken explains a broken file: the runtime reads files in order, and one broken file fails all (go-cni opts.go:
-// loadFromConfDir).
+// broken: one broken file fails all, because the runtime reads them in order (go-cni opts.go: loadFromConfDir).
 func broken(file string, err error, first bool) error {
 	remedy := "correct or remove it"
 	if first {
@@ -70,7 +68,7 @@ func broken(file string, err error, first bool) error {
 	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
 }
 
-// load reads one network. A .conflist is a list of plugins, any other file one plugin.
+// load reads a .conflist, or any other file as one plugin.
 func load(file string, d Digest) (event.Network, error) {
 	raw, err := read(file)
 	if err != nil {
@@ -98,8 +96,7 @@ func load(file string, d Digest) (event.Network, error) {
 	return network(file, list.Name, list.CNIVersion, plugins, d)
 }
 
-// beside reads a network's plugins from the directory named after it (libcni 1.3, unless loadOnlyInlinedPlugins is
-// set).
+// beside reads plugins from the directory named after the network (libcni 1.3, without loadOnlyInlinedPlugins).
 func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return nil, nil // not a directory name
@@ -141,15 +138,13 @@ func network(file, name, version string, plugins []*libcni.PluginConfig, d Diges
 	return n, nil
 }
 
-// Digest computes digests of network configurations. The zero value computes none.
+// Digest computes digests of configurations; the zero value computes none.
 type Digest struct {
-	Key []byte
-	// Secret reports whether a field's name marks a secret.
+	Key    []byte
 	Secret func(field string) bool
 }
 
-// of distinguishes configurations, regardless of formatting. Secrets are left out, so renewing one is no change, and
-// a leaked key does not allow guessing them.
+// of ignores formatting and secrets, so renewing a secret is no change, and a leaked key does not allow guessing it.
 func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	if len(d.Key) == 0 || d.Secret == nil {
 		return ""
@@ -158,7 +153,7 @@ func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	_, _ = io.WriteString(sum, version)
 	for _, p := range plugins {
 		var decoded any
-		if json.Unmarshal(p.Bytes, &decoded) != nil { // libcni has parsed it
+		if json.Unmarshal(p.Bytes, &decoded) != nil {
 			continue
 		}
 		_ = json.NewEncoder(sum).Encode(d.public(decoded)) // sorts keys and drops blanks
@@ -166,7 +161,6 @@ func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	return hex.EncodeToString(sum.Sum(nil)[:2])
 }
 
-// public removes the values of secret fields.
 func (d Digest) public(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -187,7 +181,7 @@ func (d Digest) public(v any) any {
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// read reads a regular file, since others may block.
+// read refuses other than regular files, which may block.
 func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -211,8 +205,8 @@ func read(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// position adds line and column to an error. The result contains no more of the text than errors of encoding/json and
-// libcni do: a character, a field name, a version.
+// position adds line and column. The result shows no more text than errors of encoding/json and libcni do: a
+// character, a field name, a version.
 func position(raw []byte, err error) error {
 	said := text.Clean(err.Error(), text.Bound)
 	var syntax *json.SyntaxError

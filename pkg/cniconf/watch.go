@@ -11,7 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher waits for changes of the directory: its files, itself, or its parents while it does not exist.
+// watcher watches the directory, and its parents while it does not exist.
 type watcher struct {
 	dir     string
 	log     *slog.Logger
@@ -37,8 +37,8 @@ func (w *watcher) close() {
 	}
 }
 
-// renew watches the directory that has the name now, because a watch on a replaced directory stays with the old one.
-// It also watches the nearest existing parent.
+// renew watches the directory that has the name now: a watch stays with a replaced directory. It also watches the
+// nearest existing parent.
 func (w *watcher) renew() {
 	if w.notify == nil {
 		return
@@ -48,7 +48,7 @@ func (w *watcher) renew() {
 		defer close(done)
 		w.rewatch()
 	}()
-	for { // on Windows, fsnotify blocks until its events are read; the reading that follows covers them
+	for { // on Windows, fsnotify blocks until its events are read
 		select {
 		case <-w.notify.Events:
 		case <-w.notify.Errors: //nolint:errcheck // what was missed is read next
@@ -84,7 +84,7 @@ func (w *watcher) add(path string) bool {
 	return true
 }
 
-// wait returns true when the directory should be read, false when ctx is done.
+// wait returns true to read the directory, false when ctx is done.
 func (w *watcher) wait(ctx context.Context, p pace) bool {
 	look := time.NewTimer(p.look)
 	defer look.Stop()
@@ -104,7 +104,7 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 				changed = true
 				look.Reset(p.settle) // files are written in several steps
 			}
-		case err, ok := <-failures: // on overflow anything may have changed
+		case err, ok := <-failures: // overflow
 			switch {
 			case !ok:
 				failures = nil
@@ -121,7 +121,6 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 	}
 }
 
-// concerns reports whether an event is about the directory, its content or its parents.
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod {
 		return false
