@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// afterMax bounds an agent's programs for one pod after its ADD, afterImages these and their descendants.
+	// afterMax bounds an agent's programs for one pod after its ADD, afterImages all processes.
 	afterMax    = 16
 	afterImages = 64
 )
 
-// afters are agents' work for pods after their ADDs.
+// afters are agents' work after an ADD.
 type afters struct {
 	limit   int
-	dropped uint64                    // programs beyond the limit of one pod
+	dropped uint64                    // beyond afterMax
 	known   map[string]*finishedSetup // by container
-	abandon func(*active.Operation)   // stops following its processes
+	abandon func(*active.Operation)
 	over    []model.After
 }
 
-// finishedSetup is an ADD whose agent may still work for the pod.
+// finishedSetup is an ADD with possible work after it.
 type finishedSetup struct {
 	of    model.After // without an image
 	until int64
-	// op is the operation until it closes. work stands for it after that, so op can be freed.
+	// op is nil after it closes; work replaces it, so that op can be freed.
 	op, work *active.Operation
 	count    int
 	running  map[event.Process]*model.Image
 	ended    []*model.Image
 }
 
-// After finds the pod for which an agent runs a program after the ADD, and returns its process. The program must name
-// the pod: time alone is no evidence.
+// After finds the pod for which an agent runs a program after the ADD. The program must name the pod: time alone is
+// no evidence.
 func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil
@@ -56,7 +56,7 @@ func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*activ
 	return s.work.Below(call, run, agents.Certain(by))
 }
 
-// of returns the finished setup of a container, or an open one whose plugins have exited.
+// of returns a container's finished setup, or an open one whose plugins have exited.
 func (as *afters) of(open []*active.Operation, container string) *finishedSetup {
 	if s := as.known[container]; s != nil {
 		return s
@@ -69,7 +69,7 @@ func (as *afters) of(open []*active.Operation, container string) *finishedSetup 
 	return nil
 }
 
-// add stores a setup; nil if it gave no network.
+// add returns nil if the setup gave no network.
 func (as *afters) add(op *active.Operation) *finishedSetup {
 	call := op.Network()
 	if call == nil {
@@ -93,7 +93,7 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// Begun stores the image of a process that works for a setup.
+// Begun stores a working process.
 func (as *afters) Begun(p *active.Process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
@@ -102,7 +102,7 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited notes its end.
+// Exited stores its end.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
@@ -122,7 +122,7 @@ func (as *afters) works(p *active.Process) *finishedSetup {
 	return nil
 }
 
-// tell returns ended images when the operation has closed, because their spans' parent is its span.
+// tell waits until the operation has closed, because its span is the parent.
 func (as *afters) tell(s *finishedSetup, now int64) {
 	if s.op != nil {
 		return
@@ -136,7 +136,7 @@ func (as *afters) tell(s *finishedSetup, now int64) {
 	s.ended = nil
 }
 
-// leave closes op at now. A teardown ends the work for its setup.
+// leave closes op. A teardown ends its setup's work.
 func (as *afters) leave(now int64, op *active.Operation) {
 	s := as.known[op.ContainerID]
 	switch {
@@ -158,7 +158,7 @@ func (as *afters) leave(now int64, op *active.Operation) {
 	as.tell(s, now)
 }
 
-// expire drops setups after their deadline, with images in progress.
+// expire drops setups after their deadline.
 func (as *afters) expire(now int64) {
 	for id, s := range as.known {
 		if now > s.until && s.op == nil {
@@ -168,7 +168,6 @@ func (as *afters) expire(now int64) {
 	}
 }
 
-// cut returns images in progress.
 func (as *afters) cut(s *finishedSetup, now int64) {
 	for _, im := range s.running {
 		if im != nil {
@@ -188,10 +187,10 @@ func (as *afters) forget(key model.Key) {
 	as.over = slices.DeleteFunc(as.over, func(a model.After) bool { return a.Operation == key })
 }
 
-// Dropped counts programs beyond the limit of one pod.
+// Dropped counts programs beyond afterMax.
 func (as *afters) Dropped() uint64 { return as.dropped }
 
-// Flush returns all images at the end of the stream.
+// Flush ends all work.
 func (as *afters) Flush(now int64) {
 	for id, s := range as.known {
 		as.cut(s, now)

@@ -8,13 +8,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// first is how long after its setup a pod's first connection is awaited.
+// first bounds the wait for a pod's first connection after its setup.
 const first = time.Minute
 
-// namespacesMax bounds the namespaces of one setup.
+// namespacesMax is per setup.
 const namespacesMax = 4
 
-// firsts are the namespaces with an awaited first connection, and connections after the setup not returned yet.
 type firsts struct {
 	limit      int
 	namespaces map[string]*namespace // by key
@@ -22,13 +21,13 @@ type firsts struct {
 }
 
 type namespace struct {
-	op    *active.Operation // nil after its end; then a connection before until completes of
+	op    *active.Operation // nil after its end; a connection before until then completes of
 	of    model.Connected
 	since int64
 	until int64
 }
 
-// Entered notes that a process works on a namespace. It is the pod's unless the runtime started the plugin there.
+// Entered records a namespace of a process. It is the pod's unless the runtime started the plugin there.
 func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	op, home := p.Op, p.Run.NetNS.Key
 	if ns.Key == "" || op.Kind != model.Setup || home == "" || ns.Key == home || ns.Key == p.Call.Runs[0].NetNS.Key {
@@ -50,11 +49,11 @@ func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	f.namespaces[ns.Key] = &namespace{op: op, since: now}
 }
 
-// Established applies the first connection in a namespace.
+// Established applies a namespace's first connection.
 func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	n := f.namespaces[c.NetNS.Key]
 	if n == nil {
-		return // of no pod, or too late
+		return // no pod, or too late
 	}
 	delete(f.namespaces, c.NetNS.Key)
 	if n.op != nil {
@@ -70,7 +69,7 @@ func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	f.over = append(f.over, n.of)
 }
 
-// leave awaits first connections in the namespaces of a closed op.
+// leave waits on for first connections of a closed op.
 func (f *firsts) leave(op *active.Operation) {
 	if op.Namespaces == 0 {
 		return
@@ -88,7 +87,6 @@ func (f *firsts) leave(op *active.Operation) {
 	}
 }
 
-// forget drops a closed operation's namespaces.
 func (f *firsts) forget(key model.Key) {
 	for name, n := range f.namespaces {
 		if n.op == nil && n.of.Operation == key {

@@ -5,18 +5,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// saidMax bounds the texts of one outage.
+// saidMax is per outage.
 const saidMax = 64
 
-// Node is the state of the node.
+// Node is the node's state.
 type Node struct {
 	Runtime  event.Runtime
 	Networks []event.Network
-	// Mono and Wall are the latest instant on both clocks.
+	// Mono and Wall are the same instant.
 	Mono, Wall int64
 }
 
-// outages are the current one, if any, and those not returned yet.
 type outages struct {
 	now  *model.Outage
 	over []model.Outage
@@ -34,7 +33,7 @@ func (o *outages) Readiness(now int64, r *event.Readiness, n Node) {
 		lack(o.now, now, r)
 	case o.now != nil:
 		o.now.End, o.now.Runtime = now, n.Runtime
-		for i := range o.now.Folder { // a change that ended it is read later
+		for i := range o.now.Folder { // the change that ended it is read later
 			said := &o.now.Folder[i]
 			said.At = min(said.At, now)
 		}
@@ -58,7 +57,7 @@ func say(all []model.Said, at int64, text string) []model.Said {
 	return append(all, model.Said{At: at, Text: text})
 }
 
-// files lists the networks as "10-pods.conflist (pods: bridge, portmap)".
+// files returns "10-pods.conflist (pods: bridge, portmap)".
 func files(networks []event.Network) string {
 	list := ""
 	for _, n := range networks {

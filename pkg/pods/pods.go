@@ -1,5 +1,5 @@
-// Package pods follows pods outside of their operations: NRI's reports of sandboxes, first connections, agents' work
-// after an ADD, and times without a ready node network.
+// Package pods follows pods outside operations: NRI's sandbox reports, first connections, agents' work after an ADD,
+// and network outages.
 package pods
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Pods is the state of pods. It is not safe for concurrent use.
+// Pods is not safe for concurrent use.
 type Pods struct {
 	sandboxes
 	firsts
@@ -30,39 +30,39 @@ func New(operations int, abandon func(*active.Operation)) *Pods {
 	}
 }
 
-// Leave notes that an operation closed. A first connection and agents' work may follow.
+// Leave closes an operation. A first connection and work may follow.
 func (p *Pods) Leave(now int64, op *active.Operation) {
 	p.firsts.leave(op)
 	p.afters.leave(now, op)
 }
 
-// Forget drops the state for Connected and Afters of a closed operation.
+// Forget drops the state of a closed operation.
 func (p *Pods) Forget(op model.Key) {
 	p.firsts.forget(op)
 	p.afters.forget(op)
 }
 
-// Expire stops waiting after the deadlines.
+// Expire drops state after its deadlines.
 func (p *Pods) Expire(now int64) {
 	p.firsts.expire(now)
 	p.afters.expire(now)
 }
 
-// Connected returns, once each, first connections of pods after their setup closed.
+// Connected returns, once each, first connections after their setup closed.
 func (p *Pods) Connected() []model.Connected {
 	over := p.firsts.over
 	p.firsts.over = nil
 	return over
 }
 
-// Outages returns the outages that ended since the last call.
+// Outages returns, once each, ended outages.
 func (p *Pods) Outages() []model.Outage {
 	over := p.outages.over
 	p.outages.over = nil
 	return over
 }
 
-// Afters returns, once each and in order, agents' work for pods after their setup closed.
+// Afters returns, once each and in order, agents' work after a setup closed.
 func (p *Pods) Afters() []model.After {
 	over := p.afters.over
 	p.afters.over = nil
@@ -74,7 +74,7 @@ func earlier(a, b *model.Image) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
 }
 
-// forget is how long a removed sandbox is stored for its last DEL.
+// forget is how long a removed sandbox stays for its last DEL.
 const forget = time.Minute
 
 type sandboxes struct {
@@ -82,21 +82,21 @@ type sandboxes struct {
 	known map[string]*Sandbox
 }
 
-// Sandbox is NRI's latest report on a sandbox.
+// Sandbox is NRI's latest report.
 type Sandbox struct {
 	*event.Sandbox
-	told    int64 // when it was reported
-	Ran     bool  // a report called it running
-	Since   int64 // of the first such report
-	removed int64 // 0 if it was not
+	told    int64
+	Ran     bool
+	Since   int64 // first report as running
+	removed int64 // 0 if it exists
 }
 
-// Reported applies a report of NRI. It returns whether the sandbox runs.
+// Reported applies a report, and returns whether the sandbox runs.
 func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {
 	case known == nil:
-		// A restarted runtime does not report the end of its earlier pods.
+		// A restarted runtime does not report the end of earlier pods.
 		evict(all.known, all.limit, func(s *Sandbox) int64 { return s.told }, func(id string) { delete(all.known, id) })
 		known = &Sandbox{}
 		all.known[s.ID] = known
@@ -120,10 +120,10 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	return false
 }
 
-// Sandbox returns the latest report on a sandbox, or nil.
+// Sandbox returns the latest report, or nil.
 func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
 
-// ExpireSandboxes drops removed sandboxes after a while.
+// ExpireSandboxes drops removed sandboxes.
 func (all *sandboxes) ExpireSandboxes(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {
@@ -132,7 +132,7 @@ func (all *sandboxes) ExpireSandboxes(now int64) {
 	}
 }
 
-// evict drops the oldest entry, by time and then by name, if there is no room for another.
+// evict drops the oldest entry at the limit, by time and then by name.
 func evict[V any](known map[string]V, limit int, since func(V) int64, drop func(string)) {
 	if len(known) >= limit {
 		drop(slices.MinFunc(slices.Collect(maps.Keys(known)), func(a, b string) int {
