@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// Dropped counts operations that were removed before they were exported.
+// Dropped counts operations removed before their export.
 type Dropped struct {
-	Full, Old uint64 // Full: MaxBytes was reached. Old: MaxAge was reached.
+	Full, Old uint64 // by MaxBytes and MaxAge
 }
 
-// Append writes an operation and removes old ones to make room. It does not wait for the disk. After an error nothing
-// is written. Removed operations that Peek had returned are counted by Return.
+// Append writes an operation, removing old ones to make room, without waiting for the disk. An error leaves nothing
+// written. Return counts removed operations that Peek had returned.
 func (s *Spool) Append(op Operation) (Dropped, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Spool) write(record []byte) error {
 	return nil
 }
 
-// ripe reports whether a new segment must begin before bytes are added.
+// ripe reports whether adding bytes needs a new segment.
 func (s *Spool) ripe(bytes int64) bool {
 	g := s.segments[len(s.segments)-1]
 	return g.size > 0 &&
@@ -89,14 +89,13 @@ func (s *Spool) rotate() error {
 	return nil
 }
 
-// trim removes the oldest segments until bytes fit, and those older than MaxAge.
 func (s *Spool) trim(bytes int64) (dropped Dropped) {
 	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
 		waiting, taken := s.remove(0)
 		dropped.Full += waiting
 		s.taken.removed.Full += taken
 	}
-	// The newest segment is written to, so it is replaced before it is removed.
+	// The newest segment is written to, so a new one must replace it first.
 	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(s.segments[n-1]) {
 		_ = s.rotate() // a later call tries again
 	}
@@ -118,23 +117,21 @@ func (s *Spool) removeExported() bool {
 	return true
 }
 
-// remove deletes a segment. waiting and taken are the unexported operations in it that Peek has not returned, and that
-// it has.
+// remove deletes a segment, and counts its unexported operations: waiting, and taken by Peek.
 func (s *Spool) remove(i int) (waiting, taken uint64) {
 	g := s.segments[i]
 	settled := g.settled(s.cursor.at)
 	behind := max(settled, g.settled(s.taken.to))
 	taken, waiting = s.count(g, settled, behind), s.count(g, behind, g.end())
-	// If the file cannot be removed, the next Open finds it again.
+	// If this fails, the next Open finds the file again.
 	_ = s.root.Remove(g.name())
 	s.segments = slices.Delete(s.segments, i, i+1)
-	// The file system frees the blocks only after the last close.
+	// The file system frees the blocks after the last close.
 	s.sealed = slices.DeleteFunc(s.sealed, func(o opened) bool { return o.closed(g) })
 	if s.reading.closed(g) {
 		s.reading = opened{}
 	}
 	if taken+waiting > 0 {
-		// If the cursor cannot be written, the segment is removed nevertheless.
 		_ = s.cursor.set(Position{Segment: g.sequence + 1})
 	}
 	return waiting, taken
@@ -149,7 +146,7 @@ func (s *Spool) count(g segment, from, to int64) (n uint64) {
 		f, err = s.open(g) // one retry for a failing disk
 	}
 	if err != nil {
-		return 1 // one or more
+		return 1 // or more
 	}
 	scan := scanner{r: f, at: from, end: to}
 	for {

@@ -11,9 +11,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// cursor is the position before which everything was exported, and its file. The file has two slots in separate
-// sectors, written in turn. The valid slot with the higher serial counts, so a torn write leaves the other one.
-// Renaming a new file would need free space: on a full disk exported operations would be sent again.
+// cursor is the position before which everything was exported. Its file has two slots in separate sectors, written in
+// turn; the valid one with the higher serial counts, so a torn write leaves the other. Renaming a new file would need
+// free space: on a full disk operations would be sent again.
 type cursor struct {
 	at     Position
 	serial uint64
@@ -23,10 +23,10 @@ type cursor struct {
 const (
 	cursorName = "cursor"
 	slotSize   = 28
-	sector     = 512 // the unit that a disk writes atomically
+	sector     = 512 // atomic write unit
 )
 
-// open reads the cursor and locks its file until close. known is false if no slot is valid.
+// open reads the cursor and locks its file until close. known is false without a valid slot.
 func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, err
@@ -51,7 +51,7 @@ func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.serial > 0 {
 		return true, nil
 	}
-	for range 2 { // allocates both slots while there is free space
+	for range 2 { // allocate both slots while there is space
 		if err := c.set(Position{}); err != nil {
 			return false, err
 		}

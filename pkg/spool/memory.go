@@ -2,29 +2,28 @@ package spool
 
 import "slices"
 
-// Memory is a spool in memory: encoded operations, oldest first, each with an index entry K. Its owner bounds it and
-// guards it against concurrent use.
+// Memory is a spool in memory: encoded operations, oldest first, with an index K. Its owner bounds and guards it.
 type Memory[K any] struct {
-	// Overhead is the size of an entry without its data, in bytes.
+	// Overhead is the size of an entry without data, in bytes.
 	Overhead int
 
 	held []Held[K]
 	size int
 }
 
-// Held is one entry of a Memory.
+// Held is one entry.
 type Held[K any] struct {
 	Index K
 	Data  []byte
 }
 
-// Add appends an entry, whose data then belongs to the Memory.
+// Add appends an entry, whose data it then owns.
 func (m *Memory[K]) Add(index K, data []byte) {
 	m.held = append(m.held, Held[K]{index, data})
 	m.size += cap(data) + m.Overhead
 }
 
-// Remove removes up to n entries from number i on, and returns how many there were.
+// Remove removes up to n entries from index i, and returns the number removed.
 func (m *Memory[K]) Remove(i, n int) int {
 	gone := m.held[min(i, len(m.held)):min(i+n, len(m.held))]
 	n = len(gone)
@@ -40,8 +39,8 @@ func (m *Memory[K]) Remove(i, n int) int {
 	return n
 }
 
-// Held returns all entries. They are valid until the next Remove.
+// Held returns all entries, valid until the next Remove.
 func (m *Memory[K]) Held() []Held[K] { return m.held }
 
-// Size returns the bytes of all entries.
+// Size is the total size in bytes.
 func (m *Memory[K]) Size() int { return m.size }

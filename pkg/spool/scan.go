@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// DamagedError means that a byte range of a segment holds no valid record. Records behind it are readable.
+// DamagedError means that a byte range holds no valid record. Later records are readable.
 type DamagedError struct {
 	File     string
 	From, To int64
@@ -26,11 +26,11 @@ func (e *DamagedError) Error() string {
 
 type scanner struct {
 	r       io.ReaderAt
-	at, end int64 // at is the offset of the next record, end the segment's size
+	at, end int64 // next record; segment size
 	failed  error
 }
 
-// read reads with one retry for a failing disk.
+// read retries once, for a failing disk.
 func (s *scanner) read(b []byte, at int64) (n int) {
 	var err error
 	for range 2 {
@@ -42,7 +42,7 @@ func (s *scanner) read(b []byte, at int64) (n int) {
 	return n
 }
 
-// header moves behind the next record. The error is io.EOF or a *DamagedError, after which the caller may go on.
+// header moves behind the next record. The error is io.EOF or a *DamagedError, after which the caller may continue.
 func (s *scanner) header() (header, error) {
 	if s.at >= s.end {
 		return header{}, io.EOF
@@ -108,7 +108,7 @@ func (s *scanner) next() (header, []byte, error) {
 	return h, data, err
 }
 
-// ends returns the end of the last valid record. It fails if a part cannot be read.
+// ends returns the end of the last valid record.
 func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 	s := scanner{r: r, end: size}
 	for {
@@ -131,18 +131,17 @@ func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 //	24  checksum  of the data
 //	28  checksum  of the header up to here
 //
-// The header's own checksum makes the length reliable even if the data is damaged. After a damaged header, reading
+// The header's checksum makes the length reliable even if the data is damaged. After a damaged header, reading
 // continues at the next marker.
 const headerSize = 32
 
-// marker begins each record; its last byte is the format version. UTF-8 contains neither 0xff nor 0xfe, so text in an
-// operation cannot imitate a record.
+// marker begins each record and ends with the format version. UTF-8 contains neither 0xff nor 0xfe, so text cannot
+// imitate it.
 var marker = [4]byte{0xff, 0xfe, 'c', 1}
 
-// maxData bounds a record in bytes: larger operations are not exported.
+// maxData bounds a record in bytes.
 const maxData = 4 << 20
 
-// castagnoli is CRC-32C, which CPUs implement.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type header struct {
@@ -182,8 +181,8 @@ func (h header) operation(data []byte) Operation {
 	return Operation{Start: time.Unix(0, h.start), End: time.Unix(0, h.end), Data: data}
 }
 
-// Read yields the operations in a spool that ended at since or later, exported or not, in the order of Append. Another
-// process may append. Reading continues after a *DamagedError or an *UnreadableError; any other error is the last.
+// Read yields operations that ended at since or later, exported or not, in order. Another process may append. Reading
+// continues after a *DamagedError or an *UnreadableError; any other error is the last.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
 		root, err := disk.OpenFolder(dir)
@@ -210,18 +209,18 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	}
 }
 
-// read may find an incomplete record at the end of the newest segment.
+// read accepts an incomplete record at the end of the newest segment.
 func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
 	f, err := disk.OpenRegular(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {
-		return true // removed since it was listed
+		return true // removed after the listing
 	}
 	if err != nil {
 		return yield(Operation{}, &UnreadableError{File: g.name(), Why: err})
 	}
 	defer f.Close()
 	scan := scanner{r: f, end: g.end()}
-	var damaged *DamagedError // reported if a valid record follows
+	var damaged *DamagedError // reported before the next valid record
 	for {
 		op, wanted, err := scan.since(since)
 		var here *DamagedError
@@ -248,8 +247,8 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	}
 }
 
-// unfinished reports whether the bytes from an offset are one incomplete record: being written, or cut by a power
-// failure, which may leave zeros.
+// unfinished reports whether the rest is one incomplete record: being written, or cut by a power failure, which may
+// leave zeros.
 func (s *scanner) unfinished(at int64) bool {
 	b := make([]byte, s.end-at)
 	b = b[:s.read(b, at)]

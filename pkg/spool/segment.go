@@ -14,15 +14,15 @@ import (
 )
 
 type segment struct {
-	// sequence is the file name; it rises and is never reused.
+	// sequence is the file name, never reused.
 	sequence uint64
 	size     int64
 	modified time.Time
-	// born and last are the first and last append, by Spool.now; 0 if Open found the segment.
+	// born and last are the first and last append; 0 if Open found the segment.
 	born, last time.Duration
 }
 
-// Position is a place between two records.
+// Position is between two records.
 type Position struct {
 	Segment uint64
 	Offset  int64
@@ -47,10 +47,10 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-// end bounds reading: no segment of ours is larger.
+// end bounds reading of a foreign, larger file.
 func (g segment) end() int64 { return min(g.size, maxSegment) }
 
-// UnreadableError means that a segment cannot be read from byte From on.
+// UnreadableError means that a segment is unreadable from byte From on.
 type UnreadableError struct {
 	File string
 	From int64
@@ -85,7 +85,7 @@ func list(root disk.FS) (all []segment, strange []*UnreadableError, err error) {
 		}
 		info, err := root.Lstat(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since it was listed
+			continue // removed after the listing
 		}
 		if err != nil {
 			return nil, nil, err
@@ -109,7 +109,7 @@ func (o opened) closed(g segment) bool {
 	return true
 }
 
-// open returns a segment, which stays open until another one is read.
+// open leaves a segment open until another one is read.
 func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil

@@ -1,10 +1,8 @@
-// Package spool keeps finished operations until they are exported, and longer, so that they can be queried: on disk
-// (Spool) or in memory (Memory).
+// Package spool keeps finished operations until their export, and longer for queries: on disk (Spool) or in memory.
 //
-// A spool on disk is a directory of append-only segment files and a cursor, before which everything was exported or
-// dropped. Bytes and age bound it; the oldest segment goes first. Records and the cursor carry checksums. Appended data
-// survives any exit of the process; Sync bounds the loss at a power failure. One process writes to a spool; others may
-// Read it.
+// A Spool is a directory of append-only segment files and a cursor, before which everything was exported or dropped.
+// Bytes and age bound it; the oldest segment goes first. Checksums protect records and cursor. Appended data survives
+// any exit of the process; Sync bounds the loss at a power failure. One process writes; others may Read.
 package spool
 
 import (
@@ -21,29 +19,28 @@ import (
 
 // Operation is one stored operation.
 type Operation struct {
-	// Start and End are the first and last instant of its spans.
+	// Start and End bound its spans.
 	Start, End time.Time
 	Data       []byte // OTLP TracesData
 }
 
 // Options configure a spool.
 type Options struct {
-	Dir      string // created if missing
-	MaxBytes int64  // of all segments
-	// MaxAge is the time after which an operation is removed, exported or not; up to 1/16 later. For operations that
-	// Open found it counts from Open, since the wall clock may have been set.
+	Dir      string
+	MaxBytes int64 // of all segments
+	// MaxAge is when an operation is removed, exported or not; up to 1/16 later. For operations found by Open it counts
+	// from Open, since the wall clock may have been set.
 	MaxAge time.Duration
-	// Disk is the system's if nil.
-	Disk disk.FS
+	Disk   disk.FS
 }
 
 const (
 	maxSegment  = 8 << 20 // bytes
-	segments    = 8       // minimum of a full spool
+	segments    = 8       // minimum when full
 	generations = 16      // minimum per MaxAge
 )
 
-// Spool is a spool open for writing, safe for concurrent use.
+// Spool is open for writing, and safe for concurrent use.
 type Spool struct {
 	options Options
 	root    disk.Folder
@@ -51,21 +48,21 @@ type Spool struct {
 
 	mu       sync.Mutex
 	segments []segment
-	active   disk.File // the last segment; nil until the first append
-	reading  opened    // the segment read last
+	active   disk.File // newest segment; nil before the first append
+	reading  opened
 	cursor   cursor
 	taken    taken
 	sealed   []opened // complete, not yet synced
 	made     bool     // a new file name is not synced
-	dirty    bool     // written data is not synced
+	dirty    bool     // data is not synced
 	scratch  []byte
 	found    Found
 }
 
-// Found is the state that Open found on disk.
+// Found is the state found by Open.
 type Found struct {
-	Waiting int64 // bytes not exported yet
-	// Cut is the size of an incomplete last record.
+	Waiting int64 // unexported bytes
+	// Cut is the size of an incomplete last record, in bytes.
 	Cut int64
 	// CursorLost means that all operations are sent again.
 	CursorLost bool
@@ -74,7 +71,7 @@ type Found struct {
 // ErrHeld means that another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
-// Open opens or creates a spool. It fails if other users can write to the directory or replace it, and with ErrHeld if
+// Open opens or creates a spool. It fails if other users can write to or replace the directory, and with ErrHeld if
 // another process has it open.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
@@ -98,7 +95,7 @@ func (s *Spool) start() (err error) {
 		return err
 	}
 	s.found.CursorLost = !known && len(s.segments) > 0
-	s.made, s.dirty = !known, !known // the cursor's file is new
+	s.made, s.dirty = !known, !known // new cursor file
 	if err := s.resume(); err != nil {
 		return err
 	}
@@ -106,10 +103,9 @@ func (s *Spool) start() (err error) {
 	return nil
 }
 
-// resume continues the newest segment, unless it is unreadable, too large or before the cursor.
 func (s *Spool) resume() error {
 	if len(s.segments) == 0 {
-		s.cursor.at.Offset = 0 // no segments, no offset
+		s.cursor.at.Offset = 0
 		return nil
 	}
 	last := &s.segments[len(s.segments)-1]
@@ -131,17 +127,17 @@ func (s *Spool) resume() error {
 		}
 		s.found.Cut, last.size = cut, whole
 	}
-	// A cursor beyond the end would skip the next appends.
+	// A cursor beyond the end would skip appends.
 	if at := s.cursor.at; at.Segment == last.sequence {
 		s.cursor.at.Offset = min(at.Offset, last.size)
 	}
 	return nil
 }
 
-// Found returns the state that Open found.
+// Found returns the state found by Open.
 func (s *Spool) Found() Found { return s.found }
 
-// Stats is the size of all segments; Waiting is not exported.
+// Stats are sizes in bytes; Waiting is unexported.
 type Stats struct {
 	Bytes, Waiting int64
 	Segments       int
@@ -168,7 +164,7 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync writes appended data to the disk. The next call retries failed files.
+// Sync writes appended data to disk. The next call retries failed files.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
 	sealed, made := s.sealed, s.made
@@ -212,7 +208,7 @@ func (s *Spool) Sync() error {
 	return fmt.Errorf("sync the spool: %w", failed)
 }
 
-// synced accepts a file that a removal has closed.
+// synced accepts a file closed by a removal.
 func synced(f disk.File) error {
 	if err := f.Sync(); !errors.Is(err, fs.ErrClosed) {
 		return err
@@ -220,7 +216,7 @@ func synced(f disk.File) error {
 	return nil
 }
 
-// Close syncs and releases the spool. Every later call fails.
+// Close syncs and releases the spool. Later calls fail.
 func (s *Spool) Close() error {
 	err := s.Sync()
 	s.mu.Lock()

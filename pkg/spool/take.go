@@ -11,20 +11,19 @@ import (
 // Record is an operation to export.
 type Record struct {
 	Operation
-	Next Position // behind it
-	// Damaged counts the damaged ranges before it, one or more operations each.
+	Next Position
+	// Damaged counts damaged ranges before it, one or more operations each.
 	Damaged uint64
 }
 
-// taken describes the records that Peek returned and that are not settled. Only their reader knows whether removed ones
-// were lost.
+// taken are the unsettled records of Peek. Only their reader knows whether removed ones were lost.
 type taken struct {
 	to      Position
-	removed Dropped // those that the spool removed
+	removed Dropped // by the spool
 }
 
-// Peek returns the oldest operations behind the cursor: up to n, and up to bytes in total but one or more if there are
-// any. They stay until Advance or Return. Damaged ones are skipped. It fails if a segment cannot be opened.
+// Peek returns the oldest operations behind the cursor, up to n and bytes but at least one. They stay until Advance
+// or Return. It skips damaged ones, and fails if a segment cannot be opened.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +43,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 		}
 		f, err := s.open(g)
 		if errors.Is(err, fs.ErrNotExist) {
-			damaged++ // the file was removed by another process
+			damaged++ // another process removed the file
 			continue
 		}
 		if err != nil {
@@ -75,7 +74,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 	return found, nil
 }
 
-// Advance marks everything before a position as exported. It never moves back.
+// Advance marks everything before a position as exported; it never moves back.
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +89,7 @@ func (s *Spool) Advance(to Position) error {
 	return s.cursor.set(to)
 }
 
-// Return settles the operations that Peek returned and that did not arrive. It counts those that the spool removed
-// since.
+// Return settles operations of Peek that did not arrive, and counts those removed since.
 func (s *Spool) Return() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()
