@@ -1,5 +1,5 @@
-// Package queue buffers items for one destination, in memory or in a spool: it bounds, batches, retries and counts lost
-// items. Adding an item never blocks.
+// Package queue buffers items for one destination, in memory or in a spool: it bounds, batches, retries and counts
+// losses. Adding never blocks.
 package queue
 
 import (
@@ -19,60 +19,60 @@ import (
 // Item is one operation to send.
 type Item = spool.Operation
 
-// Options configure a Queue. Zero fields get the default that they name.
+// Options configure a Queue.
 type Options struct {
-	// Name is the destination in the log and in Stats: "otlp", "file".
+	// Name is the destination in the log and in Stats, such as "otlp".
 	Name string
-	// Items bounds the waiting items. Default: 512.
+	// Items bounds waiting items; default 512.
 	Items int
-	// Bytes bounds their size. Default: 16 MiB.
+	// Bytes bounds their size; default 16 MiB.
 	Bytes int
-	// Overhead is added to the size of each item.
+	// Overhead is added to each item's size.
 	Overhead int
-	// Largest bounds an item in bytes. Default: MaxItem.
+	// Largest bounds an item in bytes; default MaxItem.
 	Largest int
-	// Batch bounds the items of one request. Default: Items.
+	// Batch bounds items per request; default Items.
 	Batch int
-	// RetryFrom and RetryTo bound the pause between retries. Default: 500 ms and 30 s.
+	// RetryFrom and RetryTo bound pauses between retries; default 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Spool, if set, stores the items. Items and Bytes then bound those that are not on disk yet or cannot be written.
-	// The caller closes the spool.
+	// Spool, if set, stores the items; the caller closes it. Items and Bytes then bound those that are not on disk yet
+	// or cannot be written.
 	Spool *spool.Spool
 	Log   *slog.Logger
 }
 
 const (
-	// MaxRequest is the size in bytes above which no further item is added to a request.
+	// MaxRequest is the size in bytes above which a request takes no further item.
 	MaxRequest = 1 << 20
-	// MaxItem leaves room below the 4 MiB that gRPC servers accept by default.
+	// MaxItem leaves room below gRPC's default limit of 4 MiB.
 	MaxItem = 4<<20 - 64<<10
-	grace   = 2 * time.Second // for a sender to shut down
+	grace   = 2 * time.Second // for a sender's shutdown
 )
 
-// Queue holds items until the destination has accepted or refused them. One goroutine sends; with a spool, a second one
-// writes items to disk, where the sender reads them. An item can arrive twice, because a request without an answer is
-// sent again.
+// Queue holds items until the destination accepts or refuses them. One goroutine sends; with a spool, a second one
+// writes items to disk, where the sender reads them. A request without an answer is sent again, so items can arrive
+// twice.
 type Queue struct {
 	Options
 	cancel context.CancelFunc
-	wake   chan struct{} // an item can be sent
-	hurry  chan struct{} // interrupts the pause before a retry
+	wake   chan struct{}
+	hurry  chan struct{} // interrupts a retry pause
 	done   chan struct{}
-	store  chan struct{} // an item can be written to the spool
+	store  chan struct{}
 	stored chan struct{}
 
 	mu      sync.Mutex // guards all fields below
 	waiting spool.Memory[Item]
-	// unspooled is the number of waiting items that the spool failed to write. It has yet to try those behind them.
+	// unspooled counts the first waiting items, which the spool failed to write.
 	unspooled int
-	storing   bool     // the spool writer still runs
+	storing   bool
 	sender    Sender   // nil drops items
-	retired   []Sender // replaced senders, which the worker shuts down
+	retired   []Sender // the worker shuts them down
 	closed    bool
 	stats     Stats
 }
 
-// New starts a queue in front of s, which it owns. A nil s sends nothing until SetSender.
+// New starts a queue that owns s. A nil s sends nothing until SetSender.
 func New(s Sender, o Options) *Queue {
 	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
 	o.Batch = cmp.Or(o.Batch, o.Items)
@@ -104,7 +104,7 @@ func New(s Sender, o Options) *Queue {
 	return q
 }
 
-// Add queues an item, whose data then belongs to the queue. It does not block; it counts a refused item.
+// Add queues an item, whose data it then owns, without blocking. It counts a refused item.
 func (q *Queue) Add(item Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,7 +124,7 @@ func (q *Queue) Add(item Item) bool {
 	return true
 }
 
-// Admits reports whether there is room for an item, and counts a dropped item if not. Callers ask before they encode.
+// Admits reports whether there is room, and counts a drop if not. Callers ask before encoding.
 func (q *Queue) Admits() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,8 +152,8 @@ func (q *Queue) Drop(r Reason) {
 	q.stats.Dropped[r]++
 }
 
-// SetSender replaces the sender, which is shut down after its request. A nil sender drops the items in memory and
-// leaves those in the spool.
+// SetSender replaces the sender, which is shut down after its request. A nil sender drops items in memory but not in
+// the spool.
 func (q *Queue) SetSender(s Sender) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,8 +169,8 @@ func (q *Queue) SetSender(s Sender) {
 	signal(q.hurry)
 }
 
-// Close sends waiting items until ctx is done, then stops the queue and its sender. It returns the number of items that
-// neither arrived, as far as known, nor are in the spool. ctx needs a deadline.
+// Close sends waiting items until ctx is done, then stops the queue and its sender. undelivered items neither
+// arrived, as far as known, nor are in the spool. ctx needs a deadline.
 func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -231,27 +231,26 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Sender sends to one destination. It is used by one goroutine at a time.
+// Sender sends to one destination, from one goroutine at a time.
 type Sender interface {
-	// Send sends the items in one request. After a *RejectedError a retry is useless; a *PartialError means that some
-	// spans were refused, a *ThrottledError that the destination asks for a pause. After any other error the items are
-	// sent again.
+	// Send sends one request. After a *RejectedError a retry is useless; a *PartialError refuses spans; a
+	// *ThrottledError asks for a pause. Any other error is retried.
 	Send(ctx context.Context, items [][]byte) error
 	// Shutdown is called once.
 	Shutdown(ctx context.Context) error
 }
 
-// RejectedError refuses these spans for good.
+// RejectedError refuses spans for good.
 type RejectedError struct{ Err error }
 
 func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError refuses Spans of the spans; 0 is a warning.
+// PartialError refuses Spans spans; 0 is a warning.
 type PartialError struct {
 	Spans   uint64
-	Message string // untrusted text of the destination
+	Message string // untrusted
 }
 
 func (e *PartialError) Error() string {

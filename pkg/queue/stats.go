@@ -7,23 +7,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// Reason names why an item was dropped.
+// Reason is why an item was dropped.
 type Reason string
 
-// Reasons of dropped items.
+// Reasons of drops.
 const (
 	Full     Reason = "queue full"
 	Rejected Reason = "rejected"
 	TooLarge Reason = "too large"
 	Invalid  Reason = "invalid"
 	Panicked Reason = "exporter panicked"
-	// Closed means that the queue was closed before.
-	Closed Reason = "closed"
-	// SwitchedOff means that the sender was removed.
+	Closed   Reason = "closed"
+	// SwitchedOff: the sender was removed.
 	SwitchedOff Reason = "switched off"
 	SpoolFull   Reason = "spool full"
 	SpoolOld    Reason = "too old"
-	// Damaged counts damaged ranges of the spool, one or more items each.
+	// Damaged counts damaged spool ranges, one or more items each.
 	Damaged Reason = "damaged on disk"
 )
 
@@ -31,21 +30,20 @@ const (
 type Stats struct {
 	Name                  string
 	Waiting, WaitingBytes int
-	// Spool is nil without a spool.
-	Spool *spool.Stats
-	// Spooled counts items written to the spool, Unspooled those that it failed to write.
+	Spool                 *spool.Stats
+	// Spooled and Unspooled count successful and failed spool writes.
 	Spooled, Unspooled uint64
 	Sent               uint64
 	Dropped            map[Reason]uint64
-	// Unwanted counts items while there was neither a sender nor a spool.
+	// Unwanted counts items without a sender or spool.
 	Unwanted uint64
-	// RefusedSpans counts spans refused of accepted operations.
+	// RefusedSpans counts refused spans of accepted operations.
 	RefusedSpans uint64
 	Retries      uint64
 	Panics       uint64
-	// LastError and SpoolError are the latest errors, without control characters.
+	// LastError and SpoolError are the latest, without control characters.
 	LastError, SpoolError string
-	// FailingSince is the time of the first failed request since a success; zero after a success.
+	// FailingSince is the first failed request since a success; zero after a success.
 	FailingSince time.Time
 }
 
@@ -68,7 +66,7 @@ func (s Stats) Lost() uint64 {
 func (q *Queue) Stats() Stats {
 	var disk *spool.Stats
 	if q.Spool != nil {
-		now := q.Spool.Stats() // before the lock, since it may wait for the disk
+		now := q.Spool.Stats() // before locking, since it may wait for the disk
 		disk = &now
 	}
 	q.mu.Lock()

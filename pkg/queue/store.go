@@ -8,13 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// syncEvery is the interval of syncs, so the data that a power failure can cost, and of removing old operations.
+// syncEvery bounds the loss at a power failure, and is the interval of trimming.
 const syncEvery = 5 * time.Second
 
 type storer struct {
 	*Queue
 	synced time.Time
-	// failing is set while the log's last message is that the spool fails; before is Stats.Unspooled before that.
+	// failing: the last message was a failure; before is Stats.Unspooled before it.
 	failing  bool
 	before   uint64
 	failures seldom
@@ -63,7 +63,7 @@ func (s *storer) keep(item Item) {
 	s.mu.Lock()
 	switch {
 	case err == nil:
-		s.stats.Spooled += uint64(s.waiting.Remove(s.unspooled, 1)) // 0 if Close has dropped it
+		s.stats.Spooled += uint64(s.waiting.Remove(s.unspooled, 1)) // 0 if Close dropped it
 	case len(s.waiting.Held()) > s.unspooled:
 		s.unspooled++
 		s.stats.Unspooled++
@@ -88,7 +88,7 @@ func (s *storer) tend(now time.Time) {
 	}
 }
 
-// forgot counts operations that the spool removed, if there was a destination for them.
+// forgot counts removed operations, if there was a destination.
 func (q *Queue) forgot(d spool.Dropped) {
 	if q.sender == nil {
 		return
@@ -97,7 +97,7 @@ func (q *Queue) forgot(d spool.Dropped) {
 	q.stats.drop(SpoolOld, d.Old)
 }
 
-// say logs that the spool fails or works again, up to once a minute: a disk can stay full for days.
+// say logs changes up to once a minute: a disk can stay full for days.
 func (s *storer) say(err error) {
 	if err == nil && !s.failing {
 		return
@@ -136,7 +136,7 @@ func (w *worker) fromSpool() batch {
 	return b
 }
 
-// giveBack leaves unsettled operations in the spool and counts those that it removed since.
+// giveBack leaves unsettled operations in the spool and counts those removed since.
 func (w *worker) giveBack() {
 	if w.Spool == nil {
 		return
@@ -147,8 +147,8 @@ func (w *worker) giveBack() {
 	w.forgot(lost)
 }
 
-// advance moves the spool's cursor behind a settled batch and returns the damaged ranges in it. It may wait for the
-// disk, so it runs without the queue's lock.
+// advance moves the spool's cursor behind a settled batch and returns its damaged ranges. It may wait for the disk,
+// so the caller must not hold the lock.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {
 		return 0

@@ -18,20 +18,20 @@ type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit is the size of the next batch: halved after a refusal, to find the item at fault, doubled after a success.
+	// limit is the next batch's size: halved after a refusal, to find the faulty item, doubled after a success.
 	limit int
 }
 
 func newWorker(q *Queue) *worker {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = q.RetryFrom
-	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // the maximum applies before jitter
+	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // jitter comes on top
 	return &worker{Queue: q, reporter: reporter{log: q.Log}, backoff: b, limit: q.Batch}
 }
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
-	defer w.giveBack() // for a batch that Close interrupted
+	defer w.giveBack() // a batch interrupted by Close
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
-			// Close interrupted the request: without a success its items count as undelivered.
+			// Close interrupted the request: its items count as undelivered unless it succeeded.
 			if err == nil {
 				w.take(batch, nil)
 			}
@@ -60,13 +60,13 @@ func (w *worker) run(ctx context.Context) {
 
 type batch struct {
 	items   [][]byte
-	spooled []spool.Record // the same items, if they are from the spool
+	spooled []spool.Record // the same items, if from the spool
 }
 
 func (b batch) len() int { return len(b.items) }
 
-// next returns the next batch, maybe empty; more is false if the queue is closed and empty. It also shuts down replaced
-// senders.
+// next returns the next batch, possibly empty; more is false if the queue is closed and empty. It also shuts down
+// replaced senders.
 func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
@@ -138,7 +138,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	}
 	w.mu.Unlock()
 
-	// Without the lock, because a blocked log must not block Add.
+	// Unlocked, so that a blocked log does not block Add.
 	s := w.Stats()
 	switch what {
 	case arrivedInPart:
@@ -160,7 +160,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	return 0
 }
 
-// settle counts and removes settled items. It reports false if the batch is sent again, whole or halved.
+// settle counts and removes settled items. False means that the batch is sent again, whole or halved.
 func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	n := b.len()
 	if err != nil {
@@ -196,7 +196,7 @@ func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 
 func (w *worker) leave(b batch) uint64 {
 	if b.spooled != nil {
-		return uint64(b.len()) // advance has removed them
+		return uint64(b.len()) // removed by advance
 	}
 	return w.remove(b.len())
 }
@@ -209,7 +209,7 @@ func (w *worker) sendable() []spool.Held[Item] {
 	return w.waiting.Held()
 }
 
-// remove may find fewer than n: Close removes items too.
+// remove may find fewer than n, because of Close.
 func (w *worker) remove(n int) uint64 {
 	w.unspooled = max(0, w.unspooled-n)
 	return uint64(w.waiting.Remove(0, n))
@@ -231,7 +231,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard turns a panic into an error, so that a sender's bug costs one item and not the process.
+// guard turns a panic into an error: a sender's bug costs one item, not the process.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -241,11 +241,10 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// reporter logs the state of an export up to once a minute: a destination can be away for days.
+// reporter logs up to once a minute: a destination can be away for days.
 type reporter struct {
 	log *slog.Logger
-	// failures counts consecutive failed requests; lostBefore is Stats.Lost before them, lostSaid in the latest
-	// message.
+	// failures are consecutive; lostBefore is Stats.Lost before them, lostSaid in the latest message.
 	failures   int
 	lostBefore uint64
 	lostSaid   uint64
@@ -295,7 +294,6 @@ func (r *reporter) refused(now time.Time, s Stats) {
 	}
 }
 
-// crashed logs the first panic with its stack.
 func (r *reporter) crashed(err error) {
 	if p, ok := errors.AsType[*panicError](err); ok && !r.panicSaid {
 		r.panicSaid = true
