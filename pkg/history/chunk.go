@@ -13,14 +13,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// chunk indexes consecutive lines.
 type chunk struct {
 	first        uint64
 	lines        int
 	began, ended time.Time
 }
 
-// add encodes a line, without Seq and Node, which the chunk implies. It fails if JSON cannot express Time.
+// add encodes a line without Seq and Node, which the chunk implies. It fails if JSON cannot express Time.
 func (c *chunk) add(data []byte, l control.Line) ([]byte, error) {
 	l.Seq, l.Node, l.Time = 0, "", l.Time.UTC()
 	line, err := json.Marshal(l)
@@ -36,7 +35,6 @@ func (c *chunk) add(data []byte, l control.Line) ([]byte, error) {
 	return append(append(data, line...), '\n'), nil
 }
 
-// decoded yields the lines after a Seq.
 func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
 		seq := c.first - 1
@@ -53,7 +51,7 @@ func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 	}
 }
 
-// packer compresses. The pool frees a flate.Writer, which has 1.2 MB, under memory pressure.
+// A flate.Writer has 1.2 MB, so a pool frees it under memory pressure.
 type packer struct{ writers sync.Pool }
 
 func (p *packer) pack(data []byte) []byte {
@@ -65,7 +63,7 @@ func (p *packer) pack(data []byte) []byte {
 	defer p.writers.Put(w)
 	w.Reset(&out)
 	_, err := w.Write(data)
-	if errors.Join(err, w.Close()) != nil { // memory writes do not fail
+	if errors.Join(err, w.Close()) != nil {
 		return nil
 	}
 	return bytes.Clone(out.Bytes())

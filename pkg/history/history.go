@@ -1,5 +1,5 @@
-// Package history is the node history: a line for each of the last operations, sampled or not, and the spans of the
-// last slow and failed ones. It is in memory and bounded.
+// Package history is the node history, in memory and bounded: a line for each of the last operations, sampled or not,
+// and the spans of the last slow and failed ones.
 package history
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// Lines is the minimum number of lines, unless LineBytes is reached: ten hours of a node with an operation every
-	// 3.5 s. Up to chunkLines more are held.
+	// Lines is the minimum number of lines, unless LineBytes is reached: ten hours at an operation every 3.5 s. Up to
+	// chunkLines more are held.
 	Lines = 10_000
-	// LineBytes bounds the compressed lines, a fifth of their JSON.
+	// LineBytes bounds compressed lines, a fifth of their JSON.
 	LineBytes = 4<<20 - 2*chunkBytes
 
-	// chunkLines are removed at once; chunkBytes are collected before compression, in a slice of up to twice that.
+	// chunkLines are removed at once; chunkBytes are collected before compression, up to twice that.
 	chunkLines = 256
 	chunkBytes = 128 << 10
 )
@@ -33,13 +33,13 @@ type History struct {
 
 	mu        sync.Mutex
 	lines     spool.Memory[chunk]    // compressed chunks
-	whole     spool.Memory[[]string] // compressed TracesData, by the trace ids of an operation in hex
-	open      chunk                  // the last chunk
-	text      []byte                 // its lines; append-only, so that readers need no copy
+	whole     spool.Memory[[]string] // compressed TracesData, by an operation's trace ids in hex
+	open      chunk
+	text      []byte // append-only, so that readers need no copy
 	next      uint64
 	since     time.Time // all operations that ended later are held
 	forgotten map[string]uint64
-	changed   chan struct{} // closed when a line is added; nil without waiters
+	changed   chan struct{} // closed by Add; nil without waiters
 }
 
 // New returns an empty history. Seq starts at began in ms since 1970, so it rises over restarts.
@@ -61,7 +61,7 @@ func (h *History) Add(l control.Line) {
 	}
 	h.text = text
 	h.next++
-	if l.Time.Before(h.since) { // the clock was set back
+	if l.Time.Before(h.since) {
 		h.since = l.Time.UTC()
 	}
 	if h.open.lines >= chunkLines || len(h.text) >= chunkBytes {
@@ -89,7 +89,7 @@ func (h *History) forget(first chunk, why string) {
 	if first.ended.After(h.since) {
 		h.since = first.ended.UTC()
 	}
-	for _, c := range h.view().chunks { // earlier than first, if the clock was set back behind it
+	for _, c := range h.view().chunks { // earlier than first if the clock was set back
 		if c.Index.lines > 0 && c.Index.began.Before(h.since) {
 			h.since = c.Index.began.UTC()
 		}
@@ -98,7 +98,7 @@ func (h *History) forget(first chunk, why string) {
 
 type view struct {
 	node   string
-	chunks []spool.Held[chunk] // the last one is not compressed
+	chunks []spool.Held[chunk] // the last one is uncompressed
 	next   uint64
 	since  time.Time
 }
@@ -108,7 +108,6 @@ func (h *History) view() view {
 	return view{h.node, chunks, h.next, h.since}
 }
 
-// look returns a view, and a channel that is closed when a line is added.
 func (h *History) look() (view, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,12 +117,12 @@ func (h *History) look() (view, <-chan struct{}) {
 	return h.view(), h.changed
 }
 
-// Operations returns the lines that match q. If there are none it waits up to q.Wait, or until ctx ends.
+// Operations returns the lines that match q, waiting for one up to q.Wait or until ctx ends.
 func (h *History) Operations(ctx context.Context, q control.Query) control.Found {
 	late := time.NewTimer(min(q.Wait, control.MaxWait))
 	defer late.Stop()
 	v, changed := h.look()
-	if q.After >= v.next { // from an earlier process whose clock was ahead
+	if q.After >= v.next { // an earlier process, whose clock was ahead
 		q.After = 0
 	}
 	from := q
@@ -131,7 +130,7 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 		if from.After = max(from.After, v.first()-1); v.any(from) {
 			break
 		}
-		from.After = v.next - 1 // skip the lines already checked
+		from.After = v.next - 1
 		over := false
 		select {
 		case <-changed:
@@ -149,7 +148,7 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 
 func (v view) first() uint64 { return v.chunks[0].Index.first }
 
-// lines yields the lines that match q, without its limit. of also counts those that Problems excludes.
+// lines yields matching lines without q's limit. of also counts those that Problems excludes.
 func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
 		for i, held := range v.chunks {
@@ -158,7 +157,7 @@ func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 				continue
 			}
 			if i < len(v.chunks)-1 {
-				data, _ = unpack(data) // compressed by Add, so valid
+				data, _ = unpack(data)
 			}
 			for l := range c.decoded(data, q.After) {
 				if l.Node = v.node; !wants(q, l) {
@@ -185,7 +184,7 @@ func (v view) any(q control.Query) bool {
 	return false
 }
 
-// found decompresses lines when they are iterated, since all of them are about 6 MB.
+// found decompresses lines lazily, since all of them are about 6 MB.
 func (v view) found(q control.Query) control.Found {
 	f := control.Found{Next: v.next - 1, Since: v.since}
 	if missing := int64(v.first()) - int64(q.After) - 1; q.After > 0 && missing > 0 {
@@ -220,7 +219,7 @@ func (v view) found(q control.Query) control.Found {
 	return f
 }
 
-// Readings returns the history's metrics.
+// Readings returns metrics.
 func (h *History) Readings() []meter.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -64,12 +64,12 @@ func line(r *pipeline.Judged) control.Line {
 			what = "an agent's work, possibly for another pod"
 		}
 		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), what)
-		l.Foreign = true // it may name the holder of a lock
+		l.Foreign = true // may name a lock's holder
 	}
 	return l
 }
 
-// tells returns the most relevant call of an operation: failed, else with a slow part, else the longest.
+// tells returns the most relevant call: failed, else slow, else the longest.
 func tells(r *pipeline.Judged) *model.Call {
 	return slices.MaxFunc(r.Operation.Calls, func(a, b *model.Call) int {
 		x, y := r.Judgement.Calls[a], r.Judgement.Calls[b]
@@ -132,7 +132,7 @@ func hung(f *pipeline.Hung) control.Line {
 	}
 }
 
-// Bounds of texts in bytes; a name is at most a DNS subdomain (RFC 1123).
+// Bytes; a name is at most a DNS subdomain (RFC 1123).
 const (
 	nameBytes = 253
 	saidBytes = 512

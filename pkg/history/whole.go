@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// WholeOperations bounds the number of operations held with spans.
+	// WholeOperations bounds the operations held with spans.
 	WholeOperations = 512
-	// WholeBytes bounds their compressed spans: about 300 operations of 80 KB, compressed to an eighth.
+	// WholeBytes bounds compressed spans: about 300 operations of 80 KB, compressed to an eighth.
 	WholeBytes = 4 << 20
-	// largestWhole bounds one in bytes before compression, which lasts 40 ms for this size.
+	// largestWhole is in bytes; compressing it lasts 40 ms.
 	largestWhole = 4 << 20
-	// wholeEntry estimates the memory of an entry without data.
-	wholeEntry = 160
+	wholeEntry   = 160
 )
 
-// Keep stores the spans of an operation under the trace ids of its lines, in hex.
+// Keep stores an operation's spans under its trace ids in hex.
 func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	if len(traces) == 0 {
 		return
@@ -49,7 +48,7 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	}
 }
 
-// Whole returns the spans of an operation, an encoded TracesData. The error wraps control.ErrNotRemembered.
+// Whole returns an operation's spans as TracesData. The error wraps control.ErrNotRemembered.
 func (h *History) Whole(trace string) (all []byte, err error) {
 	var found [][]byte
 	h.mu.Lock()
