@@ -1,9 +1,9 @@
-// Package cniconf is an event source that reads the runtime's CNI configuration directory, and again after changes.
+// Package cniconf is an event source that reads the runtime's CNI configuration directory.
 //
-// A configuration can hold secrets. Events carry only names, versions, types, and 16 bits of a keyed digest without
+// A configuration can hold secrets. Events carry names, versions, types, and 16 bits of a keyed digest without
 // secrets; for a broken file the position, not the text.
 //
-// containerd's internal network for lo ("cni-loopback") is in no file, so it is not reported.
+// containerd's network for lo ("cni-loopback") is in no file, so it is not reported.
 package cniconf
 
 import (
@@ -27,7 +27,7 @@ const feature = "CNI configuration"
 
 // Options configure a Source; all are optional.
 type Options struct {
-	Dir    string // the runtime's conf_dir; default: DefaultDir
+	Dir    string // default: DefaultDir
 	Digest Digest
 	Log    *slog.Logger
 }
@@ -40,7 +40,7 @@ func DefaultDir() string {
 	return "/etc/cni/net.d"
 }
 
-// Source reads the CNI configuration. Call New, then Run once.
+// Source is for one Run.
 type Source struct {
 	dir    string
 	digest Digest
@@ -48,7 +48,7 @@ type Source struct {
 	pace   pace
 }
 
-// pace is the delay after a change, and the polling interval without a watch.
+// pace is the delay after a change, and the polling interval.
 type pace struct{ settle, look time.Duration }
 
 // New returns a source.
@@ -65,8 +65,8 @@ func (*Source) Name() string { return "cniconf" }
 // Stats names the degradable feature.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run reads the directory until ctx is done, then returns nil. It sends all networks first, possibly none, and
-// changes of networks and problems. The directory may be missing, appear, or be replaced.
+// Run reads the directory until ctx is done, then returns nil. It sends all networks first, possibly none, then
+// changes. The directory may be missing, appear, or be replaced.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	w := watch(s.dir, s.log)
 	defer w.close()

@@ -26,8 +26,8 @@ const (
 	maxBytes   = 1 << 20
 )
 
-// Load reads a CNI configuration directory once: networks in the runtime's order of files, and problems with file,
-// position and remedy. It skips broken files.
+// Load returns networks in the runtime's order of files, and problems with file, position and remedy. It skips broken
+// files.
 func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, []error{missing(dir, err)}
@@ -121,7 +121,7 @@ func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 	return plugins, nil
 }
 
-// network copies the fields that carry no secrets.
+// network copies fields without secrets.
 func network(file, name, version string, plugins []*libcni.PluginConfig, d Digest) (event.Network, error) {
 	if len(plugins) == 0 {
 		return event.Network{}, errors.New("it has no plugins")
@@ -205,8 +205,7 @@ func read(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// position adds line and column. The result shows no more text than errors of encoding/json and libcni do: a
-// character, a field name, a version.
+// position adds line and column, and shows no more text than errors of encoding/json and libcni do.
 func position(raw []byte, err error) error {
 	said := text.Clean(err.Error(), text.Bound)
 	var syntax *json.SyntaxError

@@ -37,8 +37,8 @@ func (w *watcher) close() {
 	}
 }
 
-// renew watches the directory that has the name now: a watch stays with a replaced directory. It also watches the
-// nearest existing parent.
+// renew watches the directory that has the name now, because a watch stays with a replaced one, and the nearest
+// existing parent.
 func (w *watcher) renew() {
 	if w.notify == nil {
 		return
