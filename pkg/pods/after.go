@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// afterMax bounds an agent's programs for one pod after its ADD, afterImages all processes.
+	// afterMax bounds an agent's programs for one pod, afterImages all processes.
 	afterMax    = 16
 	afterImages = 64
 )
@@ -28,15 +28,14 @@ type afters struct {
 type finishedSetup struct {
 	of    model.After // without an image
 	until int64
-	// op is nil after it closes; work replaces it, so that op can be freed.
+	// op is nil once closed; work replaces it, so that op can be freed.
 	op, work *active.Operation
 	count    int
 	running  map[event.Process]*model.Image
 	ended    []*model.Image
 }
 
-// After finds the pod for which an agent runs a program after the ADD. The program must name the pod: time alone is
-// no evidence.
+// After finds the pod for which an agent runs a program. The program must name the pod: time is no evidence.
 func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil
@@ -56,7 +55,6 @@ func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*activ
 	return s.work.Below(call, run, agents.Certain(by))
 }
 
-// of returns a container's finished setup, or an open one whose plugins have exited.
 func (as *afters) of(open []*active.Operation, container string) *finishedSetup {
 	if s := as.known[container]; s != nil {
 		return s
@@ -93,7 +91,7 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// Begun stores a working process.
+// Begun records a process.
 func (as *afters) Begun(p *active.Process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
@@ -102,7 +100,7 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited stores its end.
+// Exited records its end.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
@@ -136,7 +134,7 @@ func (as *afters) tell(s *finishedSetup, now int64) {
 	s.ended = nil
 }
 
-// leave closes op. A teardown ends its setup's work.
+// leave closes op; a teardown ends the work.
 func (as *afters) leave(now int64, op *active.Operation) {
 	s := as.known[op.ContainerID]
 	switch {
@@ -158,7 +156,6 @@ func (as *afters) leave(now int64, op *active.Operation) {
 	as.tell(s, now)
 }
 
-// expire drops setups after their deadline.
 func (as *afters) expire(now int64) {
 	for id, s := range as.known {
 		if now > s.until && s.op == nil {
@@ -179,7 +176,6 @@ func (as *afters) cut(s *finishedSetup, now int64) {
 	as.tell(s, now)
 }
 
-// forget drops the work after a closed operation.
 func (as *afters) forget(key model.Key) {
 	if s := as.known[key.ContainerID]; s != nil && s.of.Operation == key {
 		as.drop(key.ContainerID)

@@ -16,12 +16,12 @@ const namespacesMax = 4
 
 type firsts struct {
 	limit      int
-	namespaces map[string]*namespace // by key
+	namespaces map[string]*namespace
 	over       []model.Connected
 }
 
 type namespace struct {
-	op    *active.Operation // nil after its end; a connection before until then completes of
+	op    *active.Operation // nil once closed; of then awaits a connection
 	of    model.Connected
 	since int64
 	until int64
@@ -69,7 +69,6 @@ func (f *firsts) Established(now int64, c *event.FirstConnection) {
 	f.over = append(f.over, n.of)
 }
 
-// leave waits on for first connections of a closed op.
 func (f *firsts) leave(op *active.Operation) {
 	if op.Namespaces == 0 {
 		return

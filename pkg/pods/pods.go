@@ -1,4 +1,4 @@
-// Package pods follows pods outside operations: NRI's sandbox reports, first connections, agents' work after an ADD,
+// Package pods follows pods outside operations: sandbox reports (NRI), first connections, agents' work after an ADD,
 // and network outages.
 package pods
 
@@ -30,7 +30,7 @@ func New(operations int, abandon func(*active.Operation)) *Pods {
 	}
 }
 
-// Leave closes an operation. A first connection and work may follow.
+// Leave closes an operation.
 func (p *Pods) Leave(now int64, op *active.Operation) {
 	p.firsts.leave(op)
 	p.afters.leave(now, op)
