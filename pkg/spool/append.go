@@ -13,8 +13,8 @@ type Dropped struct {
 	Full, Old uint64 // by MaxBytes and MaxAge
 }
 
-// Append writes an operation, removing old ones to make room, without waiting for the disk. An error leaves nothing
-// written. Return counts removed operations that Peek had returned.
+// Append writes an operation, removing old ones, without waiting for the disk. An error leaves nothing written.
+// Return counts removed operations that Peek had returned.
 func (s *Spool) Append(op Operation) (Dropped, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,6 @@ func (s *Spool) write(record []byte) error {
 	return nil
 }
 
-// ripe reports whether adding bytes needs a new segment.
 func (s *Spool) ripe(bytes int64) bool {
 	g := s.segments[len(s.segments)-1]
 	return g.size > 0 &&
@@ -95,9 +94,9 @@ func (s *Spool) trim(bytes int64) (dropped Dropped) {
 		dropped.Full += waiting
 		s.taken.removed.Full += taken
 	}
-	// The newest segment is written to, so a new one must replace it first.
+	// The newest segment is written to, so it must be replaced first.
 	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(s.segments[n-1]) {
-		_ = s.rotate() // a later call tries again
+		_ = s.rotate() // retried later
 	}
 	for len(s.segments) > 1 && s.old(s.segments[0]) {
 		waiting, taken := s.remove(0)
@@ -117,16 +116,16 @@ func (s *Spool) removeExported() bool {
 	return true
 }
 
-// remove deletes a segment, and counts its unexported operations: waiting, and taken by Peek.
+// remove deletes a segment with unexported operations: waiting, and taken by Peek.
 func (s *Spool) remove(i int) (waiting, taken uint64) {
 	g := s.segments[i]
 	settled := g.settled(s.cursor.at)
 	behind := max(settled, g.settled(s.taken.to))
 	taken, waiting = s.count(g, settled, behind), s.count(g, behind, g.end())
-	// If this fails, the next Open finds the file again.
+	// If this fails, the next Open finds it.
 	_ = s.root.Remove(g.name())
 	s.segments = slices.Delete(s.segments, i, i+1)
-	// The file system frees the blocks after the last close.
+	// Blocks are freed after the last close.
 	s.sealed = slices.DeleteFunc(s.sealed, func(o opened) bool { return o.closed(g) })
 	if s.reading.closed(g) {
 		s.reading = opened{}
@@ -143,7 +142,7 @@ func (s *Spool) count(g segment, from, to int64) (n uint64) {
 	}
 	f, err := s.open(g)
 	if err != nil {
-		f, err = s.open(g) // one retry for a failing disk
+		f, err = s.open(g) // a disk may fail once
 	}
 	if err != nil {
 		return 1 // or more

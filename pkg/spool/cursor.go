@@ -13,7 +13,7 @@ import (
 
 // cursor is the position before which everything was exported. Its file has two slots in separate sectors, written in
 // turn; the valid one with the higher serial counts, so a torn write leaves the other. Renaming a new file would need
-// free space: on a full disk operations would be sent again.
+// free space.
 type cursor struct {
 	at     Position
 	serial uint64
@@ -26,7 +26,7 @@ const (
 	sector     = 512 // atomic write unit
 )
 
-// open reads the cursor and locks its file until close. known is false without a valid slot.
+// open locks the cursor's file until close. known is false without a valid slot.
 func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, err

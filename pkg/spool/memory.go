@@ -2,9 +2,9 @@ package spool
 
 import "slices"
 
-// Memory is a spool in memory: encoded operations, oldest first, with an index K. Its owner bounds and guards it.
+// Memory is a spool in memory, oldest first, with an index K. Its owner bounds and guards it.
 type Memory[K any] struct {
-	// Overhead is the size of an entry without data, in bytes.
+	// Overhead is an entry's size without data, in bytes.
 	Overhead int
 
 	held []Held[K]
@@ -17,13 +17,13 @@ type Held[K any] struct {
 	Data  []byte
 }
 
-// Add appends an entry, whose data it then owns.
+// Add takes over data.
 func (m *Memory[K]) Add(index K, data []byte) {
 	m.held = append(m.held, Held[K]{index, data})
 	m.size += cap(data) + m.Overhead
 }
 
-// Remove removes up to n entries from index i, and returns the number removed.
+// Remove removes up to n entries from index i, and returns how many.
 func (m *Memory[K]) Remove(i, n int) int {
 	gone := m.held[min(i, len(m.held)):min(i+n, len(m.held))]
 	n = len(gone)
@@ -39,8 +39,8 @@ func (m *Memory[K]) Remove(i, n int) int {
 	return n
 }
 
-// Held returns all entries, valid until the next Remove.
+// Held is valid until the next Remove.
 func (m *Memory[K]) Held() []Held[K] { return m.held }
 
-// Size is the total size in bytes.
+// Size is in bytes.
 func (m *Memory[K]) Size() int { return m.size }

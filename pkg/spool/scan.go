@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// DamagedError means that a byte range holds no valid record. Later records are readable.
+// DamagedError is a byte range without a valid record. Later records are readable.
 type DamagedError struct {
 	File     string
 	From, To int64
@@ -42,7 +42,7 @@ func (s *scanner) read(b []byte, at int64) (n int) {
 	return n
 }
 
-// header moves behind the next record. The error is io.EOF or a *DamagedError, after which the caller may continue.
+// header fails with io.EOF or a *DamagedError, after which the caller may continue.
 func (s *scanner) header() (header, error) {
 	if s.at >= s.end {
 		return header{}, io.EOF
@@ -108,7 +108,6 @@ func (s *scanner) next() (header, []byte, error) {
 	return h, data, err
 }
 
-// ends returns the end of the last valid record.
 func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 	s := scanner{r: r, end: size}
 	for {
@@ -131,15 +130,14 @@ func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 //	24  checksum  of the data
 //	28  checksum  of the header up to here
 //
-// The header's checksum makes the length reliable even if the data is damaged. After a damaged header, reading
-// continues at the next marker.
+// The header's checksum makes the length reliable even if the data is damaged; else reading continues at the next
+// marker.
 const headerSize = 32
 
-// marker begins each record and ends with the format version. UTF-8 contains neither 0xff nor 0xfe, so text cannot
-// imitate it.
+// marker ends with the format version. UTF-8 contains neither 0xff nor 0xfe, so text cannot imitate it.
 var marker = [4]byte{0xff, 0xfe, 'c', 1}
 
-// maxData bounds a record in bytes.
+// bytes of a record
 const maxData = 4 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -181,8 +179,8 @@ func (h header) operation(data []byte) Operation {
 	return Operation{Start: time.Unix(0, h.start), End: time.Unix(0, h.end), Data: data}
 }
 
-// Read yields operations that ended at since or later, exported or not, in order. Another process may append. Reading
-// continues after a *DamagedError or an *UnreadableError; any other error is the last.
+// Read yields operations that ended at since or later, exported or not, in order. Another process may append. It
+// continues after a *DamagedError or an *UnreadableError.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
 		root, err := disk.OpenFolder(dir)
@@ -209,7 +207,7 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	}
 }
 
-// read accepts an incomplete record at the end of the newest segment.
+// read accepts an incomplete last record of the newest segment.
 func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
 	f, err := disk.OpenRegular(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,7 +218,7 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	}
 	defer f.Close()
 	scan := scanner{r: f, end: g.end()}
-	var damaged *DamagedError // reported before the next valid record
+	var damaged *DamagedError // reported if a valid record follows
 	for {
 		op, wanted, err := scan.since(since)
 		var here *DamagedError
@@ -247,8 +245,7 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 	}
 }
 
-// unfinished reports whether the rest is one incomplete record: being written, or cut by a power failure, which may
-// leave zeros.
+// unfinished reports whether one record is being written, or was cut by a power failure, which may leave zeros.
 func (s *scanner) unfinished(at int64) bool {
 	b := make([]byte, s.end-at)
 	b = b[:s.read(b, at)]

@@ -14,11 +14,11 @@ import (
 )
 
 type segment struct {
-	// sequence is the file name, never reused.
+	// sequence is never reused.
 	sequence uint64
 	size     int64
 	modified time.Time
-	// born and last are the first and last append; 0 if Open found the segment.
+	// born and last are the appends; 0 if Open found the segment.
 	born, last time.Duration
 }
 
@@ -36,7 +36,6 @@ var segmentName = regexp.MustCompile(`^[0-9a-f]{16}\.segment$`)
 
 func (g segment) name() string { return fmt.Sprintf("%016x.segment", g.sequence) }
 
-// settled returns the bytes before p.
 func (g segment) settled(p Position) int64 {
 	switch {
 	case g.sequence < p.Segment:
@@ -50,7 +49,7 @@ func (g segment) settled(p Position) int64 {
 // end bounds reading of a foreign, larger file.
 func (g segment) end() int64 { return min(g.size, maxSegment) }
 
-// UnreadableError means that a segment is unreadable from byte From on.
+// UnreadableError means that a segment is unreadable from From on.
 type UnreadableError struct {
 	File string
 	From int64

@@ -1,8 +1,8 @@
 // Package spool keeps finished operations until their export, and longer for queries: on disk (Spool) or in memory.
 //
-// A Spool is a directory of append-only segment files and a cursor, before which everything was exported or dropped.
-// Bytes and age bound it; the oldest segment goes first. Checksums protect records and cursor. Appended data survives
-// any exit of the process; Sync bounds the loss at a power failure. One process writes; others may Read.
+// A Spool is a directory of append-only segments and a cursor, before which everything was exported or dropped. Bytes
+// and age bound it; the oldest segment goes first. Appended data survives any exit of the process; Sync bounds the
+// loss at a power failure. One process writes; others may Read.
 package spool
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// Operation is one stored operation.
+// Operation is one operation.
 type Operation struct {
 	// Start and End bound its spans.
 	Start, End time.Time
@@ -28,8 +28,8 @@ type Operation struct {
 type Options struct {
 	Dir      string
 	MaxBytes int64 // of all segments
-	// MaxAge is when an operation is removed, exported or not; up to 1/16 later. For operations found by Open it counts
-	// from Open, since the wall clock may have been set.
+	// MaxAge removes operations, exported or not; up to 1/16 later. For those found by Open it counts from Open, since
+	// the wall clock may have been set.
 	MaxAge time.Duration
 	Disk   disk.FS
 }
@@ -40,7 +40,7 @@ const (
 	generations = 16      // minimum per MaxAge
 )
 
-// Spool is open for writing, and safe for concurrent use.
+// Spool is safe for concurrent use.
 type Spool struct {
 	options Options
 	root    disk.Folder
@@ -48,13 +48,13 @@ type Spool struct {
 
 	mu       sync.Mutex
 	segments []segment
-	active   disk.File // newest segment; nil before the first append
+	active   disk.File // newest segment, or nil
 	reading  opened
 	cursor   cursor
 	taken    taken
-	sealed   []opened // complete, not yet synced
-	made     bool     // a new file name is not synced
-	dirty    bool     // data is not synced
+	sealed   []opened // not synced
+	made     bool     // file name not synced
+	dirty    bool     // data not synced
 	scratch  []byte
 	found    Found
 }
@@ -62,17 +62,16 @@ type Spool struct {
 // Found is the state found by Open.
 type Found struct {
 	Waiting int64 // unexported bytes
-	// Cut is the size of an incomplete last record, in bytes.
+	// Cut is an incomplete last record, in bytes.
 	Cut int64
-	// CursorLost means that all operations are sent again.
+	// CursorLost: all operations are sent again.
 	CursorLost bool
 }
 
 // ErrHeld means that another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
-// Open opens or creates a spool. It fails if other users can write to or replace the directory, and with ErrHeld if
-// another process has it open.
+// Open opens or creates a spool. It fails if other users can write to or replace the directory, and with ErrHeld.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
 	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}
@@ -95,7 +94,7 @@ func (s *Spool) start() (err error) {
 		return err
 	}
 	s.found.CursorLost = !known && len(s.segments) > 0
-	s.made, s.dirty = !known, !known // new cursor file
+	s.made, s.dirty = !known, !known
 	if err := s.resume(); err != nil {
 		return err
 	}
@@ -137,13 +136,13 @@ func (s *Spool) resume() error {
 // Found returns the state found by Open.
 func (s *Spool) Found() Found { return s.found }
 
-// Stats are sizes in bytes; Waiting is unexported.
+// Stats are sizes in bytes.
 type Stats struct {
 	Bytes, Waiting int64
 	Segments       int
 }
 
-// Stats returns the current state.
+// Stats returns current sizes.
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +163,7 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync writes appended data to disk. The next call retries failed files.
+// Sync writes data to disk; the next call retries failed files.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
 	sealed, made := s.sealed, s.made
@@ -208,7 +207,6 @@ func (s *Spool) Sync() error {
 	return fmt.Errorf("sync the spool: %w", failed)
 }
 
-// synced accepts a file closed by a removal.
 func synced(f disk.File) error {
 	if err := f.Sync(); !errors.Is(err, fs.ErrClosed) {
 		return err
@@ -216,7 +214,7 @@ func synced(f disk.File) error {
 	return nil
 }
 
-// Close syncs and releases the spool. Later calls fail.
+// Close syncs and releases the spool.
 func (s *Spool) Close() error {
 	err := s.Sync()
 	s.mu.Lock()

@@ -12,18 +12,18 @@ import (
 type Record struct {
 	Operation
 	Next Position
-	// Damaged counts damaged ranges before it, one or more operations each.
+	// Damaged counts damaged ranges before it.
 	Damaged uint64
 }
 
-// taken are the unsettled records of Peek. Only their reader knows whether removed ones were lost.
+// taken is what Peek returned. Only the reader knows whether removed ones were lost.
 type taken struct {
 	to      Position
-	removed Dropped // by the spool
+	removed Dropped
 }
 
 // Peek returns the oldest operations behind the cursor, up to n and bytes but at least one. They stay until Advance
-// or Return. It skips damaged ones, and fails if a segment cannot be opened.
+// or Return. It skips damaged ones.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 	return found, nil
 }
 
-// Advance marks everything before a position as exported; it never moves back.
+// Advance marks everything before a position as exported, never moving back.
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Spool) Advance(to Position) error {
 	return s.cursor.set(to)
 }
 
-// Return settles operations of Peek that did not arrive, and counts those removed since.
+// Return settles undelivered operations of Peek, and counts those removed since.
 func (s *Spool) Return() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()
