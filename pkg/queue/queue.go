@@ -1,5 +1,4 @@
-// Package queue buffers items for one destination, in memory or in a spool: it bounds, batches, retries and counts
-// losses. Adding never blocks.
+// Package queue buffers, batches and retries items for one destination, in memory or in a spool. Adding never blocks.
 package queue
 
 import (
@@ -21,13 +20,13 @@ type Item = spool.Operation
 
 // Options configure a Queue.
 type Options struct {
-	// Name is the destination in the log and in Stats, such as "otlp".
+	// Name is the destination in the log and in Stats.
 	Name string
 	// Items bounds waiting items; default 512.
 	Items int
 	// Bytes bounds their size; default 16 MiB.
 	Bytes int
-	// Overhead is added to each item's size.
+	// Overhead is added to each item's size, in bytes.
 	Overhead int
 	// Largest bounds an item in bytes; default MaxItem.
 	Largest int
@@ -35,23 +34,21 @@ type Options struct {
 	Batch int
 	// RetryFrom and RetryTo bound pauses between retries; default 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Spool, if set, stores the items; the caller closes it. Items and Bytes then bound those that are not on disk yet
-	// or cannot be written.
+	// Spool, if set, stores the items; the caller closes it. Items and Bytes then bound those not on disk.
 	Spool *spool.Spool
 	Log   *slog.Logger
 }
 
 const (
-	// MaxRequest is the size in bytes above which a request takes no further item.
+	// MaxRequest bounds a request in bytes, unless one item is larger.
 	MaxRequest = 1 << 20
-	// MaxItem leaves room below gRPC's default limit of 4 MiB.
+	// MaxItem leaves room below gRPC's default of 4 MiB.
 	MaxItem = 4<<20 - 64<<10
-	grace   = 2 * time.Second // for a sender's shutdown
+	grace   = 2 * time.Second // for Shutdown
 )
 
-// Queue holds items until the destination accepts or refuses them. One goroutine sends; with a spool, a second one
-// writes items to disk, where the sender reads them. A request without an answer is sent again, so items can arrive
-// twice.
+// Queue holds items until the destination accepts or refuses them. With a spool, a second goroutine writes items to
+// disk, where the sender reads them. Unanswered requests are sent again, so items can arrive twice.
 type Queue struct {
 	Options
 	cancel context.CancelFunc
@@ -61,18 +58,18 @@ type Queue struct {
 	store  chan struct{}
 	stored chan struct{}
 
-	mu      sync.Mutex // guards all fields below
+	mu      sync.Mutex // guards the fields below
 	waiting spool.Memory[Item]
-	// unspooled counts the first waiting items, which the spool failed to write.
+	// unspooled counts the first waiting items, which failed to spool.
 	unspooled int
 	storing   bool
 	sender    Sender   // nil drops items
-	retired   []Sender // the worker shuts them down
+	retired   []Sender // to shut down
 	closed    bool
 	stats     Stats
 }
 
-// New starts a queue that owns s. A nil s sends nothing until SetSender.
+// New starts a queue that owns s, which may be nil.
 func New(s Sender, o Options) *Queue {
 	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
 	o.Batch = cmp.Or(o.Batch, o.Items)
@@ -104,7 +101,7 @@ func New(s Sender, o Options) *Queue {
 	return q
 }
 
-// Add queues an item, whose data it then owns, without blocking. It counts a refused item.
+// Add queues an item and takes over its data. It counts a refused item.
 func (q *Queue) Add(item Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,8 +166,8 @@ func (q *Queue) SetSender(s Sender) {
 	signal(q.hurry)
 }
 
-// Close sends waiting items until ctx is done, then stops the queue and its sender. undelivered items neither
-// arrived, as far as known, nor are in the spool. ctx needs a deadline.
+// Close sends items until ctx is done, then stops the queue and its sender. undelivered items neither arrived, as far
+// as known, nor are in the spool. ctx needs a deadline.
 func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -231,10 +228,10 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Sender sends to one destination, from one goroutine at a time.
+// Sender sends to one destination, from one goroutine.
 type Sender interface {
 	// Send sends one request. After a *RejectedError a retry is useless; a *PartialError refuses spans; a
-	// *ThrottledError asks for a pause. Any other error is retried.
+	// *ThrottledError asks for a pause.
 	Send(ctx context.Context, items [][]byte) error
 	// Shutdown is called once.
 	Shutdown(ctx context.Context) error
@@ -247,7 +244,7 @@ func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError refuses Spans spans; 0 is a warning.
+// PartialError refuses Spans; 0 is a warning.
 type PartialError struct {
 	Spans   uint64
 	Message string // untrusted

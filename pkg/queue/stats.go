@@ -22,7 +22,7 @@ const (
 	SwitchedOff Reason = "switched off"
 	SpoolFull   Reason = "spool full"
 	SpoolOld    Reason = "too old"
-	// Damaged counts damaged spool ranges, one or more items each.
+	// Damaged counts ranges of one or more items.
 	Damaged Reason = "damaged on disk"
 )
 
@@ -31,13 +31,13 @@ type Stats struct {
 	Name                  string
 	Waiting, WaitingBytes int
 	Spool                 *spool.Stats
-	// Spooled and Unspooled count successful and failed spool writes.
+	// Unspooled counts failed spool writes.
 	Spooled, Unspooled uint64
 	Sent               uint64
 	Dropped            map[Reason]uint64
-	// Unwanted counts items without a sender or spool.
+	// Unwanted items had no sender or spool.
 	Unwanted uint64
-	// RefusedSpans counts refused spans of accepted operations.
+	// RefusedSpans belong to accepted operations.
 	RefusedSpans uint64
 	Retries      uint64
 	Panics       uint64

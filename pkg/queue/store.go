@@ -8,13 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// syncEvery bounds the loss at a power failure, and is the interval of trimming.
+// syncEvery bounds the loss at a power failure.
 const syncEvery = 5 * time.Second
 
 type storer struct {
 	*Queue
 	synced time.Time
-	// failing: the last message was a failure; before is Stats.Unspooled before it.
+	// before is Stats.Unspooled before failing.
 	failing  bool
 	before   uint64
 	failures seldom
@@ -88,7 +88,7 @@ func (s *storer) tend(now time.Time) {
 	}
 }
 
-// forgot counts removed operations, if there was a destination.
+// forgot counts removed operations that had a destination.
 func (q *Queue) forgot(d spool.Dropped) {
 	if q.sender == nil {
 		return
@@ -97,7 +97,7 @@ func (q *Queue) forgot(d spool.Dropped) {
 	q.stats.drop(SpoolOld, d.Old)
 }
 
-// say logs changes up to once a minute: a disk can stay full for days.
+// say logs up to once a minute: a disk can stay full for days.
 func (s *storer) say(err error) {
 	if err == nil && !s.failing {
 		return
@@ -136,7 +136,7 @@ func (w *worker) fromSpool() batch {
 	return b
 }
 
-// giveBack leaves unsettled operations in the spool and counts those removed since.
+// giveBack leaves unsettled operations in the spool.
 func (w *worker) giveBack() {
 	if w.Spool == nil {
 		return
@@ -148,7 +148,7 @@ func (w *worker) giveBack() {
 }
 
 // advance moves the spool's cursor behind a settled batch and returns its damaged ranges. It may wait for the disk,
-// so the caller must not hold the lock.
+// so not under the lock.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {
 		return 0

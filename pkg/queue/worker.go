@@ -18,7 +18,7 @@ type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit is the next batch's size: halved after a refusal, to find the faulty item, doubled after a success.
+	// limit is halved after a refusal, to find the faulty item, and doubled after a success.
 	limit int
 }
 
@@ -31,7 +31,7 @@ func newWorker(q *Queue) *worker {
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
-	defer w.giveBack() // a batch interrupted by Close
+	defer w.giveBack() // interrupted by Close
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
-			// Close interrupted the request: its items count as undelivered unless it succeeded.
+			// Close interrupted the request.
 			if err == nil {
 				w.take(batch, nil)
 			}
@@ -60,13 +60,12 @@ func (w *worker) run(ctx context.Context) {
 
 type batch struct {
 	items   [][]byte
-	spooled []spool.Record // the same items, if from the spool
+	spooled []spool.Record // if from the spool
 }
 
 func (b batch) len() int { return len(b.items) }
 
-// next returns the next batch, possibly empty; more is false if the queue is closed and empty. It also shuts down
-// replaced senders.
+// next returns the next batch, possibly empty; more is false if the queue is closed and empty.
 func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
@@ -160,7 +159,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	return 0
 }
 
-// settle counts and removes settled items. False means that the batch is sent again, whole or halved.
+// settle counts and removes items. False means that the batch is sent again, whole or halved.
 func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	n := b.len()
 	if err != nil {
@@ -201,7 +200,7 @@ func (w *worker) leave(b batch) uint64 {
 	return w.remove(b.len())
 }
 
-// sendable returns the items in memory that the spool does not take.
+// sendable returns items in memory that the spool does not take.
 func (w *worker) sendable() []spool.Held[Item] {
 	if w.storing {
 		return w.waiting.Held()[:w.unspooled]
@@ -231,7 +230,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard turns a panic into an error: a sender's bug costs one item, not the process.
+// guard lets a sender's panic cost one item, not the process.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -244,7 +243,7 @@ func guard(f func() error) (err error) {
 // reporter logs up to once a minute: a destination can be away for days.
 type reporter struct {
 	log *slog.Logger
-	// failures are consecutive; lostBefore is Stats.Lost before them, lostSaid in the latest message.
+	// consecutive failures, and Stats.Lost before them and in the latest message
 	failures   int
 	lostBefore uint64
 	lostSaid   uint64
@@ -264,7 +263,7 @@ func (s *seldom) now(now time.Time) bool {
 	return true
 }
 
-// failed logs the second failure in a row: a single one is usually a restart.
+// failed logs the second failure in a row: one is usually a restart.
 func (r *reporter) failed(s Stats) {
 	if r.failures++; r.failures == 1 {
 		r.lostBefore = s.Lost()
