@@ -43,7 +43,7 @@ func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 				continue
 			}
 			l := control.Line{}
-			_ = json.Unmarshal(one, &l) // encoded by add, so valid
+			_ = json.Unmarshal(one, &l) // valid
 			if l.Seq = seq; !yield(l) {
 				return
 			}

@@ -1,5 +1,5 @@
-// Package history is the node history, in memory and bounded: a line for each of the last operations, sampled or not,
-// and the spans of the last slow and failed ones.
+// Package history is the bounded node history in memory: a line for each of the last operations, and the spans of the
+// last slow and failed ones.
 package history
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// Lines is the minimum number of lines, unless LineBytes is reached: ten hours at an operation every 3.5 s. Up to
-	// chunkLines more are held.
+	// Lines is the minimum number of lines below LineBytes: ten hours at an operation every 3.5 s. Up to chunkLines more
+	// are held.
 	Lines = 10_000
 	// LineBytes bounds compressed lines, a fifth of their JSON.
 	LineBytes = 4<<20 - 2*chunkBytes
@@ -32,12 +32,12 @@ type History struct {
 	packer packer
 
 	mu        sync.Mutex
-	lines     spool.Memory[chunk]    // compressed chunks
-	whole     spool.Memory[[]string] // compressed TracesData, by an operation's trace ids in hex
+	lines     spool.Memory[chunk]    // compressed
+	whole     spool.Memory[[]string] // compressed TracesData, by trace ids in hex
 	open      chunk
 	text      []byte // append-only, so that readers need no copy
 	next      uint64
-	since     time.Time // all operations that ended later are held
+	since     time.Time // all later operations are held
 	forgotten map[string]uint64
 	changed   chan struct{} // closed by Add; nil without waiters
 }
@@ -117,7 +117,7 @@ func (h *History) look() (view, <-chan struct{}) {
 	return h.view(), h.changed
 }
 
-// Operations returns the lines that match q, waiting for one up to q.Wait or until ctx ends.
+// Operations returns lines that match q, waiting up to q.Wait or until ctx ends.
 func (h *History) Operations(ctx context.Context, q control.Query) control.Found {
 	late := time.NewTimer(min(q.Wait, control.MaxWait))
 	defer late.Stop()
@@ -148,7 +148,7 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 
 func (v view) first() uint64 { return v.chunks[0].Index.first }
 
-// lines yields matching lines without q's limit. of also counts those that Problems excludes.
+// lines ignores q's limit. of also counts those that Problems excludes.
 func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
 		for i, held := range v.chunks {

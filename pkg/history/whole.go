@@ -20,7 +20,7 @@ const (
 	wholeEntry   = 160
 )
 
-// Keep stores an operation's spans under its trace ids in hex.
+// Keep stores spans under trace ids in hex.
 func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	if len(traces) == 0 {
 		return
@@ -48,7 +48,7 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	}
 }
 
-// Whole returns an operation's spans as TracesData. The error wraps control.ErrNotRemembered.
+// Whole returns TracesData. The error wraps control.ErrNotRemembered.
 func (h *History) Whole(trace string) (all []byte, err error) {
 	var found [][]byte
 	h.mu.Lock()
