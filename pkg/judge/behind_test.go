@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// waits is an exchange of an agent with who has the other end, and what is special about it.
+// waits is an agent's exchange with a named process.
 func waits(name string, when model.Interval, change ...func(*model.Connection)) *model.Fact {
 	c := &model.Connection{Network: "unix", Address: "/run/" + name, Exchange: &model.Exchange{}}
 	image := func() *model.Image {
@@ -21,12 +21,12 @@ func waits(name string, when model.Interval, change ...func(*model.Connection)) 
 	return &model.Fact{When: when, What: c, Attribution: &model.Attribution{Evidence: model.Candidate}}
 }
 
-// did adds to what the agent of a connection did for it.
+// did adds facts to the work of a connection's agent.
 func did(facts ...*model.Fact) func(*model.Connection) {
 	return func(c *model.Connection) { c.Work.Own.Facts = append(c.Work.Own.Facts, facts...) }
 }
 
-// was: the agent of a connection was in that state then.
+// was sets the state of a connection's agent.
 func was(state event.AgentState, function string, when model.Interval) func(*model.Connection) {
 	return func(c *model.Connection) {
 		c.Work.States = append(c.Work.States, model.Spell{Interval: when, State: state, Channel: function})
@@ -44,7 +44,7 @@ func remote(c *model.Connection) {
 	c.Network, c.Address, c.Agent, c.Work = "tcp", "192.0.2.7:5432", nil, nil
 }
 
-// others: it may also have been for that many other calls.
+// others: possibly also for n other calls.
 func others(n int, f *model.Fact, when model.Interval) func(*model.Connection) {
 	return func(c *model.Connection) {
 		c.Work.Shared.Facts = append(c.Work.Shared.Facts, f)
@@ -54,7 +54,7 @@ func others(n int, f *model.Fact, when model.Interval) func(*model.Connection) {
 	}
 }
 
-// calling is a call of one second whose plugin has an agent called for nearly all of it.
+// calling is a call of one second that waits for an agent.
 func calling(change ...func(*model.Connection)) *model.Operation {
 	return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*model.Connection){served(nil, nil)}, change...)...)))
 }
@@ -255,7 +255,7 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 	})
 }
 
-// Many share a stream: what an agent reads there may be for somebody else, and what it wrote there may have been.
+// Processes share a stream, so its data may belong to another one.
 func TestWhatIsAskedOnASharedStream(t *testing.T) {
 	stopped := func(start, end int64) func(*model.Connection) {
 		return was(event.AgentStopped, "do_signal_stop", from(start, end))

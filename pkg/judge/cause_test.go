@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every cause that a rule may find has a name and, but for what the plugin says itself, a remedy.
+// Every cause has a name and, except for a plugin's own words, a remedy.
 func TestEveryCauseIsKnownInGeneral(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestEveryCauseIsKnownInGeneral(t *testing.T) {
 	}
 }
 
-// What a kind of part is put down to accounts for that kind.
+// The cause of a kind of part lists that kind.
 func TestEveryPartIsPutDownToACause(t *testing.T) {
 	for _, kind := range []PartKind{Locks, KernelLocks, Network, SystemCalls, DAD, Agents, Sleep, Waiting, Commands, Plugins, Between, Unexplained} {
 		about, of := kind.Cause().About(), false

@@ -1,4 +1,4 @@
 package judge
 
-// Plain is for the tests that judge recordings.
+// Plain is for tests of recordings.
 var Plain = plain

@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// seen changes what is known of the inside of an image.
 func seen(im *model.Image, change ...func(*model.Image)) *model.Image {
 	for _, f := range change {
 		f(im)
@@ -23,7 +22,6 @@ func fact(im *model.Image, when model.Interval, what model.What) {
 	im.Facts = append(im.Facts, &model.Fact{When: when, What: what})
 }
 
-// connected is the first connection of an image.
 func connected(im *model.Image) *model.Connection {
 	for _, c := range model.Each[*model.Connection](im.Facts) {
 		return c
@@ -202,7 +200,7 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 	}
 }
 
-// However waits overlap, the parts are a partition.
+// Overlapping waits are a partition, too.
 func TestThePartsSumExactlyWithWaits(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var grow func(depth int) *model.Image
@@ -253,7 +251,7 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 	}
 }
 
-// An operation of 2,000 spans, most of them of what went on inside.
+// 2,000 spans, most of them inside.
 func BenchmarkJudgeInside(b *testing.B) {
 	var commands []*model.Image
 	for i := range int64(200) {

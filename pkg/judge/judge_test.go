@@ -98,7 +98,7 @@ func TestWhereTheTimeWent(t *testing.T) {
 	}
 }
 
-// However processes overlap, the parts are a partition.
+// Overlapping processes are a partition.
 func TestThePartsSumExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var grow func(depth int) *model.Image
@@ -198,8 +198,8 @@ func TestSlowAndFailed(t *testing.T) {
 	}
 }
 
-// Of 100,000 sandboxes with fixed ids exactly these are kept: the hash is part of the
-// contract between nodes and versions. The set is named by its size and digest.
+// The hash is part of the contract between nodes and versions, so the selection of 100,000 fixed IDs is fixed, by
+// size and digest.
 func TestTheRatioHoldsUnderEveryParent(t *testing.T) {
 	harness.Slow(t)
 	const n, size, digest = 100_000, 10_098, "500a95d6910df90f"
@@ -258,7 +258,7 @@ func TestCallsWithoutASandboxAreNotSampled(t *testing.T) {
 	}
 }
 
-// An operation of 2,000 spans; and the decision not to keep an ordinary one.
+// 2,000 spans; and the rejection of an ordinary operation.
 func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{60, 2000} {
 		var commands []*model.Image

@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// redacted returns a message as the probe passes it on: whole, where nothing is known of what the plugin was told,
-// and where all of it is.
+// redacted returns a message whole, and redacted without and with a known configuration.
 func redacted(t *testing.T, message string) map[string]string {
 	t.Helper()
 	var unknown, told redact.Call
@@ -21,7 +20,7 @@ func redacted(t *testing.T, message string) map[string]string {
 	return map[string]string{"whole": message, "configuration unknown": unknown.Message(message), "configuration known": told.Message(message)}
 }
 
-// Each known failure has its remedy, whole and redacted, which also says that redaction leaves of each what tells the failure.
+// Redaction keeps the text that identifies a failure.
 func TestKnownFailuresHaveRemedies(t *testing.T) {
 	all := KnownFailures()
 	if len(all) < 40 {
@@ -33,7 +32,7 @@ func TestKnownFailuresHaveRemedies(t *testing.T) {
 			name = "p"
 		}
 		messages := redacted(t, k.Example)
-		if strings.Contains(k.Example, "the kernel refused") { // the judge's own words
+		if strings.Contains(k.Example, "the kernel refused") {
 			messages = map[string]string{"": k.Example}
 		}
 		for how, message := range messages {
@@ -43,7 +42,7 @@ func TestKnownFailuresHaveRemedies(t *testing.T) {
 				t.Errorf("%s: nothing is known of %s", how, message)
 			case got.Says != k.Says || got.Who != k.Who:
 				t.Errorf("%s: %s\nis taken for %s", how, message, got.Example)
-			case how != "": // a call that fails with it
+			case how != "":
 				op := add(with(seen(plugin(name, 0, 50), wrote(message)), exit(1)))
 				v := strict.Judge(op).Calls[op.Calls[0]].Verdict
 				if v.Cause != CauseFailed || v.Remedy != got.Remedy || v.Remedy == "" || v.Report != k.Report {
@@ -58,7 +57,7 @@ func TestKnownFailuresHaveRemedies(t *testing.T) {
 	}
 }
 
-// What a message names stands in the remedy, unless a shell would take it for more than a name.
+// A name in the message replaces a placeholder, if a shell takes it as one word.
 func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 	const other = " already has an IP address different from 10.244.2.1/24"
 	for said, want := range map[string]string{
@@ -77,7 +76,7 @@ func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
 	}
 }
 
-// The same symptom of another cause does not have that remedy: either its own, or none.
+// Similar messages of another cause have another remedy, or none.
 func TestTheSameWordsOfAnotherCause(t *testing.T) {
 	for _, twin := range []struct{ who, says, own string }{
 		// No address is left, but whose?
@@ -159,7 +158,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 	}
 }
 
-// A verdict has the remedy of the failure, beside the cause that it has without.
+// A known failure changes the remedy, not the cause.
 func TestAVerdictHasTheRemedyOfTheFailure(t *testing.T) {
 	bridge := `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`
 	rulings(t, map[string]ruling{

@@ -6,13 +6,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// attributed is what an agent ran, with what is known of for whom.
 func attributed(im *model.Image, e model.Evidence, periodic bool, others int) *model.Image {
 	im.Attribution = &model.Attribution{Evidence: e, Periodic: periodic, Others: make([]model.Key, others)}
 	return im
 }
 
-// What may be for several calls is named. If all of them wait for it, it is the cause of each.
+// If all calls wait for shared work, it is the cause of each.
 func TestCandidates(t *testing.T) {
 	calling := func(own, shared []*model.Image) *model.Operation {
 		return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served(own, shared))))

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Who may see one namespace only is told the same, but for pods of others and what was perhaps done for them.
+// Users of one namespace see no pods of others, nor work that may be theirs.
 func TestOwn(t *testing.T) {
 	const lock = "/var/lib/cni/networks/pods/lock"
 	held := func(by event.Pod) *model.Operation {
@@ -21,7 +21,7 @@ func TestOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		op      *model.Operation
 		says    string // a part of it
-		own     string // likewise; empty if it is the same
+		own     string // a part of it; empty if the same
 		certain bool
 	}{
 		"another namespace's pod has the lock": {
@@ -43,7 +43,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// A name that begins another one does not leave the rest of that.
+// A name can be a prefix of another.
 func TestOwnLeavesNoPieceOfAName(t *testing.T) {
 	blamed := func(name string) *model.Wait {
 		return &model.Wait{Blame: &model.Blame{Pod: event.Pod{Namespace: "bank", Name: name}}}
@@ -54,8 +54,7 @@ func TestOwnLeavesNoPieceOfAName(t *testing.T) {
 	}
 }
 
-// Whatever is said of a call in which an agent worked for nobody knows whom: what it ran and where is not told to
-// everybody, and is not certain.
+// Work for an unknown caller is uncertain, and hidden from other namespaces.
 func TestOwnOfCandidates(t *testing.T) {
 	op := add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served(nil, []*model.Image{
 		seen(ran("secret-tool", 20, 2270), waited(event.WaitLock, "/var/lib/bank/lock", from(20, 2260))),

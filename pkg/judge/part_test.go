@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Of parts that are about the same the few words are the same, however often it was, and
-// whoever was in the way.
+// The words do not depend on counts and holders.
 func TestWhatAPartIsDoesNotVary(t *testing.T) {
 	for want, part := range map[string]Part{
 		"command iptables":                       {Kind: Commands, Name: "iptables", Count: 40},
@@ -22,7 +21,7 @@ func TestWhatAPartIsDoesNotVary(t *testing.T) {
 	}
 }
 
-// "Stopped, 2 times" is not said of a wait for somebody who was stopped and one of a millisecond before.
+// The count is for waits in that state only.
 func TestAStateIsCountedOnlyIfItCameAgain(t *testing.T) {
 	for longest, want := range map[time.Duration]string{
 		1995 * time.Millisecond: "waiting for agentd (stopped), asked by agent",

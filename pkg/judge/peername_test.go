@@ -7,7 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// A verdict says that the process on this node that an agent waited for was not found.
 func TestAPeerThatWasNotFoundIsNamedSo(t *testing.T) {
 	for want, c := range map[string]model.Connection{
 		"etcd":                         {Network: "unix", Address: "/run/db", Agent: &event.Actor{Name: "etcd"}},

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/verdicts.txt anew")
 
-// ruled is a call of a recording that has a verdict.
+// ruled is a call with a verdict.
 type ruled struct {
 	pod, command string
 	*judge.Verdict
@@ -36,7 +36,7 @@ func (r ruled) String() string {
 	return said
 }
 
-// replay judges all calls of a recording by its own options.
+// replay judges a recording by its own options.
 func replay(t *testing.T, path string) (all []ruled) {
 	t.Helper()
 	in, err := record.Open(path)
@@ -78,9 +78,8 @@ func replay(t *testing.T, path string) (all []ruled) {
 	return all
 }
 
-// What the judge says of recordings of real CNIs (Antrea 2.4.1 on Open vSwitch 3.1, Cilium 1.19.4), in which
-// one thing was made to take long at a time. They were made before sockets that were connected before, and all
-// threads of an agent, were looked at: where the true cause is not in them, nothing wrong may be claimed.
+// Recordings of real CNIs (Antrea 2.4.1 on Open vSwitch 3.1, Cilium 1.19.4), each with one artificial delay. They
+// lack earlier connections and some threads of agents: without the true cause, no other may be claimed.
 func TestVerdictsOfRealRecordings(t *testing.T) {
 	for file, pods := range map[string]map[string]struct {
 		cause               judge.Cause
@@ -140,7 +139,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 	}
 }
 
-// same compares all verdicts of a recording with those that were read and found good.
+// same compares all verdicts with reviewed ones.
 func same(t *testing.T, file string, said map[string]string) {
 	t.Helper()
 	var got strings.Builder

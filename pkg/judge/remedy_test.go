@@ -10,16 +10,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// verbs are what a remedy may begin with: something to do, not something to think about.
+// verbs are the first words of remedies.
 var verbs = strings.Fields(`add apply bind bring delete do free give have install kill load lower measure mend mount move put raise read redirect
 	replace restart resume run set shorten shrink start switch take thaw upgrade`)
 
-// vague tells whoever is paged to find out what cniscope should say, or leaves them to guess.
+// vague matches advice to guess.
 var vague = regexp.MustCompile(`(?i)\b(find out|check (what|who|whether|if|that|for)|see (why|what|whether)|look (at|into|for)|make sure|consider|perhaps|maybe|try to|somehow|if possible|and so on)\b`)
 
-const atMost = 40 // words: what is read on a page at night
+const atMost = 40 // words
 
-// plain fails unless a remedy begins with what to do, is no riddle, and can be read at once.
+// plain fails unless a remedy is an instruction.
 func plain(t *testing.T, remedy string) {
 	t.Helper()
 	if remedy == "" {
@@ -40,8 +40,7 @@ func plain(t *testing.T, remedy string) {
 	}
 }
 
-// Every remedy that the judge can give is one: those of the rules' own tests and of the recordings are looked
-// at where they are made, and the rest here.
+// Other remedies are tested with their rules and recordings.
 func TestEveryRemedySaysWhatToDo(t *testing.T) {
 	for _, about := range Causes() {
 		plain(t, about.Remedy)

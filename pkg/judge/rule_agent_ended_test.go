@@ -7,19 +7,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// endedAt: the agent that answered a connection ended then.
+// endedAt ends a connection's agent.
 func endedAt(at int64) func(*model.Connection) {
 	return func(c *model.Connection) { c.Work.Gone = at * ms }
 }
 
-// succeeded: another process answered in its place from then on.
+// succeeded adds a successor.
 func succeeded(pid uint32, at int64) func(*model.Connection) {
 	return func(c *model.Connection) { c.Work.Successor, c.Work.Back = &event.Actor{PID: pid}, at*ms }
 }
 
 func oom(c *model.Connection) { c.Work.Killed = "OOM" }
 
-// by is who answered a connection, with that process id.
+// by sets a connection's agent.
 func by(name string, pid uint32) func(*model.Connection) {
 	return func(c *model.Connection) {
 		c.Answered, c.Agent = true, &event.Actor{Process: event.Process(rune(pid)), PID: pid, Name: name}

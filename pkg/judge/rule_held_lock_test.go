@@ -52,7 +52,7 @@ func TestHeldLock(t *testing.T) {
 	})
 }
 
-// Of two causes, one after the other, the longer one has the remedy, whichever rule is more special.
+// Of two successive causes, the longer one has the remedy.
 func TestTwoCausesInARow(t *testing.T) {
 	both := func(lock, peer int64) *model.Operation {
 		return calling(func(c *model.Connection) {

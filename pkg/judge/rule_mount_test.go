@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// mounting is that an image bound a path for so long.
+// mounting adds a bind mount.
 func mounting(when model.Interval, change ...func(*event.Mount)) func(*model.Image) {
 	return func(im *model.Image) {
 		m := &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/netns/a", Flags: []string{"bind"}}

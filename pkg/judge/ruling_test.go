@@ -9,16 +9,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// ruling is a call and what is to be said of it.
 type ruling struct {
 	op *model.Operation
-	// cause is the word; empty if there is to be no verdict.
+	// cause is empty if there is no verdict.
 	cause Cause
-	// says and remedy are regular expressions; report is the public report.
+	// says and remedy are regular expressions.
 	says, remedy, report string
 }
 
-// strict judges every call of more than 100 ms.
 var strict = Options{Thresholds{Command: time.Hour, Call: 100 * time.Millisecond}, Sampling{Ratio: 1}}
 
 func rulings(t *testing.T, table map[string]ruling) {
@@ -61,7 +59,6 @@ func several(n int, one func(int64) *model.Image) (all []*model.Image) {
 	return all
 }
 
-// dialled is a connection, and what is special about it.
 func dialled(network, address string, when model.Interval, change ...func(*model.Connection)) func(*model.Image) {
 	return func(im *model.Image) {
 		c := &model.Connection{Network: network, Address: address, Tries: 1}
@@ -81,7 +78,7 @@ func turnedDown(tries int, why string) func(*model.Connection) {
 	return func(c *model.Connection) { c.Tries, c.Error = tries, why }
 }
 
-// served is what a server did meanwhile, for this call and for nobody knows whom.
+// served adds a server's work for this call and for unknown ones.
 func served(own, shared []*model.Image) func(*model.Connection) {
 	return func(c *model.Connection) {
 		image := func(children []*model.Image) *model.Image {
@@ -99,7 +96,7 @@ func served(own, shared []*model.Image) func(*model.Connection) {
 	}
 }
 
-// refused is a request to add a packet filter's rule that the kernel refused.
+// refused is a packet filter's rule that the kernel refused.
 func refused(name, errno string, when model.Interval) func(*model.Image) {
 	return func(im *model.Image) {
 		fact(im, when, &model.Request{
@@ -112,7 +109,6 @@ func wrote(message string) func(*model.Image) {
 	return func(im *model.Image) { im.Run.Result = &event.Result{Code: 11, Message: message} }
 }
 
-// What holds of every verdict.
 func TestVerdicts(t *testing.T) {
 	lock := waited(event.WaitLock, "/run/l", from(0, 450))
 	rulings(t, map[string]ruling{

@@ -18,10 +18,10 @@ func TestWhoseRatioCounts(t *testing.T) {
 		{"default", "", 0.5},
 		{"kube-system", "", 0.01},
 		{"shop", "", 1},
-		{"kube-test", "", 0.01}, // the first that matches
+		{"kube-test", "", 0.01}, // first match
 		{"a-test", "", 0},
 		{"a-test", "always", 1},
-		{"default", "always", 0.5}, // nobody lets it
+		{"default", "always", 0.5}, // not allowed
 		{"kube-system", "never", 0.01},
 		{"shopping", "never", 0.5},
 		{"", "never", 0.5},
@@ -41,7 +41,7 @@ func TestWhoseRatioCounts(t *testing.T) {
 	}
 }
 
-// A storm of 300 operations in three seconds: at most five whole ones in any second.
+// 300 operations in three seconds: up to five whole ones in any second.
 func TestAStormIsReduced(t *testing.T) {
 	var l Limiter
 	var whole []int64
@@ -72,7 +72,7 @@ func TestPatternsOfCommands(t *testing.T) {
 	}{
 		{"powershell", `C:\Windows\System32\powershell.exe`, 1},
 		{"", `C:\Windows\PowerShell.EXE`, 1},
-		{"iptables", "/usr/sbin/xtables-nft-multi", 2}, // the first that matches, not the nearest
+		{"iptables", "/usr/sbin/xtables-nft-multi", 2}, // first match
 		{"ip6tables", "/usr/sbin/xtables-nft-multi", 3},
 		{"ip", "/sbin/ip", time.Second},
 		{"[", "/usr/bin/[", time.Second}, // a broken pattern matches nothing

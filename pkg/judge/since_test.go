@@ -7,13 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// An agent is followed only once it is waited for: what it had asked by then has no beginning.
+// Requests from before the call have no known beginning.
 func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
 	stopped := func(start, end int64) func(*model.Connection) {
 		return was(event.AgentStopped, "do_signal_stop", from(start, end))
 	}
-	// dbd asks the store at 400 ms, which is found stopped, and has another exchange with it under way, of
-	// which there is more to say.
+	// dbd asks the stopped store at 400 ms, and has an earlier exchange with it.
 	behind := func(early *model.Fact, more ...func(*model.Connection)) *model.Operation {
 		late := waits("store", from(400, 970), stopped(400, 970))
 		return calling(did(waits("dbd", from(10, 980), append(more, did(late, early))...)))

@@ -12,7 +12,7 @@ import (
 
 func TestWhatIsSlowInside(t *testing.T) {
 	options := Options{Thresholds{Agent: 50 * time.Millisecond, Lock: 20 * time.Millisecond}, Sampling{Keep: []Reason{Slow}}}
-	// served is a call of an agent that itself waits for a lock meanwhile.
+	// served is a call of an agent that waits for a lock.
 	served := func(lock model.Interval) func(*model.Image) {
 		return func(im *model.Image) {
 			called(from(10, 40))(im)

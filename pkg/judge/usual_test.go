@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// A plugin that calls those of other networks, as Multus does, teaches nothing of its own network by them.
+// The networks of delegated plugins, as of Multus, have their own baselines.
 func TestEachNetworkIsLearntApart(t *testing.T) {
 	bridge := func(network string) *model.Image {
 		im := plugin("bridge", 10, 90)

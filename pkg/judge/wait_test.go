@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// A kind of fact that is added to the timeline must not be forgotten here.
+// A new kind of fact must have an entry.
 func TestEveryKindOfFactIsCharged(t *testing.T) {
 	joined := map[model.FactKind]bool{model.FactSleep: true, model.FactPoll: true}
 	for kind := range model.FactKinds {

@@ -58,7 +58,7 @@ func TestTheWayBackFromAnAnswer(t *testing.T) {
 	}
 }
 
-// Whatever there is: what counts lies within its step and the call, and no two count at one instant.
+// In any case, what counts lies within its step and the call, without overlap.
 func TestTheWayIsOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -87,7 +87,7 @@ func TestTheWayIsOne(t *testing.T) {
 	}
 }
 
-// A recording may come from anybody: the way over very many steps takes no long time.
+// A recording is untrusted: many steps must not last long.
 func BenchmarkWay(b *testing.B) {
 	var steps []step
 	for i := range int64(20000) {
@@ -98,7 +98,7 @@ func BenchmarkWay(b *testing.B) {
 	}
 }
 
-// beside reports whether a step has certain work beside it for more than half of it, instant by instant.
+// beside checks instant by instant whether certain work covers more than half of a step.
 func beside(steps []step, i int) bool {
 	var busy int64
 	for at := steps[i].Start; at < steps[i].End; at++ {
