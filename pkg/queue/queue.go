@@ -52,10 +52,10 @@ const (
 type Queue struct {
 	Options
 	cancel context.CancelFunc
-	wake   chan struct{}
+	wake   chan struct{} // an item can be sent
 	hurry  chan struct{} // interrupts a retry pause
 	done   chan struct{}
-	store  chan struct{}
+	store  chan struct{} // an item can be spooled
 	stored chan struct{}
 
 	mu      sync.Mutex // guards the fields below
