@@ -131,6 +131,7 @@ func (s *Spool) remove(i int) (waiting, taken uint64) {
 		s.reading = opened{}
 	}
 	if taken+waiting > 0 {
+		// After an error, the segment is gone nevertheless.
 		_ = s.cursor.set(Position{Segment: g.sequence + 1})
 	}
 	return waiting, taken

@@ -137,7 +137,7 @@ const headerSize = 32
 // marker ends with the format version. UTF-8 contains neither 0xff nor 0xfe, so text cannot imitate it.
 var marker = [4]byte{0xff, 0xfe, 'c', 1}
 
-// bytes of a record
+// maxData bounds a record in bytes; larger operations are not exported.
 const maxData = 4 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -31,7 +31,7 @@ type Options struct {
 	// MaxAge removes operations, exported or not; up to 1/16 later. For those found by Open it counts from Open, since
 	// the wall clock may have been set.
 	MaxAge time.Duration
-	Disk   disk.FS
+	Disk   disk.FS // default: the system's
 }
 
 const (
