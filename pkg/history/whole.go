@@ -17,7 +17,8 @@ const (
 	WholeBytes = 4 << 20
 	// largestWhole is in bytes; compressing it lasts 40 ms.
 	largestWhole = 4 << 20
-	wholeEntry   = 160
+	// wholeEntry estimates the bytes of an entry without data.
+	wholeEntry = 160
 )
 
 // Keep stores spans under trace ids in hex.
