@@ -1,7 +1,5 @@
-// Package agents decides which processes that answer plugins are followed, and for how long. The
-// kernel side begins to follow one when it accepts a connection of a plugin's tree; here is known
-// when to end that, whom to follow beforehand, and who answers where nobody is seen to accept. It
-// asks the kernel nothing but what /proc has, and acts through a Follower.
+// Package agents decides which agents are followed, and for how long. The kernel side starts to follow an agent that
+// accepts a plugin's connection. This package reads only /proc, and acts through a Follower.
 package agents
 
 import (
@@ -15,98 +13,85 @@ import (
 )
 
 const (
-	// maxAgents bounds the agents that are remembered: a node has one or two.
 	maxAgents = 64
-	// maxConnections bounds the open connections, as the kernel side's table does, of which one
-	// root has a quarter.
+	// maxConnections is the size of the kernel side's table, where one root gets a quarter.
 	maxConnections = 4096
-	// Linger is how long an agent is followed after its last connection: most are called again at once.
+	// Linger is how long an agent is followed after its last connection, because the next often comes at once.
 	Linger = time.Second
-	// sampleAfter is how old a connection is before the agent is asked what it does, and how often then.
+	// sampleAfter is the age of a connection before its agent is sampled, and the interval.
 	sampleAfter = 50 * time.Millisecond
-	// answerWithin is how long to wait for somebody to accept before whoever listens is taken for the agent.
+	// answerWithin is how long to wait for an accept before the listener is taken for the agent.
 	answerWithin = 50 * time.Millisecond
-	// findEvery is how often named agents are looked for: one may have been restarted.
+	// findEvery finds named agents again that restarted.
 	findEvery = 30 * time.Second
 )
 
-// Agents are the processes that plugins call. Create them with New; they are not safe for concurrent use.
+// Agents are the processes that plugins call. They are not safe for concurrent use.
 type Agents struct {
-	// names are globs on programs that are known to serve plugins.
 	names []string
-	// depth is how far agents are followed.
 	depth int
 	known map[event.Process]*agent
-	// open are the connections that are, by socket.
+	// by socket
 	open           map[string]*connection
 	sampled, found int64
 	kernel         Follower
 
-	// waits are the answers that agents wait for, by socket; peers whom they wait for; ends who has the
-	// other end of which stream, as far as that was asked.
-	waits map[string]*wait
-	peers map[event.Process]*peer
-	ends  map[string]*end
-	// walk finds out who that is; search is the time that there is for finding who stands still.
-	walk   *walk
-	search search
-	// unfound counts the waits whose other end was not found before they ended.
+	// waits and ends are by socket. peers are processes that agents wait for.
+	waits   map[string]*wait
+	peers   map[event.Process]*peer
+	ends    map[string]*end
+	walk    *walk
+	search  search
 	unfound *atomic.Uint64
 }
 
-// Follower is how the kernel side is told whom to follow, and how events leave.
+// Follower controls the kernel side.
 type Follower interface {
 	// Tell delivers an event.
 	Tell(event.Body)
-	// Follow sees to it that an agent is followed at that depth, and returns as whom: it may
-	// be already. With depth 0 it only asks. False: it is not followed.
+	// Follow follows an agent, and returns its exact key; false if it does not. Depth 0 only asks.
 	Follow(agent kernel.Key, depth int) (kernel.Key, bool)
-	// Watch has the programs remembered that an agent runs while it is not followed; Habits are those.
+	// Watch records the programs that an unfollowed agent runs. Habits returns them.
 	Watch(agent kernel.Key)
 	Habits(agent kernel.Key) []string
-	// Unfollow ends that. What the agent started is followed until it is over.
+	// Unfollow leaves the agent's descendants followed until they exit.
 	Unfollow(event.Process)
-	// Key is that of the process that has this number in our PID namespace. False: there is none.
+	// Key takes a number of our PID namespace; false if there is no process.
 	Key(pid uint32) (kernel.Key, bool)
-	// MayServe reports whether a process may be followed at all.
+	// MayServe reports whether a process may be followed.
 	MayServe(pid uint32) bool
-	// Waiting lists the streams of followed processes that wrote to them before that time and have not
-	// read since (Wrote is set); and those that they wrote to, and then read from before that time for the last time.
+	// Waiting returns followed processes' streams that they wrote to before that time and have not read since (Wrote
+	// is set), or last read before it.
 	Waiting(before int64) []kernel.InsideStream
-	// Asked says that on the socket with that inode whoever is followed is asked, and does not ask;
-	// Asks, that it may be waiting there.
+	// Asked says that the followed process answers on the socket with that inode. Asks says that it may wait there.
 	Asked(inode uint64)
 	Asks(inode uint64)
-	// Depth is how far a process is from a plugin: 0 in one's tree, 1 in that of an agent
-	// that plugins call. False: nobody follows it.
+	// Depth returns 0 in a plugin's tree, 1 in that of an agent of plugins; false if no process is followed.
 	Depth(event.Process) (int, bool)
 }
 
-// agent is one of them.
 type agent struct {
 	key         kernel.Key
 	name        string
 	depth       int
-	connections int   // that are open
+	connections int   // open
 	idle        int64 // since when there is none
 	followed    bool
 	memory      memory
 }
 
-// connection is one to an agent.
 type connection struct {
-	client event.Process // empty until it is known
-	agent  event.Process // empty until it is known
-	// accepted: the agent is who answered, not only who listens.
+	client event.Process // empty if unknown
+	agent  event.Process // empty if unknown
+	// accepted: the agent answered, and does not only listen.
 	accepted bool
-	// listener may be the agent, where nobody was seen to accept.
+	// listener may be the agent, if no accept was seen.
 	listener *event.Actor
 	since    int64
 }
 
-// New returns agents that are followed up to that depth (0: not at all), among them, from the
-// beginning of a call on, those whose programs match the globs (path.Match, on 15 bytes).
-// unfound counts the waits of agents for a process that was not found.
+// New follows agents up to depth (0: none), and those whose programs match the globs (path.Match, on 15 bytes) from a
+// call's start. unfound counts waits for processes that were not found.
 func New(names []string, depth int, kernel Follower, unfound *atomic.Uint64) *Agents {
 	return &Agents{
 		names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{},
@@ -115,7 +100,7 @@ func New(names []string, depth int, kernel Follower, unfound *atomic.Uint64) *Ag
 	}
 }
 
-// Note takes the next event: who connects, accepts, hangs up, or exits.
+// Note takes the next event.
 func (a *Agents) Note(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Connect:
@@ -126,7 +111,7 @@ func (a *Agents) Note(e event.Event) {
 		if c := a.connection(e.Time, b.Socket); c != nil {
 			c.client, c.listener = b.Process, b.Listener
 		}
-	case *event.Accept: // over loopback it comes before connect returns
+	case *event.Accept: // over loopback it precedes connect's return
 		if c := a.connection(e.Time, b.Socket); c != nil && !c.accepted {
 			c.accepted = true
 			a.answered(e.Time, c, b.Agent, 0)
@@ -149,7 +134,7 @@ func (a *Agents) Note(e event.Event) {
 	}
 }
 
-// Following reports whether any process is followed as an agent, or because one waits for it.
+// Following reports whether any agent or peer is followed.
 func (a *Agents) Following() bool {
 	for _, known := range a.known {
 		if known.followed {
@@ -159,7 +144,7 @@ func (a *Agents) Following() bool {
 	return len(a.peers) > 0
 }
 
-// called is since when an agent answers the oldest of the calls that it answers.
+// called returns the start of the oldest call that an agent answers.
 func (a *Agents) called(process event.Process) int64 {
 	first := int64(math.MaxInt64)
 	for _, c := range a.open {
@@ -170,7 +155,7 @@ func (a *Agents) called(process event.Process) int64 {
 	return first
 }
 
-// Client is the process that connected a socket; empty if that is not known.
+// Client returns the process that connected a socket; empty if unknown.
 func (a *Agents) Client(socket string) event.Process {
 	if c := a.open[socket]; c != nil {
 		return c.client
@@ -178,7 +163,7 @@ func (a *Agents) Client(socket string) event.Process {
 	return ""
 }
 
-// connection finds or makes one; nil beyond the limit.
+// connection returns nil beyond the limit.
 func (a *Agents) connection(now int64, socket string) *connection {
 	c := a.open[socket]
 	if c == nil && len(a.open) < maxConnections {
@@ -188,8 +173,7 @@ func (a *Agents) connection(now int64, socket string) *connection {
 	return c
 }
 
-// answered notes which agent answers a connection. The kernel side follows whoever it saw accept, if
-// that is to be (depth 0); who only listens it is told to follow.
+// answered notes a connection's agent. Depth 0: the kernel side saw it accept and follows it already, if allowed.
 func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int) {
 	if actor.Process == "" || actor.Process == c.agent {
 		return
@@ -213,8 +197,8 @@ func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int
 	a.kernel.Tell(known.state())
 }
 
-// learn remembers an agent; nil beyond the limit. Who is called takes the place of one that may
-// be. What was found in /proc has a key that is exact to a tick only: it is not known twice.
+// learn returns nil beyond the limit. An unfollowed agent makes room. Keys from /proc are exact only to a tick, so a
+// PID is kept once.
 func (a *Agents) learn(key kernel.Key, name string) *agent {
 	process := kernel.ProcessOf(key)
 	if known := a.known[process]; known != nil {
@@ -234,8 +218,8 @@ func (a *Agents) learn(key kernel.Key, name string) *agent {
 	return known
 }
 
-// Adopt takes over an agent that the kernel side follows though nobody was told who calls it: the record of
-// that was lost, or it was one connection too many. Unless somebody calls it, it is let go of after Linger.
+// Adopt takes over an agent that the kernel side follows, but whose connection was lost or beyond the limit. It is
+// followed for Linger.
 func (a *Agents) Adopt(now int64, key kernel.Key) {
 	process := kernel.ProcessOf(key)
 	if known := a.known[process]; known != nil && known.followed {
@@ -255,7 +239,6 @@ func (a *Agents) Adopt(now int64, key kernel.Key) {
 	a.kernel.Tell(known.state())
 }
 
-// hangUp ends the connection of a socket.
 func (a *Agents) hangUp(now int64, socket string) {
 	if c := a.open[socket]; c != nil {
 		delete(a.open, socket)
@@ -263,7 +246,6 @@ func (a *Agents) hangUp(now int64, socket string) {
 	}
 }
 
-// release takes a connection from its agent.
 func (a *Agents) release(now int64, c *connection) {
 	known := a.known[c.agent]
 	c.agent = ""
@@ -275,8 +257,7 @@ func (a *Agents) release(now int64, c *connection) {
 	a.kernel.Tell(known.state())
 }
 
-// Expect follows the agents that are known before anybody connects to them. Call it when a call
-// of CNI begins.
+// Expect follows the known agents when a CNI call begins, before they are called.
 func (a *Agents) Expect(now int64) {
 	if a.depth == 0 {
 		return
@@ -297,7 +278,7 @@ func (a *Agents) Expect(now int64) {
 		if !ok {
 			continue
 		}
-		if key != known.key { // it just answered, and the kernel calls it otherwise
+		if key != known.key { // it just answered, with an exact key
 			delete(a.known, process)
 			known.key = key
 			a.known[kernel.ProcessOf(key)] = known
@@ -309,7 +290,7 @@ func (a *Agents) Expect(now int64) {
 	}
 }
 
-// Tend ends what is over and samples the agents that are being asked.
+// Tend ends what expired, and samples the agents in use.
 func (a *Agents) Tend(now int64) {
 	sample := now-a.sampled >= int64(sampleAfter)
 	asked := map[event.Process]bool{}
@@ -317,7 +298,7 @@ func (a *Agents) Tend(now int64) {
 		age := now - c.since
 		depth, tracked := a.kernel.Depth(c.client)
 		switch {
-		case c.client != "" && !tracked, c.client == "" && age > int64(Linger): // its end, or its beginning, was lost
+		case c.client != "" && !tracked, c.client == "" && age > int64(Linger): // its end or start was lost
 			a.hangUp(now, socket)
 		case c.agent == "" && !c.accepted && c.listener != nil && age >= int64(answerWithin):
 			a.listens(now, socket, c, depth)
@@ -347,8 +328,8 @@ func (a *Agents) Tend(now int64) {
 	}
 }
 
-// listens takes who listens for the agent: it accepts in a way that is not seen, or is too busy to. Under
-// socket activation that is the first process of the system, which serves nobody.
+// listens takes the listener for the agent, whose accept is unseen or late. With socket activation that is PID 1,
+// which serves no plugin.
 func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	l := *c.listener
 	c.listener = nil
@@ -367,7 +348,7 @@ func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	}
 }
 
-// Find looks for the agents that are known by name.
+// Find looks for agents by name.
 func (a *Agents) Find(now int64) {
 	a.found = now
 	if len(a.names) == 0 || a.depth == 0 {
@@ -377,7 +358,7 @@ func (a *Agents) Find(now int64) {
 	for _, n := range pids {
 		pid := uint32(n)
 		name := Program(pid)
-		if !matches(a.names, name) || !a.kernel.MayServe(pid) { // anybody may be called anything
+		if !matches(a.names, name) || !a.kernel.MayServe(pid) { // names can be faked
 			continue
 		}
 		if key, ok := a.kernel.Key(pid); ok && !a.knows(pid) {
@@ -386,10 +367,9 @@ func (a *Agents) Find(now int64) {
 	}
 }
 
-// state samples what an agent does.
 func (k *agent) state() *event.Agent {
 	return sample(k.key, k.name)
 }
 
-// Alive reports whether a process is still there, and its first thread has not ended.
+// Alive reports whether a process exists, and its first thread has not ended.
 func Alive(key kernel.Key) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }

@@ -16,17 +16,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// keys knows a process by its number here (Follower.Key).
 type keys func(pid uint32) (kernel.Key, bool)
 
-// maxStreams bounds the streams between two processes that are looked at: an API server has some hundred with etcd.
+// maxStreams bounds the examined streams between two processes: an API server has hundreds with etcd.
 const maxStreams = 128
 
-// searchFor is how long the reader may search /proc for processes that stand still; if that was not enough, it
-// rests for searchRest before it goes on where it was. Who holds a socket is found beside the reader (walk).
+// searchFor bounds the reader's search in /proc for halted processes. Unfinished, it continues after searchRest. walk
+// finds sockets' holders concurrently.
 const searchFor, searchRest = 50 * time.Millisecond, 9 * 50 * time.Millisecond
 
-// search is the time that the reader has for that. Tests that simulate time replace clock and pids.
+// search has a budget of searchFor. Tests replace clock and pids.
 type search struct {
 	clock      func() time.Time
 	pids       func() ([]int, error)
@@ -34,7 +33,6 @@ type search struct {
 	now, rests int64
 }
 
-// begin allows for searching again, unless it rests.
 func (s *search) begin(now int64) {
 	s.now, s.until = now, s.clock()
 	if now >= s.rests {
@@ -42,7 +40,7 @@ func (s *search) begin(now int64) {
 	}
 }
 
-// over reports whether there is no time left, and has it rest then.
+// over also starts the rest.
 func (s *search) over() bool {
 	if s.clock().Before(s.until) {
 		return false
@@ -53,7 +51,7 @@ func (s *search) over() bool {
 	return true
 }
 
-// holds reports whether a process has a socket open, as far as there is time to look.
+// holds reports whether a process has a socket open, as far as time allows.
 func (s *search) holds(pid int, inode uint64) (is bool) {
 	looked := 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
@@ -64,7 +62,7 @@ func (s *search) holds(pid int, inode uint64) (is bool) {
 	return is
 }
 
-// inodeOfOther is that of the other end of a stream; 0 if that is elsewhere.
+// inodeOfOther returns 0 if the other end is not on this node.
 func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 	if s.Family == unix.AF_UNIX {
 		return s.OtherIno
@@ -76,8 +74,7 @@ func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 	return inode
 }
 
-// find goes on to look for who has the other end of a stream. Whom the socket names, who called listen or connect,
-// is believed if it has that end. Else the walk looks through the descriptors of the node, likely processes first.
+// find looks for the holder of a stream's other end: first the socket's own creator, then the walk.
 func (a *Agents) find(now int64, e *end, s *kernel.InsideStream) {
 	if told := int(s.Other.Pid); !e.searching && told > 1 && s.Other.Start != 0 && a.search.holds(told, e.inode) {
 		e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
@@ -90,7 +87,6 @@ func (a *Agents) find(now int64, e *end, s *kernel.InsideStream) {
 	e.actor = actorOf(pid, a.kernel.Key)
 }
 
-// likely are the processes that serve plugins, or agents.
 func (a *Agents) likely() (pids []int) {
 	for _, known := range a.known {
 		pids = append(pids, int(known.key.Pid))
@@ -102,7 +98,7 @@ func (a *Agents) likely() (pids []int) {
 	return slices.Compact(pids)
 }
 
-// actorOf is a process as /proc has it; nobody if it is gone.
+// actorOf is empty if the process is gone.
 func actorOf(pid int, keyOf keys) event.Actor {
 	key, ok := keyOf(uint32(pid))
 	if !ok {
@@ -111,7 +107,7 @@ func actorOf(pid int, keyOf keys) event.Actor {
 	return event.Actor{Process: kernel.ProcessOf(key), PID: uint32(pid), Name: Program(uint32(pid))}
 }
 
-// addressOf is an address as the kernel side tells it: of IPv4 as mapped into IPv6, in the network's order.
+// addressOf takes IPv4 mapped into IPv6, in network order.
 func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 	var b [16]byte
 	for i, word := range address {
@@ -120,17 +116,16 @@ func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), port)
 }
 
-// suspect is a process that stands still and has a stream with one that is waited for.
+// suspect is a halted process that shares streams with an awaited one.
 type suspect struct {
 	actor   event.Actor
-	inodes  []uint64 // of the ends of who is waited for, at most maxStreams
+	inodes  []uint64 // of the awaited process's ends, up to maxStreams
 	network string
 }
 
-// suspectsOf finds those who stand still (stopped, frozen or uninterruptible) and have a stream with the process pid,
-// among those that may serve: what a pod does with processes of its own says nothing. It begins after the process
-// from, and returns the last one that it looked at, or 0 if it looked at all. Nearly always nobody stands still, and it
-// takes as long as reading the state of each process.
+// suspectsOf finds halted processes (stopped, frozen or uninterruptible) that share a stream with pid and may serve:
+// a pod's own are no evidence. It continues after PID from, and returns the last examined PID; 0 after all. Usually
+// it only reads each process's state.
 func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
 	pids, _ := within.pids()
@@ -150,7 +145,7 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 	if len(still) == 0 {
 		return nil, to
 	}
-	once := search{clock: within.clock} // who stands still is rare, and worth the time
+	once := search{clock: within.clock} // rare, so worth the time
 	once.begin(0)
 	streams, _ := sockets.Streams()
 	others := map[uint64]bool{}
@@ -185,7 +180,7 @@ func standsStill(pid int) bool {
 	return false
 }
 
-// socketIn is the inode in what a descriptor's link leads to, "socket:[1234]"; 0 if it is something else.
+// socketIn parses a descriptor's link, "socket:[1234]"; 0 if it is something else.
 func socketIn(target string) uint64 {
 	number, _ := strings.CutPrefix(target, "socket:[")
 	inode, _ := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)

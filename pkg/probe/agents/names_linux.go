@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// matches reports whether a program's name, of which the kernel keeps 15 bytes, is one of
-// those that globs mean.
+// matches compares with the kernel's 15 bytes of a name.
 func matches(patterns []string, name string) bool {
 	for _, pattern := range patterns {
 		if !strings.ContainsAny(pattern, `*?[\`) {
@@ -22,7 +21,7 @@ func matches(patterns []string, name string) bool {
 	return false
 }
 
-// Program is what the kernel calls the program of a process; empty if that is gone.
+// Program returns the kernel's name of a program; empty if the process is gone.
 func Program(pid uint32) string {
 	s, err := procfs.StatOf(int(pid))
 	if err != nil {

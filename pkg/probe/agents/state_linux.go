@@ -12,14 +12,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxThreads is how many threads of one process a sample looks at: of a server in Go it is all of them,
-// some 30, of which each costs 10 µs.
+// maxThreads bounds a sample, at 10 µs per thread. A Go server has about 30.
 const maxThreads = 128
 
-// idleIn are the kernel's functions in which threads wait for work, or for other threads of their own, by
-// their beginnings: names differ from one version to the next (futex_wait_queue_me, futex_do_wait). Reading
-// from a socket is one of them: many servers have a thread for each client. What is asked over a
-// socket, and waited for, is an Exchange.
+// idleIn are prefixes of kernel functions in which threads wait for work or for their own threads; names vary by
+// version (futex_wait_queue_me, futex_do_wait). Reading a socket counts, because servers have a thread per client;
+// awaited answers are Exchanges.
 var idleIn = []string{
 	"futex_", "__futex_", "do_futex",
 	"ep_poll", "do_epoll_", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "core_sys_select", "do_pselect",
@@ -35,24 +33,21 @@ var idleIn = []string{
 	"ring_buffer_wait", "perf_read", "fuse_dev_do_read", "kthread",
 }
 
-// anyCallIn are where every system call is: no more is known of a thread than that it is in one, as after a
-// signal (restart_syscall).
+// anyCallIn only says that a thread is in a system call, such as restart_syscall after a signal.
 var anyCallIn = []string{"do_syscall_64", "entry_", "invoke_syscall", "el0_", "do_el0_svc"}
 
-// frozenIn are where a freezer holds threads: that of cgroup v2, in which they sleep (by the compiler, or by
-// name), and the older one's. Since 6.1 that leaves them where they sleep, and they are in D there, in which
-// nobody else is in a function of idleIn.
+// frozenIn are where the freezers of cgroup v2 and v1 hold threads. Since 6.1 v1 leaves them where they sleep, in
+// state D, in which no other thread is in a function of idleIn.
 var frozenIn = []string{"do_freezer_trap", "get_signal", "__refrigerator", "refrigerator"}
 
-// StateOf says what a process does now, by all of its threads, and the kernel's function in which it waits;
-// empty where there is no such process.
+// StateOf returns the state of a process, from all its threads, and the kernel function in which it waits; empty if
+// there is no process.
 func StateOf(pid int) (state event.AgentState, channel string) {
 	threads, _ := procfs.Threads(pid, maxThreads)
 	return stateOf(threads)
 }
 
-// stateOf says what a process does, by all of its threads: the first state of event.AgentStopped … that one
-// of them is in, and the function in which it is.
+// stateOf returns the highest-ranked state of any thread, and its function.
 func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 	best := len(states)
 	for _, t := range threads {
@@ -69,8 +64,7 @@ func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 	return state, channel
 }
 
-// HaltOf says whether a process is stopped or frozen, by its first thread, and by what; empty if it is not. It takes
-// some 20 µs of one that is not.
+// HaltOf reports whether a process is stopped or frozen, by its first thread, and by what; else empty. About 20 µs.
 func HaltOf(pid int) (state event.AgentState, by string) {
 	first, _ := procfs.Threads(pid, 1)
 	if state, _ = stateOf(first); !state.Halted() {
@@ -79,7 +73,7 @@ func HaltOf(pid int) (state event.AgentState, by string) {
 	return state, haltedBy(pid, state)
 }
 
-// haltedBy says what has stopped or frozen a process; empty if that is not known.
+// haltedBy is empty if unknown.
 func haltedBy(pid int, state event.AgentState) string {
 	switch state {
 	case event.AgentStopped:
@@ -92,12 +86,12 @@ func haltedBy(pid int, state event.AgentState) string {
 	return ""
 }
 
-// states are in the order in which one goes before another.
+// states are by rank.
 var states = []event.AgentState{
 	event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentRunning, event.AgentWaiting, event.AgentIdle,
 }
 
-// rankOf is the place of what a thread does among states; behind all of them if it has ended.
+// rankOf returns an index of states, past the end for an ended thread.
 func rankOf(t procfs.Thread) int {
 	switch {
 	case t.State == "T" || t.State == "t":
@@ -113,10 +107,10 @@ func rankOf(t procfs.Thread) int {
 	case t.Channel != "" && !startsIn(idleIn, bare(t.Channel)) && !startsIn(anyCallIn, t.Channel):
 		return 4
 	}
-	return 5 // or where it waits is not told
+	return 5 // or its function is hidden
 }
 
-// bare is a function's name without what the entry of a system call has in front.
+// bare strips the prefix of a system call's entry.
 func bare(function string) string {
 	for _, entry := range []string{"__x64_", "__arm64_", "__se_", "__do_"} {
 		function = strings.TrimPrefix(function, entry)
@@ -124,15 +118,14 @@ func bare(function string) string {
 	return function
 }
 
-// startsIn reports whether a function's name begins with one of these.
 func startsIn(all []string, name string) bool {
 	return slices.ContainsFunc(all, func(one string) bool { return strings.HasPrefix(name, one) })
 }
 
-// sample is what a process does now; nothing if it is gone, whoever has its number by now.
+// sample returns nil if the process is gone, even if its PID was reused.
 func sample(key kernel.Key, name string) *event.Agent {
 	s := &event.Agent{Process: kernel.ProcessOf(key), PID: key.Pid, Name: name}
-	if key.Pid == 0 { // it has no number here
+	if key.Pid == 0 { // no PID here
 		return s
 	}
 	state, channel := StateOf(int(key.Pid))

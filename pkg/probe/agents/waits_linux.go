@@ -11,37 +11,33 @@ import (
 )
 
 const (
-	// pendingAfter is how long an agent waits for an answer before that is told, and whom it waits for
-	// is looked after.
+	// pendingAfter is when an unanswered request is reported, and its peer looked for.
 	pendingAfter = 50 * time.Millisecond
-	// searchAfter is how long before it is asked who else stands still, and searchEvery how often then.
+	// searchAfter is when to look for other halted processes, and searchEvery how often.
 	searchAfter, searchEvery = 100 * time.Millisecond, time.Second
-	// deepest is how far from a plugin a peer may be: the agent is at 1, whom it waits for at 2, and whom that one
-	// waits for at 3.
-	deepest = 3
-	// maxPeers and maxWaits bound whom agents wait for at once, and for how many answers.
+	// deepest bounds peers' distance from the plugin: agents are at 1, their peers at 2 and 3.
+	deepest            = 3
 	maxPeers, maxWaits = 16, 64
-	// lostAfter is how long a wait that is over in the kernel's table may go on without being told of.
+	// lostAfter is how long a wait stays that the kernel's table no longer has, but no event ended.
 	lostAfter = time.Second
 )
 
-// wait is an answer that an agent, or a peer of one, waits for.
+// wait is for an answer.
 type wait struct {
 	event.Exchange
 	key      kernel.Key // of the peer
 	inode    uint64     // of the peer's end
-	seen     int64      // when it was found last
-	supposed bool       // nobody saw what was asked: the peer stands still
-	ended    bool       // the peer has exited: the kernel side tells when its end is read
+	seen     int64
+	supposed bool // the request was unseen; the peer is halted
+	ended    bool // the peer exited; the kernel side reports when its end is read
 }
 
-// end is who has the other end of a stream, and that end's inode.
+// end is the holder of a stream's other end.
 type end struct {
-	actor event.Actor
-	inode uint64
-	name  string // what of the actor's may leave; empty until it was told
-	again int64  // when to search again, if no process was found
-	// searching: the search is not over.
+	actor     event.Actor
+	inode     uint64
+	name      string // sanitized; empty until reported
+	again     int64  // when to search again
 	searching bool
 }
 
@@ -50,21 +46,20 @@ type peer struct {
 	key      kernel.Key
 	name     string
 	depth    int
-	followed bool // for that
+	followed bool
 	memory   memory
-	waited   int64 // when somebody was last found to wait for it
+	waited   int64 // last time
 	sampled  int64
 	searched int64
-	looked   int // how far the last search came among all processes
+	looked   int // the last search's position among all processes
 }
 
-// look tells what agents that are called wait for. Whom they wait for is sampled and followed for as long.
+// look reports what agents in use wait for. Their peers are sampled and followed for as long.
 func (a *Agents) look(now int64) {
 	a.search.begin(now)
 	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {
 		root := kernel.ProcessOf(s.Root)
-		// Where many share a stream, what is read may be for others than who waits: an agent may still wait
-		// on any that it wrote to for the call.
+		// Data on a shared stream may be for others, so the agent may still wait on any that it used during the call.
 		if depth := a.awaited(now, root); depth > 0 && (s.Wrote != 0 || a.known[root] != nil && int64(s.Last) >= a.called(root)) {
 			a.pend(now, &s, depth)
 		}
@@ -82,7 +77,7 @@ func (a *Agents) look(now int64) {
 	}
 }
 
-// awaited is how far a process is from a plugin that waits for it; 0 if none does.
+// awaited returns the distance to a waiting plugin; 0 without one.
 func (a *Agents) awaited(now int64, process event.Process) int {
 	if known := a.known[process]; known != nil && known.connections > 0 {
 		return max(1, known.depth)
@@ -93,7 +88,6 @@ func (a *Agents) awaited(now int64, process event.Process) int {
 	return 0
 }
 
-// pend tells that an answer is waited for.
 func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 	socket, start, last := socketOf(s), int64(s.Wrote), int64(s.Last)
 	if start == 0 {
@@ -126,7 +120,7 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 	a.tell(now, w, depth)
 }
 
-// resolve finds out whom a wait is for, if there is time for that.
+// resolve finds a wait's peer, if time allows.
 func (a *Agents) resolve(now int64, w *wait, s *kernel.InsideStream) {
 	e := a.ends[w.Socket]
 	if e == nil || e.actor.Process != "" && !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
@@ -154,7 +148,7 @@ func (a *Agents) remember(socket string, e *end) {
 	a.ends[socket] = e
 }
 
-// tell tells a wait of a process at that depth, and looks after whom it waits for.
+// tell reports a wait, and attends to its peer.
 func (a *Agents) tell(now int64, w *wait, depth int) {
 	if w.key.Pid != 0 {
 		a.attend(now, w, depth+1)
@@ -164,13 +158,13 @@ func (a *Agents) tell(now int64, w *wait, depth int) {
 		actor := *w.Peer
 		x.Peer = &actor
 	}
-	a.kernel.Tell(&x) // which leaves of the name what may leave
+	a.kernel.Tell(&x) // sanitizes the name
 	if e := a.ends[w.Socket]; e != nil && x.Peer != nil {
 		e.name = x.Peer.Name
 	}
 	if p := a.peers[kernel.ProcessOf(w.key)]; p != nil {
 		p.name = x.Peer.Name
-		if p.sampled != now { // by one of those who wait for it
+		if p.sampled != now { // by another waiter
 			p.sampled = now
 			a.kernel.Tell(sample(p.key, p.name))
 		}
@@ -181,7 +175,7 @@ func (a *Agents) tell(now int64, w *wait, depth int) {
 	}
 }
 
-// attend follows whom somebody waits for, if that may be.
+// attend follows a peer, if allowed.
 func (a *Agents) attend(now int64, w *wait, depth int) {
 	process := kernel.ProcessOf(w.key)
 	p := a.peers[process]
@@ -207,8 +201,7 @@ func (a *Agents) attend(now int64, w *wait, depth int) {
 	p.waited = now
 }
 
-// suspect finds who stands still and has a stream with a process that is waited for: what that one asked there
-// was before it was followed.
+// suspect looks for halted processes that share a stream with a peer whose request was sent before it was followed.
 func (a *Agents) suspect(now int64, p *peer) {
 	by := kernel.ProcessOf(p.key)
 	found, to := suspectsOf(p.key.Pid, p.looked, &a.search, a.kernel.MayServe, a.kernel.Key)
@@ -232,13 +225,12 @@ func (a *Agents) suspect(now int64, p *peer) {
 	}
 }
 
-// exchanged notes that a wait is over.
 func (a *Agents) exchanged(x *event.Exchange) {
 	if x.Pending {
 		return
 	}
 	a.over(x.Socket)
-	if e := a.ends[x.Socket]; e != nil { // it speaks again
+	if e := a.ends[x.Socket]; e != nil { // it answers again
 		for socket, w := range a.waits {
 			if w.supposed && w.Process == x.Process && w.Peer.PID == e.actor.PID {
 				delete(a.waits, socket)
@@ -247,7 +239,7 @@ func (a *Agents) exchanged(x *event.Exchange) {
 	}
 }
 
-// Introduce names the peer of an exchange where the socket does not say who that is.
+// Introduce names the peer of an exchange if the socket does not.
 func (a *Agents) Introduce(x *event.Exchange) {
 	if e := a.ends[x.Socket]; e != nil && e.name != "" && (x.Peer == nil || x.Peer.PID != e.actor.PID) {
 		known := e.actor
@@ -256,7 +248,7 @@ func (a *Agents) Introduce(x *event.Exchange) {
 	}
 }
 
-// over forgets a wait that ended. If the peer is a process of this network and was not found, that is counted.
+// over forgets an ended wait, and counts it if its peer is local and was not found.
 func (a *Agents) over(socket string) {
 	if w := a.waits[socket]; w != nil && w.Peer == nil && w.inode != 0 {
 		a.unfound.Add(1)
@@ -264,7 +256,7 @@ func (a *Agents) over(socket string) {
 	delete(a.waits, socket)
 }
 
-// abandon tells that a wait came to nothing.
+// abandon ends a wait without an answer.
 func (a *Agents) abandon(socket, why string) {
 	x := a.waits[socket].Exchange
 	a.over(socket)
@@ -272,7 +264,7 @@ func (a *Agents) abandon(socket, why string) {
 	a.kernel.Tell(&x)
 }
 
-// gone ends what a process waited for, and the waiting for it.
+// gone ends a process's waits, and those for it.
 func (a *Agents) gone(x *event.Exit) {
 	process := x.Process
 	if p := a.peers[process]; p != nil && a.known[process] == nil {
@@ -292,7 +284,7 @@ func (a *Agents) gone(x *event.Exit) {
 	delete(a.peers, process)
 }
 
-// leavePeers unfollows those that nobody waits for any more.
+// leavePeers unfollows those without a waiter.
 func (a *Agents) leavePeers(now int64) {
 	for process, p := range a.peers {
 		if now-p.waited < int64(Linger) {
@@ -311,7 +303,7 @@ func (a *Agents) leavePeers(now int64) {
 	}
 }
 
-// socketOf names a stream as the decoder does: by the thread that dialled it and when, or by its inode.
+// socketOf names a stream as the decoder does: by its dialing thread and time, or its inode.
 func socketOf(s *kernel.InsideStream) string {
 	if s.Dialled != 0 {
 		return strconv.FormatUint(uint64(s.Dialler), 10) + "@" + strconv.FormatUint(s.Dialled, 10)

@@ -13,35 +13,33 @@ import (
 )
 
 const (
-	// burst is how much CPU time a walk may take at once: 5,000 processes take 0.2 s, and 0.5 s on a busy machine
-	// (BenchmarkALapOfManyProcesses). Then it takes a share of one CPU, in slices: 10 %. A process gets one slice, so
-	// a tenant with many descriptors hides no other process.
-	burst = time.Second
-	slice = 50 * time.Millisecond
-	share = 10
-	// recentMax bounds the processes that are looked at first because they held a socket before.
+	// burst is a walk's initial CPU time: 5,000 processes cost 0.2 s, and 0.5 s on a busy machine
+	// (BenchmarkALapOfManyProcesses). Then it gets 10 % of a CPU, in slices. Each process gets one slice, so a tenant
+	// with many descriptors hides no other process.
+	burst     = time.Second
+	slice     = 50 * time.Millisecond
+	share     = 10
 	recentMax = 16
 )
 
-// walk finds the processes that hold sockets, in /proc. It goes on where it stopped, looks at likely processes
-// first, and runs beside the reader of events, which only asks and collects.
+// walk finds holders of sockets in /proc. It runs concurrently with the reader, resumes where it stopped, and tries
+// likely processes first.
 type walk struct {
-	// pids lists processes; spent is the CPU time of the calling thread; start runs a function beside the caller.
-	// Tests that simulate time replace them.
+	// Tests replace these. spent is the calling thread's CPU time.
 	pids  func() ([]int, error)
 	spent func() time.Duration
 	start func(func())
 
 	mu      sync.Mutex
 	running bool
-	saved   time.Duration  // CPU time that it may still take
-	at      int64          // when that was reckoned
-	wanted  map[uint64]int // the lap in which an inode was asked for
-	found   map[uint64]int // who holds it; 0: no process that was there in a whole lap
-	first   []int          // to be looked at next
-	recent  []int          // held a socket that was asked for
+	saved   time.Duration  // unused CPU time
+	at      int64          // when saved was computed
+	wanted  map[uint64]int // the lap in which an inode was requested
+	found   map[uint64]int // its holder; 0: none in a whole lap
+	first   []int
+	recent  []int // previous holders
 
-	// These belong to the running search: the processes of this lap that are still to be looked at, and its number.
+	// These belong to the running search: the rest of this lap, and its number.
 	list []int
 	lap  int
 }
@@ -59,8 +57,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// holder returns the process that holds a socket. Until it is over, ask again later; 0 then: no process was found.
-// likely are processes to be looked at first.
+// holder returns a socket's holder, or 0 if there is none. Call it again until over.
 func (w *walk) holder(now int64, inode uint64, likely []int) (pid int, over bool) {
 	if pid, over = w.collect(inode); over {
 		return pid, true
@@ -81,7 +78,7 @@ func (w *walk) collect(inode uint64) (pid int, over bool) {
 	return pid, over
 }
 
-// ask adds an inode, and reports whether the walk is to be started.
+// ask adds an inode, and reports whether to start the walk.
 func (w *walk) ask(now int64, inode uint64, likely []int) (begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,13 +98,13 @@ func (w *walk) ask(now int64, inode uint64, likely []int) (begins bool) {
 	return begins
 }
 
-// run looks at one process after another, until nothing is wanted or there is no time left.
+// run examines processes until nothing is wanted or no time is left.
 func (w *walk) run() {
-	runtime.LockOSThread() // whose CPU time is measured
+	runtime.LockOSThread() // for its CPU time
 	defer runtime.UnlockOSThread()
 	for last := w.spent(); ; {
 		pid, wanted := w.next()
-		if pid > 1 { // the first of all listens for others
+		if pid > 1 { // PID 1 listens for others
 			w.look(pid, wanted)
 		}
 		now := w.spent()
@@ -118,19 +115,19 @@ func (w *walk) run() {
 	}
 }
 
-// pause takes time off what is saved, and ends the run if nothing is left, or nothing wanted.
+// pause deducts time, and ends the run if none is left, or nothing wanted.
 func (w *walk) pause(took time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.saved -= took
 	if len(w.wanted) == 0 {
-		w.first, w.list = nil, nil // the next one begins with the processes of its time
+		w.first, w.list = nil, nil // the next run lists again
 	}
 	w.running = len(w.wanted) > 0 && w.saved > 0
 	return !w.running
 }
 
-// next returns the process to look at, and for what; 0 between two laps.
+// next returns the process to examine, and for what; 0 between two laps.
 func (w *walk) next() (pid int, wanted map[uint64]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,12 +140,12 @@ func (w *walk) next() (pid int, wanted map[uint64]int) {
 		return pid, maps.Clone(w.wanted)
 	}
 	for inode, since := range w.wanted {
-		if since < w.lap { // it was asked for before this lap began
+		if since < w.lap { // requested before this lap
 			w.settle(inode, 0)
 		}
 	}
 	w.lap++
-	w.mu.Unlock() // on a node with many processes listing them takes milliseconds
+	w.mu.Unlock() // listing many processes takes milliseconds
 	all, _ := w.pids()
 	slices.Sort(all)
 	w.mu.Lock()
@@ -156,7 +153,7 @@ func (w *walk) next() (pid int, wanted map[uint64]int) {
 	return 0, nil
 }
 
-// settle answers for an inode. Answers that are not collected are dropped.
+// settle drops answers that are not collected.
 func (w *walk) settle(inode uint64, pid int) {
 	if len(w.found) >= maxWaits {
 		clear(w.found)
@@ -168,7 +165,7 @@ func (w *walk) settle(inode uint64, pid int) {
 	}
 }
 
-// look looks at what a process has open, for one slice at most.
+// look examines a process's descriptors, for up to one slice.
 func (w *walk) look(pid int, wanted map[uint64]int) {
 	began, looked := w.spent(), 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
