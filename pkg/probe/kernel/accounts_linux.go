@@ -2,20 +2,20 @@ package kernel
 
 import "github.com/cilium/ebpf"
 
-// ByteTime is BYTE_NS of bpf/maps.h: the cost of a byte in the ring, in ns.
+// ByteTime is BYTE_NS of bpf/maps.h: ns per byte of the ring.
 const ByteTime = 238
 
-// roomMin is ROOM_MIN of bpf/maps.h: half of the smallest ring. A quarter of it was too small for one plugin.
+// roomMin is ROOM_MIN of bpf/maps.h: half of the smallest ring.
 const roomMin = 32 << 10
 
-// Quota returns how many ns a root may be ahead: half of the ring at once. Forks and execs may be as far ahead again.
+// Quota returns a root's credit in ns: half of the ring. Forks and execs have as much again.
 func Quota(ring int) uint64 { return uint64(max(ring/2, roomMin)) * ByteTime }
 
-// share leaves room for others if one root forks endlessly.
+// share leaves room for other roots.
 func share(entries int) int32 { return int32(max(entries/4, 1)) }
 
-// join and leave count the reader's changes of the process table; the kernel side counts its own. A concurrent change
-// may miscount until the root exits, but never overwrites or restores an account.
+// join and leave count the reader's changes of the process table; the kernel side counts its own. A race may miscount
+// until the root exits.
 func (s *Side) join(root Key) {
 	if s.Life.Accounts.Update(root, LifeAccount{Processes: 1}, ebpf.UpdateNoExist) != nil {
 		s.account(root, func(a *LifeAccount) { a.Processes++ })
@@ -37,7 +37,6 @@ func (s *Side) hangUp(root Key) {
 	s.account(root, func(a *LifeAccount) { a.Streams = max(a.Streams-1, 0) })
 }
 
-// account changes a root's account, and deletes it with the last process.
 func (s *Side) account(root Key, change func(*LifeAccount)) {
 	var a LifeAccount
 	if s.Life.Accounts.Lookup(root, &a) != nil {
@@ -51,7 +50,7 @@ func (s *Side) account(root Key, change func(*LifeAccount)) {
 	_ = s.Life.Accounts.Update(root, a, ebpf.UpdateExist)
 }
 
-// ForgetAccounts drops accounts without a process at two sweeps. Pass the result to the next call.
+// ForgetAccounts drops accounts without a process in two sweeps. Pass its result to the next call.
 func (s *Side) ForgetAccounts(live map[Key]bool, before map[Key]bool) (idle map[Key]bool) {
 	idle = map[Key]bool{}
 	Each(s.Life.Accounts, func(root *Key, _ *LifeAccount) {

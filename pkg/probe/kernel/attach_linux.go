@@ -14,16 +14,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// lifeHooks attach the exit first: an exit without its fork is harmless, but a fork without its exit would leave a
-// process in the table.
+// The exit comes first: a fork without its exit would leave a process in the table.
 var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
 
-// insideHooks are in order of attachment.
+// in order of attachment
 var insideHooks = []struct {
 	program, tracepoint string
-	// demand: attached only while the gate is open.
+	// only while the gate is open
 	demand bool
-	// feature is missing without the tracepoint; if empty, the hook is required.
+	// missing without the tracepoint; empty: the hook is required
 	feature, since string
 }{
 	{"on_return", "sys_exit", true, "", ""},
@@ -34,16 +33,14 @@ var insideHooks = []struct {
 	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
 }
 
-// missHook traces polled files (bpf/misses.h).
 const missHook = "on_miss"
 
-// Iterators over earlier connections, and their servers (bpf/before.h).
+// iterators over earlier connections, and their servers (bpf/before.h)
 const (
 	lookBack       = "look_back"
 	lookForServers = "look_for_servers"
 )
 
-// leaveOut removes programs without a tracepoint.
 func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []*event.Degraded) {
 	said := map[string]bool{}
 	for _, h := range insideHooks {
@@ -70,8 +67,7 @@ func lacking(types *btf.Spec) []*event.Degraded {
 	}}
 }
 
-// netCookie reports whether each network namespace has a cookie from the start, and not an atomic64_t that is zero
-// until requested.
+// netCookie reports whether namespaces always have a cookie, not an atomic64_t that is zero until requested.
 func netCookie(kernel *btf.Spec) bool {
 	var net *btf.Struct
 	return kernel.TypeByName("net", &net) == nil && slices.ContainsFunc(net.Members, func(m btf.Member) bool {
@@ -80,8 +76,8 @@ func netCookie(kernel *btf.Spec) bool {
 	})
 }
 
-// registersAt returns the offset of user registers on a task's stack, at its end (task_pt_regs of 6.1: amd64, arm64);
-// 0 if a helper returns them, since Linux 5.15.
+// registersAt returns the offset of user registers on a task's stack (task_pt_regs of 6.1: amd64, arm64); 0 if a
+// helper returns them, since Linux 5.15.
 func registersAt(types *btf.Spec) uint32 {
 	if hasHelper(types, "BPF_FUNC_task_pt_regs") {
 		return 0
@@ -105,7 +101,6 @@ func sizeOf[T btf.Type](types *btf.Spec, name string) uint32 {
 	return uint32(size)
 }
 
-// attachments are attached programs, whose sections in bpf/ name their targets.
 type attachments []link.Link
 
 func (a *attachments) attach(program *ebpf.Program) error {
@@ -126,11 +121,10 @@ func (a *attachments) close() error {
 	return errors.Join(errs...)
 }
 
-// detachWithin bounds the wait for detaching functions: for each in turn the kernel waits until no process is in it,
-// usually 0.1 s or more.
+// detachWithin bounds detaching: for each function the kernel waits until no process is in it, usually 0.1 s or more.
 const detachWithin = 500 * time.Millisecond
 
-// closeWithin is close with a timeout, after which detaching continues.
+// closeWithin continues detaching after the timeout.
 func (a *attachments) closeWithin(patience time.Duration) error {
 	if len(*a) == 0 {
 		return nil
@@ -146,16 +140,15 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 	}
 }
 
-// Gate attaches and detaches system-call tracing. One goroutine opens and closes it.
+// Gate attaches and detaches system-call tracing, from one goroutine.
 type Gate struct {
-	// rest are rarer events.
+	// rarer events
 	calls, rest []*ebpf.Program
-	// talk traces agents' streams; empty if calls does. misses traces polled files.
+	// talk is empty if calls traces agents' streams.
 	talk, misses demand
-	// before may be nil.
-	before   *past
-	attached attachments
-	tried    time.Duration
+	before       *past
+	attached     attachments
+	tried        time.Duration
 
 	closed atomic.Int64 // ns open, until the last close
 	since  atomic.Int64 // since when, monotonic ns; 0 while closed
@@ -164,8 +157,8 @@ type Gate struct {
 // IsOpen is safe for concurrent use.
 func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
 
-// Open attaches, unless attached. The kernel patches its code on all CPUs: 0.5 ms idle, up to 48 ms in a busy virtual
-// machine. Connections from before are then looked for.
+// Open attaches, unless attached: 0.5 ms idle, up to 48 ms in a busy virtual machine. Then it looks for earlier
+// connections.
 func (g *Gate) Open(now int64) (opened bool, err error) {
 	if g.IsOpen() || len(g.calls) == 0 {
 		return false, nil
@@ -195,7 +188,7 @@ func (g *Gate) attach() error {
 	return nil
 }
 
-// Try opens and closes the gate, so that a refusal is known early, and the code is in memory.
+// Try opens and closes the gate, to find a refusal early and load the code.
 func (g *Gate) Try() error {
 	began := time.Now()
 	err := errors.Join(g.attach(), g.FollowTalk(0, true), g.FollowMisses(0, true))
@@ -203,15 +196,15 @@ func (g *Gate) Try() error {
 	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false), g.FollowMisses(0, false))
 }
 
-// demand is attached only while it is needed, because it slows all system calls of the node.
+// demand is attached only when needed, because it slows all system calls of the node.
 type demand struct {
 	programs []*ebpf.Program
 	attached attachments
-	// total is how long it was attached until it was last detached, since when it is again; 0 if it is not. ns.
+	// total is in ns, until the last detaching; since is 0 while detached
 	total, since atomic.Int64
 }
 
-// follow attaches or detaches. After a refusal it stops trying.
+// follow stops trying after a refusal.
 func (d *demand) follow(now int64, on bool) error {
 	if on == (len(d.attached) > 0) || len(d.programs) == 0 {
 		return nil
@@ -238,10 +231,10 @@ func (d *demand) lasted(now int64) time.Duration {
 	return time.Duration(all)
 }
 
-// FollowTalk attaches or detaches what traces agents' streams.
+// FollowTalk attaches or detaches tracing of agents' streams.
 func (g *Gate) FollowTalk(now int64, on bool) error { return g.talk.follow(now, on) }
 
-// FollowMisses attaches or detaches what traces polled files.
+// FollowMisses attaches or detaches tracing of polled files.
 func (g *Gate) FollowMisses(now int64, on bool) error { return g.misses.follow(now, on) }
 
 // Talked returns how long talk was attached.
@@ -259,7 +252,7 @@ func (g *Gate) put() (err error) {
 // Tried is Try's duration, or 0.
 func (g *Gate) Tried() time.Duration { return g.tried }
 
-// Close detaches. Attaching again soon takes 13 ms.
+// Close detaches. Attaching again soon costs 13 ms.
 func (g *Gate) Close(now int64) error {
 	if since := g.since.Swap(0); since != 0 {
 		g.closed.Add(now - since)

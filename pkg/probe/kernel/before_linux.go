@@ -9,10 +9,9 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// past iterates over earlier connections.
 type past struct{ connections, servers *link.Iter }
 
-// openPast tries the optional iterators.
+// The iterators are optional.
 func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	connections, err := link.AttachIter(link.IterOptions{Program: programs[lookBack]})
 	if err != nil {
@@ -29,7 +28,7 @@ func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	return p, nil
 }
 
-// look takes 1 ms per 1,000 threads, and per 10,000 open files after a TCP connection.
+// 1 ms per 1,000 threads, and per 10,000 open files after a TCP connection
 func (p *past) look() error {
 	if p == nil {
 		return nil

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// functionHook stays attached, because detaching waits until no process is in the function.
+// functionHook stays attached, because detaching is slow (detachWithin).
 type functionHook struct {
-	functions []string // alternatives: kernels have one of these names
+	functions []string // alternatives, by kernel
 	// systemCall: the architecture's prefix is missing.
 	systemCall bool
-	// end and begin are programs in order of attachment; either may be empty.
+	// end and begin are programs in order of attachment; may be empty.
 	end, begin string
 }
 
@@ -46,7 +46,7 @@ var functionHooks = []functionHook{
 	{[]string{"move_mount"}, true, "on_move_mount_end", "on_move_mount"},
 }
 
-// functionTracepoints stay attached, others are on demand.
+// functionTracepoints stay attached, others do not.
 var (
 	functionTracepoints = []string{"on_flock", "on_fcntl", "on_tcp_state"}
 	waitHooks           = []string{"on_switch"}
@@ -54,7 +54,7 @@ var (
 	talkHooks           = []string{"on_return", "on_enter"}
 )
 
-// openFunctions loads and attaches everything or nothing.
+// openFunctions loads everything or nothing.
 func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	if err := tryFunction(); err != nil {
 		return err
@@ -84,7 +84,6 @@ func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	return s.attachFunctions()
 }
 
-// pipeMarks are the marks of bpf/pipes.h.
 const pipeMarks = ".data.pipes"
 
 func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
@@ -95,7 +94,7 @@ func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	}
 }
 
-// tryFunction loads an empty program, which some kernels refuse.
+// Some kernels refuse even an empty program.
 func tryFunction() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
@@ -122,13 +121,13 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
-// forgetPipes clears the marks if no process is followed. If one is added concurrently, it sets all marks, which only
-// costs time.
+// forgetPipes clears the marks if no process is followed. One added concurrently sets all marks, which only costs
+// time.
 func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
 	}
-	// After a missed end every process's requests would be examined.
+	// A missed end would leave every process's requests examined.
 	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())
@@ -160,7 +159,7 @@ func (s *Side) unload(first int) {
 	s.loaded = s.loaded[:first]
 }
 
-// How a system call gets its timeout (bpf/waits.h), plus the index of the argument.
+// How a system call gets its timeout (bpf/waits.h), plus the argument's index.
 const (
 	inMilliseconds    = 0x10
 	asTimespec        = 0x20

@@ -1,7 +1,5 @@
-// Package kernel is the kernel side of the probe: the BPF programs (bpf/), their attachment and tables. The reader
-// decides what is followed and traced, and the programs what is trusted.
-//
-// A hook is a line of attach_linux.go and a program in bpf/. bpf/wire.h has the records.
+// Package kernel is the kernel side of the probe: BPF programs (bpf/), their attachment and tables. A hook is a line
+// of attach_linux.go and a program in bpf/. bpf/wire.h has the records.
 package kernel
 
 import (
@@ -13,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Key is struct task_key of bpf/wire.h. Pid is in cniscope's namespace.
+// Key is struct task_key of bpf/wire.h. Pid is in our namespace.
 type Key = struct {
 	_     structs.HostLayout
 	Start uint64 // boot-time ns
@@ -21,7 +19,7 @@ type Key = struct {
 	Pid   uint32
 }
 
-// ProcessOf returns the event's key of a process.
+// ProcessOf returns an event's process key.
 func ProcessOf(k Key) event.Process {
 	var b [len("4294967295@18446744073709551615")]byte
 	return event.Process(strconv.AppendUint(append(strconv.AppendUint(b[:0], uint64(k.Tgid), 10), '@'), k.Start, 10))
@@ -35,11 +33,11 @@ func KeyOf(process event.Process, pid uint32) Key {
 	return Key{Tgid: uint32(n), Start: at, Pid: pid}
 }
 
-// UnsupportedError names what this machine lacks for the probe, and the remedy.
+// UnsupportedError names what the machine lacks for the probe, and the remedy.
 type UnsupportedError struct {
 	Need   string
 	Remedy string
-	// Err is the cause; may be nil.
+	// may be nil
 	Err error
 }
 

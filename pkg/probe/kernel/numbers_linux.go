@@ -14,7 +14,6 @@ import (
 
 const numbering = "on_number"
 
-// takeNumbers makes the program that lists processes optional.
 func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
 	alone = spec.Copy()
 	delete(spec.Programs, numbering)
@@ -24,7 +23,7 @@ func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
 		}
 	}
 	for name := range alone.Maps {
-		if !strings.HasPrefix(name, ".") { // its variables
+		if !strings.HasPrefix(name, ".") {
 			delete(alone.Maps, name)
 		}
 	}
@@ -43,7 +42,7 @@ func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// Numbers lists our PID namespace's processes, in 1 ms per 1,000 threads. It fails in the initial one.
+// Numbers lists our PID namespace's processes, in 1 ms per 1,000 threads; not in the initial one.
 func (s *Side) Numbers() ([]Key, error) {
 	if s.numbers == nil {
 		return nil, errors.New("the kernel does not list processes")

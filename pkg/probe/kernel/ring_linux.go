@@ -14,24 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ring reads a ring buffer, cheaper than cilium/ebpf's ringbuf.Reader: it waits in the runtime's poller, not in a
-// thread, and maps records once, since Linux counts a second mapping as memory. One goroutine reads; any may call
-// Wake and Close.
+// Ring reads a ring buffer. Unlike cilium/ebpf's ringbuf.Reader it waits in the runtime's poller, and maps records
+// once, since Linux counts a second mapping as memory. One goroutine reads; any may call Wake and Close.
 type Ring struct {
 	file *os.File // of the map, for the poller
 	wait syscall.RawConn
 
-	mu                 sync.Mutex // no read after unmapping
+	mu                 sync.Mutex // guards against reads after unmapping
 	consumer, producer []byte     // reader's page; kernel's page and records
 	data               []byte
-	record             []byte // the last record
+	record             []byte
 	woken              atomic.Bool
 }
 
 // header is struct bpf_ringbuf_hdr (kernel/bpf/ringbuf.c).
 const header = 8
 
-// OpenRing maps a ring buffer until Close.
 func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	r := &Ring{}
 	defer func() {
@@ -51,7 +49,7 @@ func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // required by the poller
+	if err := unix.SetNonblock(fd, true); err != nil { // for the poller
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	r.file = os.NewFile(uintptr(fd), "ring buffer")
@@ -62,20 +60,20 @@ func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	return r, err
 }
 
-// Wait returns when a record is there, at until (zero: never), or after Wake. It fails with os.ErrClosed after Close.
+// Wait returns when there is a record, at until (zero: never), or after Wake. After Close it fails with os.ErrClosed.
 func (r *Ring) Wait(until time.Time) error {
 	if r.file.SetReadDeadline(until) != nil {
 		return os.ErrClosed
 	}
 	err := r.wait.Read(func(uintptr) bool { return r.woken.Load() || r.Waiting() > 0 })
-	r.woken.Store(false) // consumes all earlier wake-ups
+	r.woken.Store(false) // consumes earlier wake-ups
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return os.ErrClosed // the only other error
 	}
 	return nil
 }
 
-// Next returns the next record, which is valid until the next call; false if there is none.
+// Next returns the next record, valid until the next call; false without one.
 func (r *Ring) Next() ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +83,7 @@ func (r *Ring) Next() ([]byte, bool) {
 	for at, end := r.positions(); at < end; {
 		length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[r.index(at)])))
 		if length&unix.BPF_RINGBUF_BUSY_BIT != 0 {
-			continue // the kernel is writing it
+			continue // being written
 		}
 		dropped := length&unix.BPF_RINGBUF_DISCARD_BIT != 0
 		length &^= unix.BPF_RINGBUF_BUSY_BIT | unix.BPF_RINGBUF_DISCARD_BIT
@@ -107,7 +105,7 @@ func (r *Ring) copy(at uintptr, length int) {
 	r.record = append(append(r.record[:0], first...), r.data[:length-len(first)]...)
 }
 
-// Waiting returns the number of unread bytes.
+// Waiting returns the unread bytes.
 func (r *Ring) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +139,6 @@ func (r *Ring) Close() error {
 	return err
 }
 
-// positions are in bytes since the beginning.
 func (r *Ring) positions() (at, end uintptr) {
 	return atomic.LoadUintptr(position(r.consumer)), atomic.LoadUintptr(position(r.producer))
 }

@@ -17,25 +17,24 @@ import (
 
 // Options of the kernel side.
 type Options struct {
-	// Ring is in bytes: a power of two, at least a page.
+	// bytes: a power of two, at least a page
 	Ring int
-	// Processes is also the capacity for system calls and roots.
+	// also bounds system calls and roots
 	Processes int
-	// Depth of followed agents: 0 none, 1 those of plugins.
+	// 0: no agents, 1: plugins' agents
 	Depth int
-	// Rootless trusts runtimes in user namespaces also.
+	// Rootless trusts runtimes in user namespaces.
 	Rootless bool
-	// MinSpan is the duration from which a netlink query is reported; 0: all are.
+	// MinSpan is the shortest reported netlink query; 0: all are.
 	MinSpan time.Duration
-	// Inside enables system-call tracing.
-	Inside bool
-	// PIDNamespace is an inode number.
+	Inside  bool
+	// inode number
 	PIDNamespace uint32
 	// Nested: not the initial one
 	Nested bool
-	// Way is for tests. With WayFunctions a refusal is an error.
+	// With WayFunctions a refusal is an error. For tests.
 	Way Way
-	// Mounts and Net are the host's inode numbers; 0: unknown.
+	// the host's inode numbers; 0: unknown
 	Mounts, Net uint32
 }
 
@@ -52,7 +51,7 @@ type Side struct {
 	// Commands: the kernel refused system-call tracing.
 	Commands bool
 	Missing  []*event.Degraded
-	// Programs are by name; on_return's count includes those that it calls (end_file, end_lock…).
+	// Programs are by name; on_return counts those it calls (end_file, end_lock…).
 	Programs map[string]*ebpf.Program
 
 	loaded              []*ebpf.Collection
@@ -62,9 +61,8 @@ type Side struct {
 	left                int32 // see shareLeft
 }
 
-// Open loads and attaches the kernel side, whose records then collect in the ring buffer, after anchors added the
-// container runtime. It needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), and Linux 5.8 with BTF, and else
-// returns an UnsupportedError.
+// Open loads and attaches the kernel side, after anchors added the runtime. It needs CAP_BPF and CAP_PERFMON (before
+// 5.8 CAP_SYS_ADMIN), and Linux 5.8 with BTF, else returns an UnsupportedError.
 func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	s := &Side{Programs: map[string]*ebpf.Program{}}
 	defer func() {
@@ -72,7 +70,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			_ = s.Close(0)
 		}
 	}()
-	// Needed before Linux 5.11; a failure appears when the programs are loaded.
+	// Needed before Linux 5.11; a failure shows at loading.
 	_ = rlimit.RemoveMemlock()
 	err = s.openLife(o, false)
 	if isWithheld(err) { // without bpf_rdonly_cast, before Linux 6.2
@@ -87,7 +85,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			return nil, unsupported(err)
 		}
 	}
-	types, err := btf.LoadKernelSpec() // the file exists, since the programs are loaded
+	types, err := btf.LoadKernelSpec()
 	if err != nil {
 		return nil, unsupported(err)
 	}
@@ -101,7 +99,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			s.Commands = true
 		}
 	}
-	// The kernel's types are megabytes of garbage now.
+	// The kernel's types were megabytes.
 	debug.FreeOSMemory()
 	releaseObjects()
 	if s.Records, err = OpenRing(s.Life.Events); err != nil {
@@ -110,7 +108,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// openLife loads process tracking. withheld: helpers may not read kernel memory.
+// withheld: helpers may not read kernel memory.
 func (s *Side) openLife(o Options, withheld bool) error {
 	spec, err := LoadLife()
 	if err != nil {
@@ -192,7 +190,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 	for _, h := range insideHooks {
 		program := s.Programs[h.program]
 		switch {
-		case program == nil: // left out
+		case program == nil:
 		case h.demand && h.feature == "":
 			s.Gate.calls = append(s.Gate.calls, program)
 		case h.demand:

@@ -8,11 +8,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/netlink"
 )
 
-// syscalls are names by number.
+// by number
 type syscalls = map[int]string
 
-// brief system calls never wait, and are most of a program's start, so they are ignored early. Architecture-specific
-// ones are too few to matter.
+// brief system calls never wait, and are most of a program's start, so they are ignored early.
 func brief() []int {
 	return []int{
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,
@@ -24,8 +23,7 @@ func brief() []int {
 	}
 }
 
-// calls are the system calls with a class; those of CLASS_OTHER are only named. legacyCalls has architecture-specific
-// ones.
+// CLASS_OTHER is only named.
 func calls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_NEVER: {
@@ -68,7 +66,7 @@ func calls() map[InsideClass]syscalls {
 			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx", unix.SYS_FACCESSAT: "faccessat",
 			unix.SYS_FACCESSAT2: "faccessat2", unix.SYS_READLINKAT: "readlinkat",
 			unix.SYS_INOTIFY_ADD_WATCH: "inotify_add_watch",
-			unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_LINKAT: "linkat",
+			unix.SYS_SYMLINKAT:         "symlinkat", unix.SYS_LINKAT: "linkat",
 			unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_MKDIRAT: "mkdirat",
 			unix.SYS_MMAP: "mmap", unix.SYS_MUNMAP: "munmap", unix.SYS_SCHED_YIELD: "sched_yield",
 			unix.SYS_GETSOCKOPT: "getsockopt", unix.SYS_SOCKET: "socket", unix.SYS_BIND: "bind",
@@ -81,7 +79,7 @@ func calls() map[InsideClass]syscalls {
 	}
 }
 
-// texts are text arguments, bit 0 for the first, reported if the call was slow or failed.
+// texts are text arguments of slow or failed calls; bit 0 is the first.
 func texts() (table [512]uint8) {
 	for number, which := range map[int]uint8{
 		unix.SYS_MOUNT:      0b0111, // source, target, type
@@ -93,8 +91,7 @@ func texts() (table [512]uint8) {
 	return table
 }
 
-// paths are the arguments with the path that a process polls, from 1 (bpf/misses.h): open, stat, and what makes a lock
-// file.
+// paths are the path arguments, from 1, of system calls that poll files or make lock files (bpf/misses.h).
 func paths() (table [512]uint8) {
 	for _, places := range []map[int]uint8{legacyPaths(), {
 		unix.SYS_OPENAT: 2, unix.SYS_OPENAT2: 2, unix.SYS_NEWFSTATAT: 2, unix.SYS_STATX: 2, unix.SYS_FACCESSAT: 2,
@@ -108,10 +105,8 @@ func paths() (table [512]uint8) {
 	return table
 }
 
-// lasted is LASTED of bpf/call.h.
 const lasted = time.Millisecond
 
-// questions are netfilter's queries, by subsystem.
 func questions() (of [16]uint64) {
 	for n := range of {
 		of[n] = netlink.Questions(uint8(n))

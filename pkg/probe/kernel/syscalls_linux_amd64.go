@@ -2,7 +2,7 @@ package kernel
 
 import "golang.org/x/sys/unix"
 
-// legacyCalls are system calls that newer architectures lack.
+// newer architectures lack these
 func legacyCalls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_OPEN: {unix.SYS_OPEN: "open"},

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Insert follows a process; false if it is already. Slots only says that its number may be in the table (bpf/maps.h).
+// Insert follows a process; false if it is followed already. Slots may have false positives (bpf/maps.h).
 func (s *Side) Insert(p *LifeProcess) bool {
 	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
 	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
@@ -25,7 +25,7 @@ func (s *Side) Insert(p *LifeProcess) bool {
 	return true
 }
 
-// Watch records an unfollowed server's programs. A slot holds one server.
+// Watch records an unfollowed server's programs; one server per slot.
 func (s *Side) Watch(server Key) {
 	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), LifeWatched{Server: watched(server)})
 }
@@ -50,14 +50,14 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
-// Process returns false if it is not followed.
+// Process returns false for an unfollowed process.
 func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
 	return p, s.Life.Processes.Lookup(tgid, &p) == nil
 }
 
 // Remove stops following a process.
 func (s *Side) Remove(p *LifeProcess) {
-	if s.Life.Processes.Delete(p.Self.Tgid) != nil { // gone already
+	if s.Life.Processes.Delete(p.Self.Tgid) != nil {
 		return
 	}
 	s.leave(p)
@@ -66,10 +66,10 @@ func (s *Side) Remove(p *LifeProcess) {
 	}
 }
 
-// hasShare reports whether a process counts against the share of those trusted without an anchor.
+// hasShare reports whether a process counts against the share of callers without an anchor.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
-// shareLeft counts those that the reader removed (+1) or added (-1).
+// shareLeft counts the reader's removals (+1) and additions (-1).
 func (s *Side) shareLeft(by int32) {
 	s.left += by
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
@@ -82,7 +82,7 @@ func flag(is bool) uint32 {
 	return 0
 }
 
-// ForgetCalls drops pending calls and connections. Call it after closing the gate.
+// ForgetCalls drops pending calls and connections, after the gate closed.
 func (s *Side) ForgetCalls() {
 	clearMap[uint32, LifeCall](s.Life.Calls)
 	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
@@ -98,8 +98,8 @@ func (s *Side) ForgetCalls() {
 	s.forgetPipes()
 }
 
-// ForgetGone drops leftovers of exited processes: files open at the exit are closed without a system call, and a last
-// thread may remove its process too early. numbers were recent; follows: records may still come.
+// ForgetGone drops leftovers of exited processes: exits close files without a system call, and the last thread may
+// remove its process early. numbers were recent; follows: records may still come.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {
@@ -130,9 +130,9 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 // ConnectedWithin bounds the wait for a pod's first connection.
 const ConnectedWithin = time.Minute
 
-// Counters is cheap, and valid even after Close.
+// Counters is cheap, and valid after Close.
 func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
-	if s.counters == nil { // never open
+	if s.counters == nil {
 		return counted
 	}
 	var all [8 * len(counted)]byte
@@ -143,13 +143,13 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// batch is the number of entries per system call: a table of 8192 takes 30 calls instead of 16,384.
+// batch makes a table of 8192 cost 30 system calls instead of 16,384.
 const batch = 256
 
-// Each calls f, which may delete, with every entry. It may miss concurrent additions. An unreadable table counts as
-// empty, so that the reader never stops.
+// Each calls f, which may delete, with every entry except concurrent additions. Unreadable tables count as empty, so
+// that the reader never stops.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
-	if m == nil { // no system-call tracing
+	if m == nil {
 		return
 	}
 	var cursor ebpf.MapBatchCursor
@@ -172,7 +172,7 @@ func clearMap[K, V any](m *ebpf.Map) {
 func removeFrom[K, V any](m *ebpf.Map, gone func(K, *V) bool) {
 	Each(m, func(key *K, value *V) {
 		if gone(*key, value) {
-			_ = m.Delete(*key) // may be gone already
+			_ = m.Delete(*key)
 		}
 	})
 }

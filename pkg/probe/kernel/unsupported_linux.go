@@ -41,7 +41,7 @@ func unsupported(err error) error {
 
 const unlock = "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)"
 
-// isWithheld reports whether the kernel forbids helpers to read its memory.
+// isWithheld: the kernel forbids helpers to read its memory.
 func isWithheld(err error) bool {
 	var verifier *ebpf.VerifierError
 	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
@@ -65,8 +65,7 @@ func functionsRefused(err error) string {
 	return err.Error()
 }
 
-// withholds returns what is missing without such helpers and without bpf_rdonly_cast. The error is an
-// UnsupportedError if nothing works.
+// withholds returns what is missing without such helpers and bpf_rdonly_cast; an UnsupportedError if nothing works.
 func (s *Side) withholds(o Options) error {
 	if o.Nested {
 		return &UnsupportedError{
@@ -81,8 +80,8 @@ func (s *Side) withholds(o Options) error {
 	return nil
 }
 
-// withheld reports whether a locked kernel hides the helper (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The
-// message varies by version.
+// withheld: lockdown hides the helper (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The message varies by
+// version.
 func withheld(line string) bool {
 	return strings.Contains(line, "unknown func bpf_probe_read") ||
 		strings.Contains(line, "cannot use helper bpf_probe_read")

@@ -13,13 +13,13 @@ import (
 type Way string
 
 const (
-	// WayFunctions uses rare kernel functions, and costs other system calls nothing.
+	// WayFunctions uses rare kernel functions, so other system calls cost nothing.
 	WayFunctions Way = "functions"
 	// WaySystemCalls uses every system call of the node.
 	WaySystemCalls Way = "system-calls"
 )
 
-// choose returns a Way, and why it is not WayFunctions.
+// choose also returns why it is not WayFunctions.
 func choose(kernel *btf.Spec) (Way, string) {
 	if kernelHas[*btf.Struct](kernel, "rcu_tasks_percpu") && !hasMember(kernel, "rcu_tasks_percpu", "rtp_exit_list") {
 		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; mended in Linux 6.9)"
@@ -38,13 +38,13 @@ func choose(kernel *btf.Spec) (Way, string) {
 	return WayFunctions, ""
 }
 
-// NoFunctions returns why WayFunctions is impossible; empty if it may work.
+// NoFunctions returns why WayFunctions is impossible; may be empty.
 func NoFunctions(kernel *btf.Spec) string {
 	_, why := choose(kernel)
 	return why
 }
 
-// names are the function's names on this architecture, by preference.
+// names are by preference.
 func (h *functionHook) names() []string {
 	if !h.systemCall {
 		return h.functions
@@ -65,7 +65,7 @@ func (h *functionHook) in(kernel *btf.Spec) string {
 	return ""
 }
 
-// kernelHas reports whether a kernel has exactly one such type.
+// kernelHas: exactly one such type.
 func kernelHas[T btf.Type](kernel *btf.Spec, name string) bool {
 	var found T
 	return kernel.TypeByName(name, &found) == nil
