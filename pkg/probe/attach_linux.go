@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 )
 
-// attach falls back to the process connector if o allows it. The error has both causes.
+// The error has both causes.
 func attach(o Options) (*observer, error) {
 	if o.Source == SourceConnector {
 		return connected(o, nil)
@@ -45,7 +45,6 @@ func connected(o Options, instead error) (*observer, error) {
 	return by, nil
 }
 
-// connect prefers a subprocess, if there is a command for it.
 func connect(o Options) (*observer, error) {
 	options := connector.Options{
 		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Rootless: o.Rootless, Busy: o.Busy, Log: o.Log,

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// namespaceOf returns 0, which no namespace has, if it is unknown.
+// namespaceOf returns 0 if it is unknown.
 func namespaceOf(pid uint32, kind string) uint32 { return trust.Namespace(pid, kind) }
 
 // sessionOf is visible_session of bpf/task.h.
@@ -17,7 +17,7 @@ func sessionOf(pid uint32) uint32 {
 	return uint32(stat.Session)
 }
 
-// caller judges a process from before the probe by /proc, as caller_of in bpf/believe.h does, without agents.
+// caller is caller_of in bpf/believe.h by /proc, without agents.
 func (p *Probe) caller(pid uint32) kernel.LifeCaller { return callers[p.node.Caller(pid)] }
 
 var callers = func() map[event.Caller]kernel.LifeCaller {

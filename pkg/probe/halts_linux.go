@@ -7,9 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts reports stopped and frozen plugin processes, and samples holders of awaited locks. It polls, because since
-// Linux 6.1 the freezer of cgroup v1 leaves a thread where it sleeps. It starts with a process's second poll, and
-// takes up to askedMax.
+// halts reports halted plugin processes, and samples holders of awaited locks. It polls, because since Linux 6.1
+// cgroup v1 freezes a thread where it sleeps. It takes up to askedMax from a process's second poll on.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0
@@ -33,7 +32,7 @@ func (r *reader) halt(process event.Process, known *tracked) {
 	if state == "" && !known.halted {
 		return
 	}
-	if key := kernel.KeyOf(process, known.pid); !procfs.Exists(int(known.pid), int64(key.Start)) { // exited
+	if key := kernel.KeyOf(process, known.pid); !procfs.Exists(int(known.pid), int64(key.Start)) {
 		return
 	}
 	known.halted = state != ""

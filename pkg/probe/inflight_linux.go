@@ -21,19 +21,17 @@ import (
 
 type running struct {
 	pid, parent uint32
-	name        string // the kernel's name: a script's own
-	start       uint64 // boot-time ns, in steps of a tick
+	name        string // in the kernel: a script's own
+	start       uint64 // boot-time ns, in ticks
 	exec        *event.Exec
 	args        []string // unfiltered
 	caller      kernel.LifeCaller
-	denied      bool // reading it is forbidden
+	denied      bool
 }
 
-// inFlight adds and delivers the plugin runs in progress with their descendants, and returns how many there are, and
-// how many unreadable processes.
+// inFlight adds plugin runs in progress, and returns how many there are, and how many unreadable processes.
 func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
-	// plugins come before their descendants
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	}) {
@@ -44,7 +42,7 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 			continue
 		}
 		up, _ := p.numbers.Key(r.parent) // zero if invisible or gone
-		// It began in its parent's network namespace, and may be in the pod's.
+		// It began in its parent's network namespace, and may have left it.
 		if c.follow(r, kernel.LifeProcess{Self: up, Caller: uint8(r.caller), Home: namespaceOf(r.parent, "net")}) {
 			found++
 		}
@@ -52,7 +50,7 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	return found, denied
 }
 
-// servedBefore adds what an agent started since then (boot-time ns), until it was followed.
+// servedBefore adds what an agent started since then (boot-time ns).
 func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 	for _, r := range c.children[agent.Self.Pid] {
 		if r.start+uint64(procfs.Tick) > since {
@@ -83,11 +81,11 @@ func (p *Probe) count(deliver deliver) *census {
 	return c
 }
 
-// follow follows a process and its descendants, and reports whether it is a root.
+// follow includes descendants.
 func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	self, ok := c.probe.numbers.Key(r.pid)
 	if !ok {
-		return false // exited
+		return false
 	}
 	entry := kernel.LifeProcess{
 		Self: self, Parent: up.Self, Root: up.Root, Home: up.Home, InIno: up.InIno, OutIno: up.OutIno, Agent: up.Agent, OnNode: up.OnNode,
@@ -96,7 +94,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	if root = up.Root.Tgid == 0; root {
 		entry.Root = self
 	}
-	if !c.probe.kernel.Insert(&entry) { // the kernel side added it first
+	if !c.probe.kernel.Insert(&entry) { // already added
 		return false
 	}
 	if r.exec == nil {
@@ -115,7 +113,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	return root
 }
 
-// describe reads a process's image, and reports whether it is a trusted plugin.
+// describe returns true for a trusted plugin.
 func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
 		return r.believed()
@@ -132,7 +130,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	r.args = im.Args
 	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
-		// On some kernels CAP_PERFMON is enough for environments only.
+		// CAP_PERFMON may be enough for environments only.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
 		if r.caller != kernel.LifeCallerCALLER_NOBODY || trust.Rights(r.pid) != 0 {
@@ -161,7 +159,7 @@ func processes() map[uint32]*running {
 	return all
 }
 
-// environOf falls back to the parent's environment, which libcni passes on.
+// libcni passes on the parent's environment
 func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 	return func(e *event.Exec) []string {
 		for _, pid := range [...]uint32{e.PID, e.ParentPID} {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// missed is the cost of a closed gate, as lingering time: up to 1 ms of a plugin's beginning is unseen. Go plugins
+// missed is the cost of a closed gate, as lingering time: up to 1 ms of a plugin's start is unseen, but Go plugins
 // take longer to reach main. Chosen, not measured.
 const missed = 5 * time.Second
 
-// shortestLinger covers one pod's calls: attaching again takes 13 ms.
+// shortestLinger covers one pod's calls; attaching again costs 13 ms.
 const shortestLinger = time.Second
 
-// linger decides how long system-call tracing, which costs every process time, stays on after a call.
+// linger decides how long costly system-call tracing outlasts a call.
 type linger struct {
 	most time.Duration
-	gaps []time.Duration // only gaps longer than shortestLinger
+	gaps []time.Duration // longer than shortestLinger
 }
 
-// gapsKept covers hours of a CronJob, or half a minute of a busy node.
+// hours of a CronJob, or half a minute of a busy node
 const gapsKept = 16
 
 func (l *linger) note(gap time.Duration) {
@@ -31,7 +31,7 @@ func (l *linger) note(gap time.Duration) {
 	l.gaps = append(l.gaps, gap)
 }
 
-// length minimizes the cost over the latest gaps. Without any it costs up to twice the optimum.
+// length minimizes the cost over the latest gaps; without any, up to twice the optimum.
 func (l *linger) length() time.Duration {
 	if len(l.gaps) == 0 {
 		return min(missed, l.most)

@@ -5,17 +5,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// losses reports each loss of the kernel side once.
+// losses reports each loss once.
 type losses struct {
 	kernel  *kernel.Side
 	counted [kernel.LifeCounterCOUNTERS]uint64
-	// said is the reported number, attributed its sum by reason.
+	// by run; attributed is its sum by reason
 	said       map[kernel.LifeLostKey]uint64
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
 
-// new returns the losses since the last call. It reads the totals before the counts by run, and the kernel side
-// counts in the opposite order, so a concurrent loss always has its run.
+// new reads the totals before the counts by run, which the kernel side counts first, so each loss has its run.
 func (l *losses) new() []*event.Lost {
 	now := l.kernel.Counters()
 	if now == l.counted {
@@ -25,7 +24,7 @@ func (l *losses) new() []*event.Lost {
 	var lost []*event.Lost
 	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
 		before := l.said[*key]
-		if *n < before { // the kernel evicted the entry
+		if *n < before { // evicted entry
 			before = 0
 		}
 		if *n == before || key.Reason >= uint32(kernel.LifeCounterCOUNTERS) {
@@ -38,7 +37,7 @@ func (l *losses) new() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// These affect no call in progress.
+		// No call in progress is affected.
 		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
 			continue
 		}

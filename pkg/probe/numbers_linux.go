@@ -8,17 +8,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listEvery bounds the cost of a list, about 1 ms per 1,000 threads.
+// listEvery bounds the cost: 1 ms per 1,000 threads.
 const listEvery = 50e6 // ns
 
-// numbers translates PIDs between the initial namespace (kernel side) and ours (/proc). It is not safe for concurrent
-// use.
+// numbers translates PIDs between the initial namespace (kernel side) and ours (/proc). Not safe for concurrent use.
 type numbers struct {
-	// list is nil in the initial namespace.
+	// nil in the initial namespace
 	list   func() ([]kernel.Key, error)
 	now    func() int64
 	listed int64
-	// ours is by initial number, here by ours.
+	// ours is by initial PID, here by ours
 	ours, here map[uint32]kernel.Key
 }
 
@@ -30,8 +29,7 @@ func newNumbers(initial bool, side *kernel.Side) *numbers {
 	return n
 }
 
-// Key returns the key of a PID of ours; false if there is none. In the initial namespace its start is exact to a
-// tick.
+// Key takes a PID of ours; false without a process. In the initial namespace the start is exact to a tick.
 func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	if n.list != nil {
 		return n.find(&n.here, pid)
@@ -43,7 +41,7 @@ func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	return kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid}, true
 }
 
-// Here translates an initial PID to ours; false if there is none.
+// Here translates an initial PID to ours; false without one.
 func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	if n.list == nil {
 		return tgid, true
@@ -52,7 +50,6 @@ func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	return key.Pid, ok
 }
 
-// renew forces a new list.
 func (n *numbers) renew() { n.listed = math.MinInt64 / 2 }
 
 func (n *numbers) find(by *map[uint32]kernel.Key, number uint32) (kernel.Key, bool) {
@@ -67,7 +64,7 @@ func (n *numbers) find(by *map[uint32]kernel.Key, number uint32) (kernel.Key, bo
 	keys, err := n.list()
 	n.listed = now
 	n.ours, n.here = map[uint32]kernel.Key{}, map[uint32]kernel.Key{}
-	if err != nil { // reported at the start
+	if err != nil {
 		return kernel.Key{}, false
 	}
 	for _, key := range keys {

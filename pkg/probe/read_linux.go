@@ -15,14 +15,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The kernel side wakes the reader for urgent records: the exec of a run, the holder of an awaited lock, a filling
-// ring (bpf/maps.h, put). Else the reader polls, less often without events. A poll costs 40 µs of CPU.
+// The kernel side wakes the reader for a run's exec, an awaited lock's holder, or a filling ring (bpf/maps.h, put).
+// Else the reader polls, less often without events. A poll costs 40 µs of CPU.
 const (
-	pollActive = 5 * time.Millisecond  // after an event, with a small ring
-	pollMost   = dutiesEvery           // after an event, with a larger one
-	pollQuiet  = 50 * time.Millisecond // after a pause
-	pollShare  = 4                     // delay as a share of the pause
-	busyShare  = 32                    // of the ring: 16 ms of a process at its quota, 0.5 s of a pod
+	pollActive = 5 * time.Millisecond // after an event, with a small ring
+	pollMost   = dutiesEvery          // with a larger one
+	pollQuiet  = 50 * time.Millisecond
+	pollShare  = 4  // of the pause
+	busyShare  = 32 // of the ring: 16 ms of a process at its quota, 0.5 s of a pod
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
@@ -59,12 +59,12 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
-	// opened is the gate's last opening, monotonic ns.
+	// the gate, monotonic ns
 	opened int64
-	// census is from soon after that, until the next duties.
+	// from soon after that, until the next duties
 	census *census
 
-	now  int64 // before the current read
+	now  int64
 	tied clock.Tie
 
 	taken int // bytes since the last wait
@@ -100,7 +100,7 @@ func (r *reader) observing(underWay int) {
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }
 
-// deadline returns when to stop waiting; zero: never.
+// deadline is zero for never.
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
 	active, poll := r.pollActive(), pollQuiet
@@ -109,7 +109,7 @@ func (r *reader) deadline(now int64) time.Time {
 	case r.table.tracking():
 		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, active), pollQuiet)
 	case r.now-r.lastEvent < int64(quietAfter):
-		// The last events may not be processed yet, so Busy may change.
+		// Busy may change when the last events are processed.
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
 		due := r.rest()
@@ -121,8 +121,8 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is half of the time in which a root at its quota fills its share of the ring, a quarter, or a quarter
-// after many records: what came before a poll counts until the next (bpf/maps.h, has_room).
+// pollActive is half of the time in which a root at its quota fills its share of the ring, a quarter; a quarter after
+// many records, because records before a poll count until the next (bpf/maps.h, has_room).
 func (r *reader) pollActive() time.Duration {
 	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
 	if r.taken > r.probe.options.Ring/busyShare {
@@ -131,7 +131,7 @@ func (r *reader) pollActive() time.Duration {
 	return min(max(fills/2, pollActive), pollMost)
 }
 
-// rest returns when to close the gate, or to sweep for the last time. 0: none.
+// rest returns when to close the gate, or to sweep last; 0: never.
 func (r *reader) rest() (due int64) {
 	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
@@ -159,7 +159,7 @@ func (r *reader) raw(now int64, record []byte) {
 func (r *reader) one(e event.Event) {
 	if exec, ok := e.Body.(*event.Exec); ok && exec.Root {
 		if !exec.InPath {
-			// a plugin's daemon, or a debugging shell
+			// daemon, or debugging shell
 			r.table.forget(exec.Process)
 			return
 		}
@@ -191,7 +191,7 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// serves adds what an agent started while the gate was being opened.
+// serves adds what an agent started before the gate was open.
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
@@ -295,12 +295,12 @@ func (r *reader) Tell(b event.Body) {
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}
-	// Read before the liveness, so that it is the same process's.
+	// before the liveness, so of the same process
 	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
 		r.probe.kernel.Insert(&entry)
 	}
-	// It may be a process of a plugin's tree already.
+	// It may belong to a plugin's tree.
 	entry, ok := r.probe.kernel.Process(key.Tgid)
 	if !ok || entry.Agent == 0 {
 		return key, false
@@ -311,7 +311,7 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	return entry.Self, true
 }
 
-// Key takes a number of our namespace.
+// Key takes our namespace's PID.
 func (r *reader) Key(pid uint32) (kernel.Key, bool) { return r.probe.numbers.Key(pid) }
 
 // MayServe reports whether a process's work may be evidence.
@@ -327,7 +327,7 @@ func (r *reader) Habits(agent kernel.Key) []string {
 	return r.decoder.Programs(r.probe.kernel.Habits(agent))
 }
 
-// Unfollow leaves the descendants followed until they exit.
+// Unfollow leaves descendants followed until they exit.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
 	r.decoder.Dismiss(process)
@@ -340,15 +340,14 @@ func (r *reader) Depth(process event.Process) (int, bool) {
 	return r.decoder.Depth(process), true
 }
 
-// detail decides when the gate is open (Options.Detail).
 type detail struct {
 	when   Detail
 	linger linger
 	gate   *kernel.Gate
-	used   int64 // last use, monotonic ns
+	used   int64 // monotonic ns
 }
 
-// wants excludes STATUS, which comes every few seconds.
+// wants excludes STATUS, which is frequent.
 func (d *detail) wants(command string) bool {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC":
@@ -357,7 +356,7 @@ func (d *detail) wants(command string) bool {
 	return false
 }
 
-// open reports whether the gate was closed. After a failure it stays closed.
+// open reports whether the gate was closed; after a failure it stays so.
 func (d *detail) open(now int64) (opened bool, err error) {
 	if d.used != 0 {
 		d.linger.note(time.Duration(now - d.used))
@@ -369,7 +368,7 @@ func (d *detail) open(now int64) (opened bool, err error) {
 	return opened, err
 }
 
-// due returns when to close the gate; 0: never.
+// due is 0 for never.
 func (d *detail) due() int64 {
 	if d.when != DetailAuto || !d.gate.IsOpen() {
 		return 0

@@ -10,40 +10,39 @@ import (
 )
 
 const (
-	// dutiesEvery is the interval of duties and ticks.
+	// dutiesEvery is for ticks, too.
 	dutiesEvery = 50 * time.Millisecond
-	// skew bounds the disorder of records: an interrupt or a virtual machine's host may take the CPU between
-	// timestamp and reservation. Chosen, not measured: a few time slices.
+	// skew bounds the disorder of records: an interrupt or the hypervisor may take the CPU between timestamp and
+	// reservation. Chosen, not measured: a few time slices.
 	skew = 20 * time.Millisecond
 )
 
-// watermark is in monotonic ns.
+// monotonic ns
 type watermark struct {
 	now int64
-	// passed: earlier records were read. It never decreases.
+	// earlier records were read; never decreases
 	passed int64
-	// lag is now-passed if the reader cannot keep up; else 0.
+	// now-passed if the reader cannot keep up, else 0
 	lag int64
 }
 
-// ring is a kernel.Ring.
 type ring interface {
 	Wait(until time.Time) error
 	Next() (record []byte, more bool)
 	Waiting() int
 }
 
-// schedule alternates between records and bounded duties, so that neither starves.
+// schedule alternates records and bounded duties, so that neither starves.
 type schedule struct {
 	ring  ring
 	clock func() int64
-	// until returns when to stop waiting; zero: never.
+	// zero: never
 	until  func(now int64) time.Time
 	take   func(now int64, raw []byte)
 	duties func(watermark)
 
 	passed, done int64 // done: last duties
-	drained      bool  // since done the ring was empty once
+	drained      bool  // since done the ring was empty
 }
 
 // run returns when ctx ended and earlier records were taken. ctx's end must wake the ring.
@@ -52,7 +51,7 @@ func (s *schedule) run(ctx context.Context) error {
 	s.done = s.clock()
 	for {
 		now := s.clock()
-		over := ctx.Err() != nil // before Next, so that earlier records are read
+		over := ctx.Err() != nil // before Next, to read earlier records
 		record, more := s.ring.Next()
 		if more {
 			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))
@@ -65,7 +64,7 @@ func (s *schedule) run(ctx context.Context) error {
 			switch {
 			case ctx.Err() == nil:
 			case ended == 0:
-				ended = s.clock() // take may have blocked since now
+				ended = s.clock() // take may block
 			case s.passed > ended: // a process keeps sending
 				return nil
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// Source is the probe as a source of events, attached during Run.
+// Source is the probe as a source, attached during Run.
 type Source struct {
 	options  Options
 	attached func()
@@ -22,19 +22,19 @@ type Source struct {
 
 // observer is the BPF probe, or its replacement.
 type observer struct {
-	// name is of the Source; instead is why it is not the preferred one.
+	// instead is why it is not the preferred one
 	name    string
 	instead *event.Degraded
-	// network: it needs CAP_NET_ADMIN.
+	// needs CAP_NET_ADMIN
 	network  bool
 	run      func(context.Context, event.Sink) error
 	readings func() []meter.Reading
-	// wake makes it ask Options.Busy at once; may be nil.
+	// makes it ask Options.Busy; may be nil
 	wake  func()
 	close func() error
 }
 
-// NewSource calls attached, if set, at each start of observing.
+// NewSource calls attached, if set, at each start.
 func NewSource(o Options, attached func()) *Source {
 	if attached == nil {
 		attached = func() {}
@@ -48,7 +48,7 @@ func NewSource(o Options, attached func()) *Source {
 // Name returns "probe".
 func (*Source) Name() string { return "probe" }
 
-// Run attaches the probe, drops privileges, and observes until ctx ends. The error is an UnsupportedError if the
+// Run attaches the probe, drops privileges, and observes until ctx ends. It returns an UnsupportedError if the
 // machine does not allow it.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	o, err := attach(s.options)
@@ -79,7 +79,7 @@ func (s *Source) Wake() {
 	}
 }
 
-// Stats returns the attachment state and the counters.
+// Stats returns the attachment state and counters.
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,
@@ -113,7 +113,6 @@ func (s *Source) Stats() source.Stats {
 
 const programsMissed = "bpf_program_missed_total"
 
-// losable are reasons of event.Lost.
 var losable = []string{
 	"ring full", proctracker.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
 	"list of locks too long",
@@ -139,7 +138,7 @@ func (s Stats) Readings() []meter.Reading {
 	for name, program := range s.Programs {
 		all = append(all, meter.Count(programsMissed, "Times the kernel did not run a BPF program because it was active on that CPU: events lost without a mark on the call.", program.Missed, "program", name))
 		if program.Runs == 0 {
-			continue // kernel.bpf_stats_enabled is off
+			continue
 		}
 		all = append(all,
 			meter.Count("bpf_program_runs_total", "Runs of a BPF program, only while kernel.bpf_stats_enabled is 1.", program.Runs, "program", name),

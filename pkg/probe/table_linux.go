@@ -8,40 +8,39 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// outlive is how long processes are followed after their run.
+// outlive is how long to follow processes after their run.
 const outlive = 30 * time.Second
 
-// askedMax bounds the lookups of a sweep, about 20 µs each (at a load of 16). With thousands of processes a missed
-// exit, which is rare, may be noticed a minute late.
+// askedMax bounds a sweep's lookups, 20 µs each (at a load of 16). With thousands of processes a missed exit may be
+// noticed a minute late.
 const askedMax = 256
 
-// table mirrors the kernel's process table. Lost events leave processes in only one of them, so sweeps reconcile
-// them.
+// table mirrors the kernel's process table. Sweeps reconcile them after lost events.
 type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
-	// sweeps selects the lookups.
+	// selects the lookups
 	sweeps uint32
-	// numbers are the kernel's tgids at the last sweep.
+	// the kernel's tgids at the last sweep
 	numbers map[uint32]bool
-	// strangers are agents that the reader did not know.
+	// agents unknown to the reader
 	strangers []kernel.Key
-	// roots are of the last sweep.
+	// at the last sweep
 	roots map[kernel.Key]bool
-	// idle are roots with an account, but no process.
+	// with an account, but no process
 	idle map[kernel.Key]bool
 }
 
 type tracked struct {
-	// pid and looked are for reader.halts.
+	// for reader.halts
 	pid    uint32
 	looked int64
-	halted bool // at looked
-	// began is when a plugin's process began to run it; 0 for others.
+	halted bool
+	// when a plugin's process began to run it, else 0
 	began int64
-	// missing is when it was first absent from the kernel's table; else 0.
+	// when first absent from the kernel's table, else 0
 	missing int64
-	// rootGone is when the run's leader was seen gone.
+	// when the run's leader was seen gone
 	rootGone int64
 }
 
@@ -51,7 +50,7 @@ func newTable(side *kernel.Side) *table {
 
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
-// note returns false if the event's process is no longer followed.
+// note returns false for an unfollowed process.
 func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
@@ -79,14 +78,13 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
-// Polling for a file is only worth a trace if it lasts. The trace costs every process of the node time, so it ends at
-// pollingUntil: by then it is known what a run waits for.
+// Tracing polled files costs every process of the node time, so it starts late and ends when a run's wait is known.
 const (
 	pollingAfter = 500 * time.Millisecond
 	pollingUntil = time.Minute
 )
 
-// polls reports whether a plugin has run for so long that it may poll for a file.
+// polls reports whether a plugin has run that long.
 func (t *table) polls(now int64) bool {
 	for _, one := range t.live {
 		if age := time.Duration(now - one.began); one.began != 0 && age >= pollingAfter && age < pollingUntil {
@@ -136,7 +134,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		known := t.live[self]
 		switch {
 		case known == nil:
-			// its exec or fork was lost, or is unread
+			// lost or unread exec or fork
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)
