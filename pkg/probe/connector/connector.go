@@ -1,8 +1,8 @@
-// Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, where BPF programs are
-// refused. It sees plugins and commands, but not their system calls.
+// Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, if BPF programs are
+// refused. It sees plugins and commands, but no system calls.
 //
-// Outside of the initial user, PID and network namespaces the kernel silently reports nothing, so Open causes an
-// event and waits for it.
+// Outside of the initial user, PID and network namespaces the kernel silently reports nothing, so Open waits for an
+// event that it causes.
 package connector
 
 import (
@@ -17,12 +17,12 @@ import (
 
 // Options of a Connector.
 type Options struct {
-	// Processes bounds the followed processes.
+	// bounds the followed processes
 	Processes int
 	Arguments arguments.Mode
-	// Anchors may be nil: unknown.
+	// may be nil
 	Anchors *anchor.Set `json:"-"`
-	// Rootless trusts runtimes in user namespaces also.
+	// Rootless trusts runtimes in user namespaces.
 	Rootless bool
 	// Busy reports whether a consumer waits for ticks. May be nil.
 	Busy func() bool `json:"-"`
@@ -34,11 +34,11 @@ type Options struct {
 // Stats are the counters of a Connector.
 type Stats struct {
 	proctracker.Stats
-	// Messages counts the kernel's messages.
+	// of the kernel
 	Messages uint64
 }
 
-// UnsupportedError names what this machine lacks for the connector, and the remedy.
+// UnsupportedError names what the machine lacks for the connector, and the remedy.
 type UnsupportedError struct {
 	Need, Remedy string
 	Err          error // may be nil

@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	// heartbeatWithin bounds the wait for the kernel's report, which takes µs.
+	// heartbeatWithin bounds a report that takes µs.
 	heartbeatWithin = time.Second
-	// silence is the longest time without a message.
-	silence = 10 * time.Second
+	silence         = 10 * time.Second
 )
 
-// Connector has two sockets: all gets every message; alarm gets only execs, and wakes the reader.
+// Connector has two sockets: all gets every message; alarm only execs, and wakes the reader.
 type Connector struct {
 	options Options
 	looker  *looker
@@ -35,9 +34,9 @@ type Connector struct {
 	stats Stats
 }
 
-// Open subscribes; messages collect in the sockets. The calling goroutine keeps its prioritized thread, and must call
-// Run. It needs CAP_NET_ADMIN and the initial user, PID and network namespaces, and else returns an UnsupportedError;
-// CAP_SYS_PTRACE to read other users' processes.
+// Open subscribes. The calling goroutine keeps its prioritized thread, and must call Run. It needs CAP_NET_ADMIN and
+// the initial user, PID and network namespaces, else returns an UnsupportedError; CAP_SYS_PTRACE to read other users'
+// processes.
 func Open(o Options) (_ *Connector, err error) {
 	c := &Connector{options: o, looker: newLooker(o), unwatch: func() {}}
 	defer func() {
@@ -71,7 +70,7 @@ func Open(o Options) (_ *Connector, err error) {
 	return c, c.prove()
 }
 
-// hurry prioritizes Run (CAP_SYS_NICE): on a busy node a fifth of the commands would exit unread.
+// hurry prioritizes Run (CAP_SYS_NICE), else on a busy node a fifth of the commands would exit unread.
 func hurry() {
 	runtime.LockOSThread()
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
@@ -92,7 +91,7 @@ func explain(err error) error {
 	return &UnsupportedError{Need: "a netlink socket", Remedy: "see docs/kernels.md", Err: err}
 }
 
-// listen subscribes each socket, as Linux 6.6 and later require.
+// Linux 6.6 and later subscribe each socket.
 func (c *Connector) listen() error {
 	for _, s := range [...]*socket{c.all, c.alarm} {
 		if err := s.control(mcastListen); err != nil {
@@ -124,7 +123,7 @@ func (c *Connector) prove() error {
 	}
 }
 
-// heartbeat sets the thread's name to its present one, which the kernel reports.
+// heartbeat sets the thread's name to itself, which the kernel reports.
 func heartbeat() error {
 	var name [16]byte // TASK_COMM_LEN
 	at := uintptr(unsafe.Pointer(&name[0]))

@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// textMax bounds arguments and environment, which in a pod may name thousands of services.
+// textMax: a pod's environment may name thousands of services.
 const textMax = 256 << 10
 
 // looker is a proctracker.Looker. Plain system calls cost a fifth of os.ReadFile.
@@ -29,9 +29,9 @@ type looker struct {
 	memory   *procfs.Memory
 	anchored atomic.Pointer[[]uint32]
 	buffer   [textMax]byte
-	// budget is the number of readable strangers until the next refill.
+	// readable strangers until the next refill
 	budget int
-	// caller is the cached result for the PID asked.
+	// of the PID asked
 	asked    uint32
 	caller   event.Caller
 	suspends *clock.Suspends
@@ -53,7 +53,7 @@ func (l *looker) setAnchors(anchors []anchor.Anchor) {
 	l.anchored.Store(&pids)
 }
 
-// strangersMax bounds the reads, 60 µs each, of programs not started by the runtime per 200 ms.
+// strangersMax bounds the reads, 60 µs each, per 200 ms.
 const strangersMax = 8
 
 func (l *looker) refill() { l.budget = strangersMax }
@@ -71,7 +71,7 @@ func (l *looker) Caller(pid uint32) event.Caller {
 	return l.node.Caller(pid)
 }
 
-// aliveWithin is the largest difference between a start in /proc and in a message; PIDs are not reused that soon.
+// aliveWithin is the largest difference of a start in /proc and in a message; no PID is reused so soon.
 const aliveWithin = int64(1e9)
 
 func (l *looker) Alive(pid uint32, began int64) bool {
@@ -103,7 +103,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, err == nil && l.program(pid, &s, given) && l.still(pid, &s, given)
 }
 
-// still reports whether everything was read from one program. After the exit that is assumed.
+// still reports whether all was read from one program. After the exit that is assumed.
 func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	stat, at, err := l.stat(pid)
 	if err != nil || stat.Zombie() {
@@ -123,8 +123,7 @@ func (l *looker) remains(pid uint32, s *proctracker.Sight) {
 	}
 }
 
-// stranger reads as little as possible: only the runtime's children, and processes in the host's mount namespace, may
-// be plugins.
+// stranger reads little: only the runtime's children, and processes in the host's mount namespace, may be plugins.
 func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	if l.anchor(s.Parent) {
 		given, err := l.startOf(pid)
@@ -142,7 +141,7 @@ func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	case err != nil:
 		return false
 	case !host && known:
-		return true // in a container
+		return true
 	}
 	env, err := l.environment(pid, host)
 	if err != nil || !calls(env) {
@@ -156,7 +155,7 @@ func calls(env []byte) bool {
 	return bytes.HasPrefix(env, []byte("CNI_COMMAND=")) || bytes.Contains(env, []byte("\x00CNI_COMMAND="))
 }
 
-// It checks trust first, while the process runs.
+// Trust first, while the process runs.
 func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // the next read overwrites them
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
@@ -175,7 +174,7 @@ func (l *looker) onHost(pid uint32) (bool, error) {
 	return l.node.Host(string(link[:n])), nil
 }
 
-// environment is nil for a kernel thread. A container's memory may hang, so its read has a timeout.
+// environment is nil for a kernel thread. A container's memory may hang, hence the timeout.
 func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 	if host {
 		return l.read(file(pid, "environ"))
@@ -185,7 +184,7 @@ func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 }
 
 func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
-	if len(given.args) == 0 { // it has exited
+	if len(given.args) == 0 { // exited
 		return false
 	}
 	s.Args, s.Env = split(given.args), split(given.env)
@@ -195,7 +194,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
-	if given.file != s.File && strings.HasPrefix(given.file, "/") { // neither a link nor a script's interpreter
+	if given.file != s.File && strings.HasPrefix(given.file, "/") { // no link, and no script's interpreter
 		if script := slices.Index(s.Args, given.file) > 0; script || sameFile(pid, given.file) {
 			s.File, s.Script = given.file, script
 		}
@@ -205,7 +204,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		s.Locate()
 	}
 	if s.InPath() && l.asked != pid && trust.Rights(pid) == 0 && !l.rootless {
-		s.Env = nil // an unprivileged process may claim anything
+		s.Env = nil // unprivileged processes can fake it
 	}
 	return true
 }

@@ -16,28 +16,27 @@ import (
 )
 
 const (
-	// window is the largest disorder of two CPUs' messages, as in the probe.
+	// window is the largest disorder of CPUs' messages.
 	window = 20 * time.Millisecond
-	// tickEvery is the interval of ticks while anything is followed, idle the longest wait otherwise.
+	// tickEvery is for followed processes, idle the longest wait otherwise.
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
-	// stormAbove is in execs per second. hotFor excludes a storm after a start by the runtime, possibly of a plugin.
+	// execs per second; hotFor after the runtime's last start, possibly of a plugin, there is no storm
 	stormAbove = 150
 	stormEvery = 50 * time.Millisecond
 	hotFor     = 50 * time.Millisecond
-	// breath is the pause for other processes during continuous messages, since the reader has priority.
+	// breath lets other processes run during continuous messages, since the reader has priority.
 	breath = 5 * time.Millisecond
-	// quietAfter is the time for the consumer to process the last events.
+	// for the consumer to process the last events
 	quietAfter = time.Second
 	outlive    = 30 * time.Second
-	// known bounds the remembered parents, 150 bytes each.
+	// bounds the remembered parents, 150 bytes each
 	known = 1 << 16
 )
 
 type reader struct {
 	*Connector
-	tracker *proctracker.Tracker
-	// programs counts execs.
+	tracker           *proctracker.Tracker
 	programs, weighed uint64
 	weighedAt         int64
 	// storm: only starts by the runtime wake the reader; hot is the last one.
@@ -129,7 +128,7 @@ func (r *reader) weigh(now int64) error {
 	runtime := *r.looker.anchored.Load()
 	switch {
 	case r.hastens(now):
-	case len(runtime) > 0 && perSecond > stormAbove: // repeated, since the runtime may have changed
+	case len(runtime) > 0 && perSecond > stormAbove: // again, since the runtime may have changed
 		r.storm = true
 		return r.alarm.onlyForksOf(runtime)
 	case r.storm:
@@ -165,18 +164,18 @@ func (r *reader) drain(wait time.Duration) error {
 			if err := r.tend(began, last); err != nil {
 				return err
 			}
-			rest() // let other processes run
+			rest()
 		}
 	}
 }
 
-// rest makes the thread sleep: a goroutine could not be woken before unprioritized threads ran.
+// The thread must sleep: a goroutine would wake only after unprioritized threads.
 func rest() {
 	pause := unix.NsecToTimespec(int64(breath))
 	_ = unix.Nanosleep(&pause, nil)
 }
 
-// take returns the time of the last message.
+// take returns the last message's time.
 func (r *reader) take(n int, now int64) (last int64) {
 	var lost uint64
 	for i := range n {
@@ -208,7 +207,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 	return last
 }
 
-// tend runs at now, after all messages from before read.
+// tend runs after all messages from before read.
 func (r *reader) tend(now, read int64) error {
 	if lost := r.gaps.overdue(now - int64(window)); lost > 0 {
 		r.tracker.Lost(lost)
@@ -232,7 +231,7 @@ func (r *reader) tend(now, read int64) error {
 	return r.listenOn(now)
 }
 
-// listenOn resubscribes: before Linux 6.6 another program's unsubscription may stop the messages.
+// Before Linux 6.6 another program's unsubscription may stop the messages.
 func (r *reader) listenOn(now int64) error {
 	switch {
 	case r.heard >= r.asked && r.silent:

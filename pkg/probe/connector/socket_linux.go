@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	// buffer holds 10,000 messages, 768 bytes each.
+	// 10,000 messages of 768 bytes
 	buffer = 8 << 20
 	batch  = 64
 )
 
-// socket receives process events.
 type socket struct {
 	fd       int
 	messages [batch]mmsghdr
@@ -29,7 +28,7 @@ type socket struct {
 	listens  int // open subscriptions
 }
 
-// mmsghdr is missing in x/sys.
+// missing in x/sys
 type mmsghdr struct {
 	header unix.Msghdr
 	n      uint32
@@ -88,7 +87,7 @@ func (s *socket) onlyForksOf(parents []uint32) error {
 	return s.only(append(program, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 16}))
 }
 
-// only replaces the filter, which uses network byte order.
+// filters use network byte order
 func (s *socket) only(instructions []bpf.Instruction) error {
 	program, err := bpf.Assemble(instructions)
 	if err != nil {
@@ -116,15 +115,15 @@ func (s *socket) control(op uint32) error {
 	put(m[12:], uint32(os.Getpid()))
 	put(m[16:], idxProc)
 	put(m[20:], valProc)
-	half(m[32:], 4) // the length of op
+	half(m[32:], 4) // length of op
 	put(m[sizeofHeaders:], op)
 	return os.NewSyscallError("sendto", unix.Sendto(s.fd, m[:], 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
 }
 
-// errLost: the socket's buffer was full.
+// the socket's buffer was full
 var errLost = errors.New("messages were lost")
 
-// read returns up to batch messages, none after the timeout.
+// read returns up to batch messages; none after the timeout.
 func (s *socket) read(wait time.Duration) (int, error) {
 	flags := unix.MSG_DONTWAIT
 	if wait > 0 {
@@ -152,7 +151,7 @@ func (s *socket) read(wait time.Duration) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", errno)
 }
 
-// message checks the sender: the kernel has port 0.
+// The kernel has port 0.
 func (s *socket) message(i int) (message, bool) {
 	if s.messages[i].header.Namelen < unix.SizeofSockaddrNetlink || s.names[i].Pid != 0 {
 		return message{}, false

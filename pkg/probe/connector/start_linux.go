@@ -11,18 +11,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// start has the arguments and environment of an exec, valid until the next look.
+// start is valid until the next look.
 type start struct {
 	args, env []byte
-	// file is execve(2)'s path; may be empty.
+	// execve(2)'s path; may be empty
 	file string
 	at   extent
 }
 
-// extent is their place in memory, which the kernel randomizes for each exec.
+// extent is their memory, which the kernel randomizes for each exec.
 type extent struct{ args, argsEnd, env, envEnd uint64 }
 
-// errNoMemory: the process exited, or is a kernel thread.
+// exited, or a kernel thread
 var errNoMemory = errors.New("it has no memory of its own")
 
 // startOf reads memory once: each file of /proc would wait while the process maps memory.
@@ -69,7 +69,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	return s, nil
 }
 
-// startByFiles is for memory that may not be read by address.
+// for memory that may not be read by address
 func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))
@@ -82,7 +82,6 @@ func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	return s, err
 }
 
-// stat is procfs.StatOf with the extent, by plain system calls.
 func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
 	text, err := l.read(file(pid, "stat"))
 	if err != nil {
@@ -93,7 +92,7 @@ func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
 		return s, at, errNoMemory
 	}
 	s.Name = string(text[open+1 : end])
-	fields := strings.Fields(string(text[end+1:])) // from the third field on: proc(5)
+	fields := strings.Fields(string(text[end+1:])) // from the third on: proc(5)
 	number := func(n int) uint64 {
 		if n-3 >= len(fields) {
 			return 0

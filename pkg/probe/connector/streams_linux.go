@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	// askAgain delays another query for an unknown peer, which may not be connected yet, or never (UDP, netlink,
-	// another network namespace). It doubles, up to asksMax queries.
+	// askAgain delays another query for a peer that may connect later, or never (UDP, netlink, another network
+	// namespace). It doubles, up to asksMax queries.
 	askAgain = time.Second
 	asksMax  = 4
-	// askRest pauses queries for a multiple of their duration: at most 2 % of a CPU, since the kernel lists all
-	// sockets.
+	// askRest pauses for a multiple of a query's duration: up to 2 % of a CPU, since the kernel lists all sockets.
 	askRest = 50
-	// streamsMax bounds the sockets, 100 bytes each.
+	// 100 bytes each
 	streamsMax  = 4096
 	lostStreams = "stream table full"
 )
 
-// streams are the sockets of long-running processes.
+// of long-running processes
 type streams struct {
 	open map[uint64]*openStream // by inode
 	max  int
 	rest int64 // no queries until then
-	// left counts sockets beyond the bound, by PID.
+	// sockets beyond the bound, by PID
 	left    map[uint32]uint64
 	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
 	clock   func() int64 // monotonic ns
 }
 
 type openStream struct {
-	of        proctracker.Running // the first process that has it
+	of        proctracker.Running // the first holder
 	ask, seen int64               // next query; last seen
 	asks      int
 	told      bool
@@ -107,14 +106,14 @@ func (s *streams) unnamed(now int64) (wanted []uint64) {
 	return wanted
 }
 
-// name reports peers. A connection comes out too short, since it is older than its first sighting.
+// name reports peers. A connection is older than its first sighting, so its duration is too short.
 func (s *streams) name(now int64, t follower) {
 	wanted := s.unnamed(now)
 	if len(wanted) == 0 {
 		return
 	}
 	began := s.clock()
-	remotes, _ := s.remotes(wanted) // missing ones are queried again
+	remotes, _ := s.remotes(wanted) // others are queried again
 	s.rest = now + askRest*(s.clock()-began)
 	for _, inode := range wanted {
 		remote, known := remotes[inode]

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// waitsAfter is the minimum age of sampled processes. A wait comes out too short by up to waitsEvery.
+	// waitsAfter is the minimum age. A wait is up to waitsEvery too short.
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
-	// locksMax is how much of /proc/locks is read, in bytes: 2,500 locks take 5 ms.
+	// bytes of /proc/locks: 2,500 locks take 5 ms
 	locksMax  = 128 << 10
 	lostLocks = "list of locks too long"
 )
 
-// waits are for file locks, and sleeps.
+// for file locks, and sleeps
 type waits struct {
 	looked  int64
 	open    map[uint32]*openWait // by the waiter's PID
@@ -31,11 +31,10 @@ type waits struct {
 
 type openWait struct {
 	event.Wait
-	what string // distinguishes waits: the file as in /proc/locks, or sleptOf
+	what string // the file as in /proc/locks, or sleptOf
 	seen int64
 }
 
-// follower is a proctracker.Tracker.
 type follower interface {
 	Running(before int64) []proctracker.Running
 	Key(pid uint32) event.Process
@@ -61,7 +60,7 @@ func (w *waits) look(now int64, t follower) {
 		return
 	}
 	waiting, holders := waiters(locks)
-	ended := map[uint32]bool{} // the exit will end the wait
+	ended := map[uint32]bool{} // the exit ends the wait
 	for _, p := range running {
 		l, waits := waiting[p.PID]
 		what := l.File
@@ -92,7 +91,7 @@ func (w *waits) look(now int64, t follower) {
 	}
 }
 
-// waiters returns what each process waits for, and who holds it. /proc/locks has waiters behind their lock.
+// waiters also returns the holders. /proc/locks has waiters behind their lock.
 func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[uint32]int) {
 	waiting, holders = map[uint32]procfs.Lock{}, map[uint32]int{}
 	holder := procfs.Lock{}
@@ -109,7 +108,7 @@ func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[u
 	return waiting, holders
 }
 
-// lapsed reports a wait that lasted at least until it was last seen.
+// lapsed reports a wait up to its last sighting.
 func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		o.End = o.seen

@@ -7,7 +7,6 @@ import (
 )
 
 // struct nlmsghdr, cn_msg and proc_event (include/uapi/linux/{netlink,connector,cn_proc}.h), in native byte order.
-// Offsets are into the message.
 const (
 	idxProc, valProc = 1, 1 // CN_IDX_PROC, CN_VAL_PROC
 	mcastListen      = 1    // PROC_CN_MCAST_LISTEN
@@ -19,7 +18,7 @@ const (
 	offsetCPU     = offsetWhat + 4
 	offsetTime    = offsetWhat + 8
 	offsetData    = offsetWhat + 16
-	messageMax    = offsetData + 24 // the longest event: comm or exit
+	messageMax    = offsetData + 24 // comm or exit
 
 	whatFork = 0x1
 	whatExec = 0x2
@@ -50,7 +49,7 @@ func parse(b []byte) (m message, ok bool) {
 	return m, true
 }
 
-// notice returns false for a thread. A thread's exec comes with the process's number.
+// notice returns false for a thread. A thread's exec has the process's number.
 func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Notice, ok bool) {
 	n.Time = m.time
 	switch m.what {
@@ -68,21 +67,19 @@ func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Not
 	return n, false
 }
 
-// gaps counts missing sequence numbers per CPU. Before Linux 6.6 messages may overtake each other, so there is a
-// deadline.
+// gaps counts missing sequence numbers per CPU, after a deadline: before Linux 6.6 messages may overtake each other.
 type gaps struct {
 	next    map[uint32]uint32
-	missing map[place]int64 // since when, monotonic ns
+	missing map[place]int64 // monotonic ns
 }
 
 type place struct{ cpu, seq uint32 }
 
-// missingMax bounds the awaited numbers.
 const missingMax = 4096
 
 func newGaps() *gaps { return &gaps{next: map[uint32]uint32{}, missing: map[place]int64{}} }
 
-// take returns how many earlier numbers are lost for certain.
+// take returns how many earlier numbers are surely lost.
 func (g *gaps) take(m message, now int64) (lost uint64) {
 	next, known := g.next[m.cpu]
 	ahead := m.seq - next // modulo 2^32
