@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// maxStream bounds input or output: twice the largest real configuration.
+	// twice the largest real configuration
 	maxStream = 32 << 10
 	// maxListed bounds each list of a result.
 	maxListed = 16
 )
 
 type streams struct {
-	// from and to are the run's pipes. Pipes between a script's helpers are ignored.
+	// the run's pipes; pipes between a script's helpers are ignored
 	from, to   uint64
 	in, out    bytes.Buffer
 	cut        bool // output is missing
 	configured bool
-	known      *redact.Call // what may leave in an answer
+	known      *redact.Call
 }
 
-// told are the exported fields of types.PluginConf. The largest other one is the previous result.
+// exported fields of types.PluginConf; the largest other one is the previous result
 type told struct {
 	CNIVersion string     `json:"cniVersion"`
 	Name       string     `json:"name"`
@@ -56,7 +56,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 	}
 }
 
-// reopen switches to the next image's standard input. The output remains the run's.
+// reopen switches to the next image's input. The output remains the run's.
 func (s *streams) reopen(from uint64) {
 	if s == nil || s.from == from {
 		return
@@ -66,7 +66,7 @@ func (s *streams) reopen(from uint64) {
 	s.in.Reset()
 }
 
-// finish returns the result, which is complete at the exit.
+// finish returns the result, complete at the exit.
 func (s *streams) finish(exit event.Event) []event.Event {
 	out := bytes.TrimSpace(s.out.Bytes())
 	if len(out) == 0 || s.cut {
@@ -128,7 +128,7 @@ func routed(r *types.Route) string {
 	return r.Dst.String() + " via " + r.GW.String()
 }
 
-// invalid does not repeat parts of the answer, as the library's errors would.
+// The library's errors would repeat parts of the answer.
 func invalid(err error, out []byte) string {
 	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))

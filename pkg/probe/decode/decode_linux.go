@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// New returns a Decoder without processes.
+// New returns a Decoder.
 func New(o Options) *Decoder {
 	return &Decoder{
 		options:   o,
@@ -30,7 +30,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns a record's events in order. It fails for an impossible record.
+// Events returns a record's events in order, and an error for an impossible record.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
@@ -46,7 +46,7 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	return append(events, e), nil
 }
 
-// life also returns the queries of the image that ends.
+// life also returns the ending image's queries.
 func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ error) {
 	if len(raw) == 0 {
 		return event.Event{}, asked, fmt.Errorf("empty record")
@@ -150,7 +150,7 @@ func (d *Decoder) mentions(e *event.Exec, args []string) {
 	}
 }
 
-// note returns events from before e, such as a plugin's answer, which is complete at its exit.
+// note returns events from before e, such as a plugin's answer at its exit.
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
@@ -183,7 +183,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 	return before
 }
 
-// begin gives a delegated plugin its caller's redaction, because they repeat each other's data.
+// A delegated plugin repeats its caller's data, so they share redaction.
 func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r := &run{of: of, known: p.run.known}
 	if r.known == nil {
@@ -204,15 +204,15 @@ type record struct {
 	data    []byte
 }
 
-// other returns a lock's holder, or the accepting process.
+// other is a lock's holder, or the accepting process.
 func (r record) other() *event.Actor {
 	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 }
 
-// handler decodes a record. It returns false if only the call's duration made it a record.
+// handler returns false if only the call's duration made it a record.
 type handler func(*Decoder, record) ([]event.Body, bool)
 
-// handlers by class; nil if only a duration can make it a record.
+// by class; nil if only a duration can make it a record
 var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_OPEN:    (*Decoder).opened,
 	kernel.InsideClassCLASS_READ:    (*Decoder).moved,

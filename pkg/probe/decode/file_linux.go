@@ -33,7 +33,7 @@ func (d *Decoder) opened(r record) ([]event.Body, bool) {
 		return nil, true
 	}
 	fd, ns := uint32(r.Ret), namespace(r.NetnsCookie, r.NetnsInum)
-	if delete(p.files, fd); ns.Key == "" { // another kind of namespace
+	if delete(p.files, fd); ns.Key == "" { // another kind
 		return nil, true
 	}
 	if p.files == nil || len(p.files) >= maxFiles {
@@ -93,11 +93,10 @@ func (d *Decoder) stream(r record) []event.Body {
 	return one(s.configuration(leader))
 }
 
-// keptMax bounds the inputs of all runs that redaction keeps, in bytes: 80 MB of memory. Those of a run have about
-// 10 KiB, but Multus passes on up to 256 KiB of a pod's annotations.
+// keptMax bounds the inputs of all runs that redaction keeps, in bytes: 80 MB of memory. A run has about 10 KiB, but
+// Multus passes on up to 256 KiB of a pod's annotations.
 const keptMax = 2 << 20
 
-// kept returns the kept bytes of all runs' inputs.
 func (d *Decoder) kept() (bytes int) {
 	seen := map[*redact.Call]bool{}
 	for _, p := range d.processes {

@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Lengths at the start of a record of bpf(2) (bpf/).
+// in a record of bpf(2) (bpf/)
 const (
 	attrMax     = 64
 	programName = 16
 )
 
-// programRequest is a command of bpf(2). Its fields have fixed offsets in union bpf_attr.
+// programRequest has its fields at fixed offsets in union bpf_attr.
 type programRequest struct {
 	name   string
 	object event.Object
@@ -56,12 +56,12 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 		q.Type, q.Program = kernelWord(ebpf.MapType(word(0)).String()), comm(r.data[28:28+programName])
 	case unix.BPF_PROG_ATTACH, unix.BPF_PROG_DETACH, unix.BPF_LINK_CREATE:
 		if q.Type = kernelWord(ebpf.AttachType(word(2)).String()); word(2) == 0 {
-			q.Type = "cgroup_inet_ingress" // the module has no name for it
+			q.Type = "cgroup_inet_ingress" // the module has no name
 		}
 		fallthrough
 	default:
 		q.Path = text.Clean(unix.ByteSliceToString(rest), text.Bound)
-		if asks.object == event.ObjectAttachment && len(rest) > 0 { // the path of a cgroup
+		if asks.object == event.ObjectAttachment && len(rest) > 0 { // a cgroup's path
 			q.Path = pathOf(rest)
 		}
 	}

@@ -26,7 +26,7 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire accepts records cut behind the first least bytes, and zeroes the rest.
+// wire accepts records cut after least bytes, and zeroes the rest.
 func wire[T any](w *T, raw []byte, least uintptr) error {
 	if uintptr(len(raw)) < least {
 		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
@@ -98,7 +98,7 @@ func errno(ret int64) string {
 
 func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
-// pathOf joins names from the last to the first.
+// Names come last to first.
 func pathOf(names []byte) string {
 	parts := split(names)
 	slices.Reverse(parts)

@@ -19,7 +19,7 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	p.environ, p.arguments = nil, nil
 }
 
-// redact removes secrets. It runs after the mentions, which need the original.
+// redact runs after the mentions, which need the original.
 func (d *Decoder) redact(process event.Process, body event.Body) {
 	known := d.known(process)
 	switch b := body.(type) {
@@ -67,7 +67,7 @@ func (d *Decoder) Programs(names []string) []string {
 	return names
 }
 
-// person redacts names that the actor or its parent may have chosen.
+// The actor or its parent may have chosen the names.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return

@@ -12,15 +12,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// socketOf names a connection by its first thread and its time.
+// socketOf names a connection by its first thread and time.
 func socketOf(r record) string {
 	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
 }
 
-// nscd is a daemon that every glibc program tries, but few nodes run.
+// every glibc program tries it, but few nodes run it
 const nscd = "/var/run/nscd/socket"
 
-// refused is an asynchronous connect that failed.
+// an asynchronous connect that failed
 func (*Decoder) refused(r record) ([]event.Body, bool) {
 	return one(&event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
@@ -39,7 +39,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
 	}
-	if c.Error == "EINPROGRESS" { // it continues in the background
+	if c.Error == "EINPROGRESS" { // continues in the background
 		c.Error = ""
 	}
 	switch r.Protocol {
@@ -62,7 +62,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	return one(c), true
 }
 
-// unixAddress reads struct sockaddr_un (unix(7)): a path, or a NUL and a name.
+// struct sockaddr_un (unix(7)): a path, or a NUL and a name
 func unixAddress(b []byte) string {
 	if len(b) < 3 {
 		return ""
@@ -74,7 +74,7 @@ func unixAddress(b []byte) string {
 	return text.Clean(unix.ByteSliceToString(path), 108)
 }
 
-// inetAddress reads struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
+// struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7))
 func inetAddress(b []byte) (netip.AddrPort, bool) {
 	if len(b) < 8 {
 		return netip.AddrPort{}, false

@@ -17,14 +17,13 @@ import (
 type Options struct {
 	Arguments arguments.Mode
 	// Here translates a PID of the initial namespace to ours; false if there is none.
-	Here func(tgid uint32) (uint32, bool)
-	// Symbols name the kernel's locks.
+	Here    func(tgid uint32) (uint32, bool)
 	Symbols *symbols.Table
-	// Functions name programs' stacks; may be nil.
+	// may be nil
 	Functions *functions.Stacks
-	// Processes bounds the known processes.
+	// bounds the known processes
 	Processes int
-	// Environ returns a plugin's environment; may be nil.
+	// returns a plugin's environment; may be nil
 	Environ func(*event.Exec) []string
 }
 
@@ -35,14 +34,14 @@ type Decoder struct {
 	processes map[event.Process]*process
 	byNumber  map[uint32]event.Process // by tgid of the initial namespace
 	names     map[uint16]string        // of system calls
-	// holders are by waiting thread.
+	// by waiting thread
 	holders map[uint32]*holder
-	// links are as the kernel last reported them to any process.
+	// as last reported to any process
 	links names
-	// home is the key of the node's network namespace.
+	// key of the node's network namespace
 	home      string
 	sandboxes evidence.Sandboxes
-	// For processes of no call, or of several.
+	// for processes of no call, or of several
 	nobody redact.Call
 	seed   maphash.Seed
 	// reused
@@ -54,27 +53,27 @@ type Decoder struct {
 type process struct {
 	number uint32 // tgid
 	run    *run
-	// stdin and stdout are inodes of pipes, or 0; environ and arguments are those of the last exec.
+	// inodes of pipes, or 0; environ and arguments are the last exec's
 	stdin, stdout      uint64
 	environ, arguments []string
-	// files are network namespaces by descriptor.
+	// network namespaces by descriptor
 	files map[uint32]event.Namespace
-	// links are the names that the kernel reported to the process.
+	// reported to the process
 	links names
-	// addresses are the states that the process knows.
+	// reported to the process
 	addresses map[string]event.AddressState
 }
 
-// run may also be for a single process without a run.
+// run may be for a single process without a run.
 type run struct {
 	of      *tree.Run // nil: none, or from before the probe
 	streams *streams
 	known   *redact.Call
-	// touched are the changed interfaces.
+	// changed interfaces
 	touched map[string]bool
 }
 
-// Bounds per process. maxNames is for all.
+// per process; maxNames is for all
 const (
 	maxFiles     = 64
 	maxAddresses = 64
@@ -150,7 +149,7 @@ func (d *Decoder) forget(process event.Process) {
 	d.tree.Remove(process)
 }
 
-// known lasts beyond the plugin's exit, because commands repeat its input.
+// known outlasts the plugin's exit, because commands repeat its input.
 func (d *Decoder) known(process event.Process) *redact.Call {
 	if p := d.processes[process]; p != nil && p.run.known != nil {
 		return p.run.known

@@ -29,7 +29,7 @@ func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 			x.Address = address.String()
 		}
 	}
-	// Under socket activation PID 1 only listens.
+	// With socket activation PID 1 only listens.
 	if r.Other.Start != 0 && r.Other.Pid != 1 {
 		x.Peer = r.other()
 	}
