@@ -12,34 +12,33 @@ import (
 )
 
 const (
-	// doubtedMax bounds the lookups, 20 µs each.
+	// bounds the lookups, 20 µs each
 	sweepEvery = int64(time.Second)
 	doubtedMax = 64
 )
 
-// item is a queued event.
 type item struct {
 	kind    Kind
 	time    int64
 	order   uint64
 	process *process // nil: canceled
-	// sight is nil if the process was gone, and then name is its last known name.
+	// sight is nil if the process was gone, and name the last known one.
 	sight *Sight
 	name  string
-	// lost replaces the item's event.
+	// replaces the event
 	lost *event.Lost
-	// body is an activity of the process.
+	// an activity
 	body event.Body
-	// present: it ran before the first notice.
+	// it ran before the first notice
 	present bool
 	code    uint32
 	signal  string
 	used    event.Usage
-	// unseen: its end was not notified.
+	// its end was not notified
 	unseen bool
 }
 
-// queue is a heap by time and arrival.
+// a heap by time and arrival
 type queue []*item
 
 func (q queue) Len() int { return len(q) }
@@ -65,8 +64,8 @@ func (t *Tracker) put(i *item) {
 	heap.Push(&t.queue, i)
 }
 
-// Advance delivers the events until read less the window, and a tick. Call Take for all earlier notices first. lag is
-// as in event.Tick.
+// Advance delivers the events until read less the window, and a tick. Call Take for earlier notices first. lag is as
+// in event.Tick.
 func (t *Tracker) Advance(read, lag int64) {
 	t.passed = max(t.passed, read-int64(t.o.Window))
 	t.linger()
@@ -166,7 +165,7 @@ func (t *Tracker) unfollow(p *process) {
 	}
 }
 
-// linger delivers exits whose other threads have ended also.
+// linger delivers exits whose other threads also ended.
 func (t *Tracker) linger() {
 	t.lingering = slices.DeleteFunc(t.lingering, func(i *item) bool {
 		p := i.process
@@ -212,7 +211,7 @@ func (t *Tracker) lookFor() {
 	t.doubted = t.doubted[n:]
 }
 
-// sweep stops following processes long after their run, and doubts others, because a loss of notices may be silent.
+// sweep stops following long after a run, and doubts other processes, because notices may be lost silently.
 func (t *Tracker) sweep() {
 	for _, p := range t.processes {
 		switch {

@@ -1,8 +1,9 @@
 // Package proctracker makes events from notices of process starts, execs and exits, as from Linux' process connector
-// and Windows' event tracing. A Looker reads details while the process lives.
+// and Windows' event tracing. A Looker reads details from the living process.
 //
-// Notices may be late, disordered, repeated or lost. Events come Options.Window later, ordered, with ticks. A process
-// that was gone is event.Exec.Unidentified; losses are event.Lost. The package reads no clock, and does no I/O.
+// Notices may be late, disordered, repeated or lost. Events come Options.Window later, ordered, with ticks.
+// event.Exec.Unidentified marks processes that were gone; losses are event.Lost. The package reads no clock, and does
+// no I/O.
 package proctracker
 
 import (
@@ -21,9 +22,9 @@ type Kind uint8
 
 // The kinds of notices.
 const (
-	// a new process, with its parent's program
+	// new, with its parent's program
 	Began Kind = 1 + iota
-	// Runs: an exec.
+	// an exec
 	Runs
 	// the first thread's end, usually the process's
 	Ended
@@ -32,11 +33,11 @@ const (
 // Notice is about one process.
 type Notice struct {
 	Kind Kind
-	// Time is in monotonic ns.
+	// monotonic ns
 	Time   int64
 	PID    uint32
 	Parent uint32
-	// Code, Signal and Used are for Ended, as in event.Exit.
+	// for Ended, as in event.Exit
 	Code   uint32
 	Signal string
 	Used   event.Usage
@@ -48,20 +49,21 @@ type Sight struct {
 	// Parent and Began (monotonic ns) are 0 if unknown.
 	Parent uint32
 	Began  int64
-	// At is when reading began: everything is of the program that ran then.
+	// At is when reading began: everything is of that time's program.
 	At   int64
 	Name string
-	// Stdin and NetNS are as in event.Exec.
+	// as in event.Exec
 	Stdin string
 	NetNS event.Namespace
 
 	caller event.Caller
 }
 
-// Looker reads a process at each notice, so it must be quick. There are no concurrent calls.
+// Looker reads a process at each notice, so it must be quick. Calls are not concurrent.
 type Looker interface {
-	// Look returns false if the process is gone; Parent, Began and Name may be set. up is the parent, 0 to read it.
-	// For a stranger, which descends from no plugin, it may read only the environment: Env is empty without a CNI call.
+	// Look returns false for a gone process; Parent, Began and Name may be set. up is the parent, 0 to read it. For a
+	// stranger, which descends from no plugin, it may read only the environment, and leave Env empty without a CNI
+	// call.
 	Look(pid, up uint32, stranger bool) (Sight, bool)
 	// Caller returns why the process is trusted; may be empty.
 	Caller(pid uint32) event.Caller
@@ -73,13 +75,13 @@ type Looker interface {
 
 // Options of a Tracker.
 type Options struct {
-	// Source is event.Lost.Source.
+	// for event.Lost
 	Source string
-	// Processes bounds the followed processes, Known the remembered parents.
+	// bound the followed processes, and the remembered parents
 	Processes, Known int
-	// Window is the largest disorder of notices.
+	// largest disorder of notices
 	Window time.Duration
-	// Outlive is how long processes are followed after their run.
+	// how long to follow processes after their run
 	Outlive   time.Duration
 	Arguments arguments.Mode
 	Looker    Looker
@@ -88,26 +90,26 @@ type Options struct {
 
 // The reasons of event.Lost.
 const (
-	// LostNotices: the system dropped them.
+	// dropped by the system
 	LostNotices = "notices lost"
-	// LostSight: a process of a plugin's tree exited or changed too early.
+	// a process of a plugin's tree exited or changed too early
 	LostSight = "gone before it was looked at"
-	// LostCall: the same of the runtime's child, possibly a plugin.
+	// the same of the runtime's child, possibly a plugin
 	LostCall = "child of the runtime gone before it was looked at"
-	// LostRoom: too many followed processes.
+	// too many followed processes
 	LostRoom = "process table full"
 )
 
 // Stats are the counters of a Tracker.
 type Stats struct {
-	// Known is the number of remembered parents.
+	// remembered parents
 	Followed, Known int
 	// Missed programs exited before they were looked at.
 	Looked, Missed Counts
-	// Refused counts plugins of other callers, beyond their share.
+	// plugins of other callers, beyond their share
 	Refused uint64
 	Late    uint64
-	// Lost counts event.Lost by reason.
+	// by reason
 	Lost map[string]uint64
 }
 
@@ -118,16 +120,16 @@ type Counts struct{ Followed, Strangers uint64 }
 type Tracker struct {
 	o    Options
 	tree *tree.Tree
-	// processes are the known ones by PID.
+	// by PID
 	processes map[uint32]*process
-	// follows are the processes in a run.
+	// in a run
 	follows map[*process]bool
-	// queue and leaving (exited processes) wait until their time has passed.
+	// queue and leaving (exited processes) wait for their time.
 	queue   queue
 	leaving []*process
-	// lingering are exits of first threads before others.
+	// exits of first threads before others
 	lingering []*item
-	// doubted processes may have exited.
+	// may have exited
 	doubted  []*process
 	order    uint64
 	passed   int64 // every earlier event was delivered
@@ -139,27 +141,27 @@ type Tracker struct {
 
 type process struct {
 	pid, up uint32
-	// began and upBegan (of the parent) are 0 if unknown.
+	// upBegan is the parent's; 0 if unknown
 	began, upBegan int64
-	// ran (the last exec) and ended are 0 if there was none.
+	// the last exec, and the end; else 0
 	ran, ended int64
 	looked     int64
-	// program (the last exec) and exit are set while they are queued.
+	// the queued last exec and exit
 	program, exit *item
-	// of is nil for a stranger.
+	// nil for a stranger
 	of *root
-	// guessed: its start was not notified.
+	// its start was not notified
 	guessed bool
-	// outcast: its run had no room, so it can begin none itself.
+	// its run had no room, so it begins none itself
 	outcast bool
 }
 
 // root is an outermost run.
 type root struct {
 	key event.Process
-	// known is for redaction.
+	// for redaction
 	known *redact.Call
-	// over is the end of its first process; 0 before.
+	// the end of its first process, else 0
 	over int64
 	// foreign: the runtime did not start it.
 	processes int

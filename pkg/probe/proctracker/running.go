@@ -12,7 +12,7 @@ type Running struct {
 	Known   *redact.Call
 }
 
-// Running lists the processes that began before that time.
+// Running lists processes that began before that time.
 func (t *Tracker) Running(before int64) (all []Running) {
 	for p := range t.follows {
 		if p.ended == 0 && p.began < before {
@@ -22,7 +22,7 @@ func (t *Tracker) Running(before int64) (all []Running) {
 	return all
 }
 
-// Key returns a process's key; empty if it is unknown.
+// Key returns a process's key; empty if unknown.
 func (t *Tracker) Key(pid uint32) event.Process {
 	if p := t.processes[pid]; p != nil {
 		return p.key()

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Take processes a notice. Call it as soon as the notice comes.
+// Take processes a notice. Call it at once.
 func (t *Tracker) Take(n Notice) {
 	switch n.Kind {
 	case Began:
@@ -24,7 +24,7 @@ func (t *Tracker) Take(n Notice) {
 // Present adds a process that ran before the first notice. Pass parents first.
 func (t *Tracker) Present(pid, parent uint32, began, now int64) {
 	if t.processes[pid] != nil {
-		return // notified in the meantime
+		return // notified since
 	}
 	p := t.add(pid, parent, began)
 	if p == nil {
@@ -45,7 +45,7 @@ func (t *Tracker) began(n Notice) {
 			return
 		case p.guessed && p.ended == 0 && n.Time <= p.ran:
 			return
-		case p.ended == 0: // its PID was reused
+		case p.ended == 0: // reused PID
 			t.leave(p, n.Time)
 			if p.of != nil {
 				t.put(&item{kind: Ended, time: n.Time, process: p, unseen: true})
@@ -79,8 +79,8 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	return p
 }
 
-// follow returns false if there is no room: a run may use a quarter of it, and all runs that the runtime did not
-// start half (docs/bounds.md).
+// follow returns false if there is no room: a run may use a quarter, all runs that the runtime did not start half
+// (docs/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
@@ -110,7 +110,7 @@ func (t *Tracker) makeRoom() bool {
 	return false
 }
 
-// Keys are made on demand, because most processes never need them.
+// made on demand, because few processes need them
 func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
 func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
 
@@ -133,7 +133,7 @@ func (t *Tracker) runs(n Notice) {
 	if p.ended != 0 {
 		t.revive(p, n.Time)
 	}
-	if n.Time <= p.looked { // the last look saw this program already
+	if n.Time <= p.looked { // the last look saw this program
 		t.overtaken(p)
 	}
 	p.ran = n.Time
@@ -160,7 +160,7 @@ func (t *Tracker) perhaps(p *process) {
 	}
 }
 
-// revive restores a process that ran another program after its end: another thread did so, and took its PID.
+// revive is for an exec by another thread, which takes the ended process's PID.
 func (t *Tracker) revive(p *process, now int64) {
 	if now < p.ended { // late: the process is gone
 		return
