@@ -11,14 +11,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Program reads names from an ELF file. It holds only where the tables are.
+// Program has the places of an ELF file's names.
 type Program struct {
 	image
-	start, end uint64 // of the code, as the kernel counts it (fs/binfmt_elf.c)
+	start, end uint64 // of the code, as in fs/binfmt_elf.c
 	table      *goTable
 }
 
-// Open finds the tables of a program.
+// Open finds a program's tables.
 func Open(f io.ReaderAt) (*Program, error) {
 	file, err := elf.NewFile(f)
 	if err != nil {
@@ -43,11 +43,10 @@ func Open(f io.ReaderAt) (*Program, error) {
 	return p, nil
 }
 
-// Size is that of the code in bytes, as far as the kernel counts it.
+// Size is the code's, in bytes, as the kernel counts it.
 func (p *Program) Size() uint64 { return p.end - p.start }
 
-// Frames returns the calls at an offset from the start of the code, innermost first; none if it has no name. f is
-// the file, opened again.
+// Frames returns the calls at an offset into the code, innermost first; none without a name. f is the reopened file.
 func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	if offset >= p.Size() {
 		return nil
@@ -57,7 +56,7 @@ func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	return table.frames(p.start + offset)
 }
 
-// image reads a file by the addresses that it has in memory.
+// image reads a file by memory addresses.
 type image struct {
 	file     io.ReaderAt
 	order    binary.ByteOrder
@@ -86,7 +85,7 @@ func (m *image) readSome(address uint64, into []byte) int {
 	return 0
 }
 
-// text0 reads a text up to its NUL; empty if it is too long.
+// text0 reads up to a NUL; empty if too long.
 func (m *image) text0(address uint64) string {
 	var raw [nameMax]byte
 	n := m.readSome(address, raw[:])

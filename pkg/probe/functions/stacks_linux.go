@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// A node has a dozen programs, and each a few places where it forks.
+	// A node has a dozen programs, with a few forking places each.
 	programsMax = 64
 	stacksMax   = 1024
 	framesMax   = 8
-	// patience is for a file on a mount that hangs; the usual is 1 ms. Each timeout holds a thread, so after hungMax
-	// nothing is named any more.
+	// patience is for hung mounts; usual is 1 ms. Each timeout holds a thread, so after hungMax naming stops.
 	patience = 500 * time.Millisecond
 	hungMax  = 4
 )
 
-// Stacks names stacks of running programs. It is for one goroutine.
+// Stacks names stacks of running programs, for one goroutine.
 type Stacks struct {
-	mu       sync.Mutex // a read that hung may go on
+	mu       sync.Mutex // a hung read may continue
 	programs map[identity]*Program
 	stacks   map[known][]event.Frame
 	hung     int
 }
 
-// identity changes with the file and with its content.
+// changes with the file and its content
 type identity struct {
 	device, inode     uint64
 	size              int64
@@ -44,14 +43,14 @@ type known struct {
 	addresses [32]uint64
 }
 
-// Stack is what the kernel side reports of a process.
+// Stack is a process's stack.
 type Stack struct {
 	PID uint32
-	// Mounts is its mount namespace.
+	// mount namespace
 	Mounts uint32
-	// Start and End are those of its code.
+	// of its code
 	Start, End uint64
-	// Addresses begin with the innermost.
+	// innermost first
 	Addresses []uint64
 }
 
@@ -60,8 +59,8 @@ func NewStacks() *Stacks {
 	return &Stacks{programs: map[identity]*Program{}, stacks: map[known][]event.Frame{}}
 }
 
-// Name returns the calls of a stack that are not the standard library's, innermost first, up to 8. It is empty if
-// the process has exited or runs another program now, or if that has no names.
+// Name returns a stack's calls outside the standard library, innermost first, up to 8; none if the process exited or
+// changed its program, or that has no names.
 func (s *Stacks) Name(of Stack) []event.Frame {
 	if s.hung >= hungMax || of.Mounts == 0 || of.PID == 0 {
 		return nil
@@ -85,7 +84,7 @@ func (s *Stacks) name(of Stack) []event.Frame {
 		return nil
 	}
 	defer f.Close()
-	// Afterwards, so that the program is not one of a container that the process has entered.
+	// After reading, in case the process entered a container.
 	if mounts, err := procfs.Namespace(int(of.PID), "mnt"); err != nil || mounts != of.Mounts {
 		return nil
 	}
@@ -130,7 +129,7 @@ func store[K comparable, V any](s *Stacks, in map[K]V, most int, key K, v V) {
 	in[key] = v
 }
 
-// callers takes offsets from the start of the code.
+// Offsets are from the start of the code.
 func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
 	for i, offset := range stack {
 		if i > 0 { // a return address, behind the call

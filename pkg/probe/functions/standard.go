@@ -2,8 +2,8 @@ package functions
 
 import "strings"
 
-// standard reports whether a function belongs to Go's runtime or standard library, or its extensions. Paths of other
-// packages begin with a host, or are "main", or do not begin as one of the standard library does.
+// standard reports whether a function is of Go's runtime, standard library, or its extensions. Other paths begin with
+// a host, or are "main", or begin unlike the standard library's.
 func standard(function string) bool {
 	path, _, nested := strings.Cut(function, "/")
 	if !nested {
