@@ -1,12 +1,12 @@
-// Package evidence attributes an agent's actions to sandboxes with a call in progress, by what they name: a
-// container's id, a network namespace, an interface, or an address.
+// Package evidence attributes an agent's actions to sandboxes with a call in progress, by a container id, network
+// namespace, interface, or address.
 //
-// Evidence is only a name that the runtime, the plugin or the kernel chose for a single sandbox. Names of pods and
-// namespaces are not: pods are called nat, add and eth0, and owners' texts are in agents' arguments.
+// Evidence is only a name that the runtime, the plugin or the kernel chose for a single sandbox. Pods and namespaces
+// are called nat, add and eth0, and agents' arguments hold owners' texts.
 package evidence
 
 import (
-	"crypto/sha1" // as the agents do whose interfaces are named by it; it protects nothing
+	"crypto/sha1" // as agents name interfaces; protects nothing
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// idPrefix digits suffice, as in crictl and docker: a collision has a chance of 10^-15.
+	// as in crictl and docker: a collision has a chance of 10^-15
 	idPrefix = 12
-	// hashPrefix is antrea's length.
+	// antrea's length
 	hashPrefix = 6
-	// remember bounds the known sandboxes.
+	// bounds the known sandboxes
 	remember = 1024
-	// maxNames bounds each list of a sandbox.
+	// bounds each list of a sandbox
 	maxNames = 32
 )
 
-// Sandboxes are the known sandboxes by container id.
+// Sandboxes are by container id.
 type Sandboxes map[string]*sandbox
 
 type sandbox struct {
@@ -40,18 +40,18 @@ type sandbox struct {
 	hearsay bool
 	netns   string   // the distinctive part, see tail
 	hashes  []string // hexadecimal, of the id
-	// told are names inside the pod, which its owner may choose. Beyond the bound no interface is evidence.
+	// names inside the pod, chosen by its owner; beyond the bound no interface is evidence
 	told []string
-	// interfaces, addresses and namespaces (by key) of its plugins.
+	// of its plugins; namespaces by key
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
-	// over is the last end.
+	// the last end
 	runs int
 	over int64
 }
 
-// Begin records a plugin run. A run of the runtime replaces hearsay, which may use half of the 1024 places.
+// Begin records a plugin run. The runtime's runs replace hearsay, which may use half of the 1024 places.
 func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
 	if c.ContainerID == "" {
 		return
@@ -98,7 +98,7 @@ func (all Sandboxes) Forget(before int64) {
 	maps.DeleteFunc(all, func(_ string, s *sandbox) bool { return s.runs <= 0 && s.over < before })
 }
 
-// Mentions returns the ids of the named sandboxes, sorted.
+// Mentions returns the named sandboxes' ids, sorted.
 func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, texts ...string) (ids []string) {
 	add := func(found []string) {
 		for _, id := range found {
@@ -136,7 +136,7 @@ func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, text
 	return ids
 }
 
-// only returns the matching sandbox; none if several match.
+// only returns none if several match.
 func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	for id, s := range all {
 		if !is(s) {
@@ -150,7 +150,7 @@ func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	return ids
 }
 
-// isIn finds the sandbox's id, which may be cut if it is hexadecimal, or its namespace.
+// isIn finds the sandbox's id, possibly cut if hexadecimal, or its namespace.
 func (s *sandbox) isIn(text string) bool {
 	if len(s.id) >= idPrefix && strings.Trim(s.id, "0123456789abcdef") == "" {
 		if strings.Contains(text, s.id[:idPrefix]) {
@@ -165,7 +165,7 @@ func (s *sandbox) isIn(text string) bool {
 	return holds(text, s.netns)
 }
 
-// guid is for namespaces without a path.
+// namespaces without a path
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of a hash of the id. Only
@@ -187,8 +187,8 @@ type Doer struct {
 	Agent bool
 }
 
-// Attribute sets the mentioned sandboxes. An action for one sandbox becomes evidence. called names the node's
-// interface of a request by index; may be empty.
+// Attribute sets the mentioned sandboxes. An action for one sandbox becomes evidence. called is the node's interface
+// of a request by index; may be empty.
 func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 	id := by.Container
 	if by.Agent {
@@ -246,7 +246,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 	}
 }
 
-// Opened is for agents that later use a descriptor.
+// Opened is for agents that use a descriptor later.
 func (all Sandboxes) Opened(file string, ns event.Namespace) {
 	for _, s := range all {
 		if ns.Key != "" && holds(file, s.netns) {
@@ -279,11 +279,10 @@ func tail(file string) string {
 	return file
 }
 
-// drawn reports whether a name is random or computed: it has six hexadecimal digits in a row, one of them decimal.
+// drawn reports whether a name is random or computed: six hexadecimal digits in a row, one of them decimal.
 func drawn(name string) bool { return drawnBeside(name, "") }
 
-// drawnBeside ignores letters of another name: a plugin may use the pod's, which its owner chose, or other pods share
-// (a ReplicaSet's).
+// drawnBeside ignores letters of another name, such as the pod's, which its owner chose or a ReplicaSet's pods share.
 func drawnBeside(name, chosen string) bool {
 	for run := range strings.FieldsFuncSeq(name, notHexadecimal) {
 		if len(run) >= hashPrefix && strings.ContainsAny(run, "0123456789") && !shares(run, chosen) {
@@ -293,7 +292,7 @@ func drawnBeside(name, chosen string) bool {
 	return false
 }
 
-// shares reports whether both names have six letters in a row in common.
+// six letters in a row
 func shares(name, other string) bool {
 	for i := hashPrefix; i <= len(name); i++ {
 		if strings.Contains(other, name[i-hashPrefix:i]) {
@@ -305,13 +304,13 @@ func shares(name, other string) bool {
 
 func notHexadecimal(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
-// endsInHash may be wrong, unlike drawn, which misses one hash in 360: the caller compares with known hashes.
+// endsInHash may be wrong, while drawn misses one hash in 360: the caller compares with known hashes.
 func endsInHash(name string) bool {
 	end := name[strings.LastIndexByte(name, '-')+1:]
 	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// holds excludes parts of longer names. Another path may precede a path.
+// holds excludes parts of longer names, but a path may follow another.
 func holds(text, name string) bool {
 	for at := 0; name != ""; at++ {
 		i := strings.Index(text[at:], name)
@@ -331,7 +330,6 @@ func within(b byte) bool {
 	return b == '-' || b == '_' || b == '.' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// separates splits words, but not names.
 func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
