@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open prepares to ask the kernel by a BPF program (Linux 5.14), or else to read /proc/kallsyms, which takes 90 ms of
-// CPU. Call it before dropping privileges, since those at the opening count (kernel/kallsyms.c, kallsyms_open).
+// Open prepares a BPF program (Linux 5.14), or else /proc/kallsyms, which takes 90 ms of CPU. Call it before dropping
+// privileges, since those at the opening count (kernel/kallsyms.c, kallsyms_open).
 func Open() *Table {
 	if asked, err := openKernel(); err == nil {
 		return &Table{kernel: asked, known: map[uint64]string{}}
@@ -31,13 +31,13 @@ type kernel struct {
 	asked   question
 }
 
-// question is also the answer.
+// also the answer
 type question struct {
 	Address uint64
 	Name    [nameMax]byte
 }
 
-// nameMax includes the NUL. The kernel cuts the few longer names.
+// includes the NUL; few names are longer
 const nameMax = 120
 
 func openKernel() (k *kernel, err error) {
@@ -65,7 +65,7 @@ func openKernel() (k *kernel, err error) {
 	return k, k.ask(0)
 }
 
-// instructions implement snprintf(question.Name, nameMax, "%ps", question.Address).
+// snprintf(question.Name, nameMax, "%ps", question.Address)
 func instructions(format int) asm.Instructions {
 	const (
 		address = -8

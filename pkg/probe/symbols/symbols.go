@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Table asks the kernel for names, or reads /proc/kallsyms. Of that it stores only functions that identify a lock,
-// since all 100,000 would take megabytes; for others, and code loaded later, a goroutine reads it again: 70 ms of
-// CPU, half a second under load. The next such wait has a name.
+// Table asks the kernel for names, or reads /proc/kallsyms, and keeps only functions that identify a lock: all
+// 100,000 would take megabytes. For others, and code loaded later, a goroutine rereads it: 70 ms of CPU, half a
+// second under load. The next such wait has a name.
 //
 // The zero Table knows no names. It is for one goroutine.
 type Table struct {
@@ -23,24 +23,24 @@ type Table struct {
 	file   io.ReadSeeker // nil if unused
 	layout
 	known map[uint64]string
-	// answer is nil while no read is running.
+	// nil while no read runs
 	asked  []uint64
 	answer chan reading
 	read   int64 // start of the last read
 	pause  int64 // until the next read
-	failed bool  // the last read was incomplete
+	failed bool  // incomplete last read
 }
 
-// asker returns an empty name if there is no function.
+// an empty name is no function
 type asker interface {
 	name(address uint64) string
 	io.Closer
 }
 
 type layout struct {
-	// owners are sorted by address.
+	// by address
 	owners []function
-	// extents are ranges of code. An address in one, but in no owner, identifies no lock.
+	// ranges of code; an address in one, but in no owner, identifies no lock
 	extents []extent
 }
 
@@ -54,14 +54,14 @@ type extent struct{ start, end uint64 }
 type reading struct {
 	layout
 	names map[uint64]string
-	whole bool // all of it was read
+	whole bool // all was read
 }
 
 const (
-	// The interval of reads begins with readEvery and doubles up to readRarely: 1.5 % of a CPU at first, 0.1 % later.
-	// After readAnew without a read it starts again.
+	// The interval doubles from readEvery to readRarely: 1.5 % of a CPU, later 0.1 %. It restarts readAnew after the
+	// last read.
 	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
-	// maxAsked bounds the addresses of one read.
+	// addresses of one read
 	maxSymbols, maxAsked = 4096, 256
 )
 
@@ -81,8 +81,7 @@ func (t *Table) Close() (err error) {
 	return err
 }
 
-// Lock names the lock that a stack (innermost address first) waits for, or else its first known caller. now is in
-// monotonic ns.
+// Lock names the lock that a stack (innermost first) waits for, else its first known caller. now is in monotonic ns.
 func (t *Table) Lock(now int64, stack []uint64) string {
 	if t.kernel != nil {
 		return t.told(now, stack)
@@ -139,13 +138,13 @@ func (t *Table) caller(stack []uint64) string {
 	return ""
 }
 
-// waits reports whether a function is part of waiting for a lock, or of tracing it.
+// waits: part of waiting for a lock, or of tracing it.
 func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
 
 func (t *Table) ask(address uint64) bool {
-	if _, known := t.known[address]; known || len(t.extents) == 0 { // all is hidden (kptr_restrict)
+	if _, known := t.known[address]; known || len(t.extents) == 0 { // all hidden (kptr_restrict)
 		return true
 	}
 	if len(t.asked) < maxAsked && !slices.Contains(t.asked, address) {
@@ -197,8 +196,8 @@ func (l *layout) owner(address uint64) string {
 	return l.owners[i].name
 }
 
-// placed reports whether an address was code at the last read. A module that replaced another one is mistaken until
-// the next read: looking up all such addresses would mean a read for every new stack.
+// placed reports whether an address was code at the last read. A module that replaced another is mistaken until the
+// next read, since new stacks are frequent.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end
@@ -256,7 +255,7 @@ func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	return got
 }
 
-// extentsOf joins functions that are less than a page apart, which excludes different modules.
+// Gaps below a page do not separate modules.
 func extentsOf(starts []uint64) (all []extent) {
 	const page = 4096
 	for _, at := range starts {
@@ -269,7 +268,7 @@ func extentsOf(starts []uint64) (all []extent) {
 	return slices.Clip(all)
 }
 
-// functionsUsual exceeds the number of functions: Debian has 90,000.
+// Debian has 90,000
 const functionsUsual = 1 << 17
 
 // symbol parses address, kind, and name up to a dot; false for data and hidden addresses (kptr_restrict). It runs
@@ -305,7 +304,7 @@ func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	return at, name, at != 0
 }
 
-// owners are functions that identify a lock: the locks themselves have no names.
+// the locks themselves have no names
 var owners = []struct {
 	lock     string
 	prefixes []string
