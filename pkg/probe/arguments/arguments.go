@@ -14,27 +14,27 @@ import (
 // Mode says which arguments of a command are shown.
 type Mode string
 
-// The modes. Unknown arguments may hold secrets, so they are dropped.
+// The modes. Unknown arguments may hold secrets.
 const (
-	// None drops every argument.
+	// none
 	None Mode = "none"
-	// Known keeps what the command's allow-list permits.
+	// those of the command's allow-list
 	Known Mode = "known"
-	// All keeps everything, bounded.
+	// all, bounded
 	All Mode = "all"
 )
 
 const most = 64
 
-// hidden replaces dropped arguments.
+// for dropped arguments
 const hidden = "…"
 
 type tool struct {
-	// words are options and keywords with their values' shapes.
+	// options and keywords with their values' shapes
 	words map[string][]shape
-	// bare are shapes that may stand anywhere, beside addresses.
+	// may stand anywhere, like addresses
 	bare []shape
-	// fold: words are in lower case and match any case.
+	// words are in lower case and match any case
 	fold bool
 	// part returns the permitted parts of other arguments.
 	part func(string) []string
@@ -46,8 +46,8 @@ func IsTool(name string) bool {
 	return is
 }
 
-// Sanitise returns a program's permitted arguments, up to 64, with "…" for dropped ones, whose number it returns.
-// They repeat nothing that call forbids.
+// Sanitise returns a program's permitted arguments, up to 64, with "…" for dropped ones, and their number. They
+// repeat nothing that call forbids.
 func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept []string, dropped int) {
 	known, is := tools[called]
 	if mode == None || mode == Known && !is {
@@ -178,7 +178,7 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// takes splits options and keywords at spaces.
+// takes splits at spaces.
 func takes(list string, values ...shape) map[string][]shape {
 	words := map[string][]shape{}
 	for w := range strings.FieldsSeq(list) {

@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// shape is the form of a value. Without it a secret would pass if a user confuses the order of arguments.
+// Without a shape a secret would pass if a user confuses arguments.
 type shape uint8
 
 const (
 	word shape = iota
 	digits
-	// host is an address, optionally negated, with mask, range, or ports (iptables-extensions(8)). A key may be
-	// hexadecimal, so dots or colons are required.
+	// host is an address, optionally negated, with mask, range, or ports (iptables-extensions(8)). Dots or colons are
+	// required, because a key may be hexadecimal.
 	host
-	// handle is one of tc's: "1:", "ffff:fff1".
+	// tc: "1:", "ffff:fff1"
 	handle
-	// quantity is a number with a unit of tc: "10mbit", "25ms".
+	// tc: "10mbit", "25ms"
 	quantity
-	// sysctl is a key, with an optional number.
+	// a key, with an optional number
 	sysctl
-	// setType is one of ipset's: "hash:ip,port".
+	// ipset: "hash:ip,port"
 	setType
-	// entry is an address in an ipset: "10.1.2.3,tcp:80".
+	// ipset: "10.1.2.3,tcp:80"
 	entry
-	// columns are those of an Open vSwitch table: "name,ofport".
+	// Open vSwitch: "name,ofport"
 	columns
 
-	// secret: the value is dropped.
+	// dropped
 	secret
-	// remainder: everything behind is for another program.
+	// the rest is for another program
 	remainder
-	// script: what follows is a script.
+	// the rest is a script
 	script
 )
 
@@ -55,15 +55,14 @@ func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }
 
-// command matches a cmdlet at the beginning of a script or statement. The verbs are PowerShell's approved ones
-// (Get-Verb), to match little else.
+// command matches a cmdlet at the beginning of a statement. The verbs are PowerShell's approved ones (Get-Verb).
 var command = regexp.MustCompile(`(?:^|[|;{(=&\n])\s*((?:Add|Clear|Close|Compare|Convert|ConvertFrom|ConvertTo|Copy|Disable|Enable|Export|Find|ForEach|Format|Get|Import|Install|` +
 	`Invoke|Measure|Move|New|Open|Out|Register|Remove|Rename|Reset|Resolve|Restart|Resume|Select|Set|Sort|Start|Stop|Suspend|Test|Uninstall|Unregister|Update|Wait|Where|Write)` +
 	`-[A-Z][A-Za-z]{1,39})(?:$|[\s|;)}])`)
 
 const cmdletsMax = 8
 
-// cmdlets are distinct; anything else may be secret.
+// distinct; anything else may be secret
 func cmdlets(script string) (found []string) {
 	for len(found) < cmdletsMax {
 		at := command.FindStringSubmatchIndex(script)
@@ -73,7 +72,7 @@ func cmdlets(script string) (found []string) {
 		if name := script[at[2]:at[3]]; !slices.Contains(found, name) {
 			found = append(found, name)
 		}
-		script = script[at[3]:] // which may begin another one
+		script = script[at[3]:] // which may begin another
 		if strings.HasPrefix(script, " ") {
 			script = "\x00" + script // not a beginning
 		}

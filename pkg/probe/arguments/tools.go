@@ -1,6 +1,6 @@
 package arguments
 
-// tools are short on purpose: a missing name costs a "…", a wrong one a secret.
+// short on purpose: a missing name costs a "…", a wrong one a secret
 var tools = map[string]tool{
 	"iptables": iptables, "ip6tables": iptables, "ebtables": iptables,
 	"iptables-nft": iptables, "ip6tables-nft": iptables, "iptables-legacy": iptables, "ip6tables-legacy": iptables,
@@ -65,7 +65,7 @@ var conntrack = tool{words: options(
 	takes("--sport --orig-port-src --dport --orig-port-dst --reply-port-src --reply-port-dst -w --zone -t --timeout", digits),
 )}
 
-// The values of ovs-vsctl(8)'s records may be anything.
+// Values of ovs-vsctl(8)'s records may be anything.
 var vsctl = tool{words: options(
 	takes("-- --may-exist --if-exists --no-wait --no-heading --bare --oneline --dry-run show list-br emer-reset init"),
 	takes("-t --timeout", digits),
