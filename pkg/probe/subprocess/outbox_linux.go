@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// outboxMax bounds the unread events in bytes: about 8,000 programs.
+// bytes: about 8,000 programs
 const outboxMax = 8 << 20
 
 // outbox never blocks writers.
@@ -18,7 +18,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
 
-// put adds all or nothing.
+// all or nothing
 func (o *outbox) put(b []byte) bool {
 	o.mu.Lock()
 	room := len(o.waiting)+len(b) <= outboxMax

@@ -1,6 +1,6 @@
-// Package subprocess runs the process connector in a process of its own: a short-lived program is readable for about
-// 1 ms, and in a busy process the garbage collector and unprioritized threads would delay the reader by tens of ms.
-// With 16 parallel plugins and a small CPU share it missed up to half.
+// Package subprocess runs the process connector in its own process. A short-lived program is readable for about 1 ms;
+// in a busy process garbage collection and unprioritized threads delay the reader by tens of ms, which missed up to
+// half with 16 parallel plugins and a small CPU share.
 package subprocess
 
 import (
@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// openWithin exceeds the usual 50 ms.
+	// usually 50 ms
 	openWithin = 10 * time.Second
-	// Reading an order and exiting usually take µs.
+	// usually µs
 	sendWithin, endWithin = time.Second, 2 * time.Second
-	// pipe is the size of the event pipe in bytes: about 1,000 programs.
+	// bytes: about 1,000 programs
 	pipe      = 1 << 20
 	lookEvery = 200 * time.Millisecond
 )
@@ -61,7 +61,7 @@ type said struct {
 	Stats  *connector.Stats `json:"stats,omitempty"`
 }
 
-// Start starts the command, which calls Serve. Its errors are those of connector.Open.
+// Start starts the command, which calls Serve. Its errors are connector.Open's.
 func Start(o connector.Options, command []string) (_ *Process, err error) {
 	p := &Process{options: o, unwatch: func() {}}
 	if err := p.start(command); err != nil {
@@ -102,7 +102,7 @@ func (p *Process) start(command []string) error {
 	return err
 }
 
-// pipes leaves none open on an error.
+// none is left open on an error
 func pipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		if ours[i], theirs[i], err = os.Pipe(); err != nil {
@@ -232,7 +232,7 @@ func (p *Process) Close() error {
 	late := time.AfterFunc(endWithin, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
 	defer p.events.Close()
-	go func() { _, _ = io.Copy(io.Discard, p.events) }() // drain the remaining events
+	go func() { _, _ = io.Copy(io.Discard, p.events) }() // drains
 	if p.cmd.ProcessState == nil {
 		if err := p.cmd.Wait(); err != nil {
 			return fmt.Errorf("process connector: its process: %w", err)

@@ -27,16 +27,15 @@ import (
 )
 
 const (
-	// growth of the heap in percent (at least 16 MiB) forces a garbage collection even while plugins run. Otherwise
-	// garbageMax does: a tree of ten programs makes 100 KiB.
+	// growth of the heap in percent (at least 16 MiB) forces a garbage collection. Usually garbageMax does, while no
+	// plugin runs: a tree of ten programs makes 100 KiB.
 	growth     = 400
 	garbageMax = 2 << 20
-	// turns exceeds the number of goroutines, so that the reader never waits for another.
+	// more than goroutines, so that the reader never waits for one
 	turns = 4
 )
 
-// Serve reads orders from standard input, and writes events to standard output and messages to file 3, until input
-// ends.
+// Serve reads orders from standard input until it ends, and writes events to standard output and messages to file 3.
 func Serve() error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // the parent ends us
 	runtime.GOMAXPROCS(turns)
@@ -45,10 +44,10 @@ func Serve() error {
 	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
 }
 
-// hurry prioritizes all threads (CAP_SYS_NICE), such as the garbage collector's, for which the reader waits.
+// hurry prioritizes all threads (CAP_SYS_NICE): the reader waits for the garbage collector's.
 func hurry() {
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	for range 2 { // a thread may start another one
+	for range 2 { // a thread may start another
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, thread := range threads {
 			if id, err := strconv.Atoi(thread.Name()); err == nil {
@@ -63,8 +62,8 @@ type server struct {
 	anchors *anchor.Set
 	busy    atomic.Bool
 	to      io.Writer
-	last    bytes.Buffer // the last message
-	// allocated is the total at the last garbage collection.
+	last    bytes.Buffer
+	// total at the last garbage collection
 	allocated uint64
 }
 
@@ -109,12 +108,12 @@ func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector,
 		defer cancel() // the reader is gone
 		sent <- out.send(to)
 	}()
-	var waiting, lost uint64 // events
+	var waiting, lost uint64
 	err = c.Run(ctx, func(e event.Event) {
 		if lost > 0 && waiting == 0 {
 			_ = w.Write(event.Event{Time: e.Time, Body: &event.Lost{Source: "probe", Reason: proctracker.LostNotices, Count: lost}})
 		}
-		_ = w.Write(e) // never too long: its content is bounded
+		_ = w.Write(e) // never too long: bounded content
 		waiting++
 		switch e.Body.(type) {
 		case *event.Tick, *event.Degraded:
@@ -147,7 +146,6 @@ func (s *server) obey(end func()) {
 	}
 }
 
-// tend collects garbage while no plugin runs.
 func (s *server) tend(now connector.Stats, quiet bool) {
 	var line bytes.Buffer
 	if json.NewEncoder(&line).Encode(said{Stats: &now}) == nil && !bytes.Equal(line.Bytes(), s.last.Bytes()) {
