@@ -1,5 +1,5 @@
-// Package builds fingerprints the files of CNI plugins: size, beginning, middle and end, where compilers and linkers
-// identify a build (notes of ELF, Go's build id, headers of PE, symbols).
+// Package builds fingerprints files of CNI plugins: size, beginning, middle and end, where build ids are (ELF notes,
+// Go's build id, PE headers, symbols).
 package builds
 
 import (
@@ -16,10 +16,10 @@ import (
 
 const (
 	part = 64 << 10
-	// filesMax bounds the known files, waiting the queue. A node has a dozen.
+	// known files (a node has a dozen), and the queue
 	filesMax = 256
 	waiting  = 64
-	// abreast bounds the reads, which may hang.
+	// concurrent reads, which may hang
 	abreast = 16
 )
 
@@ -39,7 +39,7 @@ type file struct {
 	build    string
 }
 
-// look is a file as seen by a process that was forked at started (monotonic ns).
+// look is a file of a process forked at started (monotonic ns).
 type look struct {
 	name    string
 	pid     int
@@ -51,7 +51,7 @@ func New() *Known {
 	return &Known{files: map[string]file{}, awaited: map[string]bool{}, looks: make(chan look, waiting), at: look.at}
 }
 
-// Tell sets the cached build in a plugin's Exec event, and queues the file for Run.
+// Tell sets the cached build in a plugin's Exec event, and queues the file.
 func (b *Known) Tell(e event.Event) {
 	exec, ok := e.Body.(*event.Exec)
 	if !ok || !exec.InPath || exec.Build != "" {
@@ -129,7 +129,7 @@ func (l look) at(before file) (file, error) {
 	return now, err
 }
 
-// Of returns the fingerprint of a file.
+// Of returns a file's fingerprint.
 func Of(f io.ReaderAt, size int64) (string, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, strconv.FormatInt(size, 10)+"\n")

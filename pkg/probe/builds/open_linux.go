@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// identity changes with the file and with its content.
+// changes with the file and its content
 type identity struct {
 	device, inode     uint64
 	size              int64
@@ -30,8 +30,8 @@ func identityOf(info fs.FileInfo) identity {
 	return identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
 }
 
-// runsStill saves opening the known file: one system call instead of twenty. Any process with that PID may run it.
-// Scripts run their interpreter.
+// runsStill saves opening the known file: one system call instead of twenty. A reused PID is harmless. Scripts run
+// their interpreter.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t
 	if before.build == "" || before.id == (identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
@@ -40,7 +40,7 @@ func (l look) runsStill(before file) bool {
 	return before.id == identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
 }
 
-// open opens the executable, or for a script its path as the process sees it; after the exit as PID 1 sees it.
+// open opens the executable, or a script's path as the process sees it; after the exit as PID 1 does.
 func (l look) open() (*os.File, error) {
 	f, err := l.running()
 	if err != nil {
@@ -49,7 +49,7 @@ func (l look) open() (*os.File, error) {
 	return f, err
 }
 
-// running rechecks the PID, which may be reused.
+// The PID may be reused.
 func (l look) running() (f *os.File, err error) {
 	if !l.runs() {
 		return nil, fs.ErrNotExist
@@ -81,10 +81,10 @@ func seenBy(pid int, name string) (*os.File, error) {
 	return regular(at, unix.O_NOFOLLOW)
 }
 
-// Running opens the executable of a process, and never a path, which may lead to another file.
+// Running opens a process's executable, and never a path, which may lead to another file.
 func Running(pid int) (*os.File, error) { return regular(procfs.Runs(pid), 0) }
 
-// regular uses O_PATH first: no device notices, and no pipe blocks.
+// O_PATH first: no device notices, and no pipe blocks.
 func regular(name string, flags int) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {

@@ -13,7 +13,7 @@ func identityOf(fs.FileInfo) identity { return identity{} }
 
 func (look) runsStill(file) bool { return false }
 
-// open needs only the path on Windows.
+// Windows needs only the path.
 func (l look) open() (*os.File, error) {
 	info, err := os.Stat(l.name)
 	if err == nil && !info.Mode().IsRegular() {
