@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// kubernetesArgs are found by libcni by name.
+// libcni finds fields by name.
 type kubernetesArgs struct {
 	types.CommonArgs
 	K8S_POD_NAMESPACE types.UnmarshallableString
@@ -23,7 +23,7 @@ type kubernetesArgs struct {
 	K8S_POD_UID       types.UnmarshallableString
 }
 
-// VariableMax is VAR_MAX of bpf/wire.h without the NUL: longer values are cut.
+// VariableMax is VAR_MAX of bpf/wire.h without the NUL.
 const VariableMax = 511
 
 // Variables are of a CNI call.
@@ -76,12 +76,11 @@ func Wanted(name string) bool {
 	}, name)
 }
 
-// commands are of the CNI specification 1.1. Others cannot become span names.
+// of CNI 1.1; others cannot become span names
 var commands = []string{"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"}
 
 func podOf(args string) event.Pod {
 	var k kubernetesArgs
-	// Other keys are ignored.
 	if err := types.LoadArgs("IgnoreUnknown=1;"+args, &k); err != nil {
 		return event.Pod{}
 	}
@@ -99,12 +98,11 @@ type Image struct {
 	// Script: Args begin with the interpreter.
 	Script    bool
 	Truncated bool
-	// Separator of CNI_PATH; empty is ":".
+	// of CNI_PATH; empty is ":"
 	Separator string
 }
 
-// Locate finds the plugin in CNI_PATH, if File is /proc's link: to a script's interpreter, or a linked plugin's
-// target.
+// Locate finds the plugin in CNI_PATH if /proc links File to a script's interpreter, or a symbolic link's target.
 func (im *Image) Locate() {
 	vars, _ := Parse(im.Env)
 	folders := vars.Folders(im.Separator)
@@ -115,11 +113,11 @@ func (im *Image) Locate() {
 	}
 }
 
-// nameMax is TASK_COMM_LEN (include/linux/sched.h) without the NUL.
+// TASK_COMM_LEN (include/linux/sched.h) without the NUL
 const nameMax = 15
 
-// FindScript is for a File that is the interpreter: the process is named after the script, whose path follows the
-// interpreter and up to one argument (binfmt_script(5)).
+// FindScript is for an interpreter as File: the process has the script's name, and the script follows the interpreter
+// and up to one argument (binfmt_script(5)).
 func (im *Image) FindScript(called string) {
 	is := func(file string) bool {
 		base := path.Base(file)
@@ -185,7 +183,7 @@ func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
 		switch {
 		case name == "CNI_ARGS":
 			known.Environment(strings.Split(value, ";")...)
-		case !Wanted(name): // the wanted variables are exported anyway
+		case !Wanted(name): // exported anyway
 			known.Environment(variable)
 		}
 	}
