@@ -16,7 +16,7 @@ import (
 type Node struct {
 	anchors  *anchor.Set
 	rootless bool
-	// mnt and net are PID 1's, by inode number; 0, which no namespace has, if unknown.
+	// PID 1's inode numbers; 0 if unknown
 	mnt, net uint32
 }
 
@@ -50,7 +50,7 @@ func sameNamespace(one, other uint32, kind string) bool {
 	return inode != 0 && inode == Namespace(other, kind)
 }
 
-// Caller returns why a process is trusted; empty if it is not. It does not know agents.
+// Caller returns why a process is trusted; may be empty. It does not know agents.
 func (n Node) Caller(pid uint32) event.Caller {
 	status := statusOnNode(pid)
 	has := Own(status)
@@ -72,7 +72,7 @@ func (n Node) Caller(pid uint32) event.Caller {
 	return ""
 }
 
-// Runtime reports whether the process that has this PID now is the container runtime's.
+// Runtime reports whether the process with this PID is now the container runtime's.
 func (n Node) Runtime(pid uint32) bool {
 	for _, a := range n.runtime() {
 		if a.PID == int(pid) {
@@ -109,7 +109,7 @@ func (n Node) forkedBy(pid uint32) *anchor.Anchor {
 
 const either = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
-// statusOnNode returns no rights for a process in another user namespace.
+// no rights in another user namespace
 func statusOnNode(pid uint32) procfs.Status {
 	if Namespace(pid, "user") == procfs.InitialUser {
 		if status, err := procfs.StatusOf(int(pid)); err == nil {
