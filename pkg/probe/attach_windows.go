@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
-// attach falls back to snapshots if o allows it.
 func attach(o Options) (*observer, error) {
 	options := winproc.Options{
 		Processes: o.Processes, Arguments: o.Arguments, Agents: o.Agents, Anchors: o.Anchors, Busy: o.Busy, System: winproc.NewSystem(), Log: o.Log,

@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// halts reports halted plugin processes, and samples holders of awaited locks. It polls, because since Linux 6.1
-// cgroup v1 freezes a thread where it sleeps. It takes up to askedMax from a process's second poll on.
+// halts reports halted processes, and samples holders of awaited locks. It polls, because since Linux 6.1 cgroup v1
+// freezes a thread where it sleeps. It takes up to askedMax from the second poll on.
 func (r *reader) halts() {
 	r.decoder.LookAtHolders(r.now, agents.HaltOf)
 	asked := 0

@@ -21,7 +21,7 @@ import (
 
 type running struct {
 	pid, parent uint32
-	name        string // in the kernel: a script's own
+	name        string // a script's own
 	start       uint64 // boot-time ns, in ticks
 	exec        *event.Exec
 	args        []string // unfiltered
@@ -29,7 +29,7 @@ type running struct {
 	denied      bool
 }
 
-// inFlight adds plugin runs in progress, and returns how many there are, and how many unreadable processes.
+// inFlight counts the added runs, and unreadable processes.
 func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
@@ -50,7 +50,7 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	return found, denied
 }
 
-// servedBefore adds what an agent started since then (boot-time ns).
+// since is in boot-time ns
 func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 	for _, r := range c.children[agent.Self.Pid] {
 		if r.start+uint64(procfs.Tick) > since {
@@ -81,7 +81,7 @@ func (p *Probe) count(deliver deliver) *census {
 	return c
 }
 
-// follow includes descendants.
+// with descendants
 func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	self, ok := c.probe.numbers.Key(r.pid)
 	if !ok {
@@ -113,7 +113,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	return root
 }
 
-// describe returns true for a trusted plugin.
+// describe reports a trusted plugin.
 func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
 		return r.believed()
@@ -130,7 +130,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	r.args = im.Args
 	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
-		// CAP_PERFMON may be enough for environments only.
+		// CAP_PERFMON may suffice for environments only
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
 		if r.caller != kernel.LifeCallerCALLER_NOBODY || trust.Rights(r.pid) != 0 {

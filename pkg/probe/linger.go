@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// missed is the cost of a closed gate, as lingering time: up to 1 ms of a plugin's start is unseen, but Go plugins
-// take longer to reach main. Chosen, not measured.
+// missed is a closed gate's cost as lingering time: up to 1 ms of a plugin's start, but Go plugins take longer to
+// reach main. Chosen, not measured.
 const missed = 5 * time.Second
 
-// shortestLinger covers one pod's calls; attaching again costs 13 ms.
+// one pod's calls; attaching again costs 13 ms
 const shortestLinger = time.Second
 
-// linger decides how long costly system-call tracing outlasts a call.
 type linger struct {
 	most time.Duration
-	gaps []time.Duration // longer than shortestLinger
+	gaps []time.Duration
 }
 
 // hours of a CronJob, or half a minute of a busy node
@@ -31,7 +30,7 @@ func (l *linger) note(gap time.Duration) {
 	l.gaps = append(l.gaps, gap)
 }
 
-// length minimizes the cost over the latest gaps; without any, up to twice the optimum.
+// minimal cost over the latest gaps; without any, up to twice the optimum
 func (l *linger) length() time.Duration {
 	if len(l.gaps) == 0 {
 		return min(missed, l.most)

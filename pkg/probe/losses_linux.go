@@ -5,7 +5,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// losses reports each loss once.
 type losses struct {
 	kernel  *kernel.Side
 	counted [kernel.LifeCounterCOUNTERS]uint64
@@ -14,7 +13,7 @@ type losses struct {
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
 
-// new reads the totals before the counts by run, which the kernel side counts first, so each loss has its run.
+// The kernel side counts by run first, so each loss has its run.
 func (l *losses) new() []*event.Lost {
 	now := l.kernel.Counters()
 	if now == l.counted {
@@ -24,7 +23,7 @@ func (l *losses) new() []*event.Lost {
 	var lost []*event.Lost
 	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
 		before := l.said[*key]
-		if *n < before { // evicted entry
+		if *n < before { // evicted
 			before = 0
 		}
 		if *n == before || key.Reason >= uint32(kernel.LifeCounterCOUNTERS) {
@@ -37,7 +36,7 @@ func (l *losses) new() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// No call in progress is affected.
+		// no call is affected
 		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
 			continue
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listEvery bounds the cost: 1 ms per 1,000 threads.
+// 1 ms per 1,000 threads
 const listEvery = 50e6 // ns
 
-// numbers translates PIDs between the initial namespace (kernel side) and ours (/proc). Not safe for concurrent use.
+// numbers translates PIDs between the initial namespace (kernel side) and ours (/proc).
 type numbers struct {
 	// nil in the initial namespace
 	list   func() ([]kernel.Key, error)
@@ -29,7 +29,7 @@ func newNumbers(initial bool, side *kernel.Side) *numbers {
 	return n
 }
 
-// Key takes a PID of ours; false without a process. In the initial namespace the start is exact to a tick.
+// Key takes our PID. In the initial namespace the start is exact to a tick.
 func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	if n.list != nil {
 		return n.find(&n.here, pid)
@@ -41,7 +41,7 @@ func (n *numbers) Key(pid uint32) (kernel.Key, bool) {
 	return kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid}, true
 }
 
-// Here translates an initial PID to ours; false without one.
+// Here translates an initial PID.
 func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	if n.list == nil {
 		return tgid, true

@@ -25,14 +25,14 @@ type Probe struct {
 	opened  int64 // monotonic ns
 	symbols *symbols.Table
 	node    trust.Node
-	unwatch func() // ends watching the anchors
+	unwatch func()
 
 	undecodable atomic.Uint64
 	unfound     atomic.Uint64
 }
 
-// Open loads and attaches the kernel side, whose events collect in the ring. It needs CAP_BPF and CAP_PERFMON (before
-// 5.8 CAP_SYS_ADMIN), and Linux 5.8 with BTF, else returns an UnsupportedError.
+// Open attaches the kernel side, whose events collect in the ring. It needs CAP_BPF and CAP_PERFMON (before 5.8
+// CAP_SYS_ADMIN), and Linux 5.8 with BTF, else returns an UnsupportedError.
 func Open(o Options) (_ *Probe, err error) {
 	p := &Probe{options: o, opened: clock.Monotonic(), node: trust.NewNode(o.Anchors, o.Rootless), symbols: new(symbols.Table), unwatch: func() {}}
 	defer func() {
@@ -86,7 +86,7 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 	})
 }
 
-// setAnchors adds before it deletes, so that none is ever missing. The error names those without room.
+// setAnchors adds before it deletes. The error names those without room.
 func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 	var errs []error
 	now := map[uint32]bool{}

@@ -16,18 +16,18 @@ import (
 )
 
 // The kernel side wakes the reader for a run's exec, an awaited lock's holder, or a filling ring (bpf/maps.h, put).
-// Else the reader polls, less often without events. A poll costs 40 µs of CPU.
+// Else it polls, for 40 µs of CPU each.
 const (
-	pollActive = 5 * time.Millisecond // after an event, with a small ring
-	pollMost   = dutiesEvery          // with a larger one
+	pollActive = 5 * time.Millisecond // small ring
+	pollMost   = dutiesEvery          // larger one
 	pollQuiet  = 50 * time.Millisecond
 	pollShare  = 4  // of the pause
-	busyShare  = 32 // of the ring: 16 ms of a process at its quota, 0.5 s of a pod
+	busyShare  = 32 // 16 ms of a process at its quota, 0.5 s of a pod
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
 
-// Run delivers calls in progress, events until ctx ends, and the rest of the ring.
+// Run delivers calls in progress, events until ctx ends, and the rest.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe: p,
@@ -59,9 +59,9 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
-	// the gate, monotonic ns
+	// monotonic ns
 	opened int64
-	// from soon after that, until the next duties
+	// soon after, until the next duties
 	census *census
 
 	now  int64
@@ -100,7 +100,7 @@ func (r *reader) observing(underWay int) {
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }
 
-// deadline is zero for never.
+// zero: never
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
 	active, poll := r.pollActive(), pollQuiet
@@ -109,7 +109,7 @@ func (r *reader) deadline(now int64) time.Time {
 	case r.table.tracking():
 		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, active), pollQuiet)
 	case r.now-r.lastEvent < int64(quietAfter):
-		// Busy may change when the last events are processed.
+		// Busy may still change
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
 		due := r.rest()
@@ -121,8 +121,8 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is half of the time in which a root at its quota fills its share of the ring, a quarter; a quarter after
-// many records, because records before a poll count until the next (bpf/maps.h, has_room).
+// pollActive is half of the time in which a root at its quota fills its quarter of the ring; a quarter after many
+// records, which count until the next poll (bpf/maps.h, has_room).
 func (r *reader) pollActive() time.Duration {
 	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
 	if r.taken > r.probe.options.Ring/busyShare {
@@ -131,7 +131,7 @@ func (r *reader) pollActive() time.Duration {
 	return min(max(fills/2, pollActive), pollMost)
 }
 
-// rest returns when to close the gate, or to sweep last; 0: never.
+// when to close the gate, or to sweep last; 0: never
 func (r *reader) rest() (due int64) {
 	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
@@ -191,7 +191,7 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// serves adds what an agent started before the gate was open.
+// serves adds what began before the gate opened.
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
@@ -300,7 +300,7 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
 		r.probe.kernel.Insert(&entry)
 	}
-	// It may belong to a plugin's tree.
+	// may be of a plugin's tree
 	entry, ok := r.probe.kernel.Process(key.Tgid)
 	if !ok || entry.Agent == 0 {
 		return key, false
@@ -327,7 +327,7 @@ func (r *reader) Habits(agent kernel.Key) []string {
 	return r.decoder.Programs(r.probe.kernel.Habits(agent))
 }
 
-// Unfollow leaves descendants followed until they exit.
+// Unfollow leaves descendants followed.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
 	r.decoder.Dismiss(process)
@@ -347,7 +347,7 @@ type detail struct {
 	used   int64 // monotonic ns
 }
 
-// wants excludes STATUS, which is frequent.
+// STATUS is frequent
 func (d *detail) wants(command string) bool {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC":
@@ -356,7 +356,7 @@ func (d *detail) wants(command string) bool {
 	return false
 }
 
-// open reports whether the gate was closed; after a failure it stays so.
+// after a failure it stays closed
 func (d *detail) open(now int64) (opened bool, err error) {
 	if d.used != 0 {
 		d.linger.note(time.Duration(now - d.used))
@@ -368,7 +368,7 @@ func (d *detail) open(now int64) (opened bool, err error) {
 	return opened, err
 }
 
-// due is 0 for never.
+// 0: never
 func (d *detail) due() int64 {
 	if d.when != DetailAuto || !d.gate.IsOpen() {
 		return 0

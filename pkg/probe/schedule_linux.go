@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	// dutiesEvery is for ticks, too.
 	dutiesEvery = 50 * time.Millisecond
-	// skew bounds the disorder of records: an interrupt or the hypervisor may take the CPU between timestamp and
-	// reservation. Chosen, not measured: a few time slices.
+	// skew bounds the disorder of records: the CPU may be taken between timestamp and reservation. Chosen, not
+	// measured: a few time slices.
 	skew = 20 * time.Millisecond
 )
 
@@ -22,7 +21,7 @@ type watermark struct {
 	now int64
 	// earlier records were read; never decreases
 	passed int64
-	// now-passed if the reader cannot keep up, else 0
+	// now-passed if too slow, else 0
 	lag int64
 }
 
@@ -32,7 +31,7 @@ type ring interface {
 	Waiting() int
 }
 
-// schedule alternates records and bounded duties, so that neither starves.
+// schedule alternates records and duties: neither starves.
 type schedule struct {
 	ring  ring
 	clock func() int64
@@ -41,17 +40,17 @@ type schedule struct {
 	take   func(now int64, raw []byte)
 	duties func(watermark)
 
-	passed, done int64 // done: last duties
-	drained      bool  // since done the ring was empty
+	passed, done int64 // last duties
+	drained      bool  // the ring, since done
 }
 
-// run returns when ctx ended and earlier records were taken. ctx's end must wake the ring.
+// ctx's end must wake the ring.
 func (s *schedule) run(ctx context.Context) error {
 	var ended int64
 	s.done = s.clock()
 	for {
 		now := s.clock()
-		over := ctx.Err() != nil // before Next, to read earlier records
+		over := ctx.Err() != nil // to read earlier records
 		record, more := s.ring.Next()
 		if more {
 			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))
@@ -65,7 +64,7 @@ func (s *schedule) run(ctx context.Context) error {
 			case ctx.Err() == nil:
 			case ended == 0:
 				ended = s.clock() // take may block
-			case s.passed > ended: // a process keeps sending
+			case s.passed > ended: // endless sender
 				return nil
 			}
 		}

@@ -13,23 +13,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// Source is the probe as a source, attached during Run.
+// Source attaches the probe during Run.
 type Source struct {
 	options  Options
 	attached func()
 	observer atomic.Pointer[observer]
 }
 
-// observer is the BPF probe, or its replacement.
 type observer struct {
-	// instead is why it is not the preferred one
+	// why it is not the preferred one
 	name    string
 	instead *event.Degraded
 	// needs CAP_NET_ADMIN
 	network  bool
 	run      func(context.Context, event.Sink) error
 	readings func() []meter.Reading
-	// makes it ask Options.Busy; may be nil
+	// asks Options.Busy; may be nil
 	wake  func()
 	close func() error
 }
@@ -48,8 +47,7 @@ func NewSource(o Options, attached func()) *Source {
 // Name returns "probe".
 func (*Source) Name() string { return "probe" }
 
-// Run attaches the probe, drops privileges, and observes until ctx ends. It returns an UnsupportedError if the
-// machine does not allow it.
+// Run attaches the probe, drops privileges, and observes until ctx ends. It may return an UnsupportedError.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	o, err := attach(s.options)
 	if err != nil {
@@ -72,7 +70,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return o.run(ctx, sink)
 }
 
-// Wake makes the source ask Options.Busy again. It is safe for concurrent use.
+// Wake makes it ask Options.Busy again, and is safe for concurrent use.
 func (s *Source) Wake() {
 	if o := s.observer.Load(); o != nil && o.wake != nil {
 		o.wake()

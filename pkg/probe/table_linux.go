@@ -8,22 +8,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// outlive is how long to follow processes after their run.
+// after a run
 const outlive = 30 * time.Second
 
 // askedMax bounds a sweep's lookups, 20 µs each (at a load of 16). With thousands of processes a missed exit may be
 // noticed a minute late.
 const askedMax = 256
 
-// table mirrors the kernel's process table. Sweeps reconcile them after lost events.
+// table mirrors the kernel's process table; sweeps reconcile them.
 type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
 	// selects the lookups
 	sweeps uint32
-	// the kernel's tgids at the last sweep
-	numbers map[uint32]bool
-	// agents unknown to the reader
+	// the kernel's tgids, at the last sweep
+	numbers   map[uint32]bool
 	strangers []kernel.Key
 	// at the last sweep
 	roots map[kernel.Key]bool
@@ -32,15 +31,15 @@ type table struct {
 }
 
 type tracked struct {
-	// for reader.halts
+	// for halts
 	pid    uint32
 	looked int64
 	halted bool
-	// when a plugin's process began to run it, else 0
+	// running a plugin; 0 for others
 	began int64
-	// when first absent from the kernel's table, else 0
+	// from the kernel's table, since; else 0
 	missing int64
-	// when the run's leader was seen gone
+	// run's leader gone, since
 	rootGone int64
 }
 
@@ -78,13 +77,12 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
-// Tracing polled files costs every process of the node time, so it starts late and ends when a run's wait is known.
+// Tracing polled files slows every process, so it starts late and ends when a run's wait is known.
 const (
 	pollingAfter = 500 * time.Millisecond
 	pollingUntil = time.Minute
 )
 
-// polls reports whether a plugin has run that long.
 func (t *table) polls(now int64) bool {
 	for _, one := range t.live {
 		if age := time.Duration(now - one.began); one.began != 0 && age >= pollingAfter && age < pollingUntil {
@@ -122,7 +120,7 @@ func (t *table) drop(p *kernel.LifeProcess) {
 	t.kernel.Remove(p)
 }
 
-// reconcile returns missed exits, after earlier records were read.
+// reconcile returns missed exits.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
 	t.numbers, t.strangers = map[uint32]bool{}, nil
@@ -134,7 +132,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		known := t.live[self]
 		switch {
 		case known == nil:
-			// lost or unread exec or fork
+			// lost or unread
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)

@@ -14,7 +14,7 @@ func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 		if asked == 0 || int64(since) > before || s.Serves != 0 {
 			return
 		}
-		// Earlier requests may have been answered.
+		// earlier requests may have been answered
 		if p, ok := r.probe.kernel.Process(s.Self.Tgid); ok && p.Self == kernel.Key(s.Self) && asked >= p.Since {
 			waiting = append(waiting, *s)
 		}

@@ -1,5 +1,5 @@
-// Package agents decides which agents are followed, and for how long. The kernel side starts to follow an agent that
-// accepts a plugin's connection. This package reads only /proc, and acts through a Follower.
+// Package agents decides which agents are followed, and for how long. The kernel side starts when an agent accepts a
+// plugin's connection.
 package agents
 
 import (
@@ -14,29 +14,28 @@ import (
 
 const (
 	maxAgents = 64
-	// maxConnections is the size of the kernel side's table, where one root gets a quarter.
+	// a quarter for each root
 	maxConnections = 4096
-	// Linger is how long an agent is followed after its last connection, because the next often comes at once.
+	// Linger is how long an agent is followed after its last connection: the next often comes soon.
 	Linger = time.Second
-	// sampleAfter is the age of a connection before its agent is sampled, and the interval.
+	// of a connection, and between samples
 	sampleAfter = 50 * time.Millisecond
-	// answerWithin is how long to wait for an accept before the listener is taken for the agent.
+	// answerWithin is the time to accept, before the listener is taken for the agent.
 	answerWithin = 50 * time.Millisecond
-	// findEvery finds named agents again that restarted.
+	// named agents may restart
 	findEvery = 30 * time.Second
 )
 
 // Agents are the processes that plugins call. They are not safe for concurrent use.
 type Agents struct {
-	names []string
-	depth int
-	known map[event.Process]*agent
-	// by socket
+	names          []string
+	depth          int
+	known          map[event.Process]*agent
 	open           map[string]*connection
 	sampled, found int64
 	kernel         Follower
 
-	// waits and ends are by socket. peers are processes that agents wait for.
+	// waits and ends are by socket. Agents wait for peers.
 	waits   map[string]*wait
 	peers   map[event.Process]*peer
 	ends    map[string]*end
@@ -47,26 +46,24 @@ type Agents struct {
 
 // Follower controls the kernel side.
 type Follower interface {
-	// Tell delivers an event.
 	Tell(event.Body)
-	// Follow follows an agent, and returns its exact key; false if it does not. Depth 0 only asks.
+	// Follow returns the agent's exact key; false if it is not followed. Depth 0 only asks.
 	Follow(agent kernel.Key, depth int) (kernel.Key, bool)
-	// Watch records the programs that an unfollowed agent runs. Habits returns them.
+	// Watch records an unfollowed agent's programs. Habits returns them.
 	Watch(agent kernel.Key)
 	Habits(agent kernel.Key) []string
-	// Unfollow leaves the agent's descendants followed until they exit.
+	// Unfollow leaves descendants followed until they exit.
 	Unfollow(event.Process)
-	// Key takes a number of our PID namespace; false if there is no process.
+	// Key takes our namespace's PID.
 	Key(pid uint32) (kernel.Key, bool)
-	// MayServe reports whether a process may be followed.
 	MayServe(pid uint32) bool
 	// Waiting returns followed processes' streams that they wrote to before that time and have not read since (Wrote
 	// is set), or last read before it.
 	Waiting(before int64) []kernel.InsideStream
-	// Asked says that the followed process answers on the socket with that inode. Asks says that it may wait there.
+	// Asked: the followed process answers on that socket. Asks: it may wait there.
 	Asked(inode uint64)
 	Asks(inode uint64)
-	// Depth returns 0 in a plugin's tree, 1 in that of an agent of plugins; false if no process is followed.
+	// Depth is 0 in a plugin's tree, 1 in that of an agent of plugins; false if unfollowed.
 	Depth(event.Process) (int, bool)
 }
 
@@ -74,24 +71,24 @@ type agent struct {
 	key         kernel.Key
 	name        string
 	depth       int
-	connections int   // open
-	idle        int64 // since when there is none
+	connections int
+	idle        int64 // since when
 	followed    bool
 	memory      memory
 }
 
 type connection struct {
-	client event.Process // empty if unknown
-	agent  event.Process // empty if unknown
-	// accepted: the agent answered, and does not only listen.
+	client event.Process // may be empty
+	agent  event.Process // may be empty
+	// not only listens
 	accepted bool
-	// listener may be the agent, if no accept was seen.
+	// may be the agent, if no accept was seen
 	listener *event.Actor
 	since    int64
 }
 
-// New follows agents up to depth (0: none), and those whose programs match the globs (path.Match, on 15 bytes) from a
-// call's start. unfound counts waits for processes that were not found.
+// New follows agents up to depth (0: none); those that match the globs (path.Match, on 15 bytes) from a call's start.
+// unfound counts waits for processes that were not found.
 func New(names []string, depth int, kernel Follower, unfound *atomic.Uint64) *Agents {
 	return &Agents{
 		names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{},
@@ -144,7 +141,7 @@ func (a *Agents) Following() bool {
 	return len(a.peers) > 0
 }
 
-// called returns the start of the oldest call that an agent answers.
+// called returns an agent's oldest call's start.
 func (a *Agents) called(process event.Process) int64 {
 	first := int64(math.MaxInt64)
 	for _, c := range a.open {
@@ -155,7 +152,7 @@ func (a *Agents) called(process event.Process) int64 {
 	return first
 }
 
-// Client returns the process that connected a socket; empty if unknown.
+// Client returns the process that connected a socket; may be empty.
 func (a *Agents) Client(socket string) event.Process {
 	if c := a.open[socket]; c != nil {
 		return c.client
@@ -173,7 +170,7 @@ func (a *Agents) connection(now int64, socket string) *connection {
 	return c
 }
 
-// answered notes a connection's agent. Depth 0: the kernel side saw it accept and follows it already, if allowed.
+// Depth 0: the kernel side saw the accept and follows the agent, if allowed.
 func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int) {
 	if actor.Process == "" || actor.Process == c.agent {
 		return
@@ -197,8 +194,7 @@ func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int
 	a.kernel.Tell(known.state())
 }
 
-// learn returns nil beyond the limit. An unfollowed agent makes room. Keys from /proc are exact only to a tick, so a
-// PID is kept once.
+// learn returns nil beyond the limit. Keys from /proc are exact only to a tick, so a PID is kept once.
 func (a *Agents) learn(key kernel.Key, name string) *agent {
 	process := kernel.ProcessOf(key)
 	if known := a.known[process]; known != nil {
@@ -218,8 +214,7 @@ func (a *Agents) learn(key kernel.Key, name string) *agent {
 	return known
 }
 
-// Adopt takes over an agent that the kernel side follows, but whose connection was lost or beyond the limit. It is
-// followed for Linger.
+// Adopt takes over an agent that the kernel side follows, but whose connection was lost or beyond the limit.
 func (a *Agents) Adopt(now int64, key kernel.Key) {
 	process := kernel.ProcessOf(key)
 	if known := a.known[process]; known != nil && known.followed {
@@ -257,7 +252,7 @@ func (a *Agents) release(now int64, c *connection) {
 	a.kernel.Tell(known.state())
 }
 
-// Expect follows the known agents when a CNI call begins, before they are called.
+// Expect follows known agents at a CNI call's start.
 func (a *Agents) Expect(now int64) {
 	if a.depth == 0 {
 		return
@@ -290,7 +285,7 @@ func (a *Agents) Expect(now int64) {
 	}
 }
 
-// Tend ends what expired, and samples the agents in use.
+// Tend ends what expired, and samples agents in use.
 func (a *Agents) Tend(now int64) {
 	sample := now-a.sampled >= int64(sampleAfter)
 	asked := map[event.Process]bool{}
@@ -298,7 +293,7 @@ func (a *Agents) Tend(now int64) {
 		age := now - c.since
 		depth, tracked := a.kernel.Depth(c.client)
 		switch {
-		case c.client != "" && !tracked, c.client == "" && age > int64(Linger): // its end or start was lost
+		case c.client != "" && !tracked, c.client == "" && age > int64(Linger): // lost end or start
 			a.hangUp(now, socket)
 		case c.agent == "" && !c.accepted && c.listener != nil && age >= int64(answerWithin):
 			a.listens(now, socket, c, depth)
@@ -328,8 +323,7 @@ func (a *Agents) Tend(now int64) {
 	}
 }
 
-// listens takes the listener for the agent, whose accept is unseen or late. With socket activation that is PID 1,
-// which serves no plugin.
+// listens takes the listener for the agent, whose accept is unseen or late. With socket activation PID 1 listens.
 func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	l := *c.listener
 	c.listener = nil
@@ -371,5 +365,5 @@ func (k *agent) state() *event.Agent {
 	return sample(k.key, k.name)
 }
 
-// Alive reports whether a process exists, and its first thread has not ended.
+// Alive is false when the first thread has ended.
 func Alive(key kernel.Key) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }

@@ -18,14 +18,13 @@ import (
 
 type keys func(pid uint32) (kernel.Key, bool)
 
-// maxStreams bounds the examined streams between two processes: an API server has hundreds with etcd.
+// an API server has hundreds with etcd
 const maxStreams = 128
 
-// searchFor bounds the reader's search in /proc for halted processes. Unfinished, it continues after searchRest. walk
-// finds sockets' holders concurrently.
+// searchFor bounds the reader's search for halted processes, which continues after searchRest.
 const searchFor, searchRest = 50 * time.Millisecond, 9 * 50 * time.Millisecond
 
-// search has a budget of searchFor. Tests replace clock and pids.
+// Tests replace clock and pids.
 type search struct {
 	clock      func() time.Time
 	pids       func() ([]int, error)
@@ -51,7 +50,7 @@ func (s *search) over() bool {
 	return true
 }
 
-// holds reports whether a process has a socket open, as far as time allows.
+// holds is limited by time.
 func (s *search) holds(pid int, inode uint64) (is bool) {
 	looked := 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
@@ -74,7 +73,7 @@ func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 	return inode
 }
 
-// find looks for the holder of a stream's other end: first the socket's own creator, then the walk.
+// find tries the socket's creator, then the walk.
 func (a *Agents) find(now int64, e *end, s *kernel.InsideStream) {
 	if told := int(s.Other.Pid); !e.searching && told > 1 && s.Other.Start != 0 && a.search.holds(told, e.inode) {
 		e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
@@ -98,7 +97,6 @@ func (a *Agents) likely() (pids []int) {
 	return slices.Compact(pids)
 }
 
-// actorOf is empty if the process is gone.
 func actorOf(pid int, keyOf keys) event.Actor {
 	key, ok := keyOf(uint32(pid))
 	if !ok {
@@ -107,7 +105,7 @@ func actorOf(pid int, keyOf keys) event.Actor {
 	return event.Actor{Process: kernel.ProcessOf(key), PID: uint32(pid), Name: Program(uint32(pid))}
 }
 
-// addressOf takes IPv4 mapped into IPv6, in network order.
+// IPv4 is mapped into IPv6; network order
 func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 	var b [16]byte
 	for i, word := range address {
@@ -116,16 +114,15 @@ func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), port)
 }
 
-// suspect is a halted process that shares streams with an awaited one.
+// suspect is halted and shares streams with an awaited process.
 type suspect struct {
 	actor   event.Actor
-	inodes  []uint64 // of the awaited process's ends, up to maxStreams
+	inodes  []uint64 // of the awaited process's ends
 	network string
 }
 
 // suspectsOf finds halted processes (stopped, frozen or uninterruptible) that share a stream with pid and may serve:
-// a pod's own are no evidence. It continues after PID from, and returns the last examined PID; 0 after all. Usually
-// it only reads each process's state.
+// a pod's own are no evidence. It continues after PID from, and returns the last examined PID; 0 after all.
 func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
 	pids, _ := within.pids()
@@ -180,7 +177,7 @@ func standsStill(pid int) bool {
 	return false
 }
 
-// socketIn parses a descriptor's link, "socket:[1234]"; 0 if it is something else.
+// socketIn parses "socket:[1234]"; else 0.
 func socketIn(target string) uint64 {
 	number, _ := strings.CutPrefix(target, "socket:[")
 	inode, _ := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)

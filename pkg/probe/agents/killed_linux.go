@@ -10,7 +10,7 @@ import (
 
 type memory struct {
 	group  procfs.MemoryGroup
-	before uint64 // kills in the group before it was followed
+	before uint64 // before it was followed
 }
 
 func memoryOf(pid uint32) memory {
@@ -18,7 +18,7 @@ func memoryOf(pid uint32) memory {
 	return memory{group, group.Killed()}
 }
 
-// tellKilled reports an OOM kill of a followed agent: SIGKILL, and its cgroup counted another kill.
+// tellKilled reports an OOM kill of a followed agent: SIGKILL, and one more kill in its cgroup.
 func (a *Agents) tellKilled(x *event.Exit, key kernel.Key, name string, m memory) {
 	if x.Signal == unix.SignalName(unix.SIGKILL) && m.group.Killed() > m.before {
 		a.kernel.Tell(&event.Agent{Process: x.Process, PID: key.Pid, Name: name, Over: true, Killed: "OOM"})

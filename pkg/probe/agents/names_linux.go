@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// matches compares with the kernel's 15 bytes of a name.
+// names have 15 bytes
 func matches(patterns []string, name string) bool {
 	for _, pattern := range patterns {
 		if !strings.ContainsAny(pattern, `*?[\`) {
@@ -21,7 +21,7 @@ func matches(patterns []string, name string) bool {
 	return false
 }
 
-// Program returns the kernel's name of a program; empty if the process is gone.
+// Program returns the kernel's name of a program; may be empty.
 func Program(pid uint32) string {
 	s, err := procfs.StatOf(int(pid))
 	if err != nil {

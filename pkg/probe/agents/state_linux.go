@@ -12,12 +12,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxThreads bounds a sample, at 10 µs per thread. A Go server has about 30.
+// 10 µs per thread; a Go server has about 30
 const maxThreads = 128
 
-// idleIn are prefixes of kernel functions in which threads wait for work or for their own threads; names vary by
-// version (futex_wait_queue_me, futex_do_wait). Reading a socket counts, because servers have a thread per client;
-// awaited answers are Exchanges.
+// idleIn are prefixes, since names vary (futex_wait_queue_me, futex_do_wait), of functions that wait for work or own
+// threads. Reading a socket counts, because servers have a thread per client; awaited answers are Exchanges.
 var idleIn = []string{
 	"futex_", "__futex_", "do_futex",
 	"ep_poll", "do_epoll_", "poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "core_sys_select", "do_pselect",
@@ -33,21 +32,19 @@ var idleIn = []string{
 	"ring_buffer_wait", "perf_read", "fuse_dev_do_read", "kthread",
 }
 
-// anyCallIn only says that a thread is in a system call, such as restart_syscall after a signal.
+// anyCallIn only says that it is in a system call, such as restart_syscall.
 var anyCallIn = []string{"do_syscall_64", "entry_", "invoke_syscall", "el0_", "do_el0_svc"}
 
-// frozenIn are where the freezers of cgroup v2 and v1 hold threads. Since 6.1 v1 leaves them where they sleep, in
-// state D, in which no other thread is in a function of idleIn.
+// frozenIn are of cgroup v2 and v1. Since 6.1 v1 leaves threads where they sleep, in state D, in which no other
+// thread is in a function of idleIn.
 var frozenIn = []string{"do_freezer_trap", "get_signal", "__refrigerator", "refrigerator"}
 
-// StateOf returns the state of a process, from all its threads, and the kernel function in which it waits; empty if
-// there is no process.
+// StateOf returns a process's state, from all threads, and the kernel function in which it waits; may be empty.
 func StateOf(pid int) (state event.AgentState, channel string) {
 	threads, _ := procfs.Threads(pid, maxThreads)
 	return stateOf(threads)
 }
 
-// stateOf returns the highest-ranked state of any thread, and its function.
 func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 	best := len(states)
 	for _, t := range threads {
@@ -73,7 +70,6 @@ func HaltOf(pid int) (state event.AgentState, by string) {
 	return state, haltedBy(pid, state)
 }
 
-// haltedBy is empty if unknown.
 func haltedBy(pid int, state event.AgentState) string {
 	switch state {
 	case event.AgentStopped:
@@ -86,12 +82,12 @@ func haltedBy(pid int, state event.AgentState) string {
 	return ""
 }
 
-// states are by rank.
+// by rank
 var states = []event.AgentState{
 	event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentRunning, event.AgentWaiting, event.AgentIdle,
 }
 
-// rankOf returns an index of states, past the end for an ended thread.
+// past the end for an ended thread
 func rankOf(t procfs.Thread) int {
 	switch {
 	case t.State == "T" || t.State == "t":
@@ -125,7 +121,7 @@ func startsIn(all []string, name string) bool {
 // sample returns nil if the process is gone, even if its PID was reused.
 func sample(key kernel.Key, name string) *event.Agent {
 	s := &event.Agent{Process: kernel.ProcessOf(key), PID: key.Pid, Name: name}
-	if key.Pid == 0 { // no PID here
+	if key.Pid == 0 {
 		return s
 	}
 	state, channel := StateOf(int(key.Pid))

@@ -11,37 +11,35 @@ import (
 )
 
 const (
-	// pendingAfter is when an unanswered request is reported, and its peer looked for.
+	// pendingAfter is when a request is reported.
 	pendingAfter = 50 * time.Millisecond
-	// searchAfter is when to look for other halted processes, and searchEvery how often.
+	// for other halted processes
 	searchAfter, searchEvery = 100 * time.Millisecond, time.Second
-	// deepest bounds peers' distance from the plugin: agents are at 1, their peers at 2 and 3.
+	// distance from the plugin: agents are at 1
 	deepest            = 3
 	maxPeers, maxWaits = 16, 64
-	// lostAfter is how long a wait stays that the kernel's table no longer has, but no event ended.
+	// lostAfter is how long a wait stays after the kernel's table lost it, without an event.
 	lostAfter = time.Second
 )
 
-// wait is for an answer.
 type wait struct {
 	event.Exchange
 	key      kernel.Key // of the peer
 	inode    uint64     // of the peer's end
 	seen     int64
-	supposed bool // the request was unseen; the peer is halted
+	supposed bool // unseen request; the peer is halted
 	ended    bool // the peer exited; the kernel side reports when its end is read
 }
 
-// end is the holder of a stream's other end.
 type end struct {
 	actor     event.Actor
 	inode     uint64
-	name      string // sanitized; empty until reported
-	again     int64  // when to search again
+	name      string // sanitized; may be empty
+	again     int64  // next search
 	searching bool
 }
 
-// peer is a process that is waited for.
+// peer is waited for.
 type peer struct {
 	key      kernel.Key
 	name     string
@@ -51,10 +49,10 @@ type peer struct {
 	waited   int64 // last time
 	sampled  int64
 	searched int64
-	looked   int // the last search's position among all processes
+	looked   int // the last search's position
 }
 
-// look reports what agents in use wait for. Their peers are sampled and followed for as long.
+// look reports what agents in use wait for, and samples and follows their peers.
 func (a *Agents) look(now int64) {
 	a.search.begin(now)
 	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {
@@ -77,7 +75,7 @@ func (a *Agents) look(now int64) {
 	}
 }
 
-// awaited returns the distance to a waiting plugin; 0 without one.
+// awaited is the distance to a waiting plugin; 0 without one.
 func (a *Agents) awaited(now int64, process event.Process) int {
 	if known := a.known[process]; known != nil && known.connections > 0 {
 		return max(1, known.depth)
@@ -120,7 +118,6 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 	a.tell(now, w, depth)
 }
 
-// resolve finds a wait's peer, if time allows.
 func (a *Agents) resolve(now int64, w *wait, s *kernel.InsideStream) {
 	e := a.ends[w.Socket]
 	if e == nil || e.actor.Process != "" && !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
@@ -148,7 +145,6 @@ func (a *Agents) remember(socket string, e *end) {
 	a.ends[socket] = e
 }
 
-// tell reports a wait, and attends to its peer.
 func (a *Agents) tell(now int64, w *wait, depth int) {
 	if w.key.Pid != 0 {
 		a.attend(now, w, depth+1)
@@ -175,7 +171,6 @@ func (a *Agents) tell(now int64, w *wait, depth int) {
 	}
 }
 
-// attend follows a peer, if allowed.
 func (a *Agents) attend(now int64, w *wait, depth int) {
 	process := kernel.ProcessOf(w.key)
 	p := a.peers[process]
@@ -201,7 +196,7 @@ func (a *Agents) attend(now int64, w *wait, depth int) {
 	p.waited = now
 }
 
-// suspect looks for halted processes that share a stream with a peer whose request was sent before it was followed.
+// suspect is for requests from before the peer was followed.
 func (a *Agents) suspect(now int64, p *peer) {
 	by := kernel.ProcessOf(p.key)
 	found, to := suspectsOf(p.key.Pid, p.looked, &a.search, a.kernel.MayServe, a.kernel.Key)
@@ -215,7 +210,7 @@ func (a *Agents) suspect(now int64, p *peer) {
 			Exchange: event.Exchange{Process: by, Socket: socket, Network: s.network, Peer: &s.actor, Pending: true},
 			key:      kernel.KeyOf(s.actor.Process, s.actor.PID), seen: now, supposed: true,
 		}
-		all := &end{actor: s.actor} // it may wait on any of them
+		all := &end{actor: s.actor}
 		for _, inode := range s.inodes {
 			a.kernel.Asks(inode)
 			a.remember(standing(inode), all)
@@ -248,7 +243,7 @@ func (a *Agents) Introduce(x *event.Exchange) {
 	}
 }
 
-// over forgets an ended wait, and counts it if its peer is local and was not found.
+// over counts waits whose peer is local and was not found.
 func (a *Agents) over(socket string) {
 	if w := a.waits[socket]; w != nil && w.Peer == nil && w.inode != 0 {
 		a.unfound.Add(1)
@@ -256,7 +251,6 @@ func (a *Agents) over(socket string) {
 	delete(a.waits, socket)
 }
 
-// abandon ends a wait without an answer.
 func (a *Agents) abandon(socket, why string) {
 	x := a.waits[socket].Exchange
 	a.over(socket)
@@ -264,7 +258,7 @@ func (a *Agents) abandon(socket, why string) {
 	a.kernel.Tell(&x)
 }
 
-// gone ends a process's waits, and those for it.
+// also waits for it
 func (a *Agents) gone(x *event.Exit) {
 	process := x.Process
 	if p := a.peers[process]; p != nil && a.known[process] == nil {
@@ -284,7 +278,6 @@ func (a *Agents) gone(x *event.Exit) {
 	delete(a.peers, process)
 }
 
-// leavePeers unfollows those without a waiter.
 func (a *Agents) leavePeers(now int64) {
 	for process, p := range a.peers {
 		if now-p.waited < int64(Linger) {
@@ -303,7 +296,7 @@ func (a *Agents) leavePeers(now int64) {
 	}
 }
 
-// socketOf names a stream as the decoder does: by its dialing thread and time, or its inode.
+// socketOf is as in the decoder: dialing thread and time, or the inode.
 func socketOf(s *kernel.InsideStream) string {
 	if s.Dialled != 0 {
 		return strconv.FormatUint(uint64(s.Dialler), 10) + "@" + strconv.FormatUint(s.Dialled, 10)

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// burst is a walk's initial CPU time: 5,000 processes cost 0.2 s, and 0.5 s on a busy machine
-	// (BenchmarkALapOfManyProcesses). Then it gets 10 % of a CPU, in slices. Each process gets one slice, so a tenant
-	// with many descriptors hides no other process.
+	// burst is the initial CPU time: 5,000 processes cost 0.2 s, and 0.5 s on a busy machine
+	// (BenchmarkALapOfManyProcesses). Then it gets 10 % of a CPU. Each process gets one slice, so a tenant with many
+	// descriptors hides no other process.
 	burst     = time.Second
 	slice     = 50 * time.Millisecond
 	share     = 10
 	recentMax = 16
 )
 
-// walk finds holders of sockets in /proc. It runs concurrently with the reader, resumes where it stopped, and tries
-// likely processes first.
+// walk finds holders of sockets in /proc, concurrently with the reader. It resumes where it stopped, and tries likely
+// processes first.
 type walk struct {
-	// Tests replace these. spent is the calling thread's CPU time.
+	// Tests replace these. spent is the thread's CPU time.
 	pids  func() ([]int, error)
 	spent func() time.Duration
 	start func(func())
 
 	mu      sync.Mutex
 	running bool
-	saved   time.Duration  // unused CPU time
-	at      int64          // when saved was computed
-	wanted  map[uint64]int // the lap in which an inode was requested
-	found   map[uint64]int // its holder; 0: none in a whole lap
+	saved   time.Duration  // CPU time
+	at      int64          // of saved
+	wanted  map[uint64]int // the lap of the request
+	found   map[uint64]int // the holder; 0: none in a whole lap
 	first   []int
 	recent  []int // previous holders
 
-	// These belong to the running search: the rest of this lap, and its number.
+	// of the running search: the rest of the lap, and its number
 	list []int
 	lap  int
 }
@@ -57,7 +57,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// holder returns a socket's holder, or 0 if there is none. Call it again until over.
+// holder returns 0 without a holder. Call it again until over.
 func (w *walk) holder(now int64, inode uint64, likely []int) (pid int, over bool) {
 	if pid, over = w.collect(inode); over {
 		return pid, true
@@ -78,7 +78,7 @@ func (w *walk) collect(inode uint64) (pid int, over bool) {
 	return pid, over
 }
 
-// ask adds an inode, and reports whether to start the walk.
+// ask reports whether to start the walk.
 func (w *walk) ask(now int64, inode uint64, likely []int) (begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,6 @@ func (w *walk) ask(now int64, inode uint64, likely []int) (begins bool) {
 	return begins
 }
 
-// run examines processes until nothing is wanted or no time is left.
 func (w *walk) run() {
 	runtime.LockOSThread() // for its CPU time
 	defer runtime.UnlockOSThread()
@@ -115,7 +114,7 @@ func (w *walk) run() {
 	}
 }
 
-// pause deducts time, and ends the run if none is left, or nothing wanted.
+// pause ends the run if no time is left, or nothing wanted.
 func (w *walk) pause(took time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +126,7 @@ func (w *walk) pause(took time.Duration) bool {
 	return !w.running
 }
 
-// next returns the process to examine, and for what; 0 between two laps.
+// next returns 0 between laps.
 func (w *walk) next() (pid int, wanted map[uint64]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +152,7 @@ func (w *walk) next() (pid int, wanted map[uint64]int) {
 	return 0, nil
 }
 
-// settle drops answers that are not collected.
+// settle drops uncollected answers.
 func (w *walk) settle(inode uint64, pid int) {
 	if len(w.found) >= maxWaits {
 		clear(w.found)
@@ -165,7 +164,6 @@ func (w *walk) settle(inode uint64, pid int) {
 	}
 }
 
-// look examines a process's descriptors, for up to one slice.
 func (w *walk) look(pid int, wanted map[uint64]int) {
 	began, looked := w.spent(), 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {

@@ -16,17 +16,15 @@ type Mode string
 
 // The modes. Unknown arguments may hold secrets.
 const (
-	// none
 	None Mode = "none"
 	// those of the command's allow-list
 	Known Mode = "known"
-	// all, bounded
+	// bounded
 	All Mode = "all"
 )
 
 const most = 64
 
-// for dropped arguments
 const hidden = "…"
 
 type tool struct {
@@ -34,9 +32,9 @@ type tool struct {
 	words map[string][]shape
 	// may stand anywhere, like addresses
 	bare []shape
-	// words are in lower case and match any case
+	// in lower case, matching any case
 	fold bool
-	// part returns the permitted parts of other arguments.
+	// permitted parts of other arguments
 	part func(string) []string
 }
 
@@ -46,8 +44,8 @@ func IsTool(name string) bool {
 	return is
 }
 
-// Sanitise returns a program's permitted arguments, up to 64, with "…" for dropped ones, and their number. They
-// repeat nothing that call forbids.
+// Sanitise returns a program's permitted arguments, up to 64, with "…" for dropped ones. They repeat nothing that
+// call forbids.
 func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept []string, dropped int) {
 	known, is := tools[called]
 	if mode == None || mode == Known && !is {
@@ -68,7 +66,7 @@ func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept 
 	return s.apart(mode)
 }
 
-// apart drops words that together repeat what the call forbids.
+// apart drops words that together repeat what call forbids.
 func (s *sieve) apart(mode Mode) (kept []string, dropped int) {
 	if mode == All {
 		return s.kept, s.dropped
@@ -178,7 +176,6 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// takes splits at spaces.
 func takes(list string, values ...shape) map[string][]shape {
 	words := map[string][]shape{}
 	for w := range strings.FieldsSeq(list) {

@@ -12,8 +12,8 @@ type shape uint8
 const (
 	word shape = iota
 	digits
-	// host is an address, optionally negated, with mask, range, or ports (iptables-extensions(8)). Dots or colons are
-	// required, because a key may be hexadecimal.
+	// host is an address, optionally negated, with mask, range, or ports (iptables-extensions(8)). Keys may be
+	// hexadecimal, so dots or colons are required.
 	host
 	// tc: "1:", "ffff:fff1"
 	handle
@@ -55,7 +55,7 @@ func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }
 
-// command matches a cmdlet at the beginning of a statement. The verbs are PowerShell's approved ones (Get-Verb).
+// a statement's cmdlet, with PowerShell's approved verbs (Get-Verb)
 var command = regexp.MustCompile(`(?:^|[|;{(=&\n])\s*((?:Add|Clear|Close|Compare|Convert|ConvertFrom|ConvertTo|Copy|Disable|Enable|Export|Find|ForEach|Format|Get|Import|Install|` +
 	`Invoke|Measure|Move|New|Open|Out|Register|Remove|Rename|Reset|Resolve|Restart|Resume|Select|Set|Sort|Start|Stop|Suspend|Test|Uninstall|Unregister|Update|Wait|Where|Write)` +
 	`-[A-Z][A-Za-z]{1,39})(?:$|[\s|;)}])`)

@@ -16,10 +16,10 @@ import (
 
 const (
 	part = 64 << 10
-	// known files (a node has a dozen), and the queue
+	// a node has a dozen
 	filesMax = 256
 	waiting  = 64
-	// concurrent reads, which may hang
+	// reads may hang
 	abreast = 16
 )
 
@@ -39,7 +39,7 @@ type file struct {
 	build    string
 }
 
-// look is a file of a process forked at started (monotonic ns).
+// forked at started (monotonic ns)
 type look struct {
 	name    string
 	pid     int
@@ -91,7 +91,7 @@ func (b *Known) Run(ctx context.Context) {
 	}
 }
 
-// look keeps the known build if the file is unreadable.
+// an unreadable file keeps its build
 func (b *Known) look(l look) {
 	b.mu.Lock()
 	before := b.files[l.name]

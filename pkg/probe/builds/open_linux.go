@@ -30,8 +30,7 @@ func identityOf(info fs.FileInfo) identity {
 	return identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
 }
 
-// runsStill saves opening the known file: one system call instead of twenty. A reused PID is harmless. Scripts run
-// their interpreter.
+// runsStill saves opening the known file: one system call instead of twenty. A reused PID is harmless.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t
 	if before.build == "" || before.id == (identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
@@ -40,7 +39,7 @@ func (l look) runsStill(before file) bool {
 	return before.id == identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
 }
 
-// open opens the executable, or a script's path as the process sees it; after the exit as PID 1 does.
+// after the exit as PID 1 sees the path
 func (l look) open() (*os.File, error) {
 	f, err := l.running()
 	if err != nil {
@@ -81,7 +80,7 @@ func seenBy(pid int, name string) (*os.File, error) {
 	return regular(at, unix.O_NOFOLLOW)
 }
 
-// Running opens a process's executable, and never a path, which may lead to another file.
+// Running opens a process's executable, never a path, which may lead elsewhere.
 func Running(pid int) (*os.File, error) { return regular(procfs.Runs(pid), 0) }
 
 // O_PATH first: no device notices, and no pipe blocks.

@@ -1,5 +1,5 @@
 // Package connector observes CNI calls by the kernel's process connector (netlink) and /proc, if BPF programs are
-// refused. It sees plugins and commands, but no system calls.
+// refused. It does not see system calls.
 //
 // Outside of the initial user, PID and network namespaces the kernel silently reports nothing, so Open waits for an
 // event that it causes.
@@ -17,16 +17,15 @@ import (
 
 // Options of a Connector.
 type Options struct {
-	// bounds the followed processes
 	Processes int
 	Arguments arguments.Mode
 	// may be nil
 	Anchors *anchor.Set `json:"-"`
 	// Rootless trusts runtimes in user namespaces.
 	Rootless bool
-	// Busy reports whether a consumer waits for ticks. May be nil.
+	// whether a consumer waits for ticks; may be nil
 	Busy func() bool `json:"-"`
-	// Tend is called several times a second; quiet: no plugin runs. May be nil.
+	// several times a second; quiet: no plugin runs; may be nil
 	Tend func(now Stats, quiet bool) `json:"-"`
 	Log  *slog.Logger                `json:"-"`
 }
@@ -34,11 +33,10 @@ type Options struct {
 // Stats are the counters of a Connector.
 type Stats struct {
 	proctracker.Stats
-	// of the kernel
 	Messages uint64
 }
 
-// UnsupportedError names what the machine lacks for the connector, and the remedy.
+// UnsupportedError names what the machine lacks, and the remedy.
 type UnsupportedError struct {
 	Need, Remedy string
 	Err          error // may be nil

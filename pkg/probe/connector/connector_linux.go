@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// heartbeatWithin bounds a report that takes µs.
+	// usually µs
 	heartbeatWithin = time.Second
 	silence         = 10 * time.Second
 )
@@ -35,7 +35,7 @@ type Connector struct {
 }
 
 // Open subscribes. The calling goroutine keeps its prioritized thread, and must call Run. It needs CAP_NET_ADMIN and
-// the initial user, PID and network namespaces, else returns an UnsupportedError; CAP_SYS_PTRACE to read other users'
+// the initial user, PID and network namespaces, else returns an UnsupportedError; CAP_SYS_PTRACE for other users'
 // processes.
 func Open(o Options) (_ *Connector, err error) {
 	c := &Connector{options: o, looker: newLooker(o), unwatch: func() {}}
@@ -70,7 +70,7 @@ func Open(o Options) (_ *Connector, err error) {
 	return c, c.prove()
 }
 
-// hurry prioritizes Run (CAP_SYS_NICE), else on a busy node a fifth of the commands would exit unread.
+// hurry prioritizes Run (CAP_SYS_NICE): on a busy node a fifth of the commands would exit unread.
 func hurry() {
 	runtime.LockOSThread()
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
@@ -91,7 +91,7 @@ func explain(err error) error {
 	return &UnsupportedError{Need: "a netlink socket", Remedy: "see docs/kernels.md", Err: err}
 }
 
-// Linux 6.6 and later subscribe each socket.
+// since Linux 6.6 each socket subscribes
 func (c *Connector) listen() error {
 	for _, s := range [...]*socket{c.all, c.alarm} {
 		if err := s.control(mcastListen); err != nil {
@@ -123,7 +123,7 @@ func (c *Connector) prove() error {
 	}
 }
 
-// heartbeat sets the thread's name to itself, which the kernel reports.
+// heartbeat sets the thread's own name, which the kernel reports.
 func heartbeat() error {
 	var name [16]byte // TASK_COMM_LEN
 	at := uintptr(unsafe.Pointer(&name[0]))
@@ -174,7 +174,7 @@ func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 				return err
 			}
 		}
-		if woken > 0 && !r.storm && r.programs == before { // the message is still on its way to all
+		if woken > 0 && !r.storm && r.programs == before { // its message is still on its way
 			if err := r.drain(time.Millisecond); err != nil {
 				return err
 			}

@@ -19,17 +19,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// textMax: a pod's environment may name thousands of services.
+// a pod's environment may name thousands of services
 const textMax = 256 << 10
 
-// looker is a proctracker.Looker. Plain system calls cost a fifth of os.ReadFile.
+// looker is a proctracker.Looker; plain system calls cost a fifth of os.ReadFile.
 type looker struct {
 	node     trust.Node
 	rootless bool
 	memory   *procfs.Memory
 	anchored atomic.Pointer[[]uint32]
 	buffer   [textMax]byte
-	// readable strangers until the next refill
+	// until the next refill
 	budget int
 	// of the PID asked
 	asked    uint32
@@ -53,7 +53,7 @@ func (l *looker) setAnchors(anchors []anchor.Anchor) {
 	l.anchored.Store(&pids)
 }
 
-// strangersMax bounds the reads, 60 µs each, per 200 ms.
+// strangersMax bounds reads of 60 µs per 200 ms.
 const strangersMax = 8
 
 func (l *looker) refill() { l.budget = strangersMax }
@@ -71,7 +71,7 @@ func (l *looker) Caller(pid uint32) event.Caller {
 	return l.node.Caller(pid)
 }
 
-// aliveWithin is the largest difference of a start in /proc and in a message; no PID is reused so soon.
+// aliveWithin bounds the difference of a start in /proc and in a message; no PID is reused so soon.
 const aliveWithin = int64(1e9)
 
 func (l *looker) Alive(pid uint32, began int64) bool {
@@ -103,7 +103,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, err == nil && l.program(pid, &s, given) && l.still(pid, &s, given)
 }
 
-// still reports whether all was read from one program. After the exit that is assumed.
+// still: all was read from one program. After the exit that is assumed.
 func (l *looker) still(pid uint32, s *proctracker.Sight, was start) bool {
 	stat, at, err := l.stat(pid)
 	if err != nil || stat.Zombie() {
@@ -123,7 +123,7 @@ func (l *looker) remains(pid uint32, s *proctracker.Sight) {
 	}
 }
 
-// stranger reads little: only the runtime's children, and processes in the host's mount namespace, may be plugins.
+// Only the runtime's children, and processes in the host's mount namespace, may be plugins.
 func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	if l.anchor(s.Parent) {
 		given, err := l.startOf(pid)
@@ -155,9 +155,9 @@ func calls(env []byte) bool {
 	return bytes.HasPrefix(env, []byte("CNI_COMMAND=")) || bytes.Contains(env, []byte("\x00CNI_COMMAND="))
 }
 
-// Trust first, while the process runs.
+// trust first, while the process runs
 func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
-	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // the next read overwrites them
+	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // overwritten by the next read
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
 		_, err := l.onHost(pid)
 		return err == nil
@@ -174,7 +174,7 @@ func (l *looker) onHost(pid uint32) (bool, error) {
 	return l.node.Host(string(link[:n])), nil
 }
 
-// environment is nil for a kernel thread. A container's memory may hang, hence the timeout.
+// environment is nil for a kernel thread. A container's memory may hang.
 func (l *looker) environment(pid uint32, host bool) ([]byte, error) {
 	if host {
 		return l.read(file(pid, "environ"))
@@ -194,7 +194,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
-	if given.file != s.File && strings.HasPrefix(given.file, "/") { // no link, and no script's interpreter
+	if given.file != s.File && strings.HasPrefix(given.file, "/") { // no link or script's interpreter
 		if script := slices.Index(s.Args, given.file) > 0; script || sameFile(pid, given.file) {
 			s.File, s.Script = given.file, script
 		}
@@ -204,12 +204,12 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 		s.Locate()
 	}
 	if s.InPath() && l.asked != pid && trust.Rights(pid) == 0 && !l.rootless {
-		s.Env = nil // unprivileged processes can fake it
+		s.Env = nil // unprivileged: may be fake
 	}
 	return true
 }
 
-// sameFile checks a path that the process may have overwritten.
+// The process may have overwritten the path.
 func sameFile(pid uint32, path string) bool {
 	var named, runs unix.Stat_t
 	return unix.Stat(file(pid, "root")+path, &named) == nil && unix.Stat(file(pid, "exe"), &runs) == nil &&
@@ -238,7 +238,7 @@ func namespace(pid uint32) event.Namespace {
 	return event.Namespace{Key: label, Label: label}
 }
 
-// read's result is valid until the next call.
+// the result is valid until the next call
 func (l *looker) read(name string) ([]byte, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

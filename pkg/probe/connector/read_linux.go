@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// window is the largest disorder of CPUs' messages.
+	// largest disorder of CPUs' messages
 	window = 20 * time.Millisecond
-	// tickEvery is for followed processes, idle the longest wait otherwise.
+	// for followed processes, else idle
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
-	// execs per second; hotFor after the runtime's last start, possibly of a plugin, there is no storm
+	// execs per second, but not hotFor after the runtime's last start, possibly of a plugin
 	stormAbove = 150
 	stormEvery = 50 * time.Millisecond
 	hotFor     = 50 * time.Millisecond
-	// breath lets other processes run during continuous messages, since the reader has priority.
+	// breath lets other processes run, since the reader has priority.
 	breath = 5 * time.Millisecond
-	// for the consumer to process the last events
+	// for the consumer to catch up
 	quietAfter = time.Second
 	outlive    = 30 * time.Second
-	// bounds the remembered parents, 150 bytes each
+	// parents, 150 bytes each
 	known = 1 << 16
 )
 
@@ -49,7 +49,7 @@ type reader struct {
 	tied clock.Tie
 
 	ticked, busy, counted int64 // monotonic ns
-	heard, asked          int64 // monotonic ns of the last message and heartbeat
+	heard, asked          int64 // last message and heartbeat
 	silent                bool
 }
 
@@ -116,7 +116,7 @@ func (r *reader) patience(now int64) time.Duration {
 	return idle
 }
 
-// weigh detects a storm, in which execs are read in batches, for less than 1 % of a core.
+// In a storm execs are read in batches, for less than 1 % of a core.
 func (r *reader) weigh(now int64) error {
 	if now-r.weighedAt < int64(idle) {
 		return nil
@@ -128,7 +128,7 @@ func (r *reader) weigh(now int64) error {
 	runtime := *r.looker.anchored.Load()
 	switch {
 	case r.hastens(now):
-	case len(runtime) > 0 && perSecond > stormAbove: // again, since the runtime may have changed
+	case len(runtime) > 0 && perSecond > stormAbove: // the runtime may have changed
 		r.storm = true
 		return r.alarm.onlyForksOf(runtime)
 	case r.storm:
@@ -169,7 +169,7 @@ func (r *reader) drain(wait time.Duration) error {
 	}
 }
 
-// The thread must sleep: a goroutine would wake only after unprioritized threads.
+// The thread must sleep: a goroutine would wake after unprioritized threads.
 func rest() {
 	pause := unix.NsecToTimespec(int64(breath))
 	_ = unix.Nanosleep(&pause, nil)
@@ -180,7 +180,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 	var lost uint64
 	for i := range n {
 		m, ok := r.all.message(i)
-		if !ok || m.what == 0 { // an answer to a subscription
+		if !ok || m.what == 0 { // answer to a subscription
 			continue
 		}
 		lost += r.gaps.take(m, now)
@@ -207,7 +207,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 	return last
 }
 
-// tend runs after all messages from before read.
+// tend runs after messages from before read.
 func (r *reader) tend(now, read int64) error {
 	if lost := r.gaps.overdue(now - int64(window)); lost > 0 {
 		r.tracker.Lost(lost)

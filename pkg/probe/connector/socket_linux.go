@@ -25,7 +25,7 @@ type socket struct {
 	vectors  [batch]unix.Iovec
 	data     [batch][messageMax]byte
 	wait     time.Duration
-	listens  int // open subscriptions
+	listens  int
 }
 
 // missing in x/sys
@@ -61,7 +61,7 @@ func newSocket() (s *socket, err error) {
 
 func (s *socket) close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
 
-// onlyPrograms filters execs, onlyForksOf forks of up to parentsMax parents.
+// onlyForksOf is for up to parentsMax parents.
 func (s *socket) onlyPrograms() error {
 	return s.only([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetWhat, Size: 4},
@@ -87,7 +87,7 @@ func (s *socket) onlyForksOf(parents []uint32) error {
 	return s.only(append(program, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 16}))
 }
 
-// filters use network byte order
+// in network byte order
 func (s *socket) only(instructions []bpf.Instruction) error {
 	program, err := bpf.Assemble(instructions)
 	if err != nil {
@@ -120,10 +120,9 @@ func (s *socket) control(op uint32) error {
 	return os.NewSyscallError("sendto", unix.Sendto(s.fd, m[:], 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
 }
 
-// the socket's buffer was full
 var errLost = errors.New("messages were lost")
 
-// read returns up to batch messages; none after the timeout.
+// read returns none after the timeout.
 func (s *socket) read(wait time.Duration) (int, error) {
 	flags := unix.MSG_DONTWAIT
 	if wait > 0 {
@@ -151,7 +150,7 @@ func (s *socket) read(wait time.Duration) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", errno)
 }
 
-// The kernel has port 0.
+// the kernel has port 0
 func (s *socket) message(i int) (message, bool) {
 	if s.messages[i].header.Namelen < unix.SizeofSockaddrNetlink || s.names[i].Pid != 0 {
 		return message{}, false

@@ -19,7 +19,7 @@ type start struct {
 	at   extent
 }
 
-// extent is their memory, which the kernel randomizes for each exec.
+// extent changes with each exec: the kernel randomizes it.
 type extent struct{ args, argsEnd, env, envEnd uint64 }
 
 // exited, or a kernel thread
@@ -51,7 +51,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	for n < len(text) {
 		got, err := unix.Pread(fd, text[n:], int64(at.args)+int64(n))
 		if err != nil || got == 0 {
-			break // the rest may be unmapped
+			break
 		}
 		n += got
 	}
@@ -69,7 +69,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	return s, nil
 }
 
-// for memory that may not be read by address
+// for unreadable memory
 func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))

@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	// askAgain delays another query for a peer that may connect later, or never (UDP, netlink, another network
-	// namespace). It doubles, up to asksMax queries.
+	// A peer may connect later, or never (UDP, netlink, another network namespace). The delay doubles, up to asksMax
+	// queries.
 	askAgain = time.Second
 	asksMax  = 4
-	// askRest pauses for a multiple of a query's duration: up to 2 % of a CPU, since the kernel lists all sockets.
+	// askRest is a multiple of a query's duration: up to 2 % of a CPU, since the kernel lists all sockets.
 	askRest = 50
 	// 100 bytes each
 	streamsMax  = 4096
 	lostStreams = "stream table full"
 )
 
-// of long-running processes
 type streams struct {
 	open map[uint64]*openStream // by inode
 	max  int
-	rest int64 // no queries until then
-	// sockets beyond the bound, by PID
+	rest int64 // next query
+	// beyond the bound, by PID
 	left    map[uint32]uint64
 	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
 	clock   func() int64 // monotonic ns
 }
 
 type openStream struct {
-	of        proctracker.Running // the first holder
-	ask, seen int64               // next query; last seen
+	of        proctracker.Running // first holder
+	ask, seen int64
 	asks      int
 	told      bool
 }
@@ -76,7 +75,7 @@ func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	}
 }
 
-// sees returns false if there is no room.
+// false if there is no room
 func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	o := s.open[inode]
 	if o == nil {
@@ -106,14 +105,14 @@ func (s *streams) unnamed(now int64) (wanted []uint64) {
 	return wanted
 }
 
-// name reports peers. A connection is older than its first sighting, so its duration is too short.
+// A connection is older than its first sighting, so its duration is too short.
 func (s *streams) name(now int64, t follower) {
 	wanted := s.unnamed(now)
 	if len(wanted) == 0 {
 		return
 	}
 	began := s.clock()
-	remotes, _ := s.remotes(wanted) // others are queried again
+	remotes, _ := s.remotes(wanted)
 	s.rest = now + askRest*(s.clock()-began)
 	for _, inode := range wanted {
 		remote, known := remotes[inode]

@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// waitsAfter is the minimum age. A wait is up to waitsEvery too short.
+	// minimum age; a wait is up to waitsEvery too short
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
 	// bytes of /proc/locks: 2,500 locks take 5 ms
 	locksMax  = 128 << 10
 	lostLocks = "list of locks too long"
 )
 
-// for file locks, and sleeps
 type waits struct {
 	looked  int64
 	open    map[uint32]*openWait // by the waiter's PID
@@ -91,7 +90,7 @@ func (w *waits) look(now int64, t follower) {
 	}
 }
 
-// waiters also returns the holders. /proc/locks has waiters behind their lock.
+// /proc/locks has waiters behind their lock.
 func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[uint32]int) {
 	waiting, holders = map[uint32]procfs.Lock{}, map[uint32]int{}
 	holder := procfs.Lock{}
@@ -108,7 +107,7 @@ func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[u
 	return waiting, holders
 }
 
-// lapsed reports a wait up to its last sighting.
+// up to its last sighting
 func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		o.End = o.seen
@@ -128,7 +127,7 @@ func dead(pid uint32) bool {
 	return procfs.Gone(err) || err == nil && stat.Zombie()
 }
 
-// sleptOf identifies a single-threaded process's sleep by its context switches; empty if awake.
+// sleptOf uses a single-threaded process's context switches; empty if awake.
 func sleptOf(pid uint32) string {
 	const sleeps = "hrtimer_nanosleep" // kernel/time/hrtimer.c
 	threads, err := procfs.Threads(int(pid), 2)
@@ -160,7 +159,7 @@ func waitOf(now int64, p proctracker.Running, l procfs.Lock, holder int, t follo
 	return wait
 }
 
-// pathOf never queries an unresponsive file system.
+// No unresponsive file system is queried.
 func pathOf(pid uint32, wanted string) (found string) {
 	_ = procfs.Descriptors(int(pid), func(fd int, target string) bool {
 		var st unix.Statx_t

@@ -67,7 +67,7 @@ func (m message) notice(status func(uint32) (uint32, string)) (n proctracker.Not
 	return n, false
 }
 
-// gaps counts missing sequence numbers per CPU, after a deadline: before Linux 6.6 messages may overtake each other.
+// gaps has a deadline, because before Linux 6.6 messages may overtake each other.
 type gaps struct {
 	next    map[uint32]uint32
 	missing map[place]int64 // monotonic ns
@@ -79,7 +79,7 @@ const missingMax = 4096
 
 func newGaps() *gaps { return &gaps{next: map[uint32]uint32{}, missing: map[place]int64{}} }
 
-// take returns how many earlier numbers are surely lost.
+// take returns the lost earlier numbers.
 func (g *gaps) take(m message, now int64) (lost uint64) {
 	next, known := g.next[m.cpu]
 	ahead := m.seq - next // modulo 2^32
@@ -99,7 +99,6 @@ func (g *gaps) take(m message, now int64) (lost uint64) {
 	return lost
 }
 
-// overdue counts and drops numbers missing since before.
 func (g *gaps) overdue(before int64) (lost uint64) {
 	for at, since := range g.missing {
 		if since < before {

@@ -19,15 +19,15 @@ import (
 const (
 	// twice the largest real configuration
 	maxStream = 32 << 10
-	// maxListed bounds each list of a result.
+	// of each list
 	maxListed = 16
 )
 
 type streams struct {
-	// the run's pipes; pipes between a script's helpers are ignored
+	// the run's, not pipes between a script's helpers
 	from, to   uint64
 	in, out    bytes.Buffer
-	cut        bool // output is missing
+	cut        bool // incomplete output
 	configured bool
 	known      *redact.Call
 }
@@ -40,7 +40,7 @@ type told struct {
 	IPAM       types.IPAM `json:"ipam"`
 }
 
-// configuration returns nil until the input is complete.
+// configuration needs the whole input.
 func (s *streams) configuration(p event.Process) *event.Configuration {
 	var c told
 	if json.Unmarshal(s.in.Bytes(), &c) != nil {
@@ -56,7 +56,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 	}
 }
 
-// reopen switches to the next image's input. The output remains the run's.
+// The next image may have another input, but the run's output.
 func (s *streams) reopen(from uint64) {
 	if s == nil || s.from == from {
 		return
@@ -66,7 +66,6 @@ func (s *streams) reopen(from uint64) {
 	s.in.Reset()
 }
 
-// finish returns the result, complete at the exit.
 func (s *streams) finish(exit event.Event) []event.Event {
 	out := bytes.TrimSpace(s.out.Bytes())
 	if len(out) == 0 || s.cut {
@@ -91,7 +90,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r.CNIVersion = text.Clean(known.Word(either.CNIVersion), 16)
 	if either.Code != nil {
 		r.Code = uint32(*either.Code)
-		// half a secret would not be recognized
+		// half a secret is not recognized
 		r.Message = text.Clean(known.Message(either.Msg), 512)
 		if either.Details != "" {
 			r.Message += text.Clean("; "+known.Message(either.Details), 512)
@@ -120,7 +119,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	return r
 }
 
-// routed writes a route as ip(8) does.
+// as ip(8) does
 func routed(r *types.Route) string {
 	if r.GW == nil {
 		return r.Dst.String()
@@ -128,7 +127,7 @@ func routed(r *types.Route) string {
 	return r.Dst.String() + " via " + r.GW.String()
 }
 
-// The library's errors would repeat parts of the answer.
+// the library's errors repeat the answer
 func invalid(err error, out []byte) string {
 	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))

@@ -30,7 +30,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns a record's events in order, and an error for an impossible record.
+// Events returns a record's events in order, and an error if it is impossible.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
@@ -150,7 +150,7 @@ func (d *Decoder) mentions(e *event.Exec, args []string) {
 	}
 }
 
-// note returns events from before e, such as a plugin's answer at its exit.
+// before is earlier than e, such as a plugin's answer at its exit.
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
@@ -183,7 +183,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 	return before
 }
 
-// A delegated plugin repeats its caller's data, so they share redaction.
+// a delegated plugin repeats its caller's data
 func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r := &run{of: of, known: p.run.known}
 	if r.known == nil {
@@ -209,10 +209,10 @@ func (r record) other() *event.Actor {
 	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 }
 
-// handler returns false if only the call's duration made it a record.
+// false if only the duration made it a record
 type handler func(*Decoder, record) ([]event.Body, bool)
 
-// by class; nil if only a duration can make it a record
+// nil if only a duration can make it a record
 var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_OPEN:    (*Decoder).opened,
 	kernel.InsideClassCLASS_READ:    (*Decoder).moved,

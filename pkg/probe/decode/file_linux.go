@@ -51,7 +51,7 @@ func (d *Decoder) entered(r record) ([]event.Body, bool) {
 	return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), true
 }
 
-// moved is a plugin's standard input or output, or a write below /proc/sys.
+// moved is for standard input or output, or writes below /proc/sys.
 func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	switch {
 	case r.Object == 0:
@@ -93,8 +93,8 @@ func (d *Decoder) stream(r record) []event.Body {
 	return one(s.configuration(leader))
 }
 
-// keptMax bounds the inputs of all runs that redaction keeps, in bytes: 80 MB of memory. A run has about 10 KiB, but
-// Multus passes on up to 256 KiB of a pod's annotations.
+// keptMax bounds all runs' inputs that redaction keeps, in bytes: 80 MB of memory. A run has about 10 KiB, but Multus
+// passes on up to 256 KiB of a pod's annotations.
 const keptMax = 2 << 20
 
 func (d *Decoder) kept() (bytes int) {

@@ -41,7 +41,7 @@ func (d *Decoder) requests(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// answers returns answers that are new to the process.
+// answers are new to the process.
 func (d *Decoder) answers(r record) (bodies []event.Body) {
 	for _, body := range d.asked(r).Answers(r.data) {
 		switch b := body.(type) {
@@ -62,7 +62,7 @@ func (d *Decoder) answers(r record) (bodies []event.Body) {
 // by place
 type names map[string]string
 
-// note reports whether the name is new, and empties a full table.
+// note reports a new name, and empties a full table.
 func (n *names) note(l *event.Link, most int) bool {
 	at := place(l.NetNS, l.Index)
 	if (*n)[at] == l.Name {
@@ -81,8 +81,8 @@ func (d *Decoder) named(l *event.Link) bool {
 	return p != nil && p.links.note(l, maxLinks)
 }
 
-// called names the node's interface that a request gives by index; may be empty. A namespace never reuses an index.
-// In pods the owners choose names.
+// called names the node's interface that a request gives by index, which a namespace never reuses. In pods the owners
+// choose names.
 func (d *Decoder) called(b event.Body) string {
 	q, is := b.(*event.Request)
 	if !is || q.Interface.Index == 0 || q.NetNS.Key != d.home {
@@ -101,7 +101,7 @@ func (d *Decoder) byFile(process event.Process, fd uint32) event.Namespace {
 	return event.Namespace{}
 }
 
-// byPID needs a pid in our namespace. The result has no key.
+// byPID takes our namespace's pid. The result has no key.
 func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	own, err1 := procfs.OwnNamespace("pid")
 	its, err2 := procfs.Namespace(int(pid), "pid")
@@ -132,8 +132,8 @@ func (d *Decoder) askedFor(q *event.Request) {
 	}
 }
 
-// told reports whether an address's state is new to its process. An unknown address counts only if it is not ready
-// and concerns the plugin.
+// told reports a state that is new to the process. An unknown address counts only if it is not ready and concerns the
+// plugin.
 func (d *Decoder) told(a *event.Address) bool {
 	p := d.processes[a.Process]
 	if p == nil {
@@ -160,7 +160,7 @@ func (d *Decoder) touch(q *event.Request) {
 	}
 }
 
-// concerned: the plugin changed the interface, or it is in the pod.
+// changed by the plugin, or in the pod
 func concerned(p *process, ns event.Namespace, index uint32) bool {
 	r := p.run
 	return r.of != nil && r.of.Home.Key != "" && r.of.Home.Key != ns.Key || r.touched[place(ns, index)]

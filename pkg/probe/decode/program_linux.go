@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// in a record of bpf(2) (bpf/)
+// of bpf(2)'s records
 const (
 	attrMax     = 64
 	programName = 16
 )
 
-// programRequest has its fields at fixed offsets in union bpf_attr.
+// at fixed offsets in union bpf_attr
 type programRequest struct {
 	name   string
 	object event.Object
@@ -56,7 +56,7 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 		q.Type, q.Program = kernelWord(ebpf.MapType(word(0)).String()), comm(r.data[28:28+programName])
 	case unix.BPF_PROG_ATTACH, unix.BPF_PROG_DETACH, unix.BPF_LINK_CREATE:
 		if q.Type = kernelWord(ebpf.AttachType(word(2)).String()); word(2) == 0 {
-			q.Type = "cgroup_inet_ingress" // the module has no name
+			q.Type = "cgroup_inet_ingress" // unnamed in the module
 		}
 		fallthrough
 	default:
@@ -68,7 +68,7 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 	return one(q), true
 }
 
-// kernelWord converts LRUHash to lru_hash.
+// LRUHash becomes lru_hash.
 func kernelWord(name string) string {
 	var b strings.Builder
 	letters := []rune(name)

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// TimeOf returns a record's time in monotonic ns.
+// TimeOf is in monotonic ns.
 func TimeOf(raw []byte) int64 {
 	at := unsafe.Offsetof(kernel.LifeExitEvent{}.H.Time)
 	if uintptr(len(raw)) < at+8 {
@@ -26,7 +26,7 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire accepts records cut after least bytes, and zeroes the rest.
+// wire accepts records cut after least bytes.
 func wire[T any](w *T, raw []byte, least uintptr) error {
 	if uintptr(len(raw)) < least {
 		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
@@ -42,7 +42,7 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 		ns.Label = strconv.FormatUint(uint64(inum), 10)
 		ns.Key = ns.Label
 	}
-	// before 5.12 the kernel side sends the inode number
+	// an inode number before 5.12
 	if cookie != 0 {
 		ns.Key = strconv.FormatUint(cookie, 10)
 	}
@@ -90,7 +90,7 @@ func errno(ret int64) string {
 	if name := unix.ErrnoName(unix.Errno(-ret)); name != "" {
 		return name
 	}
-	if ret <= -512 && ret >= -516 { // ERESTARTSYS and related (include/linux/errno.h)
+	if ret <= -512 && ret >= -516 { // ERESTARTSYS etc. (include/linux/errno.h)
 		return "EINTR"
 	}
 	return fmt.Sprintf("errno %d", -ret)
@@ -98,14 +98,14 @@ func errno(ret int64) string {
 
 func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
-// Names come last to first.
+// last name first
 func pathOf(names []byte) string {
 	parts := split(names)
 	slices.Reverse(parts)
 	return text.Clean("/"+strings.Join(parts, "/"), text.Bound)
 }
 
-// object redacts a name only if it repeats the plugin's input.
+// object redacts only what repeats the plugin's input.
 func object(known *redact.Call, name string) string {
 	if known.Repeats(name) {
 		return known.Word(name)

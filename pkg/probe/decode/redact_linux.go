@@ -19,7 +19,7 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	p.environ, p.arguments = nil, nil
 }
 
-// redact runs after the mentions, which need the original.
+// Mentions need the original, so they come first.
 func (d *Decoder) redact(process event.Process, body event.Body) {
 	known := d.known(process)
 	switch b := body.(type) {
@@ -59,7 +59,7 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 // Redact removes secrets from a pending exchange.
 func (d *Decoder) Redact(x *event.Exchange) { d.redact(x.Process, x) }
 
-// Programs cleans and redacts names of programs without a call.
+// Programs cleans and redacts programs' names without a call.
 func (d *Decoder) Programs(names []string) []string {
 	for i, name := range names {
 		names[i] = d.nobody.Program(text.Clean(name, 16))
@@ -67,7 +67,7 @@ func (d *Decoder) Programs(names []string) []string {
 	return names
 }
 
-// The actor or its parent may have chosen the names.
+// names may be the actor's or its parent's choice
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return
@@ -84,7 +84,7 @@ func socketPath(known *redact.Call, address string) string {
 	return known.Path(address)
 }
 
-// distinct keeps redacted paths different by a seeded hash.
+// distinct keeps paths different by a seeded hash.
 func (d *Decoder) distinct(path, redacted string) string {
 	if path == redacted {
 		return path

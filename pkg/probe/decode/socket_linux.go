@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// socketOf names a connection by its first thread and time.
+// first thread and time
 func socketOf(r record) string {
 	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
 }
@@ -20,7 +20,7 @@ func socketOf(r record) string {
 // every glibc program tries it, but few nodes run it
 const nscd = "/var/run/nscd/socket"
 
-// an asynchronous connect that failed
+// asynchronous
 func (*Decoder) refused(r record) ([]event.Body, bool) {
 	return one(&event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
@@ -39,7 +39,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
 	}
-	if c.Error == "EINPROGRESS" { // continues in the background
+	if c.Error == "EINPROGRESS" {
 		c.Error = ""
 	}
 	switch r.Protocol {

@@ -16,32 +16,31 @@ import (
 // Options of a Decoder.
 type Options struct {
 	Arguments arguments.Mode
-	// Here translates a PID of the initial namespace to ours; false if there is none.
+	// Here translates a PID of the initial namespace to ours.
 	Here    func(tgid uint32) (uint32, bool)
 	Symbols *symbols.Table
 	// may be nil
 	Functions *functions.Stacks
-	// bounds the known processes
 	Processes int
-	// returns a plugin's environment; may be nil
+	// a plugin's environment; may be nil
 	Environ func(*event.Exec) []string
 }
 
-// Decoder turns records into events. It is not safe for concurrent use.
+// Decoder makes events. It is not safe for concurrent use.
 type Decoder struct {
 	options   Options
 	tree      *tree.Tree
 	processes map[event.Process]*process
-	byNumber  map[uint32]event.Process // by tgid of the initial namespace
+	byNumber  map[uint32]event.Process // of the initial namespace
 	names     map[uint16]string        // of system calls
 	// by waiting thread
 	holders map[uint32]*holder
-	// as last reported to any process
+	// as last reported
 	links names
-	// key of the node's network namespace
+	// the node's network namespace
 	home      string
 	sandboxes evidence.Sandboxes
-	// for processes of no call, or of several
+	// of no call, or of several
 	nobody redact.Call
 	seed   maphash.Seed
 	// reused
@@ -53,27 +52,26 @@ type Decoder struct {
 type process struct {
 	number uint32 // tgid
 	run    *run
-	// inodes of pipes, or 0; environ and arguments are the last exec's
+	// pipes' inodes, or 0; the others are the last exec's
 	stdin, stdout      uint64
 	environ, arguments []string
-	// network namespaces by descriptor
+	// network namespaces
 	files map[uint32]event.Namespace
-	// reported to the process
-	links names
-	// reported to the process
+	// reported to the process, as are addresses
+	links     names
 	addresses map[string]event.AddressState
 }
 
-// run may be for a single process without a run.
+// or a single process
 type run struct {
 	of      *tree.Run // nil: none, or from before the probe
 	streams *streams
 	known   *redact.Call
-	// changed interfaces
+	// interfaces
 	touched map[string]bool
 }
 
-// per process; maxNames is for all
+// maxNames is for all processes
 const (
 	maxFiles     = 64
 	maxAddresses = 64
@@ -112,7 +110,7 @@ func (d *Decoder) Serve(agent event.Process, depth int) {
 	d.tree.Serve(agent, depth)
 }
 
-// Dismiss leaves the agent's descendants followed until they exit.
+// Dismiss leaves the agent's descendants followed.
 func (d *Decoder) Dismiss(agent event.Process) {
 	if a := d.tree.Agent(agent); a != nil {
 		d.tree.Dismiss(a)
@@ -128,7 +126,7 @@ func (d *Decoder) Depth(process event.Process) int {
 	return 0
 }
 
-// Keep drops unfollowed processes, and sandboxes without runs since before (monotonic ns).
+// Keep drops unfollowed processes, and sandboxes without runs since before.
 func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	for process := range d.processes {
 		if !follows(process) {
@@ -149,7 +147,7 @@ func (d *Decoder) forget(process event.Process) {
 	d.tree.Remove(process)
 }
 
-// known outlasts the plugin's exit, because commands repeat its input.
+// Commands repeat the plugin's input, even after its exit.
 func (d *Decoder) known(process event.Process) *redact.Call {
 	if p := d.processes[process]; p != nil && p.run.known != nil {
 		return p.run.known

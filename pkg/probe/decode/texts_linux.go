@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// events because of their text arguments (kernel.texts)
+// by text arguments (kernel.texts)
 var textCalls = map[string]func(d *Decoder, r record, texts []string) event.Body{
 	"mount":      mounted,
 	"umount2":    mounted,
@@ -23,7 +23,7 @@ func textsOf(data []byte) (texts []string) {
 	return texts
 }
 
-// Mount options are never read.
+// Options are never read.
 func mounted(d *Decoder, r record, texts []string) event.Body {
 	m := &event.Mount{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr], Error: errno(r.Ret),

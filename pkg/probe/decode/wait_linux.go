@@ -31,7 +31,7 @@ func (d *Decoder) wait(r record) *event.Wait {
 		if r.Ret == 0 {
 			w.Kind = event.WaitSleep
 		}
-	// Readers wait for a writer, rarely for a disk.
+	// for a writer, rarely for a disk
 	case kernel.InsideClassCLASS_WAIT, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_RECVFROM,
 		kernel.InsideClassCLASS_RECVMSG, kernel.InsideClassCLASS_ACCEPT:
 		w.Kind = event.WaitPoll
@@ -46,8 +46,8 @@ func (d *Decoder) held(r record) ([]event.Body, bool) {
 
 type holder struct {
 	*event.Actor
-	looked int64 // last sample, or start of the wait
-	halted int64 // ns stopped or frozen
+	looked int64 // or start of the wait
+	halted int64 // ns
 }
 
 // LookAtHolders samples awaited locks' holders.
@@ -57,7 +57,7 @@ func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, 
 			continue
 		}
 		if state, by := ask(int(h.PID)); state != "" {
-			if by != "" || state != h.State { // after the thaw a sample no longer finds what froze it
+			if by != "" || state != h.State { // after the thaw the cause is gone
 				h.By = by
 			}
 			h.State = state
@@ -92,10 +92,10 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// holder takes a PID of the initial namespace, which may be gone.
+// holder takes a PID of the initial namespace.
 func (d *Decoder) holder(number uint32) *event.Actor {
 	h := &event.Actor{Process: d.byNumber[number]}
-	if int32(number) <= 0 { // an open file may have the lock, and no process
+	if int32(number) <= 0 { // an open file may have the lock
 		return h
 	}
 	pid, ok := d.options.Here(number)
@@ -109,7 +109,7 @@ func (d *Decoder) holder(number uint32) *event.Actor {
 	return h
 }
 
-// named by the first known caller
+// or else the first known caller
 func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {
@@ -129,5 +129,5 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// the usual ones, by netlink protocol
+// by netlink protocol
 var locks = map[uint16]string{unix.NETLINK_ROUTE: "rtnl", unix.NETLINK_NETFILTER: "nft commit"}

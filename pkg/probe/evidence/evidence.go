@@ -21,13 +21,12 @@ import (
 )
 
 const (
-	// as in crictl and docker: a collision has a chance of 10^-15
+	// as in crictl: collisions have a chance of 10^-15
 	idPrefix = 12
 	// antrea's length
 	hashPrefix = 6
-	// bounds the known sandboxes
-	remember = 1024
-	// bounds each list of a sandbox
+	remember   = 1024
+	// of each list
 	maxNames = 32
 )
 
@@ -36,22 +35,22 @@ type Sandboxes map[string]*sandbox
 
 type sandbox struct {
 	id, pod string
-	// hearsay: only runs that the runtime did not start named it.
+	// not named by the runtime's runs
 	hearsay bool
 	netns   string   // the distinctive part, see tail
-	hashes  []string // hexadecimal, of the id
-	// names inside the pod, chosen by its owner; beyond the bound no interface is evidence
+	hashes  []string // of the id
+	// inside the pod, chosen by its owner; beyond the bound no interface is evidence
 	told []string
-	// of its plugins; namespaces by key
+	// namespaces by key
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
-	// the last end
+	// last end
 	runs int
 	over int64
 }
 
-// Begin records a plugin run. The runtime's runs replace hearsay, which may use half of the 1024 places.
+// Begin records a plugin run. The runtime's replace hearsay, which may use half of the 1024 places.
 func (all Sandboxes) Begin(c *event.Call, hearsay bool) {
 	if c.ContainerID == "" {
 		return
@@ -136,7 +135,7 @@ func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, text
 	return ids
 }
 
-// only returns none if several match.
+// none if several match
 func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	for id, s := range all {
 		if !is(s) {
@@ -150,7 +149,7 @@ func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	return ids
 }
 
-// isIn finds the sandbox's id, possibly cut if hexadecimal, or its namespace.
+// isIn finds the id, possibly cut if hexadecimal, or the namespace.
 func (s *sandbox) isIn(text string) bool {
 	if len(s.id) >= idPrefix && strings.Trim(s.id, "0123456789abcdef") == "" {
 		if strings.Contains(text, s.id[:idPrefix]) {
@@ -165,11 +164,10 @@ func (s *sandbox) isIn(text string) bool {
 	return holds(text, s.netns)
 }
 
-// namespaces without a path
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of a hash of the id. Only
-// the hash is evidence.
+// hashedIn matches antrea's interfaces: eight bytes of the pod's name, a hyphen, six digits of the id's hash, which
+// alone is evidence.
 func (s *sandbox) hashedIn(word string) bool {
 	i := strings.LastIndexByte(word, '-')
 	if i < 1 || len(word)-i <= hashPrefix || !strings.HasPrefix(s.pod, word[:i]) {
@@ -181,14 +179,14 @@ func (s *sandbox) hashedIn(word string) bool {
 // Doer is the process of an action.
 type Doer struct {
 	Container string
-	// Hearsay: the runtime did not start its plugin.
+	// the runtime did not start its plugin
 	Hearsay bool
-	// Agent: it belongs to an agent, not to a plugin.
+	// of an agent, not of a plugin
 	Agent bool
 }
 
-// Attribute sets the mentioned sandboxes. An action for one sandbox becomes evidence. called is the node's interface
-// of a request by index; may be empty.
+// Attribute sets the mentioned sandboxes. An action for one sandbox becomes evidence. called is the interface of a
+// request by index.
 func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 	id := by.Container
 	if by.Agent {
@@ -207,7 +205,7 @@ func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	switch b := body.(type) {
 	case *event.Request:
 		named := b.Interface.Name
-		if b.Protocol == "bpf" { // in a pod the owner chooses the name
+		if b.Protocol == "bpf" { // in a pod the owner's choice
 			named = ""
 		}
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, named, b.Interface.Peer, b.Path)
@@ -263,7 +261,7 @@ func more[T comparable](list []T, one T) []T {
 	return append(list, one)
 }
 
-// tail returns a path from its last random name on ("cni-786877ce-…"), else all of it ("/proc/77/ns/net").
+// tail starts at a path's last random name ("cni-786877ce-…"), else it is the path ("/proc/77/ns/net").
 func tail(file string) string {
 	if number := strings.ToLower(file); guid.MatchString(number) {
 		return number
@@ -279,7 +277,7 @@ func tail(file string) string {
 	return file
 }
 
-// drawn reports whether a name is random or computed: six hexadecimal digits in a row, one of them decimal.
+// drawn: random or computed, with six hexadecimal digits in a row, one of them decimal.
 func drawn(name string) bool { return drawnBeside(name, "") }
 
 // drawnBeside ignores letters of another name, such as the pod's, which its owner chose or a ReplicaSet's pods share.
@@ -304,13 +302,13 @@ func shares(name, other string) bool {
 
 func notHexadecimal(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
-// endsInHash may be wrong, while drawn misses one hash in 360: the caller compares with known hashes.
+// endsInHash may be wrong, but drawn misses one hash in 360: compare with known hashes.
 func endsInHash(name string) bool {
 	end := name[strings.LastIndexByte(name, '-')+1:]
 	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// holds excludes parts of longer names, but a path may follow another.
+// no part of a longer name, but behind another path
 func holds(text, name string) bool {
 	for at := 0; name != ""; at++ {
 		i := strings.Index(text[at:], name)
@@ -334,7 +332,7 @@ func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// parseAddress returns false for non-global addresses.
+// parseAddress is for global addresses.
 func parseAddress(s string) (netip.Addr, bool) {
 	s, _, _ = strings.Cut(s, "/")
 	a, err := netip.ParseAddr(s)

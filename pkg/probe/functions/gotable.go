@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// goTable is the function table of a Go program (runtime/symtab.go), which stripping leaves. Only the bytes that an
-// address needs are read.
+// goTable is a Go program's function table (runtime/symtab.go), which stripping leaves. It reads only the needed
+// bytes.
 type goTable struct {
 	image
 	at     uint64 // of the table
@@ -30,7 +30,7 @@ type goTable struct {
 const (
 	magic     = 0xfffffff1 // since Go 1.20
 	funcBytes = 44         // of a _func before its pcdata
-	// valuesMax bounds one table of values. A large function has thousands.
+	// a large function has thousands
 	valuesMax = 1 << 16
 	nameMax   = 512
 	nestedMax = 16 // inlined calls
@@ -68,7 +68,7 @@ func newGoTable(file *elf.File, from image) (*goTable, error) {
 	return t, nil
 }
 
-// Words of a moduledata, and its sections.
+// words of a moduledata
 const (
 	moduleNames  = 1
 	moduleText   = 22
@@ -78,8 +78,7 @@ const (
 	sectionMax   = 64 << 20
 )
 
-// module finds the start of the code, and the functions' data, in the moduledata, which begins with the table's
-// address.
+// The moduledata begins with the table's address.
 func (t *goTable) module(file *elf.File) {
 	var words [moduleWords]uint64
 	if !t.relocated(file, &words) {
@@ -119,7 +118,7 @@ func (t *goTable) inSections(file *elf.File, words *[moduleWords]uint64) {
 	}
 }
 
-// In a position-independent program the words are in the relocations.
+// Position-independent programs have the words in the relocations.
 func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	s := file.Section(".rela.dyn")
 	if s == nil || s.Type != elf.SHT_RELA { //nolint:misspell // ELF has it
@@ -157,7 +156,7 @@ func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	return at != 0
 }
 
-// number reads 32 bits; 0 on failure.
+// 0 on failure
 func (t *goTable) number(at, index uint64) uint64 {
 	var raw [4]byte
 	if t.read(at+index, raw[:]) != nil {
@@ -166,7 +165,7 @@ func (t *goTable) number(at, index uint64) uint64 {
 	return uint64(t.order.Uint32(raw[:]))
 }
 
-// name omits type parameters, as the runtime does.
+// type parameters are omitted, as in the runtime
 func (t *goTable) name(offset uint64) string {
 	name := t.text0(t.names + offset)
 	if from, to := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); from >= 0 && from < to {
@@ -175,7 +174,7 @@ func (t *goTable) name(offset uint64) string {
 	return name
 }
 
-// find returns the address of a _func.
+// at is of a _func
 func (t *goTable) find(pc uint64) (at uint64, ok bool) {
 	if pc < t.text || t.count == 0 || t.count > 1<<24 {
 		return 0, false
@@ -188,7 +187,7 @@ func (t *goTable) find(pc uint64) (at uint64, ok bool) {
 	return t.funcs + t.number(t.funcs, 8*(i-1)+4), true
 }
 
-// value looks up a PC; -1 without a value.
+// value is -1 if absent.
 func (t *goTable) value(table, entry, pc uint64) int64 {
 	if table == 0 {
 		return -1
@@ -212,7 +211,7 @@ func (t *goTable) value(table, entry, pc uint64) int64 {
 	return -1
 }
 
-// frames returns inlined calls, innermost first, and the function.
+// inlined calls first
 func (t *goTable) frames(pc uint64) (all []event.Frame) {
 	at, ok := t.find(pc)
 	if !ok {
@@ -252,7 +251,7 @@ func (t *goTable) frames(pc uint64) (all []event.Frame) {
 	return all
 }
 
-// inlined returns the address of inlined calls; 0: none, or unknown.
+// 0: none, or unknown
 func (t *goTable) inlined(at uint64) uint64 {
 	var flags [4]byte // funcID, flag, padding, nfuncdata
 	if t.data == 0 || t.read(at+funcBytes-4, flags[:]) != nil || flags[3] <= inlTree {

@@ -46,7 +46,7 @@ func Open(f io.ReaderAt) (*Program, error) {
 // Size is the code's, in bytes, as the kernel counts it.
 func (p *Program) Size() uint64 { return p.end - p.start }
 
-// Frames returns the calls at an offset into the code, innermost first; none without a name. f is the reopened file.
+// Frames returns the calls at an offset into the code, innermost first. f is the reopened file.
 func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	if offset >= p.Size() {
 		return nil
@@ -56,7 +56,7 @@ func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	return table.frames(p.start + offset)
 }
 
-// image reads a file by memory addresses.
+// by memory addresses
 type image struct {
 	file     io.ReaderAt
 	order    binary.ByteOrder
@@ -85,7 +85,7 @@ func (m *image) readSome(address uint64, into []byte) int {
 	return 0
 }
 
-// text0 reads up to a NUL; empty if too long.
+// empty if too long
 func (m *image) text0(address uint64) string {
 	var raw [nameMax]byte
 	n := m.readSome(address, raw[:])

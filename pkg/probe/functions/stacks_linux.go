@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// A node has a dozen programs, with a few forking places each.
+	// a dozen programs per node, with a few forking places each
 	programsMax = 64
 	stacksMax   = 1024
 	framesMax   = 8
-	// patience is for hung mounts; usual is 1 ms. Each timeout holds a thread, so after hungMax naming stops.
+	// A hung mount's timeout holds a thread, so after hungMax naming stops. 1 ms is usual.
 	patience = 500 * time.Millisecond
 	hungMax  = 4
 )
 
-// Stacks names stacks of running programs, for one goroutine.
+// Stacks names running programs' stacks, for one goroutine.
 type Stacks struct {
 	mu       sync.Mutex // a hung read may continue
 	programs map[identity]*Program
@@ -60,7 +60,7 @@ func NewStacks() *Stacks {
 }
 
 // Name returns a stack's calls outside the standard library, innermost first, up to 8; none if the process exited or
-// changed its program, or that has no names.
+// changed its program.
 func (s *Stacks) Name(of Stack) []event.Frame {
 	if s.hung >= hungMax || of.Mounts == 0 || of.PID == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s *Stacks) name(of Stack) []event.Frame {
 		return nil
 	}
 	defer f.Close()
-	// After reading, in case the process entered a container.
+	// afterwards: the process may have entered a container
 	if mounts, err := procfs.Namespace(int(of.PID), "mnt"); err != nil || mounts != of.Mounts {
 		return nil
 	}
@@ -129,10 +129,9 @@ func store[K comparable, V any](s *Stacks, in map[K]V, most int, key K, v V) {
 	in[key] = v
 }
 
-// Offsets are from the start of the code.
 func (p *Program) callers(f io.ReaderAt, stack []uint64) (all []event.Frame) {
 	for i, offset := range stack {
-		if i > 0 { // a return address, behind the call
+		if i > 0 { // return address, behind the call
 			offset--
 		}
 		for _, frame := range p.Frames(f, offset) {

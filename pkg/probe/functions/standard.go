@@ -2,8 +2,7 @@ package functions
 
 import "strings"
 
-// standard reports whether a function is of Go's runtime, standard library, or its extensions. Other paths begin with
-// a host, or are "main", or begin unlike the standard library's.
+// standard includes extensions. Other paths begin with a host, or are "main", or begin unlike the standard library's.
 func standard(function string) bool {
 	path, _, nested := strings.Cut(function, "/")
 	if !nested {

@@ -102,7 +102,7 @@ type Image struct {
 	Separator string
 }
 
-// Locate finds the plugin in CNI_PATH if /proc links File to a script's interpreter, or a symbolic link's target.
+// Locate finds the plugin in CNI_PATH if File is a script's interpreter or a symbolic link's target.
 func (im *Image) Locate() {
 	vars, _ := Parse(im.Env)
 	folders := vars.Folders(im.Separator)
@@ -116,8 +116,8 @@ func (im *Image) Locate() {
 // TASK_COMM_LEN (include/linux/sched.h) without the NUL
 const nameMax = 15
 
-// FindScript is for an interpreter as File: the process has the script's name, and the script follows the interpreter
-// and up to one argument (binfmt_script(5)).
+// FindScript is for an interpreter as File: the process has the script's name, which follows the interpreter and up
+// to one argument (binfmt_script(5)).
 func (im *Image) FindScript(called string) {
 	is := func(file string) bool {
 		base := path.Base(file)
@@ -157,7 +157,7 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 	vars, cut := Parse(im.Env)
 	folder, file := path.Split(im.File)
 	if !arguments.IsTool(called) && called != file && !known.Harmless(called) {
-		called = file // unlike argv[0], no arbitrary text
+		called = file // not arbitrary like argv[0]
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
 	if slices.Contains(vars.Folders(im.Separator), path.Clean(folder)) {

@@ -8,14 +8,12 @@ const ByteTime = 238
 // roomMin is ROOM_MIN of bpf/maps.h: half of the smallest ring.
 const roomMin = 32 << 10
 
-// Quota returns a root's credit in ns: half of the ring. Forks and execs have as much again.
+// Quota is a root's credit in ns: half of the ring. Forks and execs have as much again.
 func Quota(ring int) uint64 { return uint64(max(ring/2, roomMin)) * ByteTime }
 
-// share leaves room for other roots.
 func share(entries int) int32 { return int32(max(entries/4, 1)) }
 
-// join and leave count the reader's changes of the process table; the kernel side counts its own. A race may miscount
-// until the root exits.
+// The kernel side counts its own changes. A race may miscount until the root exits.
 func (s *Side) join(root Key) {
 	if s.Life.Accounts.Update(root, LifeAccount{Processes: 1}, ebpf.UpdateNoExist) != nil {
 		s.account(root, func(a *LifeAccount) { a.Processes++ })
@@ -50,7 +48,7 @@ func (s *Side) account(root Key, change func(*LifeAccount)) {
 	_ = s.Life.Accounts.Update(root, a, ebpf.UpdateExist)
 }
 
-// ForgetAccounts drops accounts without a process in two sweeps. Pass its result to the next call.
+// ForgetAccounts drops accounts without a process in two sweeps. Pass its result on.
 func (s *Side) ForgetAccounts(live map[Key]bool, before map[Key]bool) (idle map[Key]bool) {
 	idle = map[Key]bool{}
 	Each(s.Life.Accounts, func(root *Key, _ *LifeAccount) {

@@ -14,15 +14,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// The exit comes first: a fork without its exit would leave a process in the table.
+// A fork without its exit would stay in the table.
 var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
 
-// in order of attachment
+// in order
 var insideHooks = []struct {
 	program, tracepoint string
-	// only while the gate is open
-	demand bool
-	// missing without the tracepoint; empty: the hook is required
+	demand              bool
+	// missing without the tracepoint; empty: required
 	feature, since string
 }{
 	{"on_return", "sys_exit", true, "", ""},
@@ -35,7 +34,7 @@ var insideHooks = []struct {
 
 const missHook = "on_miss"
 
-// iterators over earlier connections, and their servers (bpf/before.h)
+// of earlier connections, and their servers (bpf/before.h)
 const (
 	lookBack       = "look_back"
 	lookForServers = "look_for_servers"
@@ -67,7 +66,7 @@ func lacking(types *btf.Spec) []*event.Degraded {
 	}}
 }
 
-// netCookie reports whether namespaces always have a cookie, not an atomic64_t that is zero until requested.
+// netCookie: namespaces always have a cookie, not an atomic64_t that is zero until requested.
 func netCookie(kernel *btf.Spec) bool {
 	var net *btf.Struct
 	return kernel.TypeByName("net", &net) == nil && slices.ContainsFunc(net.Members, func(m btf.Member) bool {
@@ -76,8 +75,8 @@ func netCookie(kernel *btf.Spec) bool {
 	})
 }
 
-// registersAt returns the offset of user registers on a task's stack (task_pt_regs of 6.1: amd64, arm64); 0 if a
-// helper returns them, since Linux 5.15.
+// registersAt is the offset of user registers on the stack (task_pt_regs of 6.1: amd64, arm64); 0 if a helper returns
+// them, since 5.15.
 func registersAt(types *btf.Spec) uint32 {
 	if hasHelper(types, "BPF_FUNC_task_pt_regs") {
 		return 0
@@ -121,10 +120,10 @@ func (a *attachments) close() error {
 	return errors.Join(errs...)
 }
 
-// detachWithin bounds detaching: for each function the kernel waits until no process is in it, usually 0.1 s or more.
+// For each function the kernel waits until no process is in it, usually 0.1 s or more.
 const detachWithin = 500 * time.Millisecond
 
-// closeWithin continues detaching after the timeout.
+// closeWithin continues after the timeout.
 func (a *attachments) closeWithin(patience time.Duration) error {
 	if len(*a) == 0 {
 		return nil
@@ -140,25 +139,23 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 	}
 }
 
-// Gate attaches and detaches system-call tracing, from one goroutine.
+// Gate attaches system-call tracing, for one goroutine.
 type Gate struct {
-	// rarer events
 	calls, rest []*ebpf.Program
-	// talk is empty if calls traces agents' streams.
+	// empty if calls traces agents' streams
 	talk, misses demand
 	before       *past
 	attached     attachments
 	tried        time.Duration
 
-	closed atomic.Int64 // ns open, until the last close
-	since  atomic.Int64 // since when, monotonic ns; 0 while closed
+	closed atomic.Int64 // ns until the last close
+	since  atomic.Int64 // monotonic ns; 0 while closed
 }
 
 // IsOpen is safe for concurrent use.
 func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
 
-// Open attaches, unless attached: 0.5 ms idle, up to 48 ms in a busy virtual machine. Then it looks for earlier
-// connections.
+// Open attaches: 0.5 ms idle, up to 48 ms in a busy virtual machine. Then it looks for earlier connections.
 func (g *Gate) Open(now int64) (opened bool, err error) {
 	if g.IsOpen() || len(g.calls) == 0 {
 		return false, nil
@@ -188,7 +185,7 @@ func (g *Gate) attach() error {
 	return nil
 }
 
-// Try opens and closes the gate, to find a refusal early and load the code.
+// Try finds a refusal early, and loads the code.
 func (g *Gate) Try() error {
 	began := time.Now()
 	err := errors.Join(g.attach(), g.FollowTalk(0, true), g.FollowMisses(0, true))
@@ -196,15 +193,14 @@ func (g *Gate) Try() error {
 	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false), g.FollowMisses(0, false))
 }
 
-// demand is attached only when needed, because it slows all system calls of the node.
+// demand slows all system calls of the node.
 type demand struct {
 	programs []*ebpf.Program
 	attached attachments
-	// total is in ns, until the last detaching; since is 0 while detached
+	// ns until the last detaching; since is 0 while detached
 	total, since atomic.Int64
 }
 
-// follow stops trying after a refusal.
 func (d *demand) follow(now int64, on bool) error {
 	if on == (len(d.attached) > 0) || len(d.programs) == 0 {
 		return nil
@@ -237,10 +233,10 @@ func (g *Gate) FollowTalk(now int64, on bool) error { return g.talk.follow(now, 
 // FollowMisses attaches or detaches tracing of polled files.
 func (g *Gate) FollowMisses(now int64, on bool) error { return g.misses.follow(now, on) }
 
-// Talked returns how long talk was attached.
+// Talked is how long talk was attached.
 func (g *Gate) Talked(now int64) time.Duration { return g.talk.lasted(now) }
 
-// Searched returns how long polled files were traced.
+// Searched is how long polled files were traced.
 func (g *Gate) Searched(now int64) time.Duration { return g.misses.lasted(now) }
 
 func (g *Gate) put() (err error) {
@@ -252,7 +248,7 @@ func (g *Gate) put() (err error) {
 // Tried is Try's duration, or 0.
 func (g *Gate) Tried() time.Duration { return g.tried }
 
-// Close detaches. Attaching again soon costs 13 ms.
+// Close detaches. Reattaching soon costs 13 ms.
 func (g *Gate) Close(now int64) error {
 	if since := g.since.Swap(0); since != 0 {
 		g.closed.Add(now - since)
@@ -260,7 +256,7 @@ func (g *Gate) Close(now int64) error {
 	return g.attached.close()
 }
 
-// Attached returns how long the gate was open.
+// Attached is how long the gate was open.
 func (g *Gate) Attached(now int64) time.Duration {
 	d := g.closed.Load()
 	if since := g.since.Load(); since != 0 {

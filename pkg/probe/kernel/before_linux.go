@@ -11,7 +11,6 @@ import (
 
 type past struct{ connections, servers *link.Iter }
 
-// The iterators are optional.
 func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	connections, err := link.AttachIter(link.IterOptions{Program: programs[lookBack]})
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// functionHook stays attached, because detaching is slow (detachWithin).
+// functionHook stays attached: see detachWithin.
 type functionHook struct {
-	functions []string // alternatives, by kernel
-	// systemCall: the architecture's prefix is missing.
+	functions []string // alternatives
+	// without the architecture's prefix
 	systemCall bool
-	// end and begin are programs in order of attachment; may be empty.
+	// in order; may be empty
 	end, begin string
 }
 
@@ -46,7 +46,7 @@ var functionHooks = []functionHook{
 	{[]string{"move_mount"}, true, "on_move_mount_end", "on_move_mount"},
 }
 
-// functionTracepoints stay attached, others do not.
+// functionTracepoints stay attached.
 var (
 	functionTracepoints = []string{"on_flock", "on_fcntl", "on_tcp_state"}
 	waitHooks           = []string{"on_switch"}
@@ -54,7 +54,7 @@ var (
 	talkHooks           = []string{"on_return", "on_enter"}
 )
 
-// openFunctions loads everything or nothing.
+// all or nothing
 func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	if err := tryFunction(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	}
 }
 
-// Some kernels refuse even an empty program.
+// Some kernels refuse even this.
 func tryFunction() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
@@ -121,13 +121,12 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
-// forgetPipes clears the marks if no process is followed. One added concurrently sets all marks, which only costs
-// time.
+// forgetPipes: a process added concurrently sets all marks, which only costs time.
 func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
 	}
-	// A missed end would leave every process's requests examined.
+	// after a missed end
 	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())
@@ -159,7 +158,7 @@ func (s *Side) unload(first int) {
 	s.loaded = s.loaded[:first]
 }
 
-// How a system call gets its timeout (bpf/waits.h), plus the argument's index.
+// how a timeout is passed (bpf/waits.h), plus the argument's index
 const (
 	inMilliseconds    = 0x10
 	asTimespec        = 0x20

@@ -1,5 +1,5 @@
 // Package kernel is the kernel side of the probe: BPF programs (bpf/), their attachment and tables. A hook is a line
-// of attach_linux.go and a program in bpf/. bpf/wire.h has the records.
+// of attach_linux.go and a program in bpf/; records are in bpf/wire.h.
 package kernel
 
 import (
@@ -19,7 +19,7 @@ type Key = struct {
 	Pid   uint32
 }
 
-// ProcessOf returns an event's process key.
+// ProcessOf returns a key in events.
 func ProcessOf(k Key) event.Process {
 	var b [len("4294967295@18446744073709551615")]byte
 	return event.Process(strconv.AppendUint(append(strconv.AppendUint(b[:0], uint64(k.Tgid), 10), '@'), k.Start, 10))
@@ -33,7 +33,7 @@ func KeyOf(process event.Process, pid uint32) Key {
 	return Key{Tgid: uint32(n), Start: at, Pid: pid}
 }
 
-// UnsupportedError names what the machine lacks for the probe, and the remedy.
+// UnsupportedError names what the machine lacks, and the remedy.
 type UnsupportedError struct {
 	Need   string
 	Remedy string

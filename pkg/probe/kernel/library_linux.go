@@ -6,13 +6,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// haveProbeReadKernel is the library's test for kernels before 5.5, which also fails under lockdown=confidentiality.
-// It then replaces bpf_probe_read_user by bpf_probe_read, which lockdown forbids.
+// haveProbeReadKernel tests for kernels before 5.5, and also fails under lockdown=confidentiality. The library then
+// replaces bpf_probe_read_user by bpf_probe_read, which lockdown forbids.
 //
 //go:linkname haveProbeReadKernel github.com/cilium/ebpf.haveProbeReadKernel
 var haveProbeReadKernel func() error
 
-// newCollection disables that replacement: the probe needs Linux 5.8.
+// newCollection disables that: the probe needs Linux 5.8.
 func newCollection(spec *ebpf.CollectionSpec, o ebpf.CollectionOptions) (*ebpf.Collection, error) {
 	haveProbeReadKernel = func() error { return nil }
 	return ebpf.NewCollectionWithOptions(spec, o)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseObjects returns 1 MB of embedded objects, which procfs.ReleaseProgram skips as writable. The kernel can map
-// them again, because nothing writes them.
+// releaseObjects returns 1 MB that procfs.ReleaseProgram skips as writable. The kernel can map it again, because
+// nothing writes it.
 func releaseObjects() {
 	for _, object := range [][]byte{_LifeBytes, _InsideBytes, _FunctionsBytes} {
 		if pages := wholePages(object); len(pages) > 0 {

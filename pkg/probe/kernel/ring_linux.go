@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ring reads a ring buffer. Unlike cilium/ebpf's ringbuf.Reader it waits in the runtime's poller, and maps records
-// once, since Linux counts a second mapping as memory. One goroutine reads; any may call Wake and Close.
+// Ring reads a ring buffer. Unlike cilium/ebpf's it waits in the runtime's poller, and maps records once, since Linux
+// counts a second mapping as memory. One goroutine reads; any may call Wake and Close.
 type Ring struct {
-	file *os.File // of the map, for the poller
+	file *os.File // for the poller
 	wait syscall.RawConn
 
-	mu                 sync.Mutex // guards against reads after unmapping
+	mu                 sync.Mutex // no reads after unmapping
 	consumer, producer []byte     // reader's page; kernel's page and records
 	data               []byte
 	record             []byte
@@ -60,7 +60,7 @@ func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
 	return r, err
 }
 
-// Wait returns when there is a record, at until (zero: never), or after Wake. After Close it fails with os.ErrClosed.
+// Wait returns for a record, at until (zero: never), or after Wake. After Close it fails with os.ErrClosed.
 func (r *Ring) Wait(until time.Time) error {
 	if r.file.SetReadDeadline(until) != nil {
 		return os.ErrClosed
@@ -73,7 +73,7 @@ func (r *Ring) Wait(until time.Time) error {
 	return nil
 }
 
-// Next returns the next record, valid until the next call; false without one.
+// Next returns the next record, valid until the next call.
 func (r *Ring) Next() ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,35 +23,35 @@ type Options struct {
 	Processes int
 	// 0: no agents, 1: plugins' agents
 	Depth int
-	// Rootless trusts runtimes in user namespaces.
+	// also in user namespaces
 	Rootless bool
-	// MinSpan is the shortest reported netlink query; 0: all are.
+	// shortest reported netlink query
 	MinSpan time.Duration
 	Inside  bool
 	// inode number
 	PIDNamespace uint32
-	// Nested: not the initial one
+	// not initial
 	Nested bool
-	// With WayFunctions a refusal is an error. For tests.
+	// For tests: a refusal of WayFunctions is an error.
 	Way Way
-	// the host's inode numbers; 0: unknown
+	// inode numbers; 0: unknown
 	Mounts, Net uint32
 }
 
 // Side is the loaded and attached kernel side.
 type Side struct {
-	// Inside is nil without tracing.
+	// nil without tracing
 	Life    LifeMaps
 	Inside  InsideTables
 	Gate    Gate
 	Records *Ring
-	// Way is empty without tracing. NoFunctions is why it is not WayFunctions.
+	// Way is empty without tracing; NoFunctions explains another Way.
 	Way         Way
 	NoFunctions string
-	// Commands: the kernel refused system-call tracing.
+	// refused system-call tracing
 	Commands bool
 	Missing  []*event.Degraded
-	// Programs are by name; on_return counts those it calls (end_file, end_lock…).
+	// on_return counts those it calls (end_file, end_lock…)
 	Programs map[string]*ebpf.Program
 
 	loaded              []*ebpf.Collection
@@ -61,8 +61,8 @@ type Side struct {
 	left                int32 // see shareLeft
 }
 
-// Open loads and attaches the kernel side, after anchors added the runtime. It needs CAP_BPF and CAP_PERFMON (before
-// 5.8 CAP_SYS_ADMIN), and Linux 5.8 with BTF, else returns an UnsupportedError.
+// Open calls anchors, which adds the runtime, before it attaches. It needs CAP_BPF and CAP_PERFMON (before 5.8
+// CAP_SYS_ADMIN), and Linux 5.8 with BTF, else returns an UnsupportedError.
 func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	s := &Side{Programs: map[string]*ebpf.Program{}}
 	defer func() {
@@ -70,7 +70,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			_ = s.Close(0)
 		}
 	}()
-	// Needed before Linux 5.11; a failure shows at loading.
+	// needed before Linux 5.11; fails at loading
 	_ = rlimit.RemoveMemlock()
 	err = s.openLife(o, false)
 	if isWithheld(err) { // without bpf_rdonly_cast, before Linux 6.2
@@ -99,7 +99,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			s.Commands = true
 		}
 	}
-	// The kernel's types were megabytes.
+	// megabytes of the kernel's types
 	debug.FreeOSMemory()
 	releaseObjects()
 	if s.Records, err = OpenRing(s.Life.Events); err != nil {
@@ -108,7 +108,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// withheld: helpers may not read kernel memory.
+// helpers may not read kernel memory
 func (s *Side) openLife(o Options, withheld bool) error {
 	spec, err := LoadLife()
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 	return c.Assign(to)
 }
 
-// Close detaches the kernel side; now is in monotonic ns.
+// Close detaches; now is in monotonic ns.
 func (s *Side) Close(now int64) error {
 	errs := []error{s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin)}
 	if s.numbers != nil {

@@ -11,7 +11,7 @@ import (
 // by number
 type syscalls = map[int]string
 
-// brief system calls never wait, and are most of a program's start, so they are ignored early.
+// brief never wait, and are most of a program's start.
 func brief() []int {
 	return []int{
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,
@@ -23,7 +23,7 @@ func brief() []int {
 	}
 }
 
-// CLASS_OTHER is only named.
+// CLASS_OTHER is only named
 func calls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_NEVER: {
@@ -79,7 +79,7 @@ func calls() map[InsideClass]syscalls {
 	}
 }
 
-// texts are text arguments of slow or failed calls; bit 0 is the first.
+// texts are reported for slow or failed calls; bit 0 is the first.
 func texts() (table [512]uint8) {
 	for number, which := range map[int]uint8{
 		unix.SYS_MOUNT:      0b0111, // source, target, type
@@ -91,7 +91,7 @@ func texts() (table [512]uint8) {
 	return table
 }
 
-// paths are the path arguments, from 1, of system calls that poll files or make lock files (bpf/misses.h).
+// paths, from 1, of calls that poll files or make lock files (bpf/misses.h)
 func paths() (table [512]uint8) {
 	for _, places := range []map[int]uint8{legacyPaths(), {
 		unix.SYS_OPENAT: 2, unix.SYS_OPENAT2: 2, unix.SYS_NEWFSTATAT: 2, unix.SYS_STATX: 2, unix.SYS_FACCESSAT: 2,

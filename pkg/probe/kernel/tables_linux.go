@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Insert follows a process; false if it is followed already. Slots may have false positives (bpf/maps.h).
+// Insert follows a process; false if followed already. Slots may be wrong (bpf/maps.h).
 func (s *Side) Insert(p *LifeProcess) bool {
 	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
 	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
@@ -25,7 +25,7 @@ func (s *Side) Insert(p *LifeProcess) bool {
 	return true
 }
 
-// Watch records an unfollowed server's programs; one server per slot.
+// Watch records an unfollowed server's programs; one per slot.
 func (s *Side) Watch(server Key) {
 	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), LifeWatched{Server: watched(server)})
 }
@@ -35,7 +35,7 @@ func watched(server Key) LifeServer {
 	return LifeServer{Start: server.Start - server.Start%uint64(procfs.Tick), Tgid: server.Tgid}
 }
 
-// Habits returns recorded names (up to 15 bytes).
+// Habits returns names (15 bytes).
 func (s *Side) Habits(server Key) (programs []string) {
 	Each(s.Life.Habits, func(h *LifeHabit, _ *uint8) {
 		if h.Server == watched(server) {
@@ -50,7 +50,7 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
-// Process returns false for an unfollowed process.
+// Process returns false if unfollowed.
 func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
 	return p, s.Life.Processes.Lookup(tgid, &p) == nil
 }
@@ -66,10 +66,9 @@ func (s *Side) Remove(p *LifeProcess) {
 	}
 }
 
-// hasShare reports whether a process counts against the share of callers without an anchor.
+// hasShare: callers without an anchor share a part.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
-// shareLeft counts the reader's removals (+1) and additions (-1).
 func (s *Side) shareLeft(by int32) {
 	s.left += by
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
@@ -82,7 +81,7 @@ func flag(is bool) uint32 {
 	return 0
 }
 
-// ForgetCalls drops pending calls and connections, after the gate closed.
+// ForgetCalls is for a closed gate.
 func (s *Side) ForgetCalls() {
 	clearMap[uint32, LifeCall](s.Life.Calls)
 	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
@@ -98,8 +97,8 @@ func (s *Side) ForgetCalls() {
 	s.forgetPipes()
 }
 
-// ForgetGone drops leftovers of exited processes: exits close files without a system call, and the last thread may
-// remove its process early. numbers were recent; follows: records may still come.
+// ForgetGone drops leftovers: exits close files without a system call, and the last thread may remove its process
+// early. numbers were recent; follows: records may still come.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {
@@ -143,11 +142,10 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// batch makes a table of 8192 cost 30 system calls instead of 16,384.
+// 30 system calls for a table of 8192
 const batch = 256
 
-// Each calls f, which may delete, with every entry except concurrent additions. Unreadable tables count as empty, so
-// that the reader never stops.
+// Each may miss concurrent additions; f may delete. Unreadable tables count as empty, so that the reader never stops.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
 	if m == nil {
 		return

@@ -13,13 +13,12 @@ import (
 type Way string
 
 const (
-	// WayFunctions uses rare kernel functions, so other system calls cost nothing.
+	// WayFunctions uses rare functions, so other system calls cost nothing.
 	WayFunctions Way = "functions"
 	// WaySystemCalls uses every system call of the node.
 	WaySystemCalls Way = "system-calls"
 )
 
-// choose also returns why it is not WayFunctions.
 func choose(kernel *btf.Spec) (Way, string) {
 	if kernelHas[*btf.Struct](kernel, "rcu_tasks_percpu") && !hasMember(kernel, "rcu_tasks_percpu", "rtp_exit_list") {
 		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; mended in Linux 6.9)"
@@ -44,7 +43,7 @@ func NoFunctions(kernel *btf.Spec) string {
 	return why
 }
 
-// names are by preference.
+// by preference
 func (h *functionHook) names() []string {
 	if !h.systemCall {
 		return h.functions
@@ -65,7 +64,6 @@ func (h *functionHook) in(kernel *btf.Spec) string {
 	return ""
 }
 
-// kernelHas: exactly one such type.
 func kernelHas[T btf.Type](kernel *btf.Spec, name string) bool {
 	var found T
 	return kernel.TypeByName(name, &found) == nil

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// bounds the lookups, 20 µs each
+	// 20 µs each
 	sweepEvery = int64(time.Second)
 	doubtedMax = 64
 )
@@ -22,19 +22,18 @@ type item struct {
 	time    int64
 	order   uint64
 	process *process // nil: canceled
-	// sight is nil if the process was gone, and name the last known one.
+	// sight is nil if gone, with the last known name.
 	sight *Sight
 	name  string
 	// replaces the event
 	lost *event.Lost
-	// an activity
 	body event.Body
-	// it ran before the first notice
+	// before the first notice
 	present bool
 	code    uint32
 	signal  string
 	used    event.Usage
-	// its end was not notified
+	// end not notified
 	unseen bool
 }
 
@@ -53,7 +52,7 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// put gives late events the current time, so that ticks stay true.
+// Late events get the current time, so that ticks stay true.
 func (t *Tracker) put(i *item) {
 	if i.time < t.passed {
 		t.stats.Late++
@@ -64,8 +63,8 @@ func (t *Tracker) put(i *item) {
 	heap.Push(&t.queue, i)
 }
 
-// Advance delivers the events until read less the window, and a tick. Call Take for earlier notices first. lag is as
-// in event.Tick.
+// Advance delivers the events until read less the window, and a tick. Take earlier notices first. lag is
+// event.Tick's.
 func (t *Tracker) Advance(read, lag int64) {
 	t.passed = max(t.passed, read-int64(t.o.Window))
 	t.linger()
@@ -165,7 +164,7 @@ func (t *Tracker) unfollow(p *process) {
 	}
 }
 
-// linger delivers exits whose other threads also ended.
+// when other threads also ended
 func (t *Tracker) linger() {
 	t.lingering = slices.DeleteFunc(t.lingering, func(i *item) bool {
 		p := i.process
@@ -180,7 +179,7 @@ func (t *Tracker) linger() {
 	})
 }
 
-// forgetLeft drops exited processes when no earlier notice can come.
+// when no earlier notice can come
 func (t *Tracker) forgetLeft() {
 	t.leaving = slices.DeleteFunc(t.leaving, func(p *process) bool {
 		if p.ended > t.passed || p.of != nil {
@@ -211,7 +210,7 @@ func (t *Tracker) lookFor() {
 	t.doubted = t.doubted[n:]
 }
 
-// sweep stops following long after a run, and doubts other processes, because notices may be lost silently.
+// Others are doubted, because notices may be lost silently.
 func (t *Tracker) sweep() {
 	for _, p := range t.processes {
 		switch {

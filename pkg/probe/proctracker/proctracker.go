@@ -24,9 +24,8 @@ type Kind uint8
 const (
 	// new, with its parent's program
 	Began Kind = 1 + iota
-	// an exec
 	Runs
-	// the first thread's end, usually the process's
+	// the first thread's, usually the process's
 	Ended
 )
 
@@ -49,7 +48,7 @@ type Sight struct {
 	// Parent and Began (monotonic ns) are 0 if unknown.
 	Parent uint32
 	Began  int64
-	// At is when reading began: everything is of that time's program.
+	// start of reading: everything is of that time's program
 	At   int64
 	Name string
 	// as in event.Exec
@@ -59,29 +58,27 @@ type Sight struct {
 	caller event.Caller
 }
 
-// Looker reads a process at each notice, so it must be quick. Calls are not concurrent.
+// Looker is called at each notice, one at a time, so it must be quick.
 type Looker interface {
-	// Look returns false for a gone process; Parent, Began and Name may be set. up is the parent, 0 to read it. For a
-	// stranger, which descends from no plugin, it may read only the environment, and leave Env empty without a CNI
-	// call.
+	// Look returns false for a gone process; Parent, Began and Name may be set. up is the parent, 0 to read it. A
+	// stranger descends from no plugin: only its environment is needed, empty without a CNI call.
 	Look(pid, up uint32, stranger bool) (Sight, bool)
-	// Caller returns why the process is trusted; may be empty.
+	// Caller is why the process is trusted; may be empty.
 	Caller(pid uint32) event.Caller
-	// Runtime reports whether the process is the container runtime's.
+	// Runtime reports the container runtime.
 	Runtime(pid uint32) bool
-	// Alive reports whether a thread of the process that began then is left.
+	// Alive: a thread of the process that began then is left.
 	Alive(pid uint32, began int64) bool
 }
 
 // Options of a Tracker.
 type Options struct {
-	// for event.Lost
 	Source string
-	// bound the followed processes, and the remembered parents
+	// followed processes, remembered parents
 	Processes, Known int
 	// largest disorder of notices
 	Window time.Duration
-	// how long to follow processes after their run
+	// after their run
 	Outlive   time.Duration
 	Arguments arguments.Mode
 	Looker    Looker
@@ -92,11 +89,10 @@ type Options struct {
 const (
 	// dropped by the system
 	LostNotices = "notices lost"
-	// a process of a plugin's tree exited or changed too early
+	// exited or changed too early, in a plugin's tree
 	LostSight = "gone before it was looked at"
-	// the same of the runtime's child, possibly a plugin
+	// the runtime's child, possibly a plugin
 	LostCall = "child of the runtime gone before it was looked at"
-	// too many followed processes
 	LostRoom = "process table full"
 )
 
@@ -104,9 +100,9 @@ const (
 type Stats struct {
 	// remembered parents
 	Followed, Known int
-	// Missed programs exited before they were looked at.
+	// exited before the look
 	Looked, Missed Counts
-	// plugins of other callers, beyond their share
+	// other callers' plugins, beyond their share
 	Refused uint64
 	Late    uint64
 	// by reason
@@ -124,18 +120,18 @@ type Tracker struct {
 	processes map[uint32]*process
 	// in a run
 	follows map[*process]bool
-	// queue and leaving (exited processes) wait for their time.
+	// exited, until their time
 	queue   queue
 	leaving []*process
-	// exits of first threads before others
+	// first threads before others
 	lingering []*item
 	// may have exited
 	doubted  []*process
 	order    uint64
-	passed   int64 // every earlier event was delivered
+	passed   int64 // earlier events were delivered
 	swept    int64
 	followed int // processes
-	foreign  int // in runs that the runtime did not start
+	foreign  int // not started by the runtime
 	stats    Stats
 }
 
@@ -143,16 +139,16 @@ type process struct {
 	pid, up uint32
 	// upBegan is the parent's; 0 if unknown
 	began, upBegan int64
-	// the last exec, and the end; else 0
+	// last exec, and end
 	ran, ended int64
 	looked     int64
-	// the queued last exec and exit
+	// while queued
 	program, exit *item
 	// nil for a stranger
 	of *root
 	// its start was not notified
 	guessed bool
-	// its run had no room, so it begins none itself
+	// no room for its run, so it begins none
 	outcast bool
 }
 
@@ -161,9 +157,9 @@ type root struct {
 	key event.Process
 	// for redaction
 	known *redact.Call
-	// the end of its first process, else 0
+	// its first process's end
 	over int64
-	// foreign: the runtime did not start it.
+	// not started by the runtime
 	processes int
 	foreign   bool
 }

@@ -58,7 +58,7 @@ func (t *Tracker) began(n Notice) {
 	}
 }
 
-// add returns nil if there is no room.
+// nil without room
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	p := &process{pid: pid, up: parent, began: began}
 	up := t.processes[parent]
@@ -79,8 +79,7 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	return p
 }
 
-// follow returns false if there is no room: a run may use a quarter, all runs that the runtime did not start half
-// (docs/bounds.md).
+// A run may use a quarter, all runs that the runtime did not start half (docs/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
@@ -99,7 +98,7 @@ func (t *Tracker) count(of *root, n int) {
 	}
 }
 
-// makeRoom drops a stranger, which its next exec restores.
+// a stranger's next exec restores it
 func (t *Tracker) makeRoom() bool {
 	for pid, p := range t.processes {
 		if p.of == nil {
@@ -110,7 +109,7 @@ func (t *Tracker) makeRoom() bool {
 	return false
 }
 
-// made on demand, because few processes need them
+// on demand: few are needed
 func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
 func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
 
@@ -127,7 +126,7 @@ func (t *Tracker) runs(n Notice) {
 	case n.Time == p.ran: // repeated
 		return
 	case n.Time < max(p.began, p.ran):
-		t.stats.Late++ // overtaken, or of the PID's earlier process
+		t.stats.Late++ // or of the PID's earlier process
 		return
 	}
 	if p.ended != 0 {
@@ -160,9 +159,9 @@ func (t *Tracker) perhaps(p *process) {
 	}
 }
 
-// revive is for an exec by another thread, which takes the ended process's PID.
+// revive: an exec by another thread takes the ended process's PID.
 func (t *Tracker) revive(p *process, now int64) {
-	if now < p.ended { // late: the process is gone
+	if now < p.ended {
 		return
 	}
 	p.ended = 0
@@ -172,7 +171,7 @@ func (t *Tracker) revive(p *process, now int64) {
 	t.leaving = slices.DeleteFunc(t.leaving, func(l *process) bool { return l == p })
 }
 
-// met adds a process whose start is lost or late.
+// met: the start is lost or late.
 func (t *Tracker) met(n Notice) {
 	s, ok := t.o.Looker.Look(n.PID, 0, true)
 	up := t.processes[s.Parent]

@@ -1,6 +1,6 @@
 // Package subprocess runs the process connector in its own process. A short-lived program is readable for about 1 ms;
-// in a busy process garbage collection and unprioritized threads delay the reader by tens of ms, which missed up to
-// half with 16 parallel plugins and a small CPU share.
+// in a busy process garbage collection and unprioritized threads delay the reader by tens of ms: it missed up to half
+// with 16 parallel plugins and a small CPU share.
 package subprocess
 
 import (
@@ -46,14 +46,14 @@ type Process struct {
 	stats   connector.Stats
 }
 
-// order is a line to the subprocess: options, then changes.
+// a line: options, then changes
 type order struct {
 	Options *connector.Options `json:"options,omitempty"`
 	Anchors []anchor.Anchor    `json:"anchors"`
 	Busy    bool               `json:"busy"`
 }
 
-// said is a line from it: whether it observes, then counters.
+// a line: whether it observes, then counters
 type said struct {
 	Need   string           `json:"need,omitempty"`
 	Remedy string           `json:"remedy,omitempty"`
@@ -102,7 +102,6 @@ func (p *Process) start(command []string) error {
 	return err
 }
 
-// none is left open on an error
 func pipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		if ours[i], theirs[i], err = os.Pipe(); err != nil {

@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	// growth of the heap in percent (at least 16 MiB) forces a garbage collection. Usually garbageMax does, while no
-	// plugin runs: a tree of ten programs makes 100 KiB.
+	// growth in percent (at least 16 MiB) forces a garbage collection. Usually garbageMax does, while no plugin runs:
+	// ten programs make 100 KiB.
 	growth     = 400
 	garbageMax = 2 << 20
-	// more than goroutines, so that the reader never waits for one
+	// the reader must never wait for a goroutine
 	turns = 4
 )
 
@@ -44,7 +44,7 @@ func Serve() error {
 	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
 }
 
-// hurry prioritizes all threads (CAP_SYS_NICE): the reader waits for the garbage collector's.
+// hurry includes the garbage collector's threads (CAP_SYS_NICE).
 func hurry() {
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	for range 2 { // a thread may start another
@@ -113,7 +113,7 @@ func (s *server) run(ctx context.Context, cancel func(), c *connector.Connector,
 		if lost > 0 && waiting == 0 {
 			_ = w.Write(event.Event{Time: e.Time, Body: &event.Lost{Source: "probe", Reason: proctracker.LostNotices, Count: lost}})
 		}
-		_ = w.Write(e) // never too long: bounded content
+		_ = w.Write(e) // bounded content
 		waiting++
 		switch e.Body.(type) {
 		case *event.Tick, *event.Degraded:

@@ -24,7 +24,7 @@ func Open() *Table {
 	return newTable(f)
 }
 
-// kernel formats an address with %ps (printk-formats.rst).
+// by %ps (printk-formats.rst)
 type kernel struct {
 	program *ebpf.Program
 	format  *ebpf.Map
@@ -37,7 +37,7 @@ type question struct {
 	Name    [nameMax]byte
 }
 
-// includes the NUL; few names are longer
+// with the NUL; few are longer
 const nameMax = 120
 
 func openKernel() (k *kernel, err error) {

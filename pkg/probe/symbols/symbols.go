@@ -14,10 +14,8 @@ import (
 )
 
 // Table asks the kernel for names, or reads /proc/kallsyms, and keeps only functions that identify a lock: all
-// 100,000 would take megabytes. For others, and code loaded later, a goroutine rereads it: 70 ms of CPU, half a
-// second under load. The next such wait has a name.
-//
-// The zero Table knows no names. It is for one goroutine.
+// 100,000 would take megabytes. For others, and new code, a goroutine rereads it: 70 ms of CPU, half a second under
+// load; the next such wait has a name. The zero Table knows none. It is for one goroutine.
 type Table struct {
 	kernel asker         // nil if unavailable
 	file   io.ReadSeeker // nil if unused
@@ -31,7 +29,6 @@ type Table struct {
 	failed bool  // incomplete last read
 }
 
-// an empty name is no function
 type asker interface {
 	name(address uint64) string
 	io.Closer
@@ -40,7 +37,7 @@ type asker interface {
 type layout struct {
 	// by address
 	owners []function
-	// ranges of code; an address in one, but in no owner, identifies no lock
+	// an address in one, but in no owner, identifies no lock
 	extents []extent
 }
 
@@ -54,12 +51,11 @@ type extent struct{ start, end uint64 }
 type reading struct {
 	layout
 	names map[uint64]string
-	whole bool // all was read
+	whole bool
 }
 
 const (
-	// The interval doubles from readEvery to readRarely: 1.5 % of a CPU, later 0.1 %. It restarts readAnew after the
-	// last read.
+	// The interval doubles: 1.5 % of a CPU, later 0.1 %. It restarts readAnew after the last read.
 	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
 	// addresses of one read
 	maxSymbols, maxAsked = 4096, 256
@@ -81,7 +77,7 @@ func (t *Table) Close() (err error) {
 	return err
 }
 
-// Lock names the lock that a stack (innermost first) waits for, else its first known caller. now is in monotonic ns.
+// Lock names the lock that a stack (innermost first) waits for, else its first known caller.
 func (t *Table) Lock(now int64, stack []uint64) string {
 	if t.kernel != nil {
 		return t.told(now, stack)
@@ -103,7 +99,7 @@ func (t *Table) Lock(now int64, stack []uint64) string {
 }
 
 func (t *Table) told(now int64, stack []uint64) (caller string) {
-	if len(t.known) >= maxSymbols || now-t.read >= int64(readAnew) { // another module may be there
+	if len(t.known) >= maxSymbols || now-t.read >= int64(readAnew) { // modules may change
 		clear(t.known)
 		t.read = now
 	}
@@ -125,7 +121,7 @@ func (t *Table) told(now int64, stack []uint64) (caller string) {
 
 func (t *Table) caller(stack []uint64) string {
 	for i, a := range stack {
-		if !t.ask(a) { // look up all callers at once
+		if !t.ask(a) { // all callers at once
 			for _, next := range stack[i+1:] {
 				t.ask(next)
 			}
@@ -138,7 +134,7 @@ func (t *Table) caller(stack []uint64) string {
 	return ""
 }
 
-// waits: part of waiting for a lock, or of tracing it.
+// or tracing
 func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
@@ -196,14 +192,14 @@ func (l *layout) owner(address uint64) string {
 	return l.owners[i].name
 }
 
-// placed reports whether an address was code at the last read. A module that replaced another is mistaken until the
-// next read, since new stacks are frequent.
+// placed: code at the last read. A module that replaced another is mistaken until the next read, since new stacks are
+// frequent.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end
 }
 
-// last returns -1 if none starts at or before address.
+// -1 if none starts at or before address
 func last[T any](of []T, address uint64, start func(T) uint64) int {
 	i, found := slices.BinarySearchFunc(of, address, func(t T, a uint64) int { return cmp.Compare(start(t), a) })
 	if !found {

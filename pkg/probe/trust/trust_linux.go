@@ -72,7 +72,7 @@ func (n Node) Caller(pid uint32) event.Caller {
 	return ""
 }
 
-// Runtime reports whether the process with this PID is now the container runtime's.
+// Runtime reports whether this PID is now the container runtime's.
 func (n Node) Runtime(pid uint32) bool {
 	for _, a := range n.runtime() {
 		if a.PID == int(pid) {
