@@ -21,7 +21,7 @@ import (
 
 type running struct {
 	pid, parent uint32
-	name        string // a script's own
+	name        string // the kernel's: a script's own
 	start       uint64 // boot-time ns, in ticks
 	exec        *event.Exec
 	args        []string // unfiltered
@@ -29,7 +29,7 @@ type running struct {
 	denied      bool
 }
 
-// inFlight counts the added runs, and unreadable processes.
+// inFlight adds plugin runs in progress, and counts them and unreadable processes.
 func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
@@ -50,7 +50,7 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	return found, denied
 }
 
-// since is in boot-time ns
+// servedBefore adds what an agent started since then (boot-time ns).
 func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
 	for _, r := range c.children[agent.Self.Pid] {
 		if r.start+uint64(procfs.Tick) > since {
@@ -81,7 +81,7 @@ func (p *Probe) count(deliver deliver) *census {
 	return c
 }
 
-// with descendants
+// follow includes descendants.
 func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	self, ok := c.probe.numbers.Key(r.pid)
 	if !ok {
@@ -94,7 +94,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	if root = up.Root.Tgid == 0; root {
 		entry.Root = self
 	}
-	if !c.probe.kernel.Insert(&entry) { // already added
+	if !c.probe.kernel.Insert(&entry) {
 		return false
 	}
 	if r.exec == nil {

@@ -9,7 +9,7 @@ import (
 // reach main. Chosen, not measured.
 const missed = 5 * time.Second
 
-// one pod's calls; attaching again costs 13 ms
+// shortestLinger covers one pod's calls; attaching again costs 13 ms.
 const shortestLinger = time.Second
 
 type linger struct {
@@ -30,7 +30,7 @@ func (l *linger) note(gap time.Duration) {
 	l.gaps = append(l.gaps, gap)
 }
 
-// minimal cost over the latest gaps; without any, up to twice the optimum
+// length minimizes the cost over the latest gaps; without any, up to twice the optimum.
 func (l *linger) length() time.Duration {
 	if len(l.gaps) == 0 {
 		return min(missed, l.most)

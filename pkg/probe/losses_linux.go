@@ -13,7 +13,7 @@ type losses struct {
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
 
-// The kernel side counts by run first, so each loss has its run.
+// new reads the totals first, and the kernel side counts by run first, so each loss has its run.
 func (l *losses) new() []*event.Lost {
 	now := l.kernel.Counters()
 	if now == l.counted {

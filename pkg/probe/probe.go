@@ -19,10 +19,10 @@ type Options struct {
 	Ring      int
 	Processes int
 	Arguments arguments.Mode
-	// Linger is for DetailAuto.
+	// Linger bounds tracing after a call, with DetailAuto.
 	Detail Detail
 	Linger time.Duration
-	// shortest reported query of the kernel; others are summed up
+	// the shortest reported query of the kernel; others are summed up; 0: all
 	MinSpan time.Duration
 	// globs of program names (15 bytes), followed from the first call on
 	Agents []string
@@ -32,24 +32,24 @@ type Options struct {
 	Anchors *anchor.Set
 	// Rootless trusts runtimes in user namespaces.
 	Rootless bool
-	// the process connector's command; may be empty
+	// the process connector's subprocess command; may be empty
 	Apart []string
 	Way   string
-	// whether operations wait for ticks; may be nil
+	// reports whether operations wait for ticks; may be nil
 	Busy func() bool
 	Log  *slog.Logger
 }
 
 // The values of Options.Source, and of event.Origin except SourceAuto.
 const (
-	// SourceAuto prefers BPF, or on Windows event tracing.
+	// SourceAuto prefers BPF to the process connector, and event tracing to snapshots.
 	SourceAuto = "auto"
 	SourceBPF  = "bpf"
 	// no system calls
 	SourceConnector = "connector"
 	SourceETW       = "etw"
 	SourceSnapshots = "snapshots"
-	// BPF without system calls; no option
+	// BPF whose system-call tracing was refused; no option
 	SourceCommands = "bpf-commands"
 )
 
@@ -58,7 +58,7 @@ type Detail string
 
 // The values of Detail.
 const (
-	// around ADD, DEL, CHECK or GC
+	// during and after ADD, DEL, CHECK or GC
 	DetailAuto Detail = "auto"
 	// also a plugin's first half millisecond
 	DetailAlways   Detail = "always"
@@ -70,14 +70,14 @@ type Stats struct {
 	Tracked int
 	// by reason, also environments too long to search for CNI_COMMAND
 	Lost map[string]uint64
-	// tracing, of Observed
+	// how long tracing was on, of Observed
 	Attached, Observed time.Duration
 	// kernel.Way; empty without tracing
 	Way string
-	// system calls traced agents' streams, with kernel.WayFunctions
+	// how long system calls traced agents' streams, with kernel.WayFunctions
 	Talked      time.Duration
 	Undecodable uint64
-	// agents' peers
+	// agents' waits for processes that were not found
 	Unfound uint64
 	// runs and times need sysctl kernel.bpf_stats_enabled
 	Programs map[string]ProgramStats
@@ -87,7 +87,7 @@ type Stats struct {
 type ProgramStats struct {
 	Runs uint64
 	Time time.Duration
-	// already running on that CPU; since Linux 5.12
+	// skipped runs: it was running on that CPU; since Linux 5.12
 	Missed uint64
 }
 

@@ -86,7 +86,7 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 	})
 }
 
-// setAnchors adds before it deletes. The error names those without room.
+// setAnchors adds before it deletes, so that none is ever missing. The error names those without room.
 func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 	var errs []error
 	now := map[uint32]bool{}

@@ -18,11 +18,11 @@ import (
 // The kernel side wakes the reader for a run's exec, an awaited lock's holder, or a filling ring (bpf/maps.h, put).
 // Else it polls, for 40 µs of CPU each.
 const (
-	pollActive = 5 * time.Millisecond // small ring
-	pollMost   = dutiesEvery          // larger one
+	pollActive = 5 * time.Millisecond // after an event, with a small ring
+	pollMost   = dutiesEvery          // with a larger one
 	pollQuiet  = 50 * time.Millisecond
 	pollShare  = 4  // of the pause
-	busyShare  = 32 // 16 ms of a process at its quota, 0.5 s of a pod
+	busyShare  = 32 // of the ring: 16 ms of a process at its quota, 0.5 s of a pod
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
@@ -59,7 +59,7 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
-	// monotonic ns
+	// the gate, monotonic ns
 	opened int64
 	// soon after, until the next duties
 	census *census
@@ -131,7 +131,7 @@ func (r *reader) pollActive() time.Duration {
 	return min(max(fills/2, pollActive), pollMost)
 }
 
-// when to close the gate, or to sweep last; 0: never
+// rest returns when to close the gate, or to sweep last; 0: never.
 func (r *reader) rest() (due int64) {
 	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
@@ -191,7 +191,7 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// serves adds what began before the gate opened.
+// serves adds what an agent started before the gate was open.
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
@@ -347,7 +347,7 @@ type detail struct {
 	used   int64 // monotonic ns
 }
 
-// STATUS is frequent
+// wants excludes STATUS, which is frequent.
 func (d *detail) wants(command string) bool {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC":
@@ -356,7 +356,7 @@ func (d *detail) wants(command string) bool {
 	return false
 }
 
-// after a failure it stays closed
+// open reports whether the gate was closed; after a failure it stays so.
 func (d *detail) open(now int64) (opened bool, err error) {
 	if d.used != 0 {
 		d.linger.note(time.Duration(now - d.used))

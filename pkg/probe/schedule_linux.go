@@ -21,7 +21,7 @@ type watermark struct {
 	now int64
 	// earlier records were read; never decreases
 	passed int64
-	// now-passed if too slow, else 0
+	// now-passed if the reader cannot keep up, else 0
 	lag int64
 }
 
@@ -40,8 +40,8 @@ type schedule struct {
 	take   func(now int64, raw []byte)
 	duties func(watermark)
 
-	passed, done int64 // last duties
-	drained      bool  // the ring, since done
+	passed, done int64 // done: last duties
+	drained      bool  // since done the ring was empty
 }
 
 // ctx's end must wake the ring.
@@ -50,7 +50,7 @@ func (s *schedule) run(ctx context.Context) error {
 	s.done = s.clock()
 	for {
 		now := s.clock()
-		over := ctx.Err() != nil // to read earlier records
+		over := ctx.Err() != nil // before Next, to read earlier records
 		record, more := s.ring.Next()
 		if more {
 			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))

@@ -21,7 +21,7 @@ type Source struct {
 }
 
 type observer struct {
-	// why it is not the preferred one
+	// instead is why it is not the preferred one
 	name    string
 	instead *event.Degraded
 	// needs CAP_NET_ADMIN

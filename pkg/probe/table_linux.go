@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// after a run
+// after their run
 const outlive = 30 * time.Second
 
 // askedMax bounds a sweep's lookups, 20 µs each (at a load of 16). With thousands of processes a missed exit may be
@@ -19,7 +19,6 @@ const askedMax = 256
 type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
-	// selects the lookups
 	sweeps uint32
 	// the kernel's tgids, at the last sweep
 	numbers   map[uint32]bool
@@ -35,11 +34,11 @@ type tracked struct {
 	pid    uint32
 	looked int64
 	halted bool
-	// running a plugin; 0 for others
+	// when its process began to run a plugin, else 0
 	began int64
-	// from the kernel's table, since; else 0
+	// when first absent from the kernel's table, else 0
 	missing int64
-	// run's leader gone, since
+	// when the run's leader was seen gone
 	rootGone int64
 }
 
@@ -132,7 +131,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		known := t.live[self]
 		switch {
 		case known == nil:
-			// lost or unread
+			// lost or unread exec or fork
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)

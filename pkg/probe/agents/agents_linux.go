@@ -1,5 +1,5 @@
 // Package agents decides which agents are followed, and for how long. The kernel side starts when an agent accepts a
-// plugin's connection.
+// plugin's connection; this package reads only /proc, and acts through a Follower.
 package agents
 
 import (
@@ -14,15 +14,15 @@ import (
 
 const (
 	maxAgents = 64
-	// a quarter for each root
+	// as in the kernel side, where each root gets a quarter
 	maxConnections = 4096
 	// Linger is how long an agent is followed after its last connection: the next often comes soon.
 	Linger = time.Second
-	// of a connection, and between samples
+	// sampleAfter is a connection's age when its agent is first sampled, and the interval.
 	sampleAfter = 50 * time.Millisecond
 	// answerWithin is the time to accept, before the listener is taken for the agent.
 	answerWithin = 50 * time.Millisecond
-	// named agents may restart
+	// findEvery finds named agents that restarted.
 	findEvery = 30 * time.Second
 )
 
@@ -49,12 +49,12 @@ type Follower interface {
 	Tell(event.Body)
 	// Follow returns the agent's exact key; false if it is not followed. Depth 0 only asks.
 	Follow(agent kernel.Key, depth int) (kernel.Key, bool)
-	// Watch records an unfollowed agent's programs. Habits returns them.
+	// Watch records an unfollowed agent's programs; Habits returns them.
 	Watch(agent kernel.Key)
 	Habits(agent kernel.Key) []string
 	// Unfollow leaves descendants followed until they exit.
 	Unfollow(event.Process)
-	// Key takes our namespace's PID.
+	// Key takes a PID of our namespace; false if there is no process.
 	Key(pid uint32) (kernel.Key, bool)
 	MayServe(pid uint32) bool
 	// Waiting returns followed processes' streams that they wrote to before that time and have not read since (Wrote
@@ -63,7 +63,7 @@ type Follower interface {
 	// Asked: the followed process answers on that socket. Asks: it may wait there.
 	Asked(inode uint64)
 	Asks(inode uint64)
-	// Depth is 0 in a plugin's tree, 1 in that of an agent of plugins; false if unfollowed.
+	// Depth is 0 in a plugin's tree, 1 in that of a plugin's agent; false if unfollowed.
 	Depth(event.Process) (int, bool)
 }
 
@@ -72,17 +72,17 @@ type agent struct {
 	name        string
 	depth       int
 	connections int
-	idle        int64 // since when
+	idle        int64 // since when there is no connection
 	followed    bool
 	memory      memory
 }
 
 type connection struct {
-	client event.Process // may be empty
-	agent  event.Process // may be empty
-	// not only listens
+	client event.Process
+	agent  event.Process
+	// the agent answered, and does not only listen
 	accepted bool
-	// may be the agent, if no accept was seen
+	// the possible agent, if no accept was seen
 	listener *event.Actor
 	since    int64
 }
@@ -141,7 +141,7 @@ func (a *Agents) Following() bool {
 	return len(a.peers) > 0
 }
 
-// called returns an agent's oldest call's start.
+// called returns when an agent's oldest call began.
 func (a *Agents) called(process event.Process) int64 {
 	first := int64(math.MaxInt64)
 	for _, c := range a.open {
@@ -170,7 +170,7 @@ func (a *Agents) connection(now int64, socket string) *connection {
 	return c
 }
 
-// Depth 0: the kernel side saw the accept and follows the agent, if allowed.
+// answered notes a connection's agent. Depth 0: the kernel side saw the accept, and follows the agent if allowed.
 func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int) {
 	if actor.Process == "" || actor.Process == c.agent {
 		return
@@ -214,7 +214,8 @@ func (a *Agents) learn(key kernel.Key, name string) *agent {
 	return known
 }
 
-// Adopt takes over an agent that the kernel side follows, but whose connection was lost or beyond the limit.
+// Adopt takes over an agent that the kernel side follows, but whose connection was lost or beyond the limit, for
+// Linger.
 func (a *Agents) Adopt(now int64, key kernel.Key) {
 	process := kernel.ProcessOf(key)
 	if known := a.known[process]; known != nil && known.followed {
@@ -365,5 +366,5 @@ func (k *agent) state() *event.Agent {
 	return sample(k.key, k.name)
 }
 
-// Alive is false when the first thread has ended.
+// Alive reports whether a process exists, and its first thread has not ended.
 func Alive(key kernel.Key) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }

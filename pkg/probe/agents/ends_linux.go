@@ -21,10 +21,10 @@ type keys func(pid uint32) (kernel.Key, bool)
 // an API server has hundreds with etcd
 const maxStreams = 128
 
-// searchFor bounds the reader's search for halted processes, which continues after searchRest.
+// searchFor bounds the reader's search in /proc for halted processes, which continues after searchRest.
 const searchFor, searchRest = 50 * time.Millisecond, 9 * 50 * time.Millisecond
 
-// Tests replace clock and pids.
+// search has a budget. Tests replace clock and pids.
 type search struct {
 	clock      func() time.Time
 	pids       func() ([]int, error)
@@ -50,7 +50,7 @@ func (s *search) over() bool {
 	return true
 }
 
-// holds is limited by time.
+// holds reports whether a process has a socket open, as far as time allows.
 func (s *search) holds(pid int, inode uint64) (is bool) {
 	looked := 0
 	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
@@ -73,7 +73,7 @@ func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 	return inode
 }
 
-// find tries the socket's creator, then the walk.
+// find tries the socket's creator, then the walk, for the holder of the other end.
 func (a *Agents) find(now int64, e *end, s *kernel.InsideStream) {
 	if told := int(s.Other.Pid); !e.searching && told > 1 && s.Other.Start != 0 && a.search.holds(told, e.inode) {
 		e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
@@ -105,7 +105,7 @@ func actorOf(pid int, keyOf keys) event.Actor {
 	return event.Actor{Process: kernel.ProcessOf(key), PID: uint32(pid), Name: Program(uint32(pid))}
 }
 
-// IPv4 is mapped into IPv6; network order
+// addressOf takes IPv4 mapped into IPv6, in network order.
 func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 	var b [16]byte
 	for i, word := range address {

@@ -10,7 +10,7 @@ import (
 
 type memory struct {
 	group  procfs.MemoryGroup
-	before uint64 // before it was followed
+	before uint64 // kills in the group before it was followed
 }
 
 func memoryOf(pid uint32) memory {

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// names have 15 bytes
+// The kernel keeps 15 bytes of a name.
 func matches(patterns []string, name string) bool {
 	for _, pattern := range patterns {
 		if !strings.ContainsAny(pattern, `*?[\`) {

@@ -32,11 +32,11 @@ var idleIn = []string{
 	"ring_buffer_wait", "perf_read", "fuse_dev_do_read", "kthread",
 }
 
-// anyCallIn only says that it is in a system call, such as restart_syscall.
+// anyCallIn only says that a thread is in a system call, such as restart_syscall.
 var anyCallIn = []string{"do_syscall_64", "entry_", "invoke_syscall", "el0_", "do_el0_svc"}
 
-// frozenIn are of cgroup v2 and v1. Since 6.1 v1 leaves threads where they sleep, in state D, in which no other
-// thread is in a function of idleIn.
+// frozenIn are where cgroup v2 and v1 freeze. Since 6.1 v1 leaves threads where they sleep, in state D, in which no
+// other thread is in a function of idleIn.
 var frozenIn = []string{"do_freezer_trap", "get_signal", "__refrigerator", "refrigerator"}
 
 // StateOf returns a process's state, from all threads, and the kernel function in which it waits; may be empty.
@@ -87,7 +87,7 @@ var states = []event.AgentState{
 	event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentRunning, event.AgentWaiting, event.AgentIdle,
 }
 
-// past the end for an ended thread
+// rankOf is past the end for an ended thread.
 func rankOf(t procfs.Thread) int {
 	switch {
 	case t.State == "T" || t.State == "t":

@@ -13,9 +13,9 @@ import (
 const (
 	// pendingAfter is when a request is reported.
 	pendingAfter = 50 * time.Millisecond
-	// for other halted processes
+	// searchAfter is when to look for other halted processes.
 	searchAfter, searchEvery = 100 * time.Millisecond, time.Second
-	// distance from the plugin: agents are at 1
+	// deepest bounds the distance from the plugin: agents are at 1, their peers at 2 and 3.
 	deepest            = 3
 	maxPeers, maxWaits = 16, 64
 	// lostAfter is how long a wait stays after the kernel's table lost it, without an event.
@@ -27,7 +27,7 @@ type wait struct {
 	key      kernel.Key // of the peer
 	inode    uint64     // of the peer's end
 	seen     int64
-	supposed bool // unseen request; the peer is halted
+	supposed bool // the request was unseen; the peer is halted
 	ended    bool // the peer exited; the kernel side reports when its end is read
 }
 
@@ -39,7 +39,7 @@ type end struct {
 	searching bool
 }
 
-// peer is waited for.
+// peer is waited for by agents.
 type peer struct {
 	key      kernel.Key
 	name     string
@@ -196,7 +196,8 @@ func (a *Agents) attend(now int64, w *wait, depth int) {
 	p.waited = now
 }
 
-// suspect is for requests from before the peer was followed.
+// suspect is for requests from before the peer was followed: it looks for halted processes that share a stream with
+// it.
 func (a *Agents) suspect(now int64, p *peer) {
 	by := kernel.ProcessOf(p.key)
 	found, to := suspectsOf(p.key.Pid, p.looked, &a.search, a.kernel.MayServe, a.kernel.Key)
@@ -243,7 +244,7 @@ func (a *Agents) Introduce(x *event.Exchange) {
 	}
 }
 
-// over counts waits whose peer is local and was not found.
+// over counts ended waits whose peer is local and was not found.
 func (a *Agents) over(socket string) {
 	if w := a.waits[socket]; w != nil && w.Peer == nil && w.inode != 0 {
 		a.unfound.Add(1)
@@ -258,7 +259,7 @@ func (a *Agents) abandon(socket, why string) {
 	a.kernel.Tell(&x)
 }
 
-// also waits for it
+// gone ends a process's waits, and those for it.
 func (a *Agents) gone(x *event.Exit) {
 	process := x.Process
 	if p := a.peers[process]; p != nil && a.known[process] == nil {
@@ -296,7 +297,7 @@ func (a *Agents) leavePeers(now int64) {
 	}
 }
 
-// socketOf is as in the decoder: dialing thread and time, or the inode.
+// socketOf names a stream as the decoder does: by dialing thread and time, or by inode.
 func socketOf(s *kernel.InsideStream) string {
 	if s.Dialled != 0 {
 		return strconv.FormatUint(uint64(s.Dialler), 10) + "@" + strconv.FormatUint(s.Dialled, 10)

@@ -32,12 +32,12 @@ type walk struct {
 
 	mu      sync.Mutex
 	running bool
-	saved   time.Duration  // CPU time
-	at      int64          // of saved
+	saved   time.Duration  // unused CPU time
+	at      int64          // when saved was computed
 	wanted  map[uint64]int // the lap of the request
 	found   map[uint64]int // the holder; 0: none in a whole lap
 	first   []int
-	recent  []int // previous holders
+	recent  []int
 
 	// of the running search: the rest of the lap, and its number
 	list []int

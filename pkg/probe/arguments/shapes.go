@@ -19,7 +19,6 @@ const (
 	handle
 	// tc: "10mbit", "25ms"
 	quantity
-	// a key, with an optional number
 	sysctl
 	// ipset: "hash:ip,port"
 	setType
@@ -72,7 +71,7 @@ func cmdlets(script string) (found []string) {
 		if name := script[at[2]:at[3]]; !slices.Contains(found, name) {
 			found = append(found, name)
 		}
-		script = script[at[3]:] // which may begin another
+		script = script[at[3]:]
 		if strings.HasPrefix(script, " ") {
 			script = "\x00" + script // not a beginning
 		}

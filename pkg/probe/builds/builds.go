@@ -39,7 +39,7 @@ type file struct {
 	build    string
 }
 
-// forked at started (monotonic ns)
+// look is a file of a process forked at started (monotonic ns).
 type look struct {
 	name    string
 	pid     int

@@ -20,12 +20,11 @@ type Options struct {
 	Processes int
 	Arguments arguments.Mode
 	// may be nil
-	Anchors *anchor.Set `json:"-"`
-	// Rootless trusts runtimes in user namespaces.
+	Anchors  *anchor.Set `json:"-"`
 	Rootless bool
 	// whether a consumer waits for ticks; may be nil
 	Busy func() bool `json:"-"`
-	// several times a second; quiet: no plugin runs; may be nil
+	// called several times a second; quiet: no plugin runs; may be nil
 	Tend func(now Stats, quiet bool) `json:"-"`
 	Log  *slog.Logger                `json:"-"`
 }

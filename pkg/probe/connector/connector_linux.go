@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	// usually µs
 	heartbeatWithin = time.Second
 	silence         = 10 * time.Second
 )

@@ -18,7 +18,7 @@ import (
 const (
 	// largest disorder of CPUs' messages
 	window = 20 * time.Millisecond
-	// for followed processes, else idle
+	// tickEvery is for followed processes, else idle
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
 	// execs per second, but not hotFor after the runtime's last start, possibly of a plugin
@@ -160,7 +160,7 @@ func (r *reader) drain(wait time.Duration) error {
 		if n < batch {
 			return r.tend(began, began)
 		}
-		if began-r.ticked > int64(tickEvery) { // endless messages
+		if began-r.ticked > int64(tickEvery) {
 			if err := r.tend(began, last); err != nil {
 				return err
 			}

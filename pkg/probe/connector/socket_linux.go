@@ -61,7 +61,7 @@ func newSocket() (s *socket, err error) {
 
 func (s *socket) close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
 
-// onlyForksOf is for up to parentsMax parents.
+// onlyPrograms filters execs, onlyForksOf forks of up to parentsMax parents.
 func (s *socket) onlyPrograms() error {
 	return s.only([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetWhat, Size: 4},
@@ -122,7 +122,7 @@ func (s *socket) control(op uint32) error {
 
 var errLost = errors.New("messages were lost")
 
-// read returns none after the timeout.
+// read returns up to batch messages; none after the timeout.
 func (s *socket) read(wait time.Duration) (int, error) {
 	flags := unix.MSG_DONTWAIT
 	if wait > 0 {

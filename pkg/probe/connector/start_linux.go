@@ -69,7 +69,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	return s, nil
 }
 
-// for unreadable memory
+// for memory that may not be read by address
 func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))

@@ -30,15 +30,15 @@ const (
 type streams struct {
 	open map[uint64]*openStream // by inode
 	max  int
-	rest int64 // next query
-	// beyond the bound, by PID
+	rest int64 // no queries until then
+	// sockets beyond the bound, by PID
 	left    map[uint32]uint64
 	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
 	clock   func() int64 // monotonic ns
 }
 
 type openStream struct {
-	of        proctracker.Running // first holder
+	of        proctracker.Running
 	ask, seen int64
 	asks      int
 	told      bool

@@ -107,7 +107,7 @@ func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[u
 	return waiting, holders
 }
 
-// up to its last sighting
+// lapsed reports a wait up to its last sighting.
 func (w *waits) lapsed(pid uint32, now int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		o.End = o.seen
@@ -127,7 +127,7 @@ func dead(pid uint32) bool {
 	return procfs.Gone(err) || err == nil && stat.Zombie()
 }
 
-// sleptOf uses a single-threaded process's context switches; empty if awake.
+// sleptOf identifies a single-threaded process's sleep by its context switches; empty if awake.
 func sleptOf(pid uint32) string {
 	const sleeps = "hrtimer_nanosleep" // kernel/time/hrtimer.c
 	threads, err := procfs.Threads(int(pid), 2)

@@ -82,7 +82,7 @@ func newGaps() *gaps { return &gaps{next: map[uint32]uint32{}, missing: map[plac
 // take returns the lost earlier numbers.
 func (g *gaps) take(m message, now int64) (lost uint64) {
 	next, known := g.next[m.cpu]
-	ahead := m.seq - next // modulo 2^32
+	ahead := m.seq - next
 	switch {
 	case !known:
 	case int32(ahead) < 0:

@@ -40,7 +40,7 @@ type told struct {
 	IPAM       types.IPAM `json:"ipam"`
 }
 
-// configuration needs the whole input.
+// configuration returns nil until the input is complete.
 func (s *streams) configuration(p event.Process) *event.Configuration {
 	var c told
 	if json.Unmarshal(s.in.Bytes(), &c) != nil {
@@ -56,7 +56,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 	}
 }
 
-// The next image may have another input, but the run's output.
+// reopen: the next image may have another input, but the output remains the run's.
 func (s *streams) reopen(from uint64) {
 	if s == nil || s.from == from {
 		return

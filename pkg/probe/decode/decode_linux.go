@@ -30,7 +30,7 @@ func New(o Options) *Decoder {
 	}
 }
 
-// Events returns a record's events in order, and an error if it is impossible.
+// Events returns a record's events in order, and an error for an impossible record.
 func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
@@ -150,7 +150,7 @@ func (d *Decoder) mentions(e *event.Exec, args []string) {
 	}
 }
 
-// before is earlier than e, such as a plugin's answer at its exit.
+// note returns events from before e, such as a plugin's answer at its exit.
 func (d *Decoder) note(e event.Event) (before []event.Event) {
 	step := d.tree.Apply(e.Body)
 	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
@@ -209,7 +209,7 @@ func (r record) other() *event.Actor {
 	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 }
 
-// false if only the duration made it a record
+// A handler returns false if only the call's duration made it a record.
 type handler func(*Decoder, record) ([]event.Body, bool)
 
 // nil if only a duration can make it a record

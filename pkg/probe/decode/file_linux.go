@@ -33,7 +33,7 @@ func (d *Decoder) opened(r record) ([]event.Body, bool) {
 		return nil, true
 	}
 	fd, ns := uint32(r.Ret), namespace(r.NetnsCookie, r.NetnsInum)
-	if delete(p.files, fd); ns.Key == "" { // another kind
+	if delete(p.files, fd); ns.Key == "" {
 		return nil, true
 	}
 	if p.files == nil || len(p.files) >= maxFiles {

@@ -132,8 +132,8 @@ func (d *Decoder) askedFor(q *event.Request) {
 	}
 }
 
-// told reports a state that is new to the process. An unknown address counts only if it is not ready and concerns the
-// plugin.
+// told reports whether an address's state is new to the process. An unknown address counts only if it is not ready
+// and concerns the plugin.
 func (d *Decoder) told(a *event.Address) bool {
 	p := d.processes[a.Process]
 	if p == nil {
@@ -160,7 +160,7 @@ func (d *Decoder) touch(q *event.Request) {
 	}
 }
 
-// changed by the plugin, or in the pod
+// concerned: the plugin changed the interface, or it is in the pod.
 func concerned(p *process, ns event.Namespace, index uint32) bool {
 	r := p.run
 	return r.of != nil && r.of.Home.Key != "" && r.of.Home.Key != ns.Key || r.touched[place(ns, index)]

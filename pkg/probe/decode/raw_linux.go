@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// TimeOf is in monotonic ns.
+// TimeOf returns a record's time in monotonic ns.
 func TimeOf(raw []byte) int64 {
 	at := unsafe.Offsetof(kernel.LifeExitEvent{}.H.Time)
 	if uintptr(len(raw)) < at+8 {
@@ -42,7 +42,7 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 		ns.Label = strconv.FormatUint(uint64(inum), 10)
 		ns.Key = ns.Label
 	}
-	// an inode number before 5.12
+	// before 5.12 the kernel side sends the inode number
 	if cookie != 0 {
 		ns.Key = strconv.FormatUint(cookie, 10)
 	}

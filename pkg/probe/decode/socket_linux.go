@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// first thread and time
+// socketOf names a connection by its first thread and time.
 func socketOf(r record) string {
 	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
 }
@@ -20,7 +20,7 @@ func socketOf(r record) string {
 // every glibc program tries it, but few nodes run it
 const nscd = "/var/run/nscd/socket"
 
-// asynchronous
+// refused is an asynchronous connect that failed.
 func (*Decoder) refused(r record) ([]event.Body, bool) {
 	return one(&event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),

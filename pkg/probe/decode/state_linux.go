@@ -32,7 +32,7 @@ type Decoder struct {
 	tree      *tree.Tree
 	processes map[event.Process]*process
 	byNumber  map[uint32]event.Process // of the initial namespace
-	names     map[uint16]string        // of system calls
+	names     map[uint16]string
 	// by waiting thread
 	holders map[uint32]*holder
 	// as last reported
@@ -43,35 +43,34 @@ type Decoder struct {
 	// of no call, or of several
 	nobody redact.Call
 	seed   maphash.Seed
-	// reused
-	forks kernel.LifeForkEvent
-	execs kernel.LifeExecEvent
-	calls kernel.InsideCallEvent
+	forks  kernel.LifeForkEvent
+	execs  kernel.LifeExecEvent
+	calls  kernel.InsideCallEvent
 }
 
 type process struct {
 	number uint32 // tgid
 	run    *run
-	// pipes' inodes, or 0; the others are the last exec's
+	// inodes of pipes, or 0; environ and arguments are the last exec's
 	stdin, stdout      uint64
 	environ, arguments []string
-	// network namespaces
+	// network namespaces by descriptor
 	files map[uint32]event.Namespace
 	// reported to the process, as are addresses
 	links     names
 	addresses map[string]event.AddressState
 }
 
-// or a single process
+// run may be for a single process without a run.
 type run struct {
 	of      *tree.Run // nil: none, or from before the probe
 	streams *streams
 	known   *redact.Call
-	// interfaces
+	// changed interfaces
 	touched map[string]bool
 }
 
-// maxNames is for all processes
+// per process; maxNames is for all
 const (
 	maxFiles     = 64
 	maxAddresses = 64
@@ -126,7 +125,7 @@ func (d *Decoder) Depth(process event.Process) int {
 	return 0
 }
 
-// Keep drops unfollowed processes, and sandboxes without runs since before.
+// Keep drops unfollowed processes, and sandboxes without runs since before (monotonic ns).
 func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
 	for process := range d.processes {
 		if !follows(process) {

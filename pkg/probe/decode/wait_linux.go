@@ -31,7 +31,7 @@ func (d *Decoder) wait(r record) *event.Wait {
 		if r.Ret == 0 {
 			w.Kind = event.WaitSleep
 		}
-	// for a writer, rarely for a disk
+	// Readers wait for a writer, rarely for a disk.
 	case kernel.InsideClassCLASS_WAIT, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_RECVFROM,
 		kernel.InsideClassCLASS_RECVMSG, kernel.InsideClassCLASS_ACCEPT:
 		w.Kind = event.WaitPoll
@@ -46,7 +46,7 @@ func (d *Decoder) held(r record) ([]event.Body, bool) {
 
 type holder struct {
 	*event.Actor
-	looked int64 // or start of the wait
+	looked int64 // last sample, or start of the wait
 	halted int64 // ns
 }
 
@@ -92,10 +92,10 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	return []event.Body{w}, true
 }
 
-// holder takes a PID of the initial namespace.
+// holder takes a PID of the initial namespace, which may be gone.
 func (d *Decoder) holder(number uint32) *event.Actor {
 	h := &event.Actor{Process: d.byNumber[number]}
-	if int32(number) <= 0 { // an open file may have the lock
+	if int32(number) <= 0 { // an open file may have the lock, and no process
 		return h
 	}
 	pid, ok := d.options.Here(number)
@@ -109,7 +109,7 @@ func (d *Decoder) holder(number uint32) *event.Actor {
 	return h
 }
 
-// or else the first known caller
+// mutex is named by the first known caller.
 func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {

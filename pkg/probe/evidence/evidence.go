@@ -35,7 +35,7 @@ type Sandboxes map[string]*sandbox
 
 type sandbox struct {
 	id, pod string
-	// not named by the runtime's runs
+	// only runs that the runtime did not start named it
 	hearsay bool
 	netns   string   // the distinctive part, see tail
 	hashes  []string // of the id
@@ -45,9 +45,8 @@ type sandbox struct {
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
-	// last end
-	runs int
-	over int64
+	runs       int
+	over       int64
 }
 
 // Begin records a plugin run. The runtime's replace hearsay, which may use half of the 1024 places.
@@ -158,7 +157,7 @@ func (s *sandbox) isIn(text string) bool {
 	} else if holds(text, s.id) {
 		return true
 	}
-	if guid.MatchString(s.netns) { // any spelling
+	if guid.MatchString(s.netns) {
 		text = strings.ToLower(text)
 	}
 	return holds(text, s.netns)
@@ -290,7 +289,6 @@ func drawnBeside(name, chosen string) bool {
 	return false
 }
 
-// six letters in a row
 func shares(name, other string) bool {
 	for i := hashPrefix; i <= len(name); i++ {
 		if strings.Contains(other, name[i-hashPrefix:i]) {
@@ -308,7 +306,7 @@ func endsInHash(name string) bool {
 	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// no part of a longer name, but behind another path
+// holds excludes parts of longer names, but a path may follow another.
 func holds(text, name string) bool {
 	for at := 0; name != ""; at++ {
 		i := strings.Index(text[at:], name)
@@ -332,7 +330,7 @@ func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// parseAddress is for global addresses.
+// parseAddress returns false for non-global addresses.
 func parseAddress(s string) (netip.Addr, bool) {
 	s, _, _ = strings.Cut(s, "/")
 	a, err := netip.ParseAddr(s)

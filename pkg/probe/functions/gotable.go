@@ -15,9 +15,9 @@ import (
 // bytes.
 type goTable struct {
 	image
-	at     uint64 // of the table
+	at     uint64
 	step   uint64 // PCs are multiples of it
-	count  uint64 // functions
+	count  uint64
 	names  uint64 // addresses of the table's parts
 	units  uint64
 	files  uint64
@@ -33,9 +33,9 @@ const (
 	// a large function has thousands
 	valuesMax = 1 << 16
 	nameMax   = 512
-	nestedMax = 16 // inlined calls
-	inlTree   = 3  // FUNCDATA_InlTree
-	inlIndex  = 2  // PCDATA_InlTreeIndex
+	nestedMax = 16
+	inlTree   = 3 // FUNCDATA_InlTree
+	inlIndex  = 2 // PCDATA_InlTreeIndex
 )
 
 var errTable = errors.New("not a table of Go functions")
@@ -174,7 +174,7 @@ func (t *goTable) name(offset uint64) string {
 	return name
 }
 
-// at is of a _func
+// find returns the address of a _func.
 func (t *goTable) find(pc uint64) (at uint64, ok bool) {
 	if pc < t.text || t.count == 0 || t.count > 1<<24 {
 		return 0, false
@@ -211,7 +211,7 @@ func (t *goTable) value(table, entry, pc uint64) int64 {
 	return -1
 }
 
-// inlined calls first
+// frames returns inlined calls, innermost first, and the function.
 func (t *goTable) frames(pc uint64) (all []event.Frame) {
 	at, ok := t.find(pc)
 	if !ok {

@@ -56,7 +56,7 @@ func (p *Program) Frames(f io.ReaderAt, offset uint64) []event.Frame {
 	return table.frames(p.start + offset)
 }
 
-// by memory addresses
+// image reads a file by memory addresses.
 type image struct {
 	file     io.ReaderAt
 	order    binary.ByteOrder

@@ -60,7 +60,7 @@ func NewStacks() *Stacks {
 }
 
 // Name returns a stack's calls outside the standard library, innermost first, up to 8; none if the process exited or
-// changed its program.
+// changed its program, or that has no names.
 func (s *Stacks) Name(of Stack) []event.Frame {
 	if s.hung >= hungMax || of.Mounts == 0 || of.PID == 0 {
 		return nil

@@ -183,7 +183,7 @@ func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
 		switch {
 		case name == "CNI_ARGS":
 			known.Environment(strings.Split(value, ";")...)
-		case !Wanted(name): // exported anyway
+		case !Wanted(name):
 			known.Environment(variable)
 		}
 	}

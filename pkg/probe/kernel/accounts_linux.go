@@ -13,7 +13,8 @@ func Quota(ring int) uint64 { return uint64(max(ring/2, roomMin)) * ByteTime }
 
 func share(entries int) int32 { return int32(max(entries/4, 1)) }
 
-// The kernel side counts its own changes. A race may miscount until the root exits.
+// join and leave count the reader's changes; the kernel side counts its own. A race may miscount until the root
+// exits.
 func (s *Side) join(root Key) {
 	if s.Life.Accounts.Update(root, LifeAccount{Processes: 1}, ebpf.UpdateNoExist) != nil {
 		s.account(root, func(a *LifeAccount) { a.Processes++ })

@@ -14,14 +14,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// A fork without its exit would stay in the table.
+// The exit comes first: a fork without its exit would leave a process in the table.
 var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
 
-// in order
+// in order of attachment
 var insideHooks = []struct {
 	program, tracepoint string
 	demand              bool
-	// missing without the tracepoint; empty: required
+	// missing without the tracepoint; empty: the hook is required
 	feature, since string
 }{
 	{"on_return", "sys_exit", true, "", ""},
@@ -34,7 +34,7 @@ var insideHooks = []struct {
 
 const missHook = "on_miss"
 
-// of earlier connections, and their servers (bpf/before.h)
+// iterators over earlier connections, and their servers (bpf/before.h)
 const (
 	lookBack       = "look_back"
 	lookForServers = "look_for_servers"
@@ -66,7 +66,7 @@ func lacking(types *btf.Spec) []*event.Degraded {
 	}}
 }
 
-// netCookie: namespaces always have a cookie, not an atomic64_t that is zero until requested.
+// netCookie reports whether namespaces always have a cookie, not an atomic64_t that is zero until requested.
 func netCookie(kernel *btf.Spec) bool {
 	var net *btf.Struct
 	return kernel.TypeByName("net", &net) == nil && slices.ContainsFunc(net.Members, func(m btf.Member) bool {
@@ -120,7 +120,7 @@ func (a *attachments) close() error {
 	return errors.Join(errs...)
 }
 
-// For each function the kernel waits until no process is in it, usually 0.1 s or more.
+// detachWithin bounds detaching: for each function the kernel waits until no process is in it, usually 0.1 s or more.
 const detachWithin = 500 * time.Millisecond
 
 // closeWithin continues after the timeout.
@@ -139,16 +139,16 @@ func (a *attachments) closeWithin(patience time.Duration) error {
 	}
 }
 
-// Gate attaches system-call tracing, for one goroutine.
+// Gate attaches and detaches system-call tracing, from one goroutine.
 type Gate struct {
 	calls, rest []*ebpf.Program
-	// empty if calls traces agents' streams
+	// talk is empty if calls traces agents' streams.
 	talk, misses demand
 	before       *past
 	attached     attachments
 	tried        time.Duration
 
-	closed atomic.Int64 // ns until the last close
+	closed atomic.Int64 // ns open, until the last close
 	since  atomic.Int64 // monotonic ns; 0 while closed
 }
 
@@ -193,7 +193,7 @@ func (g *Gate) Try() error {
 	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false), g.FollowMisses(0, false))
 }
 
-// demand slows all system calls of the node.
+// demand is attached only when needed: it slows all system calls of the node.
 type demand struct {
 	programs []*ebpf.Program
 	attached attachments

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// functionHook stays attached: see detachWithin.
+// functionHook stays attached, because detaching is slow (detachWithin).
 type functionHook struct {
-	functions []string // alternatives
-	// without the architecture's prefix
+	functions []string // alternatives, by kernel
+	// the name lacks the architecture's prefix
 	systemCall bool
-	// in order; may be empty
+	// programs in order of attachment; may be empty
 	end, begin string
 }
 
@@ -94,7 +94,7 @@ func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	}
 }
 
-// Some kernels refuse even this.
+// Some kernels refuse even an empty program.
 func tryFunction() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
@@ -126,7 +126,7 @@ func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
 	}
-	// after a missed end
+	// A missed end would leave every process's requests examined.
 	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())

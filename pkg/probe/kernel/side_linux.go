@@ -22,36 +22,35 @@ type Options struct {
 	// also bounds system calls and roots
 	Processes int
 	// 0: no agents, 1: plugins' agents
-	Depth int
-	// also in user namespaces
+	Depth    int
 	Rootless bool
-	// shortest reported netlink query
+	// the shortest reported netlink query; 0: all are
 	MinSpan time.Duration
 	Inside  bool
 	// inode number
 	PIDNamespace uint32
-	// not initial
+	// not in the initial PID namespace
 	Nested bool
-	// For tests: a refusal of WayFunctions is an error.
+	// for tests: a refusal of WayFunctions is an error
 	Way Way
-	// inode numbers; 0: unknown
+	// the host's inode numbers; 0: unknown
 	Mounts, Net uint32
 }
 
 // Side is the loaded and attached kernel side.
 type Side struct {
-	// nil without tracing
+	// Inside is nil without tracing.
 	Life    LifeMaps
 	Inside  InsideTables
 	Gate    Gate
 	Records *Ring
-	// Way is empty without tracing; NoFunctions explains another Way.
+	// Way is empty without tracing; NoFunctions is why it is not WayFunctions.
 	Way         Way
 	NoFunctions string
-	// refused system-call tracing
+	// system-call tracing was refused
 	Commands bool
 	Missing  []*event.Degraded
-	// on_return counts those it calls (end_file, end_lock…)
+	// on_return counts those that it calls (end_file, end_lock…)
 	Programs map[string]*ebpf.Program
 
 	loaded              []*ebpf.Collection
@@ -70,7 +69,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			_ = s.Close(0)
 		}
 	}()
-	// needed before Linux 5.11; fails at loading
+	// Needed before Linux 5.11; a failure shows at loading.
 	_ = rlimit.RemoveMemlock()
 	err = s.openLife(o, false)
 	if isWithheld(err) { // without bpf_rdonly_cast, before Linux 6.2
@@ -99,7 +98,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			s.Commands = true
 		}
 	}
-	// megabytes of the kernel's types
+	// The kernel's types were megabytes.
 	debug.FreeOSMemory()
 	releaseObjects()
 	if s.Records, err = OpenRing(s.Life.Events); err != nil {
@@ -108,7 +107,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// helpers may not read kernel memory
+// withheld: helpers may not read kernel memory.
 func (s *Side) openLife(o Options, withheld bool) error {
 	spec, err := LoadLife()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // by number
 type syscalls = map[int]string
 
-// brief never wait, and are most of a program's start.
+// brief system calls never wait, and are most of a program's start, so they are ignored early.
 func brief() []int {
 	return []int{
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,
@@ -91,7 +91,7 @@ func texts() (table [512]uint8) {
 	return table
 }
 
-// paths, from 1, of calls that poll files or make lock files (bpf/misses.h)
+// paths are the path arguments, from 1, of calls that poll files or make lock files (bpf/misses.h).
 func paths() (table [512]uint8) {
 	for _, places := range []map[int]uint8{legacyPaths(), {
 		unix.SYS_OPENAT: 2, unix.SYS_OPENAT2: 2, unix.SYS_NEWFSTATAT: 2, unix.SYS_STATX: 2, unix.SYS_FACCESSAT: 2,

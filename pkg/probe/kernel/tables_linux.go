@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Insert follows a process; false if followed already. Slots may be wrong (bpf/maps.h).
+// Insert follows a process; false if followed already. Slots may have false positives (bpf/maps.h).
 func (s *Side) Insert(p *LifeProcess) bool {
 	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
 	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
@@ -66,7 +66,7 @@ func (s *Side) Remove(p *LifeProcess) {
 	}
 }
 
-// hasShare: callers without an anchor share a part.
+// hasShare reports whether a process counts against the share of callers without an anchor.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
 func (s *Side) shareLeft(by int32) {
@@ -81,7 +81,7 @@ func flag(is bool) uint32 {
 	return 0
 }
 
-// ForgetCalls is for a closed gate.
+// ForgetCalls drops pending calls and connections, after the gate closed.
 func (s *Side) ForgetCalls() {
 	clearMap[uint32, LifeCall](s.Life.Calls)
 	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
@@ -97,8 +97,8 @@ func (s *Side) ForgetCalls() {
 	s.forgetPipes()
 }
 
-// ForgetGone drops leftovers: exits close files without a system call, and the last thread may remove its process
-// early. numbers were recent; follows: records may still come.
+// ForgetGone drops leftovers of exits, which close files without a system call, and where the last thread may remove
+// its process early. numbers were recent; follows: records may still come.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {
@@ -142,7 +142,7 @@ func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
 	return counted
 }
 
-// 30 system calls for a table of 8192
+// batch makes a table of 8192 cost 30 system calls instead of 16,384.
 const batch = 256
 
 // Each may miss concurrent additions; f may delete. Unreadable tables count as empty, so that the reader never stops.

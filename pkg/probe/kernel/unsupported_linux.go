@@ -41,7 +41,7 @@ func unsupported(err error) error {
 
 const unlock = "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)"
 
-// helpers may not read kernel memory
+// isWithheld: helpers may not read kernel memory.
 func isWithheld(err error) bool {
 	var verifier *ebpf.VerifierError
 	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
@@ -65,7 +65,7 @@ func functionsRefused(err error) string {
 	return err.Error()
 }
 
-// withholds returns what is missing without them and bpf_rdonly_cast; an UnsupportedError if nothing works.
+// withholds returns what is missing without such helpers and bpf_rdonly_cast; an UnsupportedError if nothing works.
 func (s *Side) withholds(o Options) error {
 	if o.Nested {
 		return &UnsupportedError{

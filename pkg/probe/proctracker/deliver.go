@@ -22,13 +22,13 @@ type item struct {
 	time    int64
 	order   uint64
 	process *process // nil: canceled
-	// sight is nil if gone, with the last known name.
+	// sight is nil if the process was gone; name is its last known name.
 	sight *Sight
 	name  string
 	// replaces the event
 	lost *event.Lost
 	body event.Body
-	// before the first notice
+	// it ran before the first notice
 	present bool
 	code    uint32
 	signal  string
@@ -164,7 +164,7 @@ func (t *Tracker) unfollow(p *process) {
 	}
 }
 
-// when other threads also ended
+// linger delivers exits whose other threads also ended.
 func (t *Tracker) linger() {
 	t.lingering = slices.DeleteFunc(t.lingering, func(i *item) bool {
 		p := i.process
@@ -179,7 +179,7 @@ func (t *Tracker) linger() {
 	})
 }
 
-// when no earlier notice can come
+// forgetLeft drops exited processes when no earlier notice can come.
 func (t *Tracker) forgetLeft() {
 	t.leaving = slices.DeleteFunc(t.leaving, func(p *process) bool {
 		if p.ended > t.passed || p.of != nil {
@@ -210,7 +210,7 @@ func (t *Tracker) lookFor() {
 	t.doubted = t.doubted[n:]
 }
 
-// Others are doubted, because notices may be lost silently.
+// sweep stops following long after a run, and doubts other processes, because notices may be lost silently.
 func (t *Tracker) sweep() {
 	for _, p := range t.processes {
 		switch {

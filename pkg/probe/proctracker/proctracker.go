@@ -65,9 +65,9 @@ type Looker interface {
 	Look(pid, up uint32, stranger bool) (Sight, bool)
 	// Caller is why the process is trusted; may be empty.
 	Caller(pid uint32) event.Caller
-	// Runtime reports the container runtime.
+	// Runtime reports whether the process is the container runtime's.
 	Runtime(pid uint32) bool
-	// Alive: a thread of the process that began then is left.
+	// Alive reports whether a thread of the process that began then is left.
 	Alive(pid uint32, began int64) bool
 }
 
@@ -91,7 +91,7 @@ const (
 	LostNotices = "notices lost"
 	// exited or changed too early, in a plugin's tree
 	LostSight = "gone before it was looked at"
-	// the runtime's child, possibly a plugin
+	// the same of the runtime's child, possibly a plugin
 	LostCall = "child of the runtime gone before it was looked at"
 	LostRoom = "process table full"
 )
@@ -105,8 +105,7 @@ type Stats struct {
 	// other callers' plugins, beyond their share
 	Refused uint64
 	Late    uint64
-	// by reason
-	Lost map[string]uint64
+	Lost    map[string]uint64
 }
 
 // Counts separate strangers.
@@ -114,23 +113,21 @@ type Counts struct{ Followed, Strangers uint64 }
 
 // Tracker is not safe for concurrent use.
 type Tracker struct {
-	o    Options
-	tree *tree.Tree
-	// by PID
+	o         Options
+	tree      *tree.Tree
 	processes map[uint32]*process
-	// in a run
-	follows map[*process]bool
-	// exited, until their time
+	follows   map[*process]bool
+	// queue and leaving (exited processes) wait for their time.
 	queue   queue
 	leaving []*process
-	// first threads before others
+	// exits of first threads before others
 	lingering []*item
 	// may have exited
 	doubted  []*process
 	order    uint64
 	passed   int64 // earlier events were delivered
 	swept    int64
-	followed int // processes
+	followed int
 	foreign  int // not started by the runtime
 	stats    Stats
 }
@@ -139,10 +136,10 @@ type process struct {
 	pid, up uint32
 	// upBegan is the parent's; 0 if unknown
 	began, upBegan int64
-	// last exec, and end
+	// the last exec, and the end; else 0
 	ran, ended int64
 	looked     int64
-	// while queued
+	// the queued last exec and exit
 	program, exit *item
 	// nil for a stranger
 	of *root
@@ -154,10 +151,9 @@ type process struct {
 
 // root is an outermost run.
 type root struct {
-	key event.Process
-	// for redaction
+	key   event.Process
 	known *redact.Call
-	// its first process's end
+	// the end of its first process, else 0
 	over int64
 	// not started by the runtime
 	processes int

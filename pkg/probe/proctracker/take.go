@@ -123,7 +123,7 @@ func (t *Tracker) runs(n Notice) {
 	case p == nil:
 		t.met(n)
 		return
-	case n.Time == p.ran: // repeated
+	case n.Time == p.ran:
 		return
 	case n.Time < max(p.began, p.ran):
 		t.stats.Late++ // or of the PID's earlier process
@@ -159,7 +159,7 @@ func (t *Tracker) perhaps(p *process) {
 	}
 }
 
-// revive: an exec by another thread takes the ended process's PID.
+// revive is for an exec by another thread, which takes the ended process's PID.
 func (t *Tracker) revive(p *process, now int64) {
 	if now < p.ended {
 		return
@@ -171,7 +171,7 @@ func (t *Tracker) revive(p *process, now int64) {
 	t.leaving = slices.DeleteFunc(t.leaving, func(l *process) bool { return l == p })
 }
 
-// met: the start is lost or late.
+// met adds a process whose start is lost or late.
 func (t *Tracker) met(n Notice) {
 	s, ok := t.o.Looker.Look(n.PID, 0, true)
 	up := t.processes[s.Parent]

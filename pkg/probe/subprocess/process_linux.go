@@ -23,9 +23,7 @@ import (
 )
 
 const (
-	// usually 50 ms
-	openWithin = 10 * time.Second
-	// usually µs
+	openWithin            = 10 * time.Second
 	sendWithin, endWithin = time.Second, 2 * time.Second
 	// bytes: about 1,000 programs
 	pipe      = 1 << 20

@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	// growth in percent (at least 16 MiB) forces a garbage collection. Usually garbageMax does, while no plugin runs:
-	// ten programs make 100 KiB.
+	// growth of the heap in percent (at least 16 MiB) forces a garbage collection. Usually garbageMax does, while no
+	// plugin runs: ten programs make 100 KiB.
 	growth     = 400
 	garbageMax = 2 << 20
-	// the reader must never wait for a goroutine
+	// more than goroutines, so that the reader never waits for one
 	turns = 4
 )
 
@@ -44,7 +44,7 @@ func Serve() error {
 	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
 }
 
-// hurry includes the garbage collector's threads (CAP_SYS_NICE).
+// hurry prioritizes all threads (CAP_SYS_NICE): the reader waits for the garbage collector's.
 func hurry() {
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	for range 2 { // a thread may start another

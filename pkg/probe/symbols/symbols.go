@@ -17,8 +17,8 @@ import (
 // 100,000 would take megabytes. For others, and new code, a goroutine rereads it: 70 ms of CPU, half a second under
 // load; the next such wait has a name. The zero Table knows none. It is for one goroutine.
 type Table struct {
-	kernel asker         // nil if unavailable
-	file   io.ReadSeeker // nil if unused
+	kernel asker
+	file   io.ReadSeeker
 	layout
 	known map[uint64]string
 	// nil while no read runs
@@ -55,7 +55,8 @@ type reading struct {
 }
 
 const (
-	// The interval doubles: 1.5 % of a CPU, later 0.1 %. It restarts readAnew after the last read.
+	// The interval doubles from readEvery to readRarely: 1.5 % of a CPU, later 0.1 %. It restarts readAnew after the
+	// last read.
 	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
 	// addresses of one read
 	maxSymbols, maxAsked = 4096, 256
@@ -77,7 +78,7 @@ func (t *Table) Close() (err error) {
 	return err
 }
 
-// Lock names the lock that a stack (innermost first) waits for, else its first known caller.
+// Lock names the lock that a stack (innermost first) waits for, else its first known caller. now is in monotonic ns.
 func (t *Table) Lock(now int64, stack []uint64) string {
 	if t.kernel != nil {
 		return t.told(now, stack)
@@ -88,7 +89,7 @@ func (t *Table) Lock(now int64, stack []uint64) string {
 		if owner := t.owner(a); owner != "" {
 			return ownerOf([]byte(owner))
 		}
-		if !t.placed(a) && !t.ask(a) { // it may identify the lock
+		if !t.placed(a) && !t.ask(a) {
 			whole = false
 		}
 	}
@@ -121,7 +122,7 @@ func (t *Table) told(now int64, stack []uint64) (caller string) {
 
 func (t *Table) caller(stack []uint64) string {
 	for i, a := range stack {
-		if !t.ask(a) { // all callers at once
+		if !t.ask(a) {
 			for _, next := range stack[i+1:] {
 				t.ask(next)
 			}
@@ -134,7 +135,7 @@ func (t *Table) caller(stack []uint64) string {
 	return ""
 }
 
-// or tracing
+// waits: part of waiting for a lock, or of tracing it.
 func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
@@ -153,7 +154,7 @@ func (t *Table) take(now int64) {
 	select {
 	case got := <-t.answer:
 		t.answer = nil
-		if t.failed = !got.whole; t.failed { // keep the known names
+		if t.failed = !got.whole; t.failed {
 			break
 		}
 		t.layout = got.layout
@@ -192,8 +193,8 @@ func (l *layout) owner(address uint64) string {
 	return l.owners[i].name
 }
 
-// placed: code at the last read. A module that replaced another is mistaken until the next read, since new stacks are
-// frequent.
+// placed reports whether an address was code at the last read. A module that replaced another is mistaken until the
+// next read, since new stacks are frequent.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end
