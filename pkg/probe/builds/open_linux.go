@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// changes with the file and its content
 type identity struct {
 	device, inode     uint64
 	size              int64

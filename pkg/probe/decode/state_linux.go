@@ -35,8 +35,7 @@ type Decoder struct {
 	names     map[uint16]string
 	// by waiting thread
 	holders map[uint32]*holder
-	// as last reported
-	links names
+	links   names
 	// the node's network namespace
 	home      string
 	sandboxes evidence.Sandboxes

@@ -47,8 +47,7 @@ type known struct {
 type Stack struct {
 	PID uint32
 	// mount namespace
-	Mounts uint32
-	// of its code
+	Mounts     uint32
 	Start, End uint64
 	// innermost first
 	Addresses []uint64

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/netlink"
 )
 
-// by number
 type syscalls = map[int]string
 
 // brief system calls never wait, and are most of a program's start, so they are ignored early.

@@ -98,9 +98,9 @@ const (
 
 // Stats are the counters of a Tracker.
 type Stats struct {
-	// remembered parents
+	// Known counts remembered parents.
 	Followed, Known int
-	// exited before the look
+	// Missed programs exited before the look.
 	Looked, Missed Counts
 	// other callers' plugins, beyond their share
 	Refused uint64
@@ -155,7 +155,7 @@ type root struct {
 	known *redact.Call
 	// the end of its first process, else 0
 	over int64
-	// not started by the runtime
+	// foreign: not started by the runtime
 	processes int
 	foreign   bool
 }

@@ -175,7 +175,7 @@ func (t *Tracker) revive(p *process, now int64) {
 func (t *Tracker) met(n Notice) {
 	s, ok := t.o.Looker.Look(n.PID, 0, true)
 	up := t.processes[s.Parent]
-	if ok && up != nil && up.of != nil { // no stranger
+	if ok && up != nil && up.of != nil {
 		s, ok = t.o.Looker.Look(n.PID, s.Parent, false)
 	}
 	began := n.Time
