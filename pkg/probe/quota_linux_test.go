@@ -38,7 +38,6 @@ func flood(times string) error {
 	return err
 }
 
-// Before: one plugin filled the ring, and all others lost records.
 func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	flooder, other := acting(t, "flood", "100000"), plugin(t, "other", "true; (sleep 0.01; true); sleep 0.01; sleep 0.01; sh -c true; exit 3")
 	o := observeProbe(t, Options{}, func(*Probe, *observed) {
@@ -105,7 +104,6 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	}
 }
 
-// Before: without a reader one plugin filled the whole ring.
 func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 	flooder, other := acting(t, "flood", "200000"), plugin(t, "other", "true; (sleep 0.01; true); sh -c true; exit 3")
 	o := observeProbe(t, Options{Ring: 256 << 10}, func(_ *Probe, o *observed) {
@@ -139,7 +137,6 @@ func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 	}
 }
 
-// Before: each of four floods got a quarter of the ring, so others got nothing.
 func TestManyFloodsLeaveRoom(t *testing.T) {
 	const each = 8
 	var floods, others []*exec.Cmd
@@ -179,7 +176,7 @@ func TestManyFloodsLeaveRoom(t *testing.T) {
 	}
 }
 
-// Before: one root filled the table, and the next plugin was missed. Its refused children must not become roots.
+// Refused children of a root must not become roots.
 func TestNoRootTakesTheWholeTable(t *testing.T) {
 	const processes = 64
 	for how, test := range map[string]struct {
@@ -187,7 +184,7 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 		most  int
 	}{
 		"children": {`sleep 600 & p="$p $!";`, processes/4 + 3}, // they live until all were started
-		// Before: refused orphans became roots, and used up the share of those not started by the runtime.
+		// Refused orphans must not use up the share of others' roots.
 		"orphans": {"(sh -c 'sleep 0.3; sleep 2' &);", 600}, // which make room when they exit
 	} {
 		t.Run(how, func(t *testing.T) {

@@ -93,7 +93,6 @@ func (r *records) oldest() int64 {
 	return r.at - r.late()
 }
 
-// Before: under overload there were no duties in 4.5 s.
 func TestTheReaderDoesItsDutiesWhateverTheRingHolds(t *testing.T) {
 	for name, test := range map[string]struct {
 		perRecord, every time.Duration
@@ -178,7 +177,6 @@ func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
 	harness.Equal(t, taken, 1, "of one record that was sent before its end it took")
 }
 
-// Before: an end while a consumer blocked counted from before the block, and the records since were not read.
 func TestTheLastRecordsAreReadAfterABlock(t *testing.T) {
 	const every, block = 10 * time.Millisecond, 10 * time.Second
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,15 +18,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// kernelSide stands for the kernel's table: what is followed, how deep, and what was told.
+// kernelSide stands for the kernel's table.
 type kernelSide struct {
 	followed map[event.Process]int
-	// strangers may not be followed.
+	// may not be followed
 	strangers map[uint32]bool
 	told      []string
 	watched   []kernel.Key
 	habits    []string
-	// waiting are streams.
 	waiting   []kernel.InsideStream
 	exchanges []event.Exchange
 	sampled   []event.Process
@@ -38,13 +37,12 @@ func (k *kernelSide) Asked(uint64) {}
 
 func (k *kernelSide) Asks(uint64) {}
 
-// Key is as in the initial PID namespace.
+// in the initial PID namespace
 func (k *kernelSide) Key(pid uint32) (kernel.Key, bool) {
 	s, err := procfs.StatOf(int(pid))
 	return kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid}, err == nil
 }
 
-// startedAs is the event's name of a process.
 func startedAs(pid uint32) event.Process {
 	key, _ := new(kernelSide).Key(pid)
 	return kernel.ProcessOf(key)
@@ -98,8 +96,7 @@ func (k *kernelSide) Depth(p event.Process) (int, bool) {
 	return depth, ok
 }
 
-// serverProcess is a process that may be a server. The test itself may be the first of its PID
-// namespace, which is none.
+// serverProcess may be a server, unlike the test itself, which may be PID 1 of its namespace.
 func serverProcess(t *testing.T) event.Actor {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -124,7 +121,7 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 	asListener := &event.Actor{PID: server.PID, Name: server.Name}
 	for name, test := range map[string]struct {
 		depth    int
-		accepted int // how deep the kernel side follows it by itself
+		accepted int // depth at which the kernel side follows it
 		events   []event.Event
 		tend     []int64 // ms
 		followed bool
@@ -165,8 +162,7 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 	}
 }
 
-// One level more: the server of a server is followed by its listener only if that is asked
-// for.
+// The server of a server is followed by its listener only at depth 2.
 func TestHowDeepAListenerIsFollowed(t *testing.T) {
 	server := serverProcess(t)
 	for depth, want := range map[int]bool{1: false, 2: true} {
@@ -193,7 +189,7 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	harness.Equal(t, len(k.followed), 1, "it is not followed when the next call begins")
 	a.Note(event.Event{Time: 3, Body: &event.Exit{Process: server.Process}})
 	harness.Equal(t, len(a.known), 0, "it ended, and is remembered")
-	// One whose end was not seen, since nobody followed it then.
+	// its end was not seen
 	gone := kernel.KeyOf(server.Process, server.PID)
 	gone.Start -= uint64(time.Hour)
 	a.learn(gone, "gone")
@@ -215,20 +211,20 @@ func TestAgentsAreFoundByName(t *testing.T) {
 	}
 }
 
-// A pod may call its processes what the operator calls an agent, as many as it likes.
+// A pod may name its processes like agents.
 func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 	server, program7 := serverProcess(t), filepath.Join(t.TempDir(), "stranger7")
 	sleep, err := exec.LookPath("sleep")
 	harness.Check(t, err)
 	harness.Check(t, os.Symlink(sleep, program7))
-	for _, strangers := range []bool{true, false} { // otherwise they might be agents, and there are too many
+	for _, strangers := range []bool{true, false} { // otherwise they might be agents
 		k := &kernelSide{followed: map[event.Process]int{}, strangers: map[uint32]bool{}}
 		for range maxAgents + 1 {
 			cmd := exec.Command(program7, "60")
 			harness.Check(t, cmd.Start())
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 			k.strangers[uint32(cmd.Process.Pid)] = strangers
-			for Program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // it has not yet execed
+			for Program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // before the exec
 				runtime.Gosched()
 			}
 		}

@@ -44,7 +44,7 @@ func TestWhatAnAgentDoesIsToldByAllOfItsThreads(t *testing.T) {
 	}
 }
 
-// What this kernel calls the functions in which threads are idle, stopped or frozen.
+// With the functions' names in this kernel.
 func TestTheStatesOfARealProcess(t *testing.T) {
 	harness.Root(t)
 	var server event.Actor
@@ -88,7 +88,6 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 	is(event.AgentStopped)
 	harness.Check(t, unix.Kill(int(server.PID), unix.SIGCONT))
 	is(event.AgentIdle)
-	// One that runs among many that are idle.
 	busy := exec.Command("sh", "-c", "while :; do :; done")
 	harness.Check(t, busy.Start())
 	defer func() { _ = busy.Process.Kill(); _ = busy.Wait() }()
@@ -101,7 +100,7 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 	}
 }
 
-// BenchmarkSample is of a process with as many threads as a server in Go has.
+// BenchmarkSample has as many threads as a Go server.
 func BenchmarkSample(b *testing.B) {
 	key, _ := new(kernelSide).Key(uint32(os.Getpid()))
 	threads, _ := procfs.Threads(os.Getpid(), maxThreads)
@@ -111,7 +110,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// Who is killed for want of memory is killed by the same signal as by anybody.
+// An OOM kill uses the same signal as others.
 func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 	harness.Root(t)
 	for _, limit := range []struct{ in, file string }{
@@ -124,7 +123,7 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 		harness.Check(t, err)
 		t.Cleanup(func() { harness.Eventually(t, func() error { return os.Remove(group) }) })
 		if os.WriteFile(filepath.Join(group, limit.file), []byte("16777216"), 0) != nil {
-			continue // not a group of memory
+			continue // no memory group
 		}
 		for _, hungry := range []bool{true, false} {
 			// tail keeps what it reads until a line ends.

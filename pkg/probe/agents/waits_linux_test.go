@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// inodeOf is that of a connection's own end.
+// inodeOf returns the connection's own end.
 func inodeOf(t *testing.T, c net.Conn) uint64 {
 	t.Helper()
 	raw, err := c.(interface {
@@ -31,7 +31,7 @@ func inodeOf(t *testing.T, c net.Conn) uint64 {
 	return stat.Ino
 }
 
-// awaiting is a stream of an agent to this process, on which it wrote at that time, and agents that know both.
+// awaiting is an agent's stream to this process, written at that time, and Agents that know both.
 func awaiting(t *testing.T, network string, wrote int64) (a *Agents, k *kernelSide, agent event.Actor) {
 	t.Helper()
 	address := filepath.Join(t.TempDir(), "s")
@@ -67,7 +67,7 @@ func awaiting(t *testing.T, network string, wrote int64) (a *Agents, k *kernelSi
 	return a, k, agent
 }
 
-// walkAmong is a walk among these processes that takes no time, and is over before it is asked for.
+// walkAmong takes no time, and is over at once.
 func walkAmong(pids ...int) *walk {
 	w := newWalk()
 	w.pids = func() ([]int, error) { return slices.Clone(pids), nil }
@@ -129,7 +129,7 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 	}
 }
 
-// Whoever is stopped and has a stream with one that is waited for may be why that does not answer.
+// A halted process that shares a stream with a peer may be the cause.
 func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	harness.Check(t, err)
@@ -160,7 +160,7 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A process that has ended is waited for no more: its other end is read, or the question was not seen.
+// An exited peer ends the wait: its end is read, or the request was unseen.
 func TestWhoIsWaitedForEnds(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	a, k, agent := awaiting(t, "unix", 100*ms)
@@ -187,7 +187,6 @@ func TestWhoIsWaitedForEnds(t *testing.T) {
 	}
 }
 
-// Many may wait for one.
 func TestWhoIsWaitedForOftenIsSampledOnce(t *testing.T) {
 	a, k, _ := awaiting(t, "unix", int64(100*time.Millisecond))
 	for range 20 {
@@ -208,15 +207,15 @@ func TestWhoIsWaitedForOftenIsSampledOnce(t *testing.T) {
 	}
 }
 
-// On a stream that many share, what an agent read last may have been for somebody else.
+// On a shared stream the last read may have been for another.
 func TestWhatWasReadMayNotHaveBeenTheAnswer(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for name, test := range map[string]struct {
-		last int64 // when it wrote last
+		last int64 // last write
 		told bool
 	}{"asked for the call": {50 * ms, true}, "asked before the call": {0, false}} {
 		t.Run(name, func(t *testing.T) {
-			a, k, _ := awaiting(t, "unix", 0) // it is called from 1 on
+			a, k, _ := awaiting(t, "unix", 0) // called from 1 on
 			k.waiting[0].Last, k.waiting[0].Read = uint64(test.last), uint64(100*ms)
 			a.Tend(200 * ms)
 			if told := len(k.exchanges) > 0; told != test.told {
@@ -229,7 +228,7 @@ func TestWhatWasReadMayNotHaveBeenTheAnswer(t *testing.T) {
 	}
 }
 
-// Who stands still speaks again, on another stream than the one that was told.
+// The halted process answers on another stream.
 func TestWhoStoodStillSpeaksAgain(t *testing.T) {
 	a, _, agent := awaiting(t, "unix", 1)
 	still := event.Actor{Process: "9@9", PID: 9, Name: "still"}

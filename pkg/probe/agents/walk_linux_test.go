@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// socketOfChild is a process that has the other end of a socket pair open, and that end's inode.
+// socketOfChild holds the other end of a socket pair, and returns its inode.
 func socketOfChild(t *testing.T, more ...*os.File) (pid int, inode uint64) {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -38,12 +38,12 @@ func budgeted(each time.Duration, pids ...int) *walk {
 	return w
 }
 
-// A walk takes a second of CPU time at once, then a tenth of what passes, and goes on where it stopped.
+// A walk takes 1 s of CPU time at once, then 10 %, and resumes where it stopped.
 func TestAWalkTakesAShareOfOneCPU(t *testing.T) {
 	holder, inode := socketOfChild(t)
 	var likely []int
 	for i := range 100 {
-		likely = append(likely, 1<<22+i) // which no process has
+		likely = append(likely, 1<<22+i) // no such process
 	}
 	w, rounds := budgeted(10*time.Millisecond), 0
 	for now := int64(1); ; now += int64(500 * time.Millisecond) {
@@ -61,7 +61,7 @@ func TestAWalkTakesAShareOfOneCPU(t *testing.T) {
 	}
 }
 
-// What no process of a whole lap holds is said to be held by none, and is looked for again only if it is asked for.
+// A socket without a holder in a whole lap is searched again only on request.
 func TestAWalkEndsThoughNobodyHoldsIt(t *testing.T) {
 	w := walkAmong(os.Getpid())
 	if pid, over := w.holder(1, 1, nil); !over || pid != 0 || w.running || len(w.wanted) != 0 {
@@ -69,7 +69,7 @@ func TestAWalkEndsThoughNobodyHoldsIt(t *testing.T) {
 	}
 }
 
-// A process with more descriptors than a slice has time for is passed over, and the next one is found.
+// A process with too many descriptors for a slice is skipped.
 func TestAProcessWithManyDescriptorsHidesNoOther(t *testing.T) {
 	var many []*os.File
 	for range 300 {
@@ -81,7 +81,7 @@ func TestAProcessWithManyDescriptorsHidesNoOther(t *testing.T) {
 	crowded, hidden := socketOfChild(t, many...)
 	holder, inode := socketOfChild(t)
 	for _, test := range []struct {
-		each   time.Duration // that a look at the clock takes
+		each   time.Duration // of a look at the clock
 		wanted uint64
 		pid    int
 	}{{0, hidden, crowded}, {slice, hidden, 0}, {slice, inode, holder}} {
@@ -97,7 +97,7 @@ func TestAProcessWithManyDescriptorsHidesNoOther(t *testing.T) {
 	}
 }
 
-// idle starts processes that do nothing, with three descriptors each.
+// idle starts idle processes with three descriptors each.
 func idle(t testing.TB, n string) {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -113,8 +113,8 @@ func idle(t testing.TB, n string) {
 	harness.Check(t, err)
 }
 
-// Among 5,000 processes an agent's peer is found while the agent waits, if each process takes as long as on a busy
-// machine: BenchmarkALapOfManyProcesses.
+// An agent's peer is found during the wait among 5,000 processes, each as slow as on a busy machine
+// (BenchmarkALapOfManyProcesses).
 func TestThePeerIsFoundAmongManyProcesses(t *testing.T) {
 	const lap, second = 520 * time.Millisecond, int64(time.Second)
 	other, _ := socketOfChild(t)
@@ -132,7 +132,7 @@ func TestThePeerIsFoundAmongManyProcesses(t *testing.T) {
 	}
 }
 
-// BenchmarkALapOfManyProcesses is the CPU time of a look at 5,000 processes with three descriptors each.
+// BenchmarkALapOfManyProcesses looks at 5,000 processes with three descriptors each.
 func BenchmarkALapOfManyProcesses(b *testing.B) {
 	idle(b, "5000")
 	runtime.LockOSThread()

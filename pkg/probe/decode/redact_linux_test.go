@@ -213,7 +213,7 @@ func BenchmarkDescribe(b *testing.B) {
 	}
 }
 
-// Before: each run kept up to 256 KiB, 10 MB with its indexes, so that some tens of pods exhausted the memory.
+// A run may keep 256 KiB, 10 MB with its indexes.
 func TestTheInputsOfAllRunsAreBounded(t *testing.T) {
 	d, most := newDecoder(), 0
 	for i := range 400 {

@@ -194,7 +194,7 @@ func (l *layout) owner(address uint64) string {
 }
 
 // placed reports whether an address was code at the last read. A module that replaced another is mistaken until the
-// next read, since new stacks are frequent.
+// next one: looking up such addresses would mean a read for every new stack.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end

@@ -35,7 +35,6 @@ func (h held) Read(b []byte) (int, error) {
 	return h.ReadSeeker.Read(b)
 }
 
-// Before: the reader itself read the table for each new address, half a second on a busy node.
 func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	table := strings.NewReader(kallsyms)
 	s := newTable(table)
@@ -107,7 +106,6 @@ func TestSymbolsAreBounded(t *testing.T) {
 	s.wait()
 }
 
-// Before: each new address on a stack caused a read, so a busy node never stopped reading.
 func TestTheTableIsReadForLittle(t *testing.T) {
 	const waits, rtnl, strange, loaded = 0xffffffff81000150, 0xffffffff81000210, 0xffffffffc0000010, 0xffffffffd0000010
 	for name, test := range map[string]struct {
@@ -138,7 +136,6 @@ func TestATableWithoutAddressesIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// Before: a read every five seconds.
 func TestTheTableIsReadLessAndLessOften(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	var last, longest time.Duration
