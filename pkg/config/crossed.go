@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// crossed finds options that contradict each other. It reports only options that the text itself sets.
+// crossed finds options that contradict each other, among those that the text sets.
 func crossed(on disk.FS, o Options, set positions) map[string]*Problem {
 	faults := map[string]*Problem{}
 	has := func(key string) bool { _, ok := set[key]; return ok }
@@ -64,9 +64,9 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*Problem {
 
 const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
 
-// relayLoop finds a relay that would send to itself, and the option to report.
+// relayLoop finds a relay that would send to itself.
 func (o Options) relayLoop(has func(string) bool) (string, *Problem) {
-	// Without DNS lookups: Warnings does them, and the relay when it dials.
+	// No DNS lookups: Warnings and the dialing relay do them.
 	known, cancel := context.WithCancel(context.Background())
 	cancel()
 	if !o.RelayUpstream().leadsTo(known, o.Relay.Listen) {
@@ -80,7 +80,7 @@ func (o Options) relayLoop(has func(string) bool) (string, *Problem) {
 	return "", nil
 }
 
-// unwise returns valid options with a warning. It resolves names until ctx is done.
+// unwise returns warnings. It resolves names until ctx is done.
 func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	found := map[string]*Problem{}
 	endpoints := map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream}
@@ -108,14 +108,13 @@ func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	return found
 }
 
-// plainHeaders is the warning for tellsOthers.
 func plainHeaders(o OTLP) *Problem {
 	names := strings.Join(slices.Sorted(maps.Keys(o.Headers)), ", ")
 	return wrong("write https:// in the endpoint, or send to a collector on this node, which adds them",
 		"%[2]s is sent to %[1]s in plain text, readable on the network", quoted(o.Endpoint), quoted(names))
 }
 
-// tellsOthers reports whether headers are sent in plain text to another or an unknown machine.
+// tellsOthers reports whether headers may go to another machine in plain text.
 func (o OTLP) tellsOthers(ctx context.Context) bool {
 	target, plain := o.Target()
 	if !plain || len(o.Headers) == 0 || target == "" {
@@ -127,7 +126,6 @@ func (o OTLP) tellsOthers(ctx context.Context) bool {
 	return len(addresses) == 0 || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !ours(a) })
 }
 
-// leadsTo reports whether the endpoint resolves to the listen address.
 func (o OTLP) leadsTo(ctx context.Context, listen string) bool {
 	target, _ := o.Target()
 	host, port, err := net.SplitHostPort(target)
@@ -141,7 +139,7 @@ func (o OTLP) leadsTo(ctx context.Context, listen string) bool {
 	})
 }
 
-// lookUp returns a host's addresses. If ctx is done it returns only those known without DNS.
+// lookUp returns a host's addresses; once ctx is done, only those known without DNS.
 func lookUp(ctx context.Context, host string) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap().WithZone("")}
@@ -158,7 +156,7 @@ func lookUp(ctx context.Context, host string) []netip.Addr {
 	return found
 }
 
-// here returns a function that reports whether an address is this machine's.
+// here returns a filter for this machine's addresses.
 func here() func(netip.Addr) bool {
 	own := map[netip.Addr]bool{}
 	addresses, _ := net.InterfaceAddrs() // an error only causes a needless warning

@@ -8,10 +8,8 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the defaults, changed by an environment ("NAME=value") for options that no text sets:
-// NODE_NAME, else hostname, is the node, and the variables of the OpenTelemetry specification count (otel.go).
-//
-// Load and Overlay judge the values once they know which options a text sets; Warnings lists unsupported variables.
+// FromEnvironment returns the defaults, changed by an environment ("NAME=value"): NODE_NAME, else hostname, and the
+// variables of the OpenTelemetry specification (otel.go). Load and Overlay judge the values that no text overrides.
 func FromEnvironment(environ []string, hostname string) Options {
 	o := Default()
 	o.Resource.Node = hostname
@@ -25,13 +23,13 @@ func FromEnvironment(environ []string, hostname string) Options {
 	return o
 }
 
-// judged is what an environment leaves for later.
+// judged holds the environment's mistakes until the texts are known.
 type judged struct {
-	wrong    map[string]Problems // by option, until a text sets that option
+	wrong    map[string]Problems // by option
 	warnings Problems
 }
 
-// judge returns options without the remains of the environment; the error is Problems of its values that count.
+// judge returns the Problems of the environment's values that count.
 func (o Options) judge() (Options, error) {
 	wrong := slices.Concat(slices.Collect(maps.Values(o.environment.wrong))...)
 	o.environment = judged{}
@@ -44,8 +42,7 @@ type environment struct {
 	into      *Options
 }
 
-// first returns the first variable with a value. An empty one counts as unset (OpenTelemetry specification,
-// configuration/sdk-environment-variables).
+// first returns the first variable that is not empty (OpenTelemetry specification, sdk-environment-variables).
 func (e *environment) first(names ...string) (value, name string) {
 	for _, each := range names {
 		e.read[each] = true
@@ -75,7 +72,6 @@ func (e *environment) assign(key string, value any, variable string) {
 	}
 }
 
-// report adds a problem with the value of an option.
 func (e *environment) report(key, variable, what, remedy string) {
 	if e.into.environment.wrong == nil {
 		e.into.environment.wrong = map[string]Problems{}
@@ -98,7 +94,7 @@ func milliseconds(s string) any {
 	return s
 }
 
-// pairs parses "name=value,name=value" with percent-encoded values (W3C Baggage without properties).
+// pairs parses percent-encoded "name=value,name=value" (W3C Baggage without properties).
 func pairs(s string) any {
 	table := map[string]any{}
 	for pair := range strings.SplitSeq(s, ",") {

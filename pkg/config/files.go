@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// TLS returns the endpoint's TLS configuration, nil for plain text. It reads the client certificate for every
-// connection, so that renewal works, and the CA once.
+// TLS returns the endpoint's TLS configuration, nil for plain text. Each connection reads the client certificate
+// again; the CA is read once.
 func (o OTLP) TLS() (*tls.Config, error) {
 	if _, plain := o.Target(); plain {
 		return nil, nil
@@ -36,7 +36,6 @@ func (o OTLP) TLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// files checks the PEM files.
 func (o OTLP) files(on disk.FS) map[string]*Problem {
 	faults := map[string]*Problem{}
 	if o.CA != "" {
@@ -84,8 +83,7 @@ func readPair(on disk.FS, cert, key string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// maxFile bounds the options' text in bytes: the maximum of NRI's Configure and of a ConfigMap (1 MiB, Kubernetes
-// documentation).
+// maxFile bounds the options' text in bytes, as NRI's Configure and a ConfigMap do (1 MiB).
 const maxFile = 1 << 20
 
 func readFile(on disk.FS, path string) ([]byte, error) {

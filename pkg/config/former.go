@@ -2,15 +2,15 @@ package config
 
 import "strings"
 
-// former is a former option name. A file that uses it is accepted with a warning for two minor versions.
+// former is a former option name, accepted with a warning for two minor versions.
 type former struct {
 	since   string // first version without the name
-	now     string // present name, if any
-	same    bool   // the present option accepts the former value
+	now     string
+	same    bool // the present option accepts its value
 	warning *Problem
 }
 
-// former returns the former names by key, from the tags was and fixed.
+// former returns the former names by key.
 func (s System) former() map[string]former {
 	all := map[string]former{}
 	for _, opt := range s.options() {

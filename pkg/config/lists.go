@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// listOf accepts an ordered list of up to most items.
 func listOf(t reflect.Type, item value, most int64, remedy string) value {
 	return value{
 		parse: func(v any) (any, []*Problem) {
@@ -44,7 +43,7 @@ func listOf(t reflect.Type, item value, most int64, remedy string) value {
 	}
 }
 
-// someOf accepts any words of a set and keeps the set's order.
+// someOf accepts words of a set, and keeps the set's order.
 func someOf(t reflect.Type, set []string) value {
 	remedy := "write any of " + quotedList(set) + " between [ and ]"
 	all := listOf(t, oneOf(remedy, set), 16, remedy)
@@ -67,7 +66,7 @@ func someOf(t reflect.Type, set []string) value {
 	return all
 }
 
-// rules accepts a list of tables, [[section]], with one key per field of the list's element type.
+// rules accepts a list of tables, [[section]].
 func rules(list reflect.Type, s spec, most int64) value {
 	t := list.Elem()
 	var keys, properties, assignments, possible []string
@@ -124,8 +123,7 @@ func rules(list reflect.Type, s spec, most int64) value {
 	return listOf(list, rule, most, remedy)
 }
 
-// entries accepts a table of strings. Nested tables are unquoted dotted keys: service.name = "x" is TOML for a table
-// service. Errors contain no values.
+// entries accepts a table of strings, also nested: service.name = "x" is a table in TOML. Errors contain no values.
 func entries(v any, most int, check func(key, value string) *Problem) (map[string]string, []*Problem) {
 	table, ok := v.(map[string]any)
 	if !ok {
@@ -164,7 +162,7 @@ func entries(v any, most int, check func(key, value string) *Problem) (map[strin
 	return found, faults
 }
 
-// tables accepts a table of strings, written as { a = "b" }. read returns no empty table.
+// tables accepts a table written as { a = "b" }. read returns no empty table.
 func tables[T any](read func(any) (map[string]T, []*Problem), text func(T) string, possible string) value {
 	return value{
 		parse: func(v any) (any, []*Problem) {
@@ -189,14 +187,13 @@ func tables[T any](read func(any) (map[string]T, []*Problem), text func(T) strin
 	}
 }
 
-// Bounds of attributes and headers.
 const (
 	maxAttributes  = 64
 	maxHeaders     = 32
 	maxHeaderBytes = 8 << 10 // gRPC servers' default
 )
 
-// own lists reserved attributes with their remedy.
+// own maps reserved attributes to remedies.
 var own = map[string]string{
 	"k8s.node.name":       "set node, in [resource]",
 	"k8s.cluster.name":    "set cluster, in [resource]",
@@ -204,7 +201,6 @@ var own = map[string]string{
 	"service.instance.id": "remove it: cniscope sets it",
 }
 
-// attributes accepts a table of resource attributes.
 func attributes() value {
 	return tables(func(v any) (map[string]string, []*Problem) {
 		return entries(v, maxAttributes, func(key, value string) *Problem {
@@ -219,7 +215,6 @@ func attributes() value {
 	}, func(s string) string { return s }, fmt.Sprintf("up to %d names with their text", maxAttributes))
 }
 
-// headers accepts a table of gRPC metadata.
 func headers() value {
 	return tables(func(v any) (map[string]Secret, []*Problem) {
 		table, faults := entries(v, maxHeaders, checkHeader)
@@ -241,7 +236,7 @@ func headers() value {
 
 const noHeader = "has an entry that is not the name of a header"
 
-// checkHeader rejects headers that gRPC would reject at every request (PROTOCOL-HTTP2, "Custom-Metadata").
+// checkHeader rejects what gRPC would reject at every request (PROTOCOL-HTTP2, "Custom-Metadata").
 func checkHeader(key, value string) *Problem {
 	lower := strings.ToLower(key)
 	if lower == "" || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {

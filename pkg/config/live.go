@@ -13,24 +13,22 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Live reloads options while cniscope runs. It applies those that can change and logs those that need a restart. If
-// the file is wrong or missing, it keeps the options, logs the reason and retries.
+// Live reloads options. It applies those that can change, logs those that need a restart, and ignores a wrong file.
 type Live struct {
 	log   *slog.Logger // set by Run
 	again chan struct{}
-	// retry is the interval after a failure; a disk, mount or certificate may have recovered.
+	// retry is the interval after a failure.
 	retry time.Duration
 
-	mu     sync.Mutex
-	source Source
-	// running is set once Run was called.
+	mu      sync.Mutex
+	source  Source
 	running bool
-	// loaded are the latest options, now those in force; they differ in options that need a restart.
+	// loaded are the latest options, now those in force.
 	loaded, now Options
-	failed      string // latest error, to log it once
+	failed      string // to log it once
 }
 
-// Open loads options for the first time. Errors as for Source.Load.
+// Open loads options. Errors as for Source.Load.
 func Open(source Source) (*Live, error) {
 	o, err := source.Load()
 	if err != nil {
@@ -47,7 +45,7 @@ func (l *Live) Options() Options {
 	return l.now
 }
 
-// Reload requests a reload (SIGHUP) and returns at once.
+// Reload requests a reload (SIGHUP) without waiting for it.
 func (l *Live) Reload() {
 	select {
 	case l.again <- struct{}{}:
@@ -55,8 +53,8 @@ func (l *Live) Reload() {
 	}
 }
 
-// Configure replaces the text of NRI's Configure, which has precedence over the file. Before Run it takes effect at
-// once; on an error, as for Source.Load, nothing changes. During Run it requests a reload and returns at once.
+// Configure replaces the text of NRI's Configure, which overrides the file. Before Run it takes effect at once, or
+// returns an error; during Run it requests a reload.
 func (l *Live) Configure(text string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,14 +76,12 @@ func (l *Live) Configure(text string) error {
 
 const retry = 5 * time.Second
 
-// settle is the delay after a change, because editors write, rename and remove in one go.
+// settle is the delay after a change: editors write, rename and remove in one go.
 const settle = 200 * time.Millisecond
 
-// Run watches the file until ctx is done, logs changes and calls apply, never concurrently, with the options in force
-// after live changes. Call Run once.
+// Run watches the file until ctx is done and calls apply with changed options, never concurrently. Call it once.
 //
-// It watches the directory, because editors rename a new file over the old one, and a Kubernetes ConfigMap moves a
-// link ("..data").
+// It watches the directory, because editors rename files and a ConfigMap moves a link ("..data").
 func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 	l.log = log
 	l.mu.Lock()
@@ -123,7 +119,7 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 		case <-events:
 			soon()
 		case err := <-lost:
-			// The kernel's queue overflowed, so the file may have changed.
+			// The kernel's queue overflowed.
 			l.log.Debug("an event of the options' folder was lost", "error", err)
 			soon()
 		}
@@ -132,7 +128,7 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 
 func (l *Live) folder() string { return filepath.Dir(l.source.Path) }
 
-// watch returns nil without a file, or if watching fails, for example because inotify instances are used up.
+// watch returns nil without a file or if watching fails.
 func (l *Live) watch() *fsnotify.Watcher {
 	if l.source.Path == "" {
 		return nil
@@ -147,7 +143,7 @@ func (l *Live) watch() *fsnotify.Watcher {
 	return w
 }
 
-// load reloads the options, applies changes, and reports whether it logged something.
+// load applies the options and reports whether it logged something.
 func (l *Live) load(apply func(Options)) bool {
 	l.mu.Lock()
 	source, before, now := l.source, l.loaded, l.now
@@ -175,7 +171,6 @@ func (l *Live) load(apply func(Options)) bool {
 	return len(changes) > 0
 }
 
-// later returns the time of the retry after a failure.
 func (l *Live) later() (due <-chan time.Time, retrying bool) {
 	if l.failed == "" {
 		return nil, false

@@ -18,13 +18,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// Source describes where options come from.
+// Source is where options come from.
 type Source struct {
-	// Base holds the options without the file: Default or FromEnvironment.
+	// Base is Default or FromEnvironment.
 	Base Options
-	// Path is the file; empty without one.
+	// Path may be empty.
 	Path string
-	// Optional makes a missing file equal to an empty one.
+	// Optional accepts a missing file.
 	Optional bool
 	// Text is that of NRI's Configure; it overrides the file.
 	Text string
@@ -32,11 +32,9 @@ type Source struct {
 	Disk disk.FS
 }
 
-// textName names NRI's text in errors.
 const textName = "NRI configuration"
 
-// Load reads the file and applies the text. The error is Problems if options are wrong, and wraps the system's error
-// if the file cannot be read.
+// Load reads the file and the text. The error is Problems, or wraps the system's if the file cannot be read.
 func (s Source) Load() (Options, error) {
 	o := s.Base
 	if s.Path != "" {
@@ -64,8 +62,7 @@ func (s Source) Load() (Options, error) {
 	return o, nil
 }
 
-// stillOptional reports whether the file may stay missing. A file that existed may not vanish, because a
-// half-finished edit or mount would reset all options.
+// stillOptional requires a file that existed, because a half-finished edit or mount would reset all options.
 func (s Source) stillOptional() bool {
 	_, err := disk.Or(s.Disk).Stat(s.Path)
 	return s.Optional && err != nil
@@ -76,11 +73,9 @@ func Load(path string) (Options, error) {
 	return Source{Base: Default(), Path: path}.Load()
 }
 
-// lookupTime bounds name lookups.
 const lookupTime = 2 * time.Second
 
-// Warnings returns valid options that are unwise or have a former name, with their position. It resolves names within
-// lookupTime.
+// Warnings returns unwise options and former names. It resolves names within lookupTime.
 func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -95,13 +90,12 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	return append(slices.Clone(s.Base.environment.warnings), append(all, ofText...).sorted()...)
 }
 
-// Parse returns the options of a text, with defaults. name is the text's name in errors. The error is Problems with
-// all mistakes.
+// Parse returns the options of a text, with defaults; errors contain name. The error is Problems.
 func Parse(name string, data []byte) (Options, error) {
 	return Default().Overlay(name, data)
 }
 
-// Overlay returns o with the options that the text sets. After an error, which is Problems, it returns o.
+// Overlay returns o with the options that the text sets, or o with Problems.
 func (o Options) Overlay(name string, data []byte) (Options, error) {
 	next, _, err := o.overlay(disk.System{}, name, data)
 	if err == nil {
@@ -113,7 +107,7 @@ func (o Options) Overlay(name string, data []byte) (Options, error) {
 	return next, nil
 }
 
-// overlay implements Overlay for files on any disk. It also returns a warning for each former name.
+// overlay also returns a warning for each former name.
 func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problems, error) {
 	if len(data) > maxFile {
 		return o, nil, Problems{{
@@ -122,7 +116,7 @@ func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problem
 			Remedy: fmt.Sprintf("shorten it to %s", binarySize(maxFile)),
 		}}
 	}
-	// Some editors write a byte order mark, which TOML does not allow.
+	// Some editors write a byte order mark, which TOML forbids.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var tree map[string]any
 	if err := toml.Unmarshal(data, &tree); err != nil {
@@ -151,7 +145,7 @@ type reader struct {
 	at       positions
 	into     *Options
 	options  map[string]option
-	known    []string // sorted keys
+	known    []string // sorted
 	former   map[string]former
 	problems Problems
 	warnings Problems
@@ -183,7 +177,7 @@ func (r *reader) table(path string, tree map[string]any) {
 	}
 }
 
-// isSection reports whether section contains an option, directly or nested, former names included.
+// isSection reports whether section contains an option, former names included.
 func (r *reader) isSection(section string) bool {
 	all := slices.Concat(r.known, slices.Collect(maps.Keys(r.former)))
 	return slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, section+".") })
@@ -195,12 +189,11 @@ func (r *reader) report(key string, faults ...*Problem) {
 	}
 }
 
-// option describes one option.
 type option struct {
 	spec
 	value
-	index  []int  // of the field in Options
-	live   bool   // a change needs no restart
+	index  []int // of the field in Options
+	live   bool
 	record string // key in a recording's header, if any
 	chart  bool   // settable in the chart
 	usual  any    // default
@@ -210,7 +203,6 @@ func (opt option) of(o *Options) reflect.Value {
 	return reflect.ValueOf(o).Elem().FieldByIndex(opt.index)
 }
 
-// set parses a decoded value into the option's field.
 func (opt option) set(o *Options, decoded any) []*Problem {
 	v, faults := opt.parse(decoded)
 	if len(faults) == 0 {
@@ -219,21 +211,19 @@ func (opt option) set(o *Options, decoded any) []*Problem {
 	return faults
 }
 
-// fixed returns the version since which the option has no effect, if any.
+// fixed returns the version since which the option has no effect.
 func (opt option) fixed() string { return opt.tag.Get("fixed") }
 
-// options returns all options, in the order of the file.
+// options returns all options, in the file's order.
 func (s System) options() []option {
 	root := option{spec: spec{system: s}, chart: true}
 	return root.below(reflect.TypeFor[Options]())
 }
 
-// settable returns the options that have an effect.
 func (s System) settable() []option {
 	return slices.DeleteFunc(s.options(), func(opt option) bool { return opt.fixed() != "" })
 }
 
-// below returns the options of a section.
 func (opt option) below(section reflect.Type) (all []option) {
 	for i := range section.NumField() {
 		f := section.Field(i)
@@ -274,7 +264,7 @@ func (opt option) below(section reflect.Type) (all []option) {
 // Default returns the default options of this system.
 func Default() Options { return DefaultFor(Here()) }
 
-// DefaultFor returns the default options of another system.
+// DefaultFor returns a system's default options.
 func DefaultFor(on System) Options {
 	o := Options{system: on}
 	for _, opt := range on.options() {
@@ -283,7 +273,7 @@ func DefaultFor(on System) Options {
 	return o
 }
 
-// decoded converts a default to the type that TOML would decode for a field's kind.
+// decoded converts a default to TOML's type for a kind.
 func decoded(text string, kind reflect.Kind) any {
 	switch kind {
 	case reflect.Bool:

@@ -40,7 +40,7 @@ func anyPort(address string) bool {
 	return strings.Trim(port, "0") == ""
 }
 
-// unwise finds too wide access. Load reports an unreadable web configuration.
+// unwise finds too wide access.
 func (m Metrics) unwise(now time.Time) map[string]*Problem {
 	found := map[string]*Problem{}
 	if m.Listen == "" {
@@ -81,7 +81,7 @@ func (m Metrics) unwise(now time.Time) map[string]*Problem {
 	return found
 }
 
-// reachable reports whether other machines can connect to an address. An unresolved name counts as reachable.
+// reachable reports whether other machines can connect; an unresolved name counts.
 func reachable(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {

@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// nearest returns the known name closest to a misspelled one, if any: a typo of one or two letters, or a wrong
-// section.
+// nearest returns the known name with a typo of one or two letters, or of another section.
 func nearest(wrong string, known []string) string {
 	section, name := splitKey(wrong)
 	best, least := "", max(min(2, len(name)/2), len(name)/3)+1
@@ -37,7 +36,7 @@ func nearest(wrong string, known []string) string {
 	return best
 }
 
-// nearestWord returns the word of a set that s probably means: other case, longer, or a typo.
+// nearestWord returns the word that s probably means.
 func nearestWord(s string, set []string) string {
 	s = strings.ToLower(s)
 	for _, w := range set {
@@ -53,7 +52,6 @@ func nearestWord(s string, set []string) string {
 	return ""
 }
 
-// suggest returns a remedy: the nearest known name, or otherwise.
 func suggest(wrong string, known []string, otherwise string) string {
 	if best := nearest(wrong, known); best != "" {
 		return "did you mean " + best + "?"
@@ -61,7 +59,7 @@ func suggest(wrong string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// distance is the Levenshtein distance of names up to 64 bytes; for longer names their length.
+// distance is the Levenshtein distance; of names above 64 bytes, their length.
 func distance(a, b string) int {
 	if max(len(a), len(b)) > 64 {
 		return max(len(a), len(b))
@@ -85,7 +83,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// foreign lists option names of other programs, with a remedy.
+// foreign maps option names of other programs to remedies.
 var foreign = map[string]string{
 	"export.otlp.protocol": "remove it: an endpoint with a path, such as /v1/traces, is OTLP over HTTP (usual port " +
 		"4318), any other OTLP over gRPC (4317)",
@@ -112,8 +110,7 @@ var foreign = map[string]string{
 	"slow.threshold":        "write command, call, agent or lock, each with a time of its own",
 }
 
-// unknown reports a key that is neither an option nor a section. It suggests the nearest name, or lists the possible
-// ones.
+// unknown reports an unknown key and suggests the nearest name, or all.
 func unknown(key string, isTable bool, known []string) *Problem {
 	section, _ := splitKey(key)
 	var sections, inSection []string
@@ -138,13 +135,12 @@ func unknown(key string, isTable bool, known []string) *Problem {
 	return wrong(suggest(key, append(sections, known...), others), "%s", what)
 }
 
-// splitKey splits a key into section and name.
 func splitKey(key string) (section, name string) {
 	dot := strings.LastIndexByte(key, '.')
 	return key[:max(0, dot)], key[dot+1:]
 }
 
-// join appends a part to a path, quoted if TOML requires it.
+// join appends a part to a path, quoted if necessary.
 func join(path, part string) string {
 	if path == "" {
 		return bare(part)
@@ -152,7 +148,6 @@ func join(path, part string) string {
 	return path + "." + bare(part)
 }
 
-// bare returns a part of a key, quoted if TOML requires it.
 func bare(part string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	if part != "" && strings.Trim(part, plain) == "" {
@@ -171,7 +166,6 @@ func quotedList(words []string) string {
 	return strings.Join(quotedWords, ", ")
 }
 
-// quoted returns user input for an error.
 func quoted(s string) string { return `"` + text.Clean(s, text.Bound) + `"` }
 
 func quote(s string) string {
@@ -192,7 +186,6 @@ func quote(s string) string {
 	return b.String()
 }
 
-// typeName names a TOML type in plain words.
 func typeName(v any) string {
 	switch v.(type) {
 	case string:

@@ -80,26 +80,26 @@ type Probe struct {
 
 // Values of Probe.Source.
 const (
-	SourceAuto      = "auto"      // BPF programs, or the process connector if the kernel refuses them
-	SourceBPF       = "bpf"       // BPF programs only
-	SourceConnector = "connector" // process connector: plugins and commands without system calls
-	// Windows: event tracing, or snapshots of the process table if it is refused.
+	SourceAuto      = "auto" // BPF programs, else the process connector
+	SourceBPF       = "bpf"
+	SourceConnector = "connector"
+	// Windows only.
 	SourceETW       = "etw"
 	SourceSnapshots = "snapshots"
 )
 
 // Values of Probe.Arguments.
 const (
-	ArgumentsKnown = "known" // arguments on a known tool's allow-list
-	ArgumentsNone  = "none"  // no arguments
-	ArgumentsAll   = "all"   // all arguments, including secrets
+	ArgumentsKnown = "known"
+	ArgumentsNone  = "none"
+	ArgumentsAll   = "all"
 )
 
 // Values of Probe.Detail.
 const (
-	DetailAuto     = "auto"     // during a call, and for Linger after it
-	DetailAlways   = "always"   // always
-	DetailCommands = "commands" // never: plugins and commands only
+	DetailAuto     = "auto"
+	DetailAlways   = "always"
+	DetailCommands = "commands"
 )
 
 // Limits bound what is held in memory.

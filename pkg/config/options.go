@@ -1,8 +1,7 @@
 // Package config reads cniscope's options: TOML, checked as a whole, and read again when the file changes.
 //
-// An option comes from the default, the environment, the file or the text of NRI's Configure; the last one wins.
-// Options is their only description: configs/cniscope.toml, docs/options.md and the chart's schema are generated from
-// it.
+// The default, the environment, the file and the text of NRI's Configure set options; the last one wins.
+// configs/cniscope.toml, docs/options.md and the chart's schema are generated from Options.
 package config
 
 //go:generate go run ./generate ../..
@@ -104,7 +103,7 @@ type Sampling struct {
 	Keep []string `key:"keep" default:"slow failed hung partial" oneof:"slow failed hung partial unusual" record:"Keep"`
 }
 
-// NamespaceRule gives the pods of some namespaces a ratio of their own. Its names in JSON are those of recordings.
+// NamespaceRule gives namespaces a ratio. Its JSON names are those of recordings.
 type NamespaceRule struct {
 	Namespace string  `key:"namespace" is:"pattern" json:"Pattern"`
 	Ratio     float64 `key:"ratio" range:"0..1"`
@@ -149,7 +148,7 @@ type Slow struct {
 	Rules []Rule `key:"rule" range:"..100" record:"Rules"`
 }
 
-// Rule is a threshold for the commands that a pattern matches. Its names in JSON are those of recordings.
+// Rule is a threshold for commands. Its JSON names are those of recordings.
 type Rule struct {
 	Command   string        `key:"command" is:"pattern" json:"Pattern"` // case does not matter
 	Threshold time.Duration `key:"threshold" range:"1us..24h"`
@@ -266,8 +265,8 @@ type Resource struct {
 	Attributes map[string]string `key:"attributes" record:"node.Attributes"`
 }
 
-// Target returns the endpoint's host and port, and whether it is in plain text: with http://, or with Insecure and no
-// scheme (OpenTelemetry specification, protocol/exporter). It is empty without an endpoint.
+// Target returns the endpoint's host and port, and whether it is plain text: http://, or Insecure without a scheme
+// (OpenTelemetry specification, protocol/exporter).
 func (o OTLP) Target() (hostPort string, plain bool) {
 	scheme, rest, found := strings.Cut(o.Endpoint, "://")
 	if !found {
@@ -286,7 +285,7 @@ func (o OTLP) Path() string {
 	return ""
 }
 
-// RelayUpstream returns the destination of relayed spans: [export.otlp], with relay.upstream if set.
+// RelayUpstream returns [export.otlp], with relay.upstream if set.
 func (o Options) RelayUpstream() OTLP {
 	upstream := o.Export.OTLP
 	if o.Relay.Upstream != "" {

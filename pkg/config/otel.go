@@ -8,7 +8,7 @@ import (
 )
 
 // otel applies the variables of the OpenTelemetry specification (configuration/sdk-environment-variables,
-// protocol/exporter). An unsupported variable or value is a warning.
+// protocol/exporter), and warns of unsupported ones.
 func (e *environment) otel() {
 	off, _ := e.first("OTEL_SDK_DISABLED")
 	e.boolean("OTEL_SDK_DISABLED")
@@ -43,7 +43,7 @@ func (e *environment) boolean(names ...string) {
 	}
 }
 
-// exports reports whether the endpoint of the environment counts.
+// exports reports whether the environment's endpoint counts.
 func (e *environment) exports() bool {
 	const name = "OTEL_TRACES_EXPORTER"
 	value, _ := e.first(name)
@@ -60,7 +60,7 @@ func (e *environment) exports() bool {
 	return wanted
 }
 
-// sampler sets the ratio. always_off also drops what the option keep would keep.
+// sampler sets the ratio; always_off also overrides keep.
 func (e *environment) sampler() {
 	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	sampler, _ := e.first(name)
@@ -93,8 +93,8 @@ func (e *environment) sampler() {
 	}
 }
 
-// resource sets attributes of the resource. Those of Kubernetes and containers describe cniscope's own pod in an
-// environment, but the observed pod in a trace.
+// resource sets attributes, except those of Kubernetes and containers: they describe cniscope's own pod here, but the
+// observed pod in a trace.
 func (e *environment) resource() {
 	const name, service = "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"
 	given, _ := e.first(name)
@@ -119,14 +119,14 @@ func (e *environment) resource() {
 	}
 }
 
-// otlp sets an OTLP option from its variable; the one for traces has precedence.
+// otlp sets an option; the variable for traces has precedence.
 func (e *environment) otlp(variable, key string, decode func(string) any) {
 	const prefix = "OTEL_EXPORTER_OTLP_"
 	e.set(otlp+key, decode, prefix+"TRACES_"+variable, prefix+variable)
 }
 
-// endpoint sets the endpoint: without a path for gRPC, the default, and with one for HTTP, which appends the traces
-// path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
+// endpoint sets the endpoint. HTTP appends the traces path to the endpoint of all signals (OpenTelemetry
+// specification, protocol/exporter).
 func (e *environment) endpoint() {
 	const name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", otlp + "endpoint"
 	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)
@@ -144,7 +144,7 @@ func (e *environment) endpoint() {
 			"set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
 		return
 	case protocol == "grpc" && path != "":
-		value = strings.TrimSuffix(value, path) // gRPC ignores the path (same specification)
+		value = strings.TrimSuffix(value, path) // gRPC ignores the path
 	case protocol == "http/protobuf" && (from == name || path == ""):
 		value = strings.TrimSuffix(value, "/") + "/v1/traces"
 	}

@@ -7,16 +7,15 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// position is a place in the text, counted from 1; zero if unknown.
+// position counts from 1; zero if unknown.
 type position struct{ line, column int }
 
-// positions maps keys and list items to places: "slow.command", "slow.rule[0].threshold", "sampling.keep[1]".
+// positions has keys such as "slow.command", "slow.rule[0].threshold", "sampling.keep[1]".
 type positions map[string]position
 
-// maxParts bounds the parts of a key. The longest option has three; a hostile file can have 100,000.
+// maxParts bounds a key's parts: the longest option has three, a hostile file 100,000.
 const maxParts = 16
 
-// locate finds the positions in a valid text.
 func locate(data []byte) positions {
 	l := locator{lines: lines(data), found: positions{}, length: map[string]int{}}
 	l.parser.Reset(data)
@@ -43,7 +42,7 @@ func (l *locator) keyValue(e *unstable.Node, table string) {
 	l.value(e.Value(), l.keys(e, table, false))
 }
 
-// keys notes each part of a key below a table and returns the whole path.
+// keys notes each part of a key and returns the whole path.
 func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
 	it := e.Key()
 	for n := 0; it.Next(); n++ {
@@ -65,7 +64,6 @@ func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
 	return path
 }
 
-// value notes positions inside a value.
 func (l *locator) value(v *unstable.Node, path string) {
 	if strings.Count(path, ".") > maxParts {
 		return
@@ -98,7 +96,7 @@ func (l *locator) note(path string, n *unstable.Node) {
 	l.found[path] = position{line + 1, offset - l.lines[line] + 1}
 }
 
-// of returns the position of path or of its nearest parent.
+// of returns the position of path or its nearest parent.
 func (ps positions) of(path string) position {
 	for path != "" {
 		if p, ok := ps[path]; ok {

@@ -14,9 +14,9 @@ import (
 // Change is one changed option.
 type Change struct {
 	Key string
-	// Old and New are display values. They are equal if only a secret changed.
+	// Old and New are for display, equal if only a secret changed.
 	Old, New string
-	Live     bool // takes effect without a restart
+	Live     bool
 }
 
 // String returns "slow.command: 250ms -> 100ms", with a note if a restart is needed.
@@ -31,7 +31,7 @@ func (c Change) String() string {
 	return s
 }
 
-// Changes returns the options that differ from old, in the order of the file.
+// Changes returns the options that differ from old, in the file's order.
 func (o Options) Changes(old Options) []Change {
 	var changes []Change
 	for _, opt := range o.system.settable() {
@@ -49,7 +49,7 @@ func unquoted(s string) string {
 	return s
 }
 
-// running returns the options in force after loading next: live options of next, others of o.
+// running returns next's live options and o's others.
 func (o Options) running(next Options) Options {
 	for _, opt := range o.system.options() {
 		if opt.live {
@@ -59,8 +59,7 @@ func (o Options) running(next Options) Options {
 	return o
 }
 
-// TOML returns all options as a file that Parse accepts. Secrets are redacted; other values than the default have it
-// in a comment.
+// TOML returns a file that Parse accepts, with secrets redacted and each changed option's default as a comment.
 func (o Options) TOML() string {
 	var b strings.Builder
 	section := ""
@@ -108,8 +107,8 @@ func (o Options) Recorded() map[string]any {
 	return all
 }
 
-// FromRecording returns the options of a recording's header. Missing or invalid values become defaults, described in
-// said, so a recording's author cannot choose the cost of reading it.
+// FromRecording returns a recording's options. Missing or invalid values become defaults, described in said, so a
+// recording's author cannot choose the cost of reading it.
 func FromRecording(header []byte) (o Options, said []string, err error) {
 	o = Default()
 	o.Relay.Wait = 0
@@ -136,12 +135,12 @@ func FromRecording(header []byte) (o Options, said []string, err error) {
 	}
 	said = o.repair()
 	if relayed {
-		o.Relay.Listen = "127.0.0.1:4319" // the address does not matter
+		o.Relay.Listen = "127.0.0.1:4319" // any address
 	}
 	return o, said, nil
 }
 
-// member returns a JSON object's member by path; nil if absent.
+// member returns a JSON object's member by path, or nil.
 func member(object json.RawMessage, path []string) (json.RawMessage, error) {
 	for _, name := range path {
 		var members map[string]json.RawMessage
@@ -156,7 +155,7 @@ func member(object json.RawMessage, path []string) (json.RawMessage, error) {
 	return object, nil
 }
 
-// repair resets each option that no file could set to its default, and describes the change.
+// repair resets options that no file could set, and describes the change.
 func (o *Options) repair() (said []string) {
 	for _, opt := range o.system.options() {
 		field := opt.of(o)
@@ -182,15 +181,15 @@ type Entry struct {
 	Key     string   // "slow.call"
 	Fields  []string // path in Options: "Slow", "Call"
 	Default string   // on Linux, as TOML
-	// Possible describes the values in words, Schema as JSON Schema.
+	// Possible is in words, Schema in JSON Schema.
 	Possible, Schema string
-	// Live means without restart, Chart that the chart allows setting the option.
+	// Live needs no restart; Chart is settable in the chart.
 	Live, Chart bool
-	// Fixed is the version since which the option has no effect, if any.
+	// Fixed is the version since which the option has no effect.
 	Fixed string
 }
 
-// Entries returns all options, in the order of the file.
+// Entries returns all options, in the file's order.
 func Entries() (all []Entry) {
 	for _, opt := range Linux.options() {
 		e := Entry{

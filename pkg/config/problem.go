@@ -9,11 +9,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Problem is one mistake in the options, with a remedy. A check of a value leaves the position to its caller.
+// Problem is one mistake, with a remedy. The caller of a check adds the position.
 type Problem struct {
 	Source       string // file, "NRI configuration" or "environment"
 	Line, Column int    // from 1; 0 if unknown
-	Key          string // "slow.command", or the path below the checked value: "[1]", "[0].threshold", ".x-token"
+	Key          string // or the path below the checked value: "[1]", ".x-token"
 	What         string // contains no secret
 	Remedy       string // imperative
 }
@@ -33,10 +33,10 @@ func (p Problem) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Problems holds all mistakes in the order of the text, so that a single edit can fix all.
+// Problems holds all mistakes in the order of the text.
 type Problems []Problem
 
-// problemsShown bounds an error's length: an unrelated file has a mistake on each line.
+// problemsShown bounds an error: an unrelated file has a mistake on each line.
 const problemsShown = 20
 
 // Error returns one line per problem.
@@ -60,7 +60,7 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// err returns the sorted problems, nil if there are none.
+// err sorts the problems; nil without one.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func wrong(remedy, what string, args ...any) *Problem {
 	return &Problem{What: fmt.Sprintf(what, args...), Remedy: remedy}
 }
 
-// below prefixes problems of a part of a value with its path.
+// below prefixes problems with a value's path.
 func below(path string, faults []*Problem) []*Problem {
 	for _, f := range faults {
 		f.Key = path + f.Key
@@ -87,7 +87,6 @@ func below(path string, faults []*Problem) []*Problem {
 	return faults
 }
 
-// at adds an option's key and position to a problem of its value.
 func (p Problem) at(source string, where positions, key string) Problem {
 	at := where.of(key + p.Key)
 	return Problem{Source: source, Line: at.line, Column: at.column, Key: key + p.Key, What: p.What, Remedy: p.Remedy}

@@ -8,8 +8,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// syntax converts an error of go-toml. It keeps the message only, because the rest quotes lines that may hold a
-// secret.
+// syntax keeps only go-toml's message, because the rest quotes lines that may hold a secret.
 func syntax(name string, data []byte, err error) Problem {
 	const remedy = "see https://toml.io, and configs/cniscope.toml for an example"
 	p := Problem{Source: name, What: "is not TOML", Remedy: remedy}
@@ -31,15 +30,12 @@ func syntax(name string, data []byte, err error) Problem {
 }
 
 var (
-	// yamlLine matches a YAML mapping.
-	yamlLine = regexp.MustCompile(`^-? ?[\w.-]+:( |$)`)
-	// decimalComma matches a number with a comma.
+	yamlLine     = regexp.MustCompile(`^-? ?[\w.-]+:( |$)`)
 	decimalComma = regexp.MustCompile(`= *\d+,\d+`)
-	// bareWord matches an unquoted value.
-	bareWord = regexp.MustCompile(`= *[A-Za-z/~$*.:]`)
+	bareWord     = regexp.MustCompile(`= *[A-Za-z/~$*.:]`)
 )
 
-// syntaxRemedy returns a remedy for a syntax error, without showing a value.
+// syntaxRemedy shows no value.
 func syntaxRemedy(said, line string) string {
 	key, _, _ := strings.Cut(line, "=")
 	key = strings.TrimSpace(key)
@@ -68,7 +64,7 @@ func syntaxRemedy(said, line string) string {
 
 var yesOrNo = regexp.MustCompile(`(?i)= *(yes|no|on|off|true|false)\b`)
 
-// bareKey returns a valid key, or "key", since an invalid one could be anything.
+// bareKey returns "key" for an invalid key, which could be anything.
 func bareKey(key string) string {
 	if key == "" || len(key) > 64 || bare(strings.ReplaceAll(key, ".", "")) != strings.ReplaceAll(key, ".", "") {
 		return "key"

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// System is the operating system of the options; defaults and path syntax depend on it.
+// System is an operating system, which decides defaults and path syntax.
 type System string
 
-// Supported systems. Linux is the default.
+// Supported systems.
 const (
 	Linux   System = "linux"
 	Windows System = "windows"
@@ -29,7 +29,7 @@ func Here() System {
 	return Linux
 }
 
-// defaultOf returns the system's default for a key. Those of Windows are containerd's (defaults/defaults_windows.go,
+// defaultOf returns a default. Those of Windows are containerd's (defaults/defaults_windows.go,
 // scripts/setup/install-cni-windows).
 func (s System) defaultOf(key, linux string) string {
 	if s != Windows {
@@ -55,7 +55,6 @@ func (s System) wordsOf(key, linux string) []string {
 	return strings.Fields(linux)
 }
 
-// folder returns a Windows directory from its environment variable.
 func (s System) folder(variable, usual string) string {
 	if s != Here() {
 		return usual
@@ -71,7 +70,6 @@ func (s System) File() string {
 	return "/etc/cniscope/cniscope.toml"
 }
 
-// path checks an absolute path.
 func (s System) path(path string) *Problem {
 	if s == Windows {
 		return windowsPath(path)
@@ -89,15 +87,13 @@ func (s System) path(path string) *Problem {
 	return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(path))
 }
 
-// drive matches a drive letter.
 var drive = regexp.MustCompile(`^[A-Za-z]:`)
 
-// pipePrefix begins the name of a local pipe.
 const pipePrefix = `\\.\pipe\`
 
 const windowsRemedy = `write it with its drive and in single quotes, as 'C:\ProgramData\cniscope\…'`
 
-// windowsPath checks a path: https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+// windowsPath follows https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
 func windowsPath(path string) *Problem {
 	slashed := strings.ReplaceAll(path, `\`, "/")
 	switch {
@@ -113,7 +109,7 @@ func windowsPath(path string) *Problem {
 	return nil
 }
 
-// endpoint checks a unix socket, or a pipe on Windows.
+// endpoint checks a unix socket or a pipe.
 func (s System) endpoint(path string) *Problem {
 	if s != Windows {
 		return s.path(path)
@@ -130,7 +126,7 @@ func (s System) endpoint(path string) *Problem {
 	return nil
 }
 
-// program checks a pattern for an executable's path, with "/" on every system, because "\" escapes in patterns.
+// program checks a pattern for a path, with "/" also on Windows, because "\" escapes in patterns.
 func (s System) program(pattern string) *Problem {
 	if f := checkPattern(pattern); f != nil {
 		return f

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// textOf returns the value type of a text; the tag is names the check.
+// textOf returns the value for the check that the tag is names.
 func textOf(s spec) value {
 	if len(s.words) > 0 {
 		return oneOf("write one of "+quotedList(s.words), s.words)
@@ -130,8 +130,8 @@ func likely(address string) string {
 	return endpointRemedy
 }
 
-// otherPorts lists ports whose default protocol is not OTLP over gRPC:
-// https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and each program's documentation.
+// otherPorts lists ports not of OTLP over gRPC: https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and
+// each program's documentation.
 var otherPorts = map[string]string{
 	"4318":  "OTLP over HTTP",
 	"14268": "Jaeger's own protocol",
@@ -145,7 +145,7 @@ var otherPorts = map[string]string{
 	"8888":  "the Collector's own metrics",
 }
 
-// WrongPort describes the protocol of an endpoint's port if it is a wrong one, with a remedy.
+// WrongPort describes the protocol of an endpoint's wrong port, with a remedy.
 func WrongPort(endpoint string) (what, remedy string) {
 	o := OTLP{Endpoint: endpoint}
 	target, _ := o.Target()
@@ -202,7 +202,7 @@ func checkListen(s string) *Problem {
 	return nil
 }
 
-// checkLoopback checks an address that only this machine reaches.
+// checkLoopback accepts loopback addresses only.
 func checkLoopback(s string) *Problem {
 	const remedy = `write "127.0.0.1:4319"`
 	a, err := netip.ParseAddrPort(s)

@@ -14,15 +14,15 @@ import (
 
 // value parses and prints an option.
 type value struct {
-	// parse returns a value of the field's type, or faults.
+	// parse returns the field's type, or faults.
 	parse func(any) (any, []*Problem)
-	// toml returns the field's value as TOML, with secrets redacted.
+	// toml redacts secrets.
 	toml func(any) string
-	// possible describes the values in words, schema as JSON Schema.
+	// possible is in words, schema in JSON Schema.
 	possible, schema string
 }
 
-// simple returns a value whose parser finds at most one fault.
+// simple returns a value with at most one fault.
 func simple[T any](parse func(any) (T, *Problem), toml func(T) string, possible, schema string) value {
 	return value{
 		parse: func(v any) (any, []*Problem) {
@@ -37,7 +37,7 @@ func simple[T any](parse func(any) (T, *Problem), toml func(T) string, possible,
 	}
 }
 
-// spec holds the tags of an option, or of a key of its rules.
+// spec holds the tags of an option, or of a rule's key.
 type spec struct {
 	key          string // "export.otlp.endpoint"; for a rule, its list's key
 	tag          reflect.StructTag
@@ -47,7 +47,6 @@ type spec struct {
 	words        []string // allowed values, if limited
 }
 
-// valueOf returns the value for a field's type.
 func valueOf(t reflect.Type, s spec) value {
 	least, most, _ := strings.Cut(s.tag.Get("range"), "..")
 	switch reflect.Zero(t).Interface().(type) {
@@ -80,7 +79,7 @@ func valueOf(t reflect.Type, s spec) value {
 	return listOf(t, textOf(s), number(most), fmt.Sprintf(`write up to %s of them, as ["one", "another"]`, most))
 }
 
-// number and span parse the tag range. They panic on a mistake, which each test of this package would find.
+// number and span parse the tag range. A mistake panics, in each test of this package.
 func number(s string) int64 {
 	n, ok := parseBytes(s)
 	if plain, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -145,7 +144,6 @@ func count(least, most int64, unit string) value {
 		fmt.Sprintf(`{"type": "integer", "minimum": %d, "maximum": %d}`, least, most))
 }
 
-// duration accepts a number with a unit.
 func duration(least, most time.Duration) value {
 	possible := short(least) + " to " + short(most)
 	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s`, possible)
@@ -168,7 +166,7 @@ func duration(least, most time.Duration) value {
 	}, func(d time.Duration) string { return quote(short(d)) }, possible, `{"$ref": "#/definitions/duration"}`)
 }
 
-// short formats a duration as 10m, not 10m0s.
+// short returns 10m, not 10m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -208,7 +206,7 @@ func size(least, most int64, powerOfTwo bool) value {
 	}, func(n int64) string { return quote(binarySize(n)) }, possible, `{"$ref": "#/definitions/size"}`)
 }
 
-// binary lists size units, largest first.
+// Largest first.
 var binary = []struct {
 	suffix string
 	bytes  int64
@@ -238,7 +236,6 @@ func binarySize(n int64) string {
 	return "0B"
 }
 
-// str accepts a text that passes check.
 func str(possible, schema string, check func(string) *Problem) value {
 	return simple(func(v any) (string, *Problem) {
 		s, ok := v.(string)
@@ -270,7 +267,6 @@ func printable(s string, limit int) *Problem {
 	return nil
 }
 
-// oneOf accepts one word of a set.
 func oneOf(remedy string, set []string) value {
 	possible := strings.Join(set, ", ")
 	return str(possible, `{"enum": [`+quotedList(set)+`]}`, func(s string) *Problem {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// comments holds the comments of struct fields, by struct and field.
+// comments is keyed by struct and field.
 type comments map[string]map[string]field
 
 type field struct {
@@ -16,7 +16,7 @@ type field struct {
 	lines    []string
 }
 
-// of returns a field's comment lines, starting from Options. Lines of examples begin with a tab.
+// of follows path from Options. Lines of examples begin with a tab.
 func (c comments) of(path []string) []string {
 	f := field{typeName: "Options"}
 	for _, name := range path {
@@ -25,7 +25,6 @@ func (c comments) of(path []string) []string {
 	return f.lines
 }
 
-// readComments parses the files of a package.
 func readComments(folder string) (comments, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {

@@ -33,7 +33,7 @@ func main() {
 
 const schemaFile = "configs/helm/cniscope/values.schema.json"
 
-// generated returns the content of the files by path below root.
+// generated returns the files by path below root.
 func generated(root string) (map[string]string, error) {
 	explained, err := readComments(filepath.Join(root, "pkg/config"))
 	if err != nil {
@@ -57,7 +57,7 @@ func generated(root string) (map[string]string, error) {
 	return files, err
 }
 
-// sections calls section at the start of each section, and option for each option that has an effect.
+// sections calls section before a section's options, and option for each with an effect.
 func sections(options []config.Entry, section func(name string, fields []string), option func(config.Entry)) {
 	begun := map[string]bool{}
 	for _, e := range options {
@@ -77,7 +77,6 @@ func sections(options []config.Entry, section func(name string, fields []string)
 
 func name(e config.Entry) string { return e.Key[strings.LastIndexByte(e.Key, '.')+1:] }
 
-// effect describes when a change takes effect.
 func effect(e config.Entry) string {
 	if e.Live {
 		return "at once"
@@ -85,7 +84,7 @@ func effect(e config.Entry) string {
 	return "after a restart"
 }
 
-// example returns cniscope.toml: every option with its description and its commented default.
+// example returns cniscope.toml.
 func example(options []config.Entry, explained comments) string {
 	var b strings.Builder
 	b.WriteString(beginning)
@@ -148,7 +147,7 @@ func prose(lines []string) string {
 	return strings.Join(parts, " ")
 }
 
-// withOptions regenerates the options in the schema of the chart's values.
+// withOptions replaces the options of the schema.
 func withOptions(schema string, options []config.Entry) (string, error) {
 	const begin, end = "\n    \"options\": ", "\n    },\n"
 	before, rest, found := strings.Cut(schema, begin)
@@ -167,7 +166,7 @@ func withOptions(schema string, options []config.Entry) (string, error) {
 const described = "the sections and options of cniscope.toml, but for those that are made from other values: " +
 	"metrics, nri, runtime, cni, state, control and export.spool.dir"
 
-// object returns the schema of a section and its subsections. section ends in a dot, or is empty for the whole file.
+// object returns the schema of a section, which ends in a dot, or of the whole file.
 func object(section string, options []config.Entry) string {
 	var properties []string
 	in := "" // the latest subsection
@@ -188,7 +187,7 @@ func object(section string, options []config.Entry) string {
 	return `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") + "}}"
 }
 
-// liveOptions returns the template of the options whose change restarts no pod.
+// liveOptions returns the template of options whose change restarts no pod.
 func liveOptions(options []config.Entry) string {
 	var keys []string
 	for _, e := range options {
