@@ -22,16 +22,15 @@ const (
 	defaultNetworks = "/etc/cni/net.d"
 )
 
-// nriPlugin is NRI's section in containerd's configuration.
 const nriPlugin = "io.containerd.nri.v1.nri"
 
 // overlay maps paths to planned content; nil is a removed file.
 type overlay map[string]*content
 
-// configuration is containerd's configuration: the main file and its imports, in order.
+// configuration is containerd's main file and its imports, in order.
 type configuration struct {
 	files []configFile
-	major int // containerd's major version, which decides how files are merged
+	major int // containerd's; decides how files are merged
 }
 
 type configFile struct {
@@ -41,7 +40,7 @@ type configFile struct {
 	values  map[string]any
 }
 
-// load reads a configuration. A missing main file is an empty configuration.
+// load accepts a missing main file.
 func (t tree) load(main string, major int, over overlay) (*configuration, error) {
 	c := &configuration{major: major}
 	seen := map[string]bool{}
@@ -96,7 +95,7 @@ func parse(path string, text []byte) (configFile, error) {
 	list, _ := f.values["imports"].([]any)
 	for _, x := range list {
 		if pattern, ok := x.(string); ok {
-			// containerd resolves it relative to the importing file.
+			// Relative to the importing file.
 			if pattern = filepath.Clean(pattern); !filepath.IsAbs(pattern) {
 				pattern = filepath.Join(filepath.Dir(path), pattern)
 			}
@@ -106,7 +105,6 @@ func parse(path string, text []byte) (configFile, error) {
 	return f, nil
 }
 
-// imported returns the files that f imports.
 func (t tree) imported(f configFile, over overlay) (files []string, err error) {
 	for _, pattern := range f.imports {
 		if !strings.Contains(pattern, "*") {
@@ -129,8 +127,7 @@ func (t tree) imported(f configFile, over overlay) (files []string, err error) {
 	return files, nil
 }
 
-// version returns the main file's version, which imports may not exceed. Every containerd since 1.5 understands
-// version 2.
+// version returns the main file's version, which imports may not exceed. containerd 1.5 and later read version 2.
 func (c *configuration) version() int {
 	if len(c.files) == 0 {
 		return 2
@@ -138,7 +135,7 @@ func (c *configuration) version() int {
 	return c.files[0].version
 }
 
-// plugin returns a plugin's section and the last file that sets it. containerd 1 uses the last file's section; later
+// plugin returns a plugin's section and the last file that sets it. containerd 1 uses that file's section only; later
 // versions merge all.
 func (c *configuration) plugin(name string) (section map[string]any, from string) {
 	section = map[string]any{}
@@ -157,7 +154,6 @@ func (c *configuration) plugin(name string) (section map[string]any, from string
 	return section, from
 }
 
-// merge copies from into to, merging tables.
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		table, ok := v.(map[string]any)
@@ -183,7 +179,7 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	return "", false
 }
 
-// text returns a string at one of several key paths, from the last file that has it.
+// text returns a string at one of several key paths, from the last file with one.
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {
@@ -219,7 +215,7 @@ type nri struct {
 	from    string // last file that sets it
 }
 
-// nri returns NRI's configuration. It is on by default since containerd 2.0.
+// nri is on by default since containerd 2.0.
 func (c *configuration) nri() nri {
 	section, from := c.plugin(nriPlugin)
 	n := nri{enabled: c.major >= 2, from: from}

@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// A desired file is a path with the content it should have.
 type desired struct {
 	path string
 	*content
@@ -22,11 +21,11 @@ type desired struct {
 	containerd bool
 }
 
-// wish is the intended result of an installation.
+// wish is the intended installation.
 type wish struct {
 	files   []desired
 	notes   []string
-	program string // path of cniscope's program
+	program string
 	config  string // containerd's main file
 	version Version
 	nri     nri
@@ -91,7 +90,7 @@ func unitFor(program string) string {
 	return strings.ReplaceAll(configs.Unit, programs()[0], program)
 }
 
-// options returns cniscope.toml with this node's paths where they differ from the defaults.
+// options returns cniscope.toml with this node's paths that are no defaults.
 func options(socket, address, networks string) string {
 	text := configs.Options
 	for _, o := range []struct{ key, usual, is string }{
@@ -104,8 +103,7 @@ func options(socket, address, networks string) string {
 	return text
 }
 
-// containerd reads containerd's configuration without cniscope's parts, adds missing parts to the wish, and returns
-// the resulting configuration.
+// containerd adds what containerd's configuration lacks to the wish, and returns the resulting configuration.
 func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p *platform) (*configuration, error) {
 	main := o.config()
 	over, err := t.without(m, main)
@@ -128,7 +126,7 @@ func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p
 	return t.complete(o, c, w, p, over)
 }
 
-// without returns the files with cniscope's additions removed.
+// without returns the files without cniscope's additions.
 func (t tree) without(m *manifest, main string) (overlay, error) {
 	over := overlay{}
 	for _, e := range m.Files {
@@ -146,7 +144,7 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 	return over, nil
 }
 
-// complete adds what the configuration lacks to the wish and checks the result as containerd reads it.
+// complete adds what the configuration lacks to the wish and checks the result.
 func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
 	if err := w.possible(o, c); err != nil {
 		return nil, err
@@ -241,7 +239,7 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil
 }
 
-// found sets the path of containerd's configuration, if not given: that of the platform or of the running containerd.
+// found completes the path of containerd's configuration: the platform's, or the running containerd's.
 func (o Options) found(ctx context.Context, t tree, p *platform) Options {
 	switch {
 	case o.ContainerdConfig != "":

@@ -12,8 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lacking returns the sections needed to enable NRI, if any. containerd 1 uses one file's section only, so the result
-// repeats existing settings.
+// lacking returns the sections needed to enable NRI, if any. containerd 1 uses one file's section, so existing
+// settings are repeated.
 func (c *configuration) lacking(v Version) map[string]any {
 	if !v.hasNRI() || c.nri().enabled {
 		return nil
@@ -33,7 +33,7 @@ func lines(sections map[string]any) (string, error) {
 	var b bytes.Buffer
 	e := toml.NewEncoder(&b)
 	err := e.Encode(map[string]any{"plugins": sections})
-	// Drops the empty parent table, and quotes names as is usual.
+	// Drop the empty parent table; quote names as usual.
 	text := bytes.TrimPrefix(b.Bytes(), []byte("[plugins]\n"))
 	return string(regexp.MustCompile(`(?m)^\[plugins\.'([^']*)'`).ReplaceAll(text, []byte(`[plugins."$1"`))), err
 }
@@ -50,8 +50,7 @@ func dropInText(version int, v Version, text string) string {
 
 const dropInName = "90-cniscope.toml"
 
-// dropIn returns the path of cniscope's part: in the default directory, or in another imported one. Its name sorts it
-// last.
+// dropIn is in the default directory, or in another imported one. Its name sorts it last.
 func (c *configuration) dropIn() (path string, imported bool) {
 	const name = dropInName
 	usual := filepath.Join(defaultDropIns, name)
@@ -82,7 +81,7 @@ func importsLine(dropIn string) string {
 
 func pattern(dropIn string) string { return filepath.Join(filepath.Dir(dropIn), "*.toml") }
 
-// insertImport adds the import with one insertion. Removing that restores the text byte for byte.
+// insertImport makes one insertion, whose removal restores the text byte for byte.
 func insertImport(text []byte, dropIn string) ([]byte, insertion) {
 	if at, empty, ok := importsArray(text); ok {
 		in := insertion{`"` + pattern(dropIn) + `"`, at}
@@ -97,7 +96,7 @@ func insertImport(text []byte, dropIn string) ([]byte, insertion) {
 	return append([]byte(in.Text), text...), in
 }
 
-// remove removes an insertion, also if the text around it changed. It returns false if the insertion is gone.
+// remove removes an insertion, also if the text around it changed; false if it is gone.
 func (in insertion) remove(text []byte) ([]byte, bool) {
 	at := in.Offset
 	if at > len(text) || !bytes.HasPrefix(text[at:], []byte(in.Text)) {
@@ -113,7 +112,7 @@ func (in insertion) remove(text []byte) ([]byte, bool) {
 	return slices.Concat(text[:at], text[at+len(in.Text):]), true
 }
 
-// importsArray finds a file's imports array: the offset behind its bracket, and whether it is empty.
+// importsArray returns the offset behind its bracket, and whether it is empty.
 func importsArray(text []byte) (at int, empty, ok bool) {
 	p := unstable.Parser{}
 	p.Reset(text)

@@ -1,8 +1,8 @@
 // Package install installs and removes cniscope on a node: program, options, systemd unit or NRI plugin, and missing
 // parts of containerd's configuration.
 //
-// A Plan describes the changes. Apply makes all of them or none. Files that others made or changed stay; a manifest
-// records written files with their digests for updates and removal. containerd is never restarted.
+// A Plan describes the changes; Apply makes all or none. Files that others made or changed stay; a manifest records
+// the digests of written files. containerd is never restarted.
 package install
 
 import (
@@ -74,7 +74,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	return p, errors.Join(p.record(), t.sound())
 }
 
-// NewRemoval plans the removal of all installed files below root. purge includes files changed since.
+// NewRemoval plans the removal of all installed files below root; with purge, also changed ones.
 func NewRemoval(root string, purge bool) (*Plan, error) {
 	return newRemoval(Options{Root: root}, purge)
 }
@@ -106,7 +106,7 @@ func newRemoval(o Options, purge bool) (*Plan, error) {
 	return p, p.record()
 }
 
-// drop has no manifest be there afterwards, nor the folders that were made.
+// drop removes the manifest and the created directories.
 func (p *Plan) drop(m *manifest) error {
 	p.manifest = nil
 	for _, dir := range m.Folders {
@@ -119,8 +119,7 @@ func (p *Plan) drop(m *manifest) error {
 	return nil
 }
 
-// Apply makes the planned changes including the start of services, and undoes all of them if one fails. It returns
-// notes for the operator.
+// Apply makes the planned changes and starts services, or undoes everything. It returns notes for the operator.
 func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	release, err := lockTree(p.tree.root, p.tree.live())
 	if err != nil {
@@ -152,7 +151,6 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	return append(notes, p.leftovers()...), nil
 }
 
-// undone combines a failure with errors of undoing.
 func undone(err error, so string, more ...error) error {
 	if again := errors.Join(more...); again != nil {
 		return fmt.Errorf("%w; undoing it failed, too: %w", err, again)
@@ -160,7 +158,6 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
-// stateMode is the mode of private directories.
 const stateMode fs.FileMode = 0o700
 
 // modes returns the modes of private directories.
@@ -169,7 +166,7 @@ func (t tree) modes() (map[string]fs.FileMode, error) {
 	return map[string]fs.FileMode{file: stateMode}, err
 }
 
-// leftovers lists created directories that contain other files now.
+// leftovers lists created directories that now contain other files.
 func (p *Plan) leftovers() (notes []string) {
 	if p.manifest != nil {
 		return nil

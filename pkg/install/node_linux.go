@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// installLock is in a directory that only root can write to, so no other user can hold it.
+// Only root can write to its directory, so no other user can hold it.
 const installLock = "cniscope-install.lock"
 
 func ownerOf(info fs.FileInfo) (uid, gid int) {
@@ -32,8 +32,8 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return 0, 0
 }
 
-// lockTree allows one installation at a time on a tree; the kernel releases the lock at exit. A live node's lock is
-// in /run, since / may be read-only; an image's is in the image.
+// lockTree allows one installation at a time; the kernel releases the lock at exit. A live node's lock is in /run,
+// since / may be read-only.
 func lockTree(path string, live bool) (release func(), err error) {
 	open, dir := os.OpenRoot, path
 	if live {
@@ -54,8 +54,7 @@ func lockTree(path string, live bool) (release func(), err error) {
 	return release, nil
 }
 
-// unfit explains why a directory is not writable, or, on a live node, does not allow execution. Other problems appear
-// when writing.
+// unfit explains why a directory is not writable or, on a live node, does not allow execution.
 func unfit(dir string, live bool) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
@@ -68,7 +67,7 @@ func unfit(dir string, live bool) error {
 	return nil
 }
 
-// running returns the process that listens on a socket, and its start time.
+// running returns the process that listens on a socket, and its start.
 func running(ctx context.Context, address string) (pid int, started time.Time, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
 	if err != nil {
@@ -80,7 +79,7 @@ func running(ctx context.Context, address string) (pid int, started time.Time, e
 	return pid, started, err
 }
 
-// configOf returns the configuration path in containerd's command line, if any.
+// configOf returns the configuration path in containerd's command line.
 func configOf(pid int) string {
 	line, err := procfs.NewMemory().Arguments(pid)
 	if err != nil {
@@ -101,7 +100,6 @@ func configOf(pid int) string {
 	return ""
 }
 
-// newer reports whether containerd started before the file was written.
 func (t tree) newer(ctx context.Context, path, address string) bool {
 	file, err := t.file(path)
 	if err != nil {
@@ -145,7 +143,6 @@ func (s *systemd) stop(ctx context.Context, unit string) error {
 	return s.job(ctx, "stop", unit, s.conn.StopUnitContext)
 }
 
-// job waits for a systemd job.
 func (s *systemd) job(
 	ctx context.Context, verb, unit string,
 	do func(context.Context, string, string, chan<- string) (int, error),
@@ -165,7 +162,7 @@ func (s *systemd) job(
 	}
 }
 
-// process returns a unit's main process, 0 without one, and its status text.
+// process returns a unit's main process, or 0, and its status text.
 func (s *systemd) process(ctx context.Context, unit string) (pid int, says string) {
 	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "MainPID"); err == nil {
 		n, _ := p.Value.Value().(uint32)

@@ -19,7 +19,7 @@ const (
 	Plugin  As = "plugin"
 )
 
-// Choice holds the settings that the next installation reuses.
+// Choice is reused by the next installation.
 type Choice struct {
 	As As `json:"as"`
 	// ContainerdConfig is containerd's main file; empty for the default.
@@ -28,16 +28,15 @@ type Choice struct {
 	ContainerdVersion string `json:"containerd_version,omitempty"`
 	// Tracing is the endpoint that cniscope up to 0.2.0 set for containerd's spans.
 	Tracing string `json:"containerd_tracing,omitempty"`
-	// EditConfig allows adding a line to containerd's main file if it does not import drop-ins.
-	EditConfig bool `json:"edit_config,omitempty"`
-	// NoContainerd leaves containerd's configuration unchanged.
+	// EditConfig allows importing drop-ins in containerd's main file.
+	EditConfig   bool `json:"edit_config,omitempty"`
 	NoContainerd bool `json:"no_containerd,omitempty"`
 }
 
 // Options configure an installation.
 type Options struct {
 	Choice
-	Root    string  // the node's tree: / or an image's directory
+	Root    string  // / or an image's directory
 	Program string  // the file to install
 	Disk    disk.FS // default: the system's
 }
@@ -46,7 +45,6 @@ func (o Options) config() string {
 	return cmp.Or(o.ContainerdConfig, defaultConfig)
 }
 
-// Paths of cniscope's files.
 const (
 	optionsFile  = "/etc/cniscope/cniscope.toml"
 	unitFile     = "/etc/systemd/system/cniscope.service"
@@ -58,14 +56,13 @@ const (
 	beforeFolder = stateFolder + "/before"
 )
 
-// manifest records installed files, to detect changes and to remove them.
+// manifest records installed files.
 type manifest struct {
-	Version int      `json:"version"` // format version
+	Version int      `json:"version"` // of the format
 	Choice  Choice   `json:"choice"`
 	Files   []entry  `json:"files"`
-	Folders []string `json:"folders,omitempty"` // created directories, from the top
-	// Unfinished is set during changes, for recovery after a crash: a file's other possible digest by path; ""
-	// means no file.
+	Folders []string `json:"folders,omitempty"` // created, from the top
+	// Unfinished is set during changes, for recovery after a crash: a file's other possible digest; "" means no file.
 	Unfinished map[string]string `json:"unfinished,omitempty"`
 }
 
@@ -74,12 +71,12 @@ const manifestVersion = 1
 type entry struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest,omitempty"` // of the written content
-	Before string `json:"before,omitempty"` // digest of the replaced file that cniscope up to 0.2.0 stored
-	// Insertion replaces Digest for a file that cniscope did not create.
+	Before string `json:"before,omitempty"` // digest of the file that cniscope up to 0.2.0 replaced
+	// Insertion replaces Digest in a file that cniscope did not create.
 	Insertion *insertion `json:"insertion,omitempty"`
 }
 
-// manifest reads the manifest; it is empty if nothing is installed.
+// manifest is empty if nothing is installed.
 func (t tree) manifest() (*manifest, error) {
 	m := &manifest{Version: manifestVersion}
 	c, err := t.read(manifestFile)
@@ -107,7 +104,7 @@ func (m *manifest) entry(path string) (entry, bool) {
 	return m.Files[i], true
 }
 
-// halfDone reports whether an interrupted change may have left the current content.
+// halfDone reports whether an interrupted change may have left this content.
 func (m *manifest) halfDone(path string, now *content) bool {
 	was, unfinished := m.Unfinished[path]
 	return unfinished && now.digest() == was
@@ -118,7 +115,7 @@ func (m *manifest) content() *content {
 	return &content{data: append(text, '\n'), mode: 0o600}
 }
 
-// Remembered returns the choice of the last installation below root, and whether there is one.
+// Remembered returns the last installation's choice below root, and whether there is one.
 func Remembered(root string) (Choice, bool, error) {
 	m, err := newTree(root, nil).manifest()
 	if err != nil {

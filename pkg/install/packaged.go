@@ -10,18 +10,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// Paths of the deb and rpm packages (configs/release). Options have the same path.
+// Paths of the deb and rpm packages (configs/release).
 const (
 	packagedProgram = "/usr/bin/cniscope"
 	packagedUnit    = "/usr/lib/systemd/system/cniscope.service"
 	packageKind     = "/usr/share/cniscope/package" // contains one word
 )
 
-// packaged reports whether a package installed program and unit. The package then owns them; an installation
-// configures containerd only.
+// packaged reports whether a package owns program and unit. An installation then configures containerd only.
 func (t tree) packaged() bool { return t.exists(packagedProgram) && t.exists(packagedUnit) }
 
-// packager returns the kind of package, "deb" or "rpm", if there is one.
+// packager returns "deb" or "rpm".
 func (t tree) packager() string {
 	if !t.packaged() {
 		return ""
@@ -32,8 +31,8 @@ func (t tree) packager() string {
 	return "package"
 }
 
-// NewTakeOver plans that installed files below root give way to a package: program, unit or NRI plugin. Options and
-// additions to containerd's configuration stay. It is nil if nothing is installed.
+// NewTakeOver plans that program, unit and NRI plugin below root give way to a package's. It is nil if nothing is
+// installed.
 func NewTakeOver(root string) (*Plan, error) {
 	t := newTree(root, nil)
 	m, err := t.manifest()
@@ -62,13 +61,12 @@ func NewTakeOver(root string) (*Plan, error) {
 	return p, nil
 }
 
-// ofPackage reports whether a package brings its own version of a file.
 func ofPackage(e entry) bool {
 	return !forContainerd(e.Path) || filepath.Base(e.Path) == pluginName
 }
 
 // makeWay plans to remove a file that a package replaces. A changed unit stays with its program, because systemd
-// prefers it to the package's.
+// prefers it.
 func (p *Plan) makeWay(e entry) error {
 	if e.Path == optionsFile {
 		return nil
@@ -89,7 +87,6 @@ func (p *Plan) makeWay(e entry) error {
 	return p.remove(e, true)
 }
 
-// unitChanged reports whether the installed unit was changed.
 func (t tree) unitChanged(m *manifest) (bool, error) {
 	e, ours := m.entry(unitFile)
 	if !ours {
@@ -99,7 +96,7 @@ func (t tree) unitChanged(m *manifest) (bool, error) {
 	return now != nil && now.digest() != e.Digest, err
 }
 
-// AdvisePackaged returns the package's notes for the operator, and another running cniscope.
+// AdvisePackaged returns the package's notes for the operator, and names another running cniscope.
 func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 	s, err := Look(ctx, root)
 	if err != nil {
@@ -123,7 +120,6 @@ func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 	return notes
 }
 
-// by names the starter of a running cniscope.
 func (r *Running) by() string {
 	if r.StartedBy != "" {
 		return r.StartedBy
@@ -131,7 +127,6 @@ func (r *Running) by() string {
 	return "of version " + r.Version
 }
 
-// ending explains how to stop a cniscope that containerd started.
 func (r *Running) ending() string {
 	if !r.Plugin {
 		return ""
@@ -150,7 +145,7 @@ func (t tree) wishPackaged(w *wish, o Options) error {
 	return nil
 }
 
-// optionsNow returns the options below the tree's root, or the defaults.
+// optionsNow returns the options below root, or the defaults.
 func (t tree) optionsNow() (config.Options, error) {
 	return config.Source{Base: config.Default(), Path: filepath.Join(t.root, optionsFile), Optional: true}.Load()
 }

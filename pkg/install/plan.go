@@ -11,17 +11,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// A Plan describes an installation or a removal. Creating one changes nothing.
+// A Plan describes an installation or a removal.
 type Plan struct {
-	Steps []Step   // all files, including unchanged ones
+	Steps []Step   // unchanged files included
 	Notes []string // for the operator
 
 	tree     tree
 	options  Options
-	manifest *manifest // the new one; nil for none
+	manifest *manifest // the new one, or nil
 	before   *manifest
 	changes  []change
-	unwanted []string // created directories that become unused
+	unwanted []string // created directories, now unused
 	wish     *wish    // nil for a removal
 	recorded *content // the previous manifest
 }
@@ -50,7 +50,6 @@ const (
 // Changes reports whether the plan changes anything.
 func (p *Plan) Changes() bool { return len(p.changes) > 0 }
 
-// step adds a step and its change.
 func (p *Plan) step(path string, before, after *content, does Does, why string, containerd bool) error {
 	p.Steps = append(p.Steps, Step{path, does, why, containerd})
 	if does == Same || does == Keeps {
@@ -66,14 +65,13 @@ func (p *Plan) change(path string, before, after *content) error {
 	return err
 }
 
-// install plans a desired file.
 func (p *Plan) install(d desired) error {
 	now, err := p.tree.at(d.path, d.to != "")
 	if err != nil {
 		return err
 	}
 	e, ours := p.before.entry(d.path)
-	if p.before.halfDone(d.path, now) { // an interrupted change left the old or the new content
+	if p.before.halfDone(d.path, now) { // the old content or the new
 		e.Digest, ours = now.digest(), ours && now != nil
 	}
 	if d.replace && now != nil && !ours && now.digest() != d.digest() {
@@ -95,7 +93,6 @@ func (p *Plan) install(d desired) error {
 	return p.step(d.path, now, d.content, does, why, d.containerd)
 }
 
-// decide returns the action for a desired file and its current content.
 func decide(d desired, now *content, e entry, ours bool) (Does, string) {
 	switch {
 	case now == nil && ours && d.path == enabledLink:
@@ -115,7 +112,6 @@ func decide(d desired, now *content, e entry, ours bool) (Does, string) {
 	}
 }
 
-// folders notes the directories that a file needs.
 func (p *Plan) folders(path string) {
 	for _, dir := range p.tree.missing(filepath.Dir(path)) {
 		if !slices.Contains(p.manifest.Folders, dir) {
@@ -124,7 +120,7 @@ func (p *Plan) folders(path string) {
 	}
 }
 
-// remove plans the removal of an installed file. purge includes changed files.
+// remove plans the removal of an installed file; with purge, also of a changed one.
 func (p *Plan) remove(e entry, purge bool) error {
 	now, err := p.tree.at(e.Path, e.Path == enabledLink)
 	if err != nil || now == nil {
@@ -149,13 +145,12 @@ func (p *Plan) remove(e entry, purge bool) error {
 	}
 }
 
-// forContainerd reports whether containerd reads the file at start.
 func forContainerd(path string) bool {
 	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }
 
-// record plans two changes of the manifest. The first, before all others, lists old and new files with their possible
-// contents, so that a crash at any time is recoverable. The second is the final one.
+// record changes the manifest twice: first of all to old and new files with their possible contents, for recovery
+// after a crash, and at last to the final one.
 func (p *Plan) record() error {
 	now, err := p.tree.read(manifestFile)
 	if err != nil {
@@ -182,7 +177,6 @@ func (p *Plan) record() error {
 	return nil
 }
 
-// interim returns the first manifest.
 func (p *Plan) interim() *manifest {
 	m := *p.before
 	if p.manifest != nil {
@@ -208,7 +202,7 @@ func (p *Plan) interim() *manifest {
 	return &m
 }
 
-// advise adds notes about files that stay and may differ from what cniscope needs.
+// advise adds notes about kept files that may not suit cniscope.
 func (p *Plan) advise() error {
 	if err := p.adviseOptions(); err != nil {
 		return err
@@ -230,7 +224,6 @@ func (p *Plan) advise() error {
 	return nil
 }
 
-// adviseOptions adds notes about the options.
 func (p *Plan) adviseOptions() error {
 	const endpoint = "say where the spans go: endpoint in [export.otlp] of " + optionsFile
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == optionsFile && s.Does == Creates }) {
@@ -255,7 +248,7 @@ func (p *Plan) adviseOptions() error {
 	return nil
 }
 
-// Diff returns the changes as a unified diff; for programs, size and digest.
+// Diff returns a unified diff; of programs, size and digest.
 func (p *Plan) Diff() string {
 	var b strings.Builder
 	for _, c := range p.changes {

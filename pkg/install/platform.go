@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// A platform writes containerd's configuration itself, so that changes by others are lost at its next start.
+// A platform writes containerd's configuration, so that changes by others are lost at its next start.
 type platform struct {
 	name   string
-	config string // the configuration that it writes
-	// sealed: only Kubernetes can install programs on it.
+	config string
+	// sealed: only Kubernetes can install programs.
 	sealed bool
-	// service starts containerd, if containerd has no unit of its own.
+	// service starts containerd, if it has no own unit.
 	service string
 }
 
-// daemonSet is what to run on a sealed platform.
 const daemonSet = "cniscope as a DaemonSet: by its Helm chart (configs/helm/cniscope) or " +
 	"examples/kubernetes/cniscope.yaml"
 
-// platform recognizes by its marks what writes containerd's configuration; nil if that is the operator.
+// platform returns what writes containerd's configuration; nil if that is the operator.
 func (t tree) platform() *platform {
 	for _, name := range []string{"rke2", "k3s"} {
 		if file := "/var/lib/rancher/" + name + "/agent/etc/containerd/config.toml"; t.exists(file) {
@@ -39,14 +38,14 @@ func (t tree) platform() *platform {
 	case t.exists("/opt/azure/containers"):
 		return &platform{name: "AKS", config: defaultConfig}
 	}
-	// The folders may lie elsewhere; the file says by itself who writes it.
+	// Elsewhere, the file itself says that a program writes it.
 	if c, err := t.read(defaultConfig); err == nil && c != nil && strings.Contains(string(c.data), "DO NOT EDIT") {
 		return &platform{name: "another program (it says DO NOT EDIT)", config: defaultConfig}
 	}
 	return nil
 }
 
-// crioAddress is where CRI-O listens unless it is told otherwise (its pkg/config).
+// The default of CRI-O's pkg/config.
 const crioAddress = "/var/run/crio/crio.sock"
 
 // crio reports whether the node has CRI-O and no containerd.
@@ -56,13 +55,12 @@ func (t tree) crio() bool {
 		!has("/usr/local/bin/containerd", "/usr/bin/containerd", defaultConfig)
 }
 
-// sealedError says what to do on a platform on which nothing can be installed.
 func (p *platform) sealedError() error {
 	return fmt.Errorf("nothing can be installed on a node of %s; run %s. docs/platforms.md says what to set there "+
 		"first", p.name, daemonSet)
 }
 
-// refuse is the error where containerd's configuration lacks lines that a platform has to write.
+// refuse returns the error for lines that the platform must write.
 func (p *platform) refuse(lines string) error {
 	return fmt.Errorf("%s is written by %s, so changes in it are lost; add these lines where docs/platforms.md says for "+
 		"%s:\n\n%s\nThen install everything else: cniscope install --no-containerd",

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// unit is cniscope's systemd unit.
 const unit = "cniscope.service"
 
 type services struct {
 	plan      *Plan
 	systemd   *systemd // nil without systemd
-	wasActive bool     // cniscope ran as a service
-	disturbed bool     // it was stopped or started
+	wasActive bool     // as a service
+	disturbed bool     // stopped or started
 }
 
 func (p *Plan) services(ctx context.Context) (*services, error) {
@@ -38,7 +37,6 @@ func (p *Plan) services(ctx context.Context) (*services, error) {
 	return s, err
 }
 
-// service reports whether the plan makes cniscope a service.
 func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
 
 // ofPackage reports whether a package owns the service, before and after.
@@ -46,12 +44,11 @@ func (p *Plan) ofPackage() bool {
 	return p.tree.packaged() && !p.touches(func(s Step) bool { return s.Path == unitFile })
 }
 
-// disabled reports whether the service was disabled since its installation.
+// disabled reports whether the service was disabled after its installation.
 func (p *Plan) disabled() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
 }
 
-// touches reports whether the plan changes a matching file.
 func (p *Plan) touches(match func(Step) bool) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Does != Keeps && s.Does != Same && match(s) })
 }
@@ -64,7 +61,7 @@ func (s *services) close() {
 	}
 }
 
-// before stops the service if it will not be one. A package's continues.
+// before stops the service if it will not be one, except a package's.
 func (s *services) before(ctx context.Context) error {
 	if s.systemd == nil || !s.wasActive || s.plan.service() || s.plan.ofPackage() {
 		return nil
@@ -73,7 +70,7 @@ func (s *services) before(ctx context.Context) error {
 	return s.systemd.stop(ctx, unit)
 }
 
-// after starts services once the files are in place, and returns notes.
+// after starts services once the files are in place.
 func (s *services) after(ctx context.Context) (notes []string, err error) {
 	p := s.plan
 	if !p.tree.live() {
@@ -95,7 +92,6 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 	return append(notes, s.containerd(ctx)...), nil
 }
 
-// start starts or restarts the service.
 func (s *services) start(ctx context.Context) error {
 	p := s.plan
 	if p.touches(ofSystemd) {
@@ -103,7 +99,7 @@ func (s *services) start(ctx context.Context) error {
 			return err
 		}
 	}
-	// Options are reloaded; other changes need a restart.
+	// Options are reloaded.
 	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
 	if !p.service() || p.ofPackage() || s.wasActive && !again || !s.wasActive && p.disabled() {
 		return nil
@@ -126,7 +122,7 @@ func (s *services) containerd(ctx context.Context) (notes []string) {
 	return []string{what}
 }
 
-// back restores the services after the files were restored.
+// back restores the services after the files.
 func (s *services) back(ctx context.Context) error {
 	if s.systemd == nil {
 		return nil
@@ -146,7 +142,6 @@ func (s *services) back(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// containerdUnit returns containerd's systemd unit.
 func (p *Plan) containerdUnit() string {
 	if w := p.tree.platform(); w != nil && w.service != "" {
 		return w.service + ".service"
@@ -154,7 +149,7 @@ func (p *Plan) containerdUnit() string {
 	return "containerd.service"
 }
 
-// containerdReads lists files that containerd has not read since they changed.
+// containerdReads lists files that changed since containerd read them.
 func (p *Plan) containerdReads(ctx context.Context) (files []string) {
 	for _, s := range p.Steps {
 		switch {

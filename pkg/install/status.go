@@ -11,23 +11,23 @@ import (
 // Status describes installed files and the running cniscope.
 type Status struct {
 	Installed bool `json:"installed"`
-	// Package is "deb", "rpm", or "package" if unknown; empty without a package.
+	// Package is "deb", "rpm", or "package" if unknown; empty without one.
 	Package string `json:"package,omitempty"`
 	Choice  Choice `json:"choice"`
-	// Files are the installed files: "as installed", "changed since" or "missing".
+	// Files are "as installed", "changed since" or "missing".
 	Files []File `json:"files,omitempty"`
-	// Unit is the systemd unit's state, such as "active"; empty without one.
+	// Unit is the systemd unit's state, such as "active".
 	Unit string `json:"unit,omitempty"`
-	// UnitSays is the service's status text, for example that it waits for another instance.
+	// UnitSays is the unit's status text.
 	UnitSays   string     `json:"unit_says,omitempty"`
 	Containerd Containerd `json:"containerd"`
 	// Running is the cniscope that observes this node, or nil.
 	Running *Running `json:"running,omitempty"`
-	// Unknown lists failed checks with their reason.
+	// Unknown lists failed checks with reasons.
 	Unknown []string `json:"unknown,omitempty"`
 
-	unitPID int    // 0 if the unit does not run
-	crio    bool   // no containerd to examine
+	unitPID int
+	crio    bool   // CRI-O without containerd
 	edits   string // flags that `cniscope install` needs
 }
 
@@ -41,24 +41,24 @@ type File struct {
 type Containerd struct {
 	Version string `json:"version,omitempty"`
 	From    string `json:"version_from,omitempty"`
-	// PID is 0 if it does not run; Since is its start.
+	// PID is 0 if it does not run.
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// NRI reports whether its configuration enables NRI.
+	// NRI means enabled by the configuration.
 	NRI    bool   `json:"nri"`
 	Socket string `json:"nri_socket,omitempty"`
-	// Unread lists installed files that it has not read since its start.
+	// Unread lists files installed since its start.
 	Unread []string `json:"unread,omitempty"`
 }
 
 // Running is a running cniscope.
 type Running struct {
 	control.Node
-	// Plugin means that containerd started it.
+	// Plugin means started by containerd.
 	Plugin bool `json:"plugin"`
 }
 
-// Look examines the installation below root without changing anything. It continues after failed checks.
+// Look examines the installation below root. It continues after failed checks.
 func Look(ctx context.Context, root string) (*Status, error) {
 	t := newTree(root, nil)
 	m, err := t.manifest()
@@ -97,7 +97,6 @@ func (t tree) state(e entry) string {
 	return "as installed"
 }
 
-// look reads containerd's configuration.
 func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 	o := Options{Root: t.root, Choice: Choice{ContainerdConfig: m.Choice.ContainerdConfig}}.found(ctx, t, t.platform())
 	c, err := t.load(o.config(), 0, nil)
@@ -131,7 +130,6 @@ func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 	}
 }
 
-// lookAlive queries systemd and the running cniscope.
 func (s *Status) lookAlive(ctx context.Context, t tree) {
 	if systemdRuns() {
 		m, err := connectSystemd(ctx)

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// programs lists possible paths of the program, best first: /opt/bin is in PATH if /usr is read-only (Flatcar).
+// Best first: Flatcar has a read-only /usr, and /opt/bin in PATH.
 func programs() []string { return []string{"/usr/local/bin/cniscope", "/opt/bin/cniscope"} }
 
-// program returns the path of the program.
 func (t tree) program() (string, error) {
 	all := programs()
 	if t.is("flatcar") {
@@ -24,7 +23,7 @@ func (t tree) program() (string, error) {
 			return "", err
 		}
 		if i > 0 && t.existing(dir) != dir {
-			break // a missing directory is in no PATH
+			break // no PATH has a missing directory
 		}
 		err = unfit(t.existing(dir), t.live())
 		if err == nil {
@@ -35,7 +34,6 @@ func (t tree) program() (string, error) {
 	return "", fmt.Errorf("no folder for programs: %w; nothing was changed; run %s", why, daemonSet)
 }
 
-// existing returns dir or its nearest existing parent.
 func (t tree) existing(dir string) string {
 	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		if _, err := t.disk.Stat(dir); err == nil {
@@ -45,7 +43,7 @@ func (t tree) existing(dir string) string {
 	return dir
 }
 
-// release returns the system's names, its own first: ID and ID_LIKE of os-release(5).
+// release returns ID and ID_LIKE of os-release(5), in this order.
 func (t tree) release() (names []string) {
 	for _, path := range []string{"/etc/os-release", "/usr/lib/os-release"} {
 		c, err := t.read(path)
@@ -58,10 +56,9 @@ func (t tree) release() (names []string) {
 	return nil
 }
 
-// is reports whether the system is or derives from name.
 func (t tree) is(name string) bool { return slices.Contains(t.release(), name) }
 
-// osRelease parses NAME=value, NAME='value' and NAME="value" with backslash escapes.
+// osRelease parses NAME=value, quoted or not, with backslash escapes.
 func osRelease(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {

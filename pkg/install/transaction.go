@@ -12,30 +12,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// A change is one file's new content. A nil after removes it.
+// A nil after removes the file.
 type change struct {
 	path          string // for messages
 	file          string // on disk
 	before, after *content
-	interim       bool // replaced by a later change of the same file
+	interim       bool // a later change replaces it
 }
 
-// staging is the directory, beside its destination, in which a file is prepared for a rename. NRI and containerd's
-// imports ignore directories, so they never find a partial file.
+// staging is a directory beside the destination. NRI and containerd's imports ignore directories, so they never find a
+// partial file.
 const staging = ".cniscope-install"
 
 // A transaction makes all changes or none. It first writes all files beside their destination, which finds full disks
 // and unwritable directories. Then it renames, which needs no space and is reversible. Only the manifest is in place
-// before, for recovery after a crash.
+// before.
 type transaction struct {
 	disk    disk.FS
 	changes []change
-	done    int      // number of changes in place
+	done    int      // changes in place
 	folders []string // created, from the top
 	stages  []string // one per change
 }
 
-// begin makes the changes, or none if it fails. The caller ends it with undo or keep.
+// The caller ends it with undo or keep.
 func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
 	t = &transaction{disk: on, changes: changes}
 	defer func() {
@@ -45,7 +45,7 @@ func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *trans
 	}()
 	known := 0
 	if len(changes) > 0 && changes[0].interim {
-		known = 1 // from here on the manifest names everything
+		known = 1 // the manifest names everything from here on
 	}
 	if err := t.make(0, known, modes); err != nil {
 		return t, err
@@ -53,7 +53,6 @@ func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *trans
 	return t, t.make(known, len(changes), modes)
 }
 
-// make makes a range of changes.
 func (t *transaction) make(from, to int, modes map[string]fs.FileMode) error {
 	for i := from; i < to; i++ {
 		if err := t.prepare(i, t.changes[i], modes); err != nil {
@@ -75,7 +74,7 @@ func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) err
 	}
 	stage := filepath.Join(dir, staging)
 	if !slices.Contains(t.stages, stage) {
-		// An existing one is from a crash.
+		// From a crash.
 		if err := t.disk.RemoveAll(stage); err != nil {
 			return err
 		}
@@ -118,7 +117,6 @@ func (t *transaction) makeFolders(dir string, modes map[string]fs.FileMode) erro
 	return disk.SyncFolder(t.disk, filepath.Dir(dir))
 }
 
-// write creates a file and syncs it.
 func write(on disk.FS, file string, c *content) (err error) {
 	f, err := on.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -138,7 +136,7 @@ func write(on disk.FS, file string, c *content) (err error) {
 	}
 	// After chmod, which would restrict an access control list.
 	for name, value := range c.attributes {
-		// SELinux' policy may refuse the label; the directory's applies then.
+		// SELinux may refuse the label; the directory's applies then.
 		if err := f.SetAttribute(name, value); err != nil && name != "security.selinux" {
 			return err
 		}
@@ -146,7 +144,7 @@ func write(on disk.FS, file string, c *content) (err error) {
 	return f.Sync()
 }
 
-// place renames a file into place and stores the old one. It syncs, because later changes depend on it.
+// place stores the old file and syncs, because later changes depend on it.
 func (t *transaction) place(i int, c change) error {
 	now, err := readContent(t.disk, c.file)
 	if err != nil {
@@ -169,7 +167,6 @@ func (t *transaction) place(i int, c change) error {
 	return t.move(i, t.fresh(i), c.file)
 }
 
-// move renames a file for change i.
 func (t *transaction) move(i int, from, to string) error {
 	if err := t.disk.Rename(from, to); err != nil {
 		return err
@@ -178,7 +175,6 @@ func (t *transaction) move(i int, from, to string) error {
 	return disk.SyncFolder(t.disk, filepath.Dir(t.changes[i].file))
 }
 
-// undo restores everything.
 func (t *transaction) undo() error {
 	var errs []error
 	for i := t.done - 1; i >= 0; i-- {
@@ -198,7 +194,7 @@ func (t *transaction) undo() error {
 	}
 	t.done = 0
 	if errs != nil {
-		// The staging directory still has the old content.
+		// The old content is still staged.
 		return errors.Join(append(errs, fmt.Errorf("what was there before is kept in folders named %s", staging))...)
 	}
 	return errors.Join(t.clean(), t.removeFolders(t.folders))
@@ -216,10 +212,9 @@ func (t *transaction) clean() error {
 	return errors.Join(errs...)
 }
 
-// removeFolders removes empty directories, from the bottom.
 func (t *transaction) removeFolders(dirs []string) error {
 	for _, dir := range slices.Backward(dirs) {
-		// A directory that is in use (or a mount point) or gone is no error.
+		// In use, a mount point, or gone.
 		err := t.disk.Remove(dir)
 		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EBUSY) &&
 			!errors.Is(err, fs.ErrNotExist) {

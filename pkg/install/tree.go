@@ -16,20 +16,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// tree resolves a node's paths below / or below an image's directory.
+// tree resolves paths below / or an image's directory.
 type tree struct {
-	root string
-	disk disk.FS
-	// failed is the first error of a lookup.
+	root   string
+	disk   disk.FS
 	failed *error
 }
 
 func newTree(root string, on disk.FS) tree { return tree{root, disk.Or(on), new(error)} }
 
-// live reports whether this is the running system's tree.
+// live means the running system.
 func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
 
-// file returns the path on disk with links resolved. Links of an image stay inside it.
+// file returns the path on disk with links resolved, which stay inside an image.
 func (t tree) file(path string) (string, error) {
 	file, err := securejoin.SecureJoinVFS(t.root, path, t.disk)
 	if err != nil {
@@ -38,7 +37,7 @@ func (t tree) file(path string) (string, error) {
 	return file, nil
 }
 
-// locate is file, except that a path that is a link itself is not followed.
+// locate is file, but does not follow a last link if isLink.
 func (t tree) locate(path string, isLink bool) (string, error) {
 	if !isLink {
 		return t.file(path)
@@ -47,7 +46,7 @@ func (t tree) locate(path string, isLink bool) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// at returns the content at path, not following it if isLink; nil if there is none.
+// at returns the content at path, or nil.
 func (t tree) at(path string, isLink bool) (*content, error) {
 	file, err := t.locate(path, isLink)
 	if err != nil {
@@ -56,7 +55,7 @@ func (t tree) at(path string, isLink bool) (*content, error) {
 	return readContent(t.disk, file)
 }
 
-// exists reports whether path exists. Lookup errors count as missing, and sound returns them.
+// exists counts lookup errors as missing; sound returns them.
 func (t tree) exists(path string) bool {
 	file, err := t.file(path)
 	if err == nil {
@@ -68,7 +67,7 @@ func (t tree) exists(path string) bool {
 	return err == nil
 }
 
-// sound returns the first lookup error, because a plan would rest on guesses.
+// A plan after a lookup error would rest on guesses.
 func (t tree) sound() error {
 	if *t.failed != nil {
 		return fmt.Errorf("looking at what is there: %w", *t.failed)
@@ -76,10 +75,9 @@ func (t tree) sound() error {
 	return nil
 }
 
-// read returns the content at path, or nil.
 func (t tree) read(path string) (*content, error) { return t.at(path, false) }
 
-// glob returns the matches of a pattern with *, as paths of the tree.
+// glob returns matches as paths of the tree.
 func (t tree) glob(pattern string) ([]string, error) {
 	dir, err := t.file(filepath.Dir(pattern))
 	if err != nil {
@@ -105,7 +103,7 @@ func (t tree) glob(pattern string) ([]string, error) {
 	return found, nil
 }
 
-// missing returns dir and its parents that do not exist, from the top.
+// missing returns dir and its missing parents, from the top.
 func (t tree) missing(dir string) (dirs []string) {
 	for ; dir != "/" && dir != "." && (!t.exists(dir) || dir == stateFolder && t.abandoned(dir)); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
@@ -114,8 +112,7 @@ func (t tree) missing(dir string) (dirs []string) {
 	return dirs
 }
 
-// abandoned reports whether a crashed installation made a directory: it has the private mode and holds only what a
-// crash leaves.
+// abandoned reports whether a crashed installation made dir: it is private and holds only remains.
 func (t tree) abandoned(dir string) bool {
 	file, err := t.file(dir)
 	if err != nil {
@@ -130,17 +127,14 @@ func (t tree) abandoned(dir string) bool {
 }
 
 type content struct {
-	data []byte
-	mode fs.FileMode
-	to   string // target of a link
-	// owner
+	data     []byte
+	mode     fs.FileMode
+	to       string // target of a link
 	uid, gid int
-	// attributes are the extended attributes that are independent of the content: access control lists, SELinux
-	// label, user attributes.
+	// attributes are independent of the content: access control lists, SELinux label, user attributes.
 	attributes map[string][]byte
 }
 
-// with returns a copy with other data.
 func (c content) with(data []byte) *content {
 	c.data = data
 	return &c
@@ -169,7 +163,7 @@ func readContent(on disk.FS, file string) (*content, error) {
 	return c, err
 }
 
-// digest identifies data, not the mode, which the operator may change.
+// digest ignores the mode, which the operator may change.
 func (c *content) digest() string {
 	if c == nil {
 		return ""
@@ -181,7 +175,6 @@ func (c *content) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isText reports whether a diff is readable.
 func (c *content) isText() bool {
 	return c == nil || c.to != "" || !strings.ContainsRune(string(c.data[:min(len(c.data), 8000)]), 0)
 }

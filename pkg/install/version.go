@@ -21,7 +21,7 @@ type Version struct {
 
 func (v Version) String() string { return fmt.Sprintf("containerd %s (%s)", v.Text, v.From) }
 
-// hasNRI reports whether this version has a supported NRI.
+// hasNRI reports a supported NRI.
 func (v Version) hasNRI() bool { return v.Major > 1 || v.minor < 0 || v.minor >= 7 }
 
 var versionForm = regexp.MustCompile(`^v?([0-9]+)(?:\.([0-9]+)\S*)?$`)
@@ -41,11 +41,9 @@ func parseVersion(text, from string) (Version, error) {
 
 var errVersion = errors.New("containerd's version is not known")
 
-// remembered is the source of a version given at an earlier installation.
 const remembered = "as given before"
 
-// version returns the version of the running containerd, else the one given earlier, else the one implied by the
-// configuration.
+// version returns the running containerd's version, else the one given earlier, else the configuration's.
 func (t tree) version(ctx context.Context, o Options, m *manifest, c *configuration) (Version, error) {
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
@@ -62,7 +60,7 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 	case v > 2:
 		return Version{Text: "2", Major: 2, minor: -1, From: fmt.Sprintf("its configuration has version %d", v)}, nil
 	case len(c.files) > 0:
-		// Both versions understand it, and the older one's settings also suit the newer.
+		// Both read it, and the older one's settings suit the newer.
 		return Version{Text: "1.7", Major: 1, minor: 7, From: fmt.Sprintf("its configuration has version %d", v)}, nil
 	}
 	return Version{}, fmt.Errorf("%w: it does not answer at %s, and there is no %s", errVersion, c.address(), o.config())
