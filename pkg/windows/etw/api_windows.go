@@ -6,21 +6,21 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Constants of evntrace.h, evntcons.h and wmistr.h that x/sys lacks, for 64-bit pointers.
+// Of evntrace.h, evntcons.h and wmistr.h, absent from x/sys, for 64-bit pointers.
 const (
 	errorSuccess    = windows.Errno(0)
 	errClosePending = windows.Errno(7007) // ERROR_CTX_CLOSE_PENDING
 	errNoSession    = windows.Errno(4201) // ERROR_WMI_INSTANCE_NOT_FOUND
 
 	flagTracedGUID = 0x00020000 // WNODE_FLAG_TRACED_GUID
-	clockCounter   = 1          // Wnode.ClientContext: stamp by QueryPerformanceCounter
+	clockCounter   = 1          // WNODE_HEADER.ClientContext: QueryPerformanceCounter
 
 	modeSequential   = 0x00000001 // EVENT_TRACE_FILE_MODE_SEQUENTIAL
-	modeMSFlush      = 0x00000010 // EVENT_TRACE_USE_MS_FLUSH_TIMER: since Windows 7, not in the SDK
+	modeMSFlush      = 0x00000010 // EVENT_TRACE_USE_MS_FLUSH_TIMER, not in the SDK
 	modeRealTime     = 0x00000100 // EVENT_TRACE_REAL_TIME_MODE
-	modeSystemLogger = 0x02000000 // EVENT_TRACE_SYSTEM_LOGGER_MODE, since Windows 8
+	modeSystemLogger = 0x02000000 // EVENT_TRACE_SYSTEM_LOGGER_MODE
 
-	// Starts and ends without hardware data (EVENT_TRACE_FLAG_PROCESS, _NO_SYSCONFIG).
+	// EVENT_TRACE_FLAG_PROCESS, without hardware data (_NO_SYSCONFIG).
 	enableProcess = 0x00000001 | 0x10000000
 
 	controlQuery = 0 // EVENT_TRACE_CONTROL_*
@@ -36,7 +36,7 @@ const (
 	processRecords   = 0x10000000
 	invalidTrace     = ^uint64(0) // INVALID_PROCESSTRACE_HANDLE
 	header32Bit      = 0x0020     // EVENT_HEADER_FLAG_32_BIT_HEADER
-	nameMax          = 1024       // characters of a session or file name
+	nameMax          = 1024       // characters of a name
 	sizeofProperties = 120        // EVENT_TRACE_PROPERTIES
 )
 
@@ -91,7 +91,7 @@ var (
 	_ [112]byte              = [unsafe.Sizeof(eventRecord{})]byte{}
 )
 
-// logfile is EVENT_TRACE_LOGFILEW without fields of older interfaces and output fields.
+// logfile is EVENT_TRACE_LOGFILEW for this interface's input.
 type logfile struct {
 	file, session *uint16
 	_             int64
@@ -133,7 +133,7 @@ type eventRecord struct {
 	context       *logger
 }
 
-// call calls a function that returns an error number. Its pointer arguments stay valid until it returns.
+// call calls a function that returns an error number. Pointer arguments stay valid until it returns.
 //
 //go:uintptrescapes
 func call(f *windows.LazyProc, arguments ...uintptr) error {

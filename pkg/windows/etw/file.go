@@ -2,24 +2,22 @@ package etw
 
 // FileOptions configure RecordFile.
 type FileOptions struct {
-	// File is the absolute path of the .etl file. It replaces an existing one at the end of the recording; only
-	// administrators and the system may read it.
-	File string
-	// Begun is called when the recording starts.
+	// File is the absolute path of the .etl file, replaced at the end of the recording. Only administrators and the
+	// system may read it.
+	File  string
 	Begun func()
-	// Missing is called for a provider that could not be enabled; the others are recorded.
+	// Missing is called for a provider that could not be enabled.
 	Missing func(provider string, err error)
 }
 
-// Losses counts data that Windows did not record.
+// Losses counts Windows' losses.
 type Losses struct {
 	Events, Buffers uint64
 	// Ended means that Windows or another user stopped the recording, for example because the file was full.
 	Ended bool
 }
 
-// Recorded lists the providers of RecordFile beside the system logger's process events: components that work during a
-// pod's network setup.
+// Recorded lists RecordFile's providers beside the system logger: components that work during a pod's setup.
 func Recorded() []Provider {
 	const all = ^uint64(0) // keywords
 	return []Provider{
@@ -34,8 +32,7 @@ func Recorded() []Provider {
 
 // Provider is one of Recorded.
 type Provider struct {
-	Name string
-	GUID GUID
-	// keywords selects events.
+	Name     string
+	GUID     GUID
 	keywords uint64
 }

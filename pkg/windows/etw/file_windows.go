@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// recorder is the name of the session.
 	recorder = "cniscope-record"
-	// fileMax bounds the file in MB; a busy node fills about 10 MB per minute.
+	// In MB; a busy node fills about 10 MB per minute.
 	fileMax = 512
 )
 
-// RecordFile has Windows write a trace to a file until ctx ends or the file is full. It needs administrator or
-// SYSTEM. The error is a RefusedError if Windows refuses.
+// RecordFile has Windows write a trace to a file until ctx ends or the file is full. It needs administrator or SYSTEM.
+// A refusal is a RefusedError.
 func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	if Wine() {
 		return lost, refused("StartTrace "+recorder, windows.ERROR_NOT_SUPPORTED)
@@ -54,7 +53,7 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	return lost, errors.Join(err, os.Rename(part, o.File))
 }
 
-// record waits until ctx ends, then stops the session, or until the session ends.
+// record waits until ctx or the session ends, and stops the session.
 func (l *logger) record(ctx context.Context) (lost Losses, err error) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -81,7 +80,6 @@ func (l *logger) record(ctx context.Context) (lost Losses, err error) {
 	return lost, err
 }
 
-// vacant creates an empty file for administrators and the system.
 func vacant(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -93,7 +91,7 @@ func vacant(path string) error {
 	return errors.Join(f.Close(), protect(path))
 }
 
-// protect restricts a file to administrators and the system, regardless of its directory.
+// protect admits administrators and the system only.
 func protect(path string) error {
 	sd, err := windows.SecurityDescriptorFromString("D:P(A;;FA;;;SY)(A;;FA;;;BA)")
 	if err != nil {

@@ -12,23 +12,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// bufferKB is a session's buffer size; a start with a long command line needs 2 KB.
+// A start with a long command line needs 2 KB.
 const bufferKB = 64
 
 // logger is one session and its reader. Windows holds its address from open to close.
 type logger struct {
 	name   string
-	handle uint64 // of the session
-	trace  uint64 // of the reader; 0 without one
-	// take gets each record on a thread of ProcessTrace; the record is valid until take returns.
+	handle uint64 // the session's
+	trace  uint64 // the reader's; 0 without one
+	// take runs on a thread of ProcessTrace; the record is valid until it returns.
 	take func(*Record)
 	pin  runtime.Pinner
-	// events and buffers are the losses at the last query.
+	// As of the last query.
 	events, buffers uint32
 }
 
-// start starts a session. With replace it stops an existing one of that name, left by a predecessor; otherwise that
-// is a refusal.
+// start starts a session. With replace it stops an existing one of that name, left by a predecessor.
 func start(name string, p *properties, replace bool) (*logger, error) {
 	p.bufferKB, p.clock = bufferKB, clockCounter
 	p.buffersMin = uint32(2 * runtime.NumCPU())
@@ -57,7 +56,7 @@ func start(name string, p *properties, replace bool) (*logger, error) {
 	return l, nil
 }
 
-// realTime configures a real-time session; enable holds a system logger's flags, 0 for other sessions.
+// realTime configures a session; enable holds a system logger's flags, else 0.
 func realTime(enable uint32) *properties {
 	p := newProperties()
 	p.mode, p.flushTimer, p.enable, p.fileOffset = modeRealTime|modeMSFlush, uint32(flushEvery.Milliseconds()), enable, 0
@@ -67,7 +66,6 @@ func realTime(enable uint32) *properties {
 	return p
 }
 
-// enable adds a provider to the session.
 func (l *logger) enable(provider GUID, level uint8, keywords uint64) error {
 	err := call(enableTraceEx2, uintptr(l.handle), uintptr(unsafe.Pointer(&provider)), enableProvider, uintptr(level),
 		uintptr(keywords), 0, 0, 0)
@@ -77,7 +75,6 @@ func (l *logger) enable(provider GUID, level uint8, keywords uint64) error {
 	return nil
 }
 
-// open starts reading.
 func (l *logger) open(take func(*Record)) error {
 	name, err := windows.UTF16PtrFromString(l.name)
 	if err != nil {
@@ -104,7 +101,7 @@ func (l *logger) process() error {
 	return call(processTrace, uintptr(unsafe.Pointer(&l.trace)), 1, 0, 0)
 }
 
-// callback is the one callback of all sessions, because Windows callbacks are never freed.
+// callback serves all sessions, because Windows callbacks are never freed.
 var callback = sync.OnceValue(func() uintptr {
 	return windows.NewCallback(func(r *eventRecord) uintptr {
 		record := Record{
@@ -122,7 +119,7 @@ var callback = sync.OnceValue(func() uintptr {
 	})
 })
 
-// losses returns the events and buffers lost since its last call.
+// losses returns losses since its last call.
 func (l *logger) losses() (events, buffers uint64, err error) {
 	p := newProperties()
 	if err := call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(p)), controlQuery); err != nil {
@@ -134,12 +131,12 @@ func (l *logger) losses() (events, buffers uint64, err error) {
 	return events, buffers, nil
 }
 
-// stop stops the session, which ends process.
+// stop ends process.
 func (l *logger) stop() error {
 	return call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(newProperties())), controlStop)
 }
 
-// close frees the reader. Windows may deliver records until process returns.
+// close frees the reader; Windows may deliver records until process returns.
 func (l *logger) close() error {
 	err := call(closeTrace, uintptr(l.trace))
 	if errors.Is(err, errClosePending) {
@@ -149,12 +146,11 @@ func (l *logger) close() error {
 	return err
 }
 
-// Wine reports Wine, whose sessions start but deliver nothing.
+// Wine reports Wine, whose sessions deliver nothing.
 var Wine = sync.OnceValue(func() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 })
 
-// refused returns the RefusedError for an error of Windows.
 func refused(doing string, err error) error {
 	remedy := remedyOther
 	switch {
@@ -164,7 +160,7 @@ func refused(doing string, err error) error {
 		remedy = remedyPrivilege
 	case errors.Is(err, windows.ERROR_ALREADY_EXISTS):
 		remedy = remedyTaken
-	case errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES): // 64 sessions, 8 of them system loggers
+	case errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES): // 64 sessions, 8 system loggers
 		remedy = remedyFull
 	}
 	return &RefusedError{Doing: doing, Remedy: remedy, Err: err}

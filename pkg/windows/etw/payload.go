@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// payload is read sequentially. Beyond its end short is set and values are zero.
+// payload is read sequentially. Beyond its end, short is set and values are zero.
 type payload struct {
 	b       []byte
 	pointer int
@@ -46,7 +46,7 @@ func (p *payload) address() uint64 {
 	return p.u64()
 }
 
-// ansi reads a text of an unknown code page; non-ASCII characters become U+FFFD.
+// ansi replaces non-ASCII characters by U+FFFD, because the code page is unknown.
 func (p *payload) ansi() string {
 	end := bytes.IndexByte(p.b, 0)
 	if end < 0 || p.short {
@@ -71,7 +71,7 @@ func (p *payload) wide() string {
 	return text
 }
 
-// UTF16 reads a little-endian text up to its NUL, or to the end of b. It returns the bytes behind the NUL.
+// UTF16 reads a little-endian text up to its NUL or the end, and returns the bytes behind the NUL.
 func UTF16(b []byte) (text string, rest []byte, ended bool) {
 	var units []uint16
 	for ; len(b) >= 2 && !ended; b = b[2:] {
@@ -86,7 +86,7 @@ func UTF16(b []byte) (text string, rest []byte, ended bool) {
 // subAuthorities is SID_MAX_SUB_AUTHORITIES of winnt.h.
 const subAuthorities = 15
 
-// sid skips a SID: revision, number of subauthorities, authority in six bytes, subauthorities of four.
+// sid skips a SID: revision, number of subauthorities, six bytes of authority, subauthorities of four.
 func (p *payload) sid() {
 	if head := p.take(8); head != nil && head[1] <= subAuthorities {
 		p.take(4 * int(head[1]))
@@ -95,7 +95,7 @@ func (p *payload) sid() {
 	p.short = true
 }
 
-// user skips a TOKEN_USER followed by its SID; a zero means none.
+// user skips a TOKEN_USER and its SID; a zero means none.
 func (p *payload) user() {
 	if len(p.b) >= 4 && binary.LittleEndian.Uint32(p.b) == 0 {
 		p.take(4)

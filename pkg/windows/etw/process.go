@@ -9,15 +9,13 @@ type What uint8
 
 // Kinds of process records.
 const (
-	// Start means that it starts.
 	Start What = 1 + iota
-	// End means that it exited.
 	End
-	// Present means that it ran before the session, or when state was requested.
+	// Present means running before the session, or when state was requested.
 	Present
-	// Remains means that it still runs at the session's end.
+	// Remains means running at the session's end.
 	Remains
-	// Defunct means that it exited before but a handle to it is open.
+	// Defunct means exited before, with an open handle.
 	Defunct
 )
 
@@ -25,32 +23,31 @@ func (w What) String() string {
 	return [...]string{"nothing", "start", "end", "present", "remains", "defunct"}[min(w, Defunct)]
 }
 
-// Process is the content of one record about a process. Fields that its provider lacks are zero.
+// Process is one record about a process. Fields that its provider lacks are zero.
 type Process struct {
 	What What
 	// Provider is KernelProcess or SystemProcess.
-	Provider GUID
-	Version  uint8
-	// Time is the record's.
+	Provider    GUID
+	Version     uint8
 	Time        int64
 	PID, Parent uint32
-	// Created is a FILETIME (100 ns since 1601, UTC) of KernelProcess.
+	// Created is a FILETIME of KernelProcess.
 	Created int64
-	// Code is the exit code; from the system logger 259 means running.
+	// Code is the exit code; 259 from the system logger means running.
 	Code uint32
 	// Image is a kernel path in starts of KernelProcess, its first 14 characters in ends, else a file name.
 	Image string
-	// CommandLine is from the system logger.
+	// CommandLine is the system logger's.
 	CommandLine string
 }
 
-// Decoder decodes process records. It counts undecodable ones by provider, kind and version: Unknown those of
-// unsupported versions, Malformed those that are too short for theirs.
+// Decoder decodes process records. It counts undecodable ones by provider, kind and version: Unknown versions, and
+// Malformed (too short) ones.
 type Decoder struct {
 	Unknown, Malformed map[string]uint64
 }
 
-// Decode decodes a record; false if it is not about a process or not decodable.
+// Decode returns false for a record that is not about a process or not decodable.
 func (d *Decoder) Decode(r *Record) (Process, bool) {
 	p := Process{What: kindOf(r), Provider: r.Provider, Version: r.Version, Time: r.Time}
 	if p.What == 0 {
@@ -79,7 +76,7 @@ func count(m *map[string]uint64, key string) {
 	(*m)[key]++
 }
 
-// kindOf returns a record's kind by its number: the provider's manifest, and Process_TypeGroup1 of wmicore.mof.
+// By the provider's manifest, and Process_TypeGroup1 of wmicore.mof.
 func kindOf(r *Record) What {
 	switch r.Provider {
 	case KernelProcess:
@@ -90,7 +87,7 @@ func kindOf(r *Record) What {
 	return 0
 }
 
-// kernelProcess decodes a Microsoft-Windows-Kernel-Process record; false for an unsupported version.
+// kernelProcess returns false for an unsupported version.
 func kernelProcess(p *Process, from *payload) bool {
 	switch {
 	case p.What == End && p.Version <= 2:
@@ -107,24 +104,23 @@ func kernelProcess(p *Process, from *payload) bool {
 	return true
 }
 
-// kernelStart decodes starts of versions 0 to 2, without the file data behind the image.
+// Versions 0 to 2, without the file data behind the image.
 func kernelStart(p *Process, from *payload, flags bool) {
 	p.PID, p.Created, p.Parent = from.u32(), int64(from.u64()), from.u32()
-	from.u32() // the terminal services session
+	from.u32() // terminal services session
 	if flags {
 		from.u32()
 	}
 	p.Image = from.wide()
 }
 
-// kernelStartNumbered decodes starts of versions 3 to 5: a number follows each PID, and the privileges precede the
-// image.
+// Versions 3 to 5: a number follows each PID, and the privileges precede the image.
 func kernelStartNumbered(p *Process, from *payload) {
 	p.PID = from.u32()
 	from.u64()
 	p.Created, p.Parent = int64(from.u64()), from.u32()
 	from.take(8 + 4 + 4 + 4 + 4) // number, terminal services session, flags, elevation type, elevated
-	from.sid()                   // the mandatory label
+	from.sid()                   // mandatory label
 	p.Image = from.wide()
 }
 
@@ -134,7 +130,7 @@ func kernelEnd(p *Process, from *payload) {
 		from.u64()
 	}
 	p.Created = int64(from.u64())
-	from.u64() // the end, as a FILETIME
+	from.u64() // end, as a FILETIME
 	p.Code = from.u32()
 	from.take(4 + 4 + 8 + 8) // elevation type, handles, committed memory now and maximum
 	if p.Version >= 1 {
@@ -143,7 +139,7 @@ func kernelEnd(p *Process, from *payload) {
 	p.Image = from.ansi()
 }
 
-// systemProcess decodes a system logger's record; false for an unsupported version.
+// systemProcess returns false for an unsupported version.
 func systemProcess(p *Process, from *payload) bool {
 	if p.Version > 5 {
 		return false
@@ -151,13 +147,13 @@ func systemProcess(p *Process, from *payload) bool {
 	if p.Version == 0 {
 		p.PID, p.Parent = uint32(from.address()), uint32(from.address())
 	} else {
-		from.address() // the process's key
+		from.address() // process's key
 		p.PID, p.Parent = from.u32(), from.u32()
-		from.u32() // the terminal services session
+		from.u32() // terminal services session
 		p.Code = from.u32()
 	}
 	if p.Version >= 3 {
-		from.address() // the page directory
+		from.address() // page directory
 	}
 	if p.Version >= 4 {
 		from.u32() // flags

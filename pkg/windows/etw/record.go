@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// GUID identifies a provider, in the byte order of Windows' memory.
+// GUID identifies a provider, in Windows' byte order.
 type GUID [16]byte
 
 // String returns Windows' notation: "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}".
@@ -14,7 +14,7 @@ func (g GUID) String() string {
 	return fmt.Sprintf("{%08x-%04x-%04x-%x-%x}", le.Uint32(g[0:]), le.Uint16(g[4:]), le.Uint16(g[6:]), g[8:10], g[10:16])
 }
 
-// guid converts Windows' notation, with the last two groups as numbers.
+// guid converts Windows' notation, the last two groups as numbers.
 func guid(a uint32, b, c, d uint16, e uint64) (g GUID) {
 	le, be := binary.LittleEndian, binary.BigEndian
 	be.PutUint64(g[8:], e)
@@ -25,7 +25,6 @@ func guid(a uint32, b, c, d uint16, e uint64) (g GUID) {
 	return g
 }
 
-// Providers of process events.
 var (
 	// KernelProcess is Microsoft-Windows-Kernel-Process.
 	KernelProcess = guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716)
@@ -35,15 +34,15 @@ var (
 
 // Record is one undecoded event.
 type Record struct {
-	// Provider is zero for other events of the system logger.
+	// Provider is zero for other system logger events.
 	Provider GUID
-	// ID is the event's number in its provider's manifest; classic (MOF) events have an Opcode instead.
+	// ID is the number in the provider's manifest; classic (MOF) events have an Opcode.
 	ID      uint16
 	Version uint8
 	Opcode  uint8
 	// Time is in ns of the trace's clock, usually since boot.
 	Time int64
-	// PID and TID sent the event; NoPID if not recorded.
+	// PID and TID sent the event; NoPID if unknown.
 	PID, TID uint32
 	CPU      uint16
 	// Pointer is the pointer size in Payload: 4 or 8.

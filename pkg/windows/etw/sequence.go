@@ -8,38 +8,37 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/proctracker"
 )
 
-// joinWithin bounds the time between both records of one start or end, usually 1 µs without a context switch. No PID
-// is reused within it.
+// joinWithin bounds the time between both records of one change, usually 1 µs without a context switch. No PID is
+// reused within it.
 const joinWithin = int64(10 * time.Millisecond)
 
-// Sequencer joins the reports of both sessions and delivers changes in order of time. It reads no clock and is not
-// safe for concurrent use.
+// Sequencer joins the reports of both sessions and delivers changes in order of time. It is not safe for concurrent
+// use.
 type Sequencer struct {
 	taker  Taker
 	window int64
-	// waiting and queued hold pending changes, by PID and in order of arrival.
+	// By PID, and in order of arrival.
 	waiting map[uint32][]*pending
 	queued  []*pending
 	passed  int64
 	stats   Stats
 }
 
-// pending is a change before its turn.
 type pending struct {
 	Change
 	// told is the time by provider.
 	told map[GUID]int64
-	// order is the order of arrival.
+	// By arrival.
 	order uint64
 }
 
-// NewSequencer returns a Sequencer. window is the delay of a change, for the other session's report and for earlier
-// changes that arrive late.
+// NewSequencer returns a Sequencer. window is a change's delay, for the other session's report and for late earlier
+// changes.
 func NewSequencer(t Taker, window time.Duration) *Sequencer {
 	return &Sequencer{taker: t, window: int64(window), waiting: map[uint32][]*pending{}}
 }
 
-// Take receives a decoded record. Processes that remain or are defunct at a session's end are no change.
+// Take receives a decoded record.
 func (s *Sequencer) Take(p Process) {
 	if p.What != Start && p.What != End && p.What != Present {
 		return
@@ -65,7 +64,7 @@ func (s *Sequencer) Take(p Process) {
 	s.queued = append(s.queued, w)
 }
 
-// companion returns the pending change that the other session reported for p.
+// companion returns the other session's pending change for p.
 func (s *Sequencer) companion(p Process) *pending {
 	for _, w := range s.waiting[p.PID] {
 		same := w.Present == (p.What == Present) && (w.Kind == proctracker.Ended) == (p.What == End)
@@ -78,7 +77,7 @@ func (s *Sequencer) companion(p Process) *pending {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// add merges p. Kernel-Process has priority.
+// Kernel-Process has priority.
 func (w *pending) add(p Process) {
 	w.told[p.Provider] = p.Time
 	first := len(w.told) == 1
@@ -108,7 +107,7 @@ func (s *Sequencer) Lost(n uint64) {
 	}
 }
 
-// Advance delivers the changes that are due at now.
+// Advance delivers changes due at now.
 func (s *Sequencer) Advance(now int64) {
 	s.passed = max(s.passed, now-s.window)
 	slices.SortFunc(s.queued, func(a, b *pending) int {

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// flushEvery is the delivery interval of Windows.
 	flushEvery = 20 * time.Millisecond
-	// window is the delay of a change: the delivery interval, and a tolerated delay of 35 ms.
+	// A change may be 35 ms late.
 	window = flushEvery + 35*time.Millisecond
-	// advanceEvery is the interval of deliveries to the Taker, askEvery that of queries for losses.
+	// advanceEvery is the interval of deliveries, askEvery that of queries for losses.
 	advanceEvery = 10 * time.Millisecond
 	askEvery     = time.Second
 	// waitingMax bounds decoded records; beyond it Windows buffers.
 	waitingMax = 4096
 )
 
-// Session is two real-time sessions of Windows, which collect until Close.
+// Session is two real-time sessions, which collect until Close.
 type Session struct {
 	options   Options
 	loggers   []*logger
@@ -37,8 +36,8 @@ type Session struct {
 	stats   Stats
 }
 
-// Open starts the sessions and stops those of a crashed predecessor. Events collect from then on. It needs
-// administrator or SYSTEM. The error is a RefusedError if Windows refuses.
+// Open starts the sessions, stopping those of a crashed predecessor. It needs administrator or SYSTEM. A refusal is a
+// RefusedError.
 func Open(o Options) (*Session, error) {
 	s := &Session{options: o, processes: make(chan Process, waitingMax), closed: make(chan struct{})}
 	err := s.begin(o.Name+"-process", 0, func(l *logger) error {
@@ -52,7 +51,6 @@ func Open(o Options) (*Session, error) {
 	return s, nil
 }
 
-// begin starts and opens one session.
 func (s *Session) begin(name string, system uint32, enable func(*logger) error) error {
 	l, err := start(name, realTime(system), true)
 	if err != nil {
@@ -68,7 +66,7 @@ func (s *Session) begin(name string, system uint32, enable func(*logger) error) 
 	return nil
 }
 
-// take decodes a record on a thread of ProcessTrace.
+// take runs on a thread of ProcessTrace.
 func (s *Session) take(r *Record) {
 	s.mu.Lock()
 	p, ok := s.decoder.Decode(r)
@@ -82,8 +80,8 @@ func (s *Session) take(r *Record) {
 	}
 }
 
-// Run delivers changes to t until ctx ends, present processes first. It fails if another program stops a session; the
-// caller then opens a new Session.
+// Run delivers changes until ctx ends, present processes first. It fails if another program stops a session; the
+// caller then opens a new one.
 func (s *Session) Run(ctx context.Context, t Taker) error {
 	ended := make(chan error, len(s.loggers))
 	for _, l := range s.loggers {
@@ -122,18 +120,16 @@ func (s *Session) Run(ctx context.Context, t Taker) error {
 
 var errStopped = errors.New("stopped")
 
-// drain takes the records delivered so far.
 func (s *Session) drain(q *Sequencer) {
 	for range len(s.processes) {
 		q.Take(<-s.processes)
 	}
 }
 
-// ask queries Windows for losses.
 func (s *Session) ask(q *Sequencer) {
 	for _, l := range s.loggers {
 		events, buffers, err := l.losses()
-		if err != nil { // the session is gone, so ProcessTrace ends too
+		if err != nil { // without the session ProcessTrace ends
 			s.options.Log.Warn("lost events of a session unknown", "session", l.name, "error", err)
 			continue
 		}
@@ -153,8 +149,8 @@ func (s *Session) count(q *Sequencer) {
 	s.stats = counted
 }
 
-// Partial returns a RefusedError if one session was refused, nil if both run. Without the system logger changes have
-// no command line; without Kernel-Process neither Created nor Cycles.
+// Partial returns a RefusedError if one session was refused. Without the system logger changes lack command lines;
+// without Kernel-Process, Created and Cycles.
 func (s *Session) Partial() error { return s.partial }
 
 // Stats returns the counters. It is safe for concurrent use.
@@ -166,7 +162,7 @@ func (s *Session) Stats() Stats {
 	return counted
 }
 
-// Close stops the sessions, which otherwise outlive the process.
+// Close stops the sessions, which outlive the process otherwise.
 func (s *Session) Close() error {
 	var errs []error
 	s.stop.Do(func() {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows/svc/eventlog"
 )
 
-// Log opens the event log (Application). The event viewer shows texts only if source is registered with
-// EventCreate.exe as its message file.
+// Log opens the event log (Application). The event viewer shows texts only if EventCreate.exe is source's message
+// file.
 func Log(source string) (io.Writer, error) {
 	l, err := eventlog.Open(source)
 	if err != nil {
@@ -17,24 +17,22 @@ func Log(source string) (io.Writer, error) {
 	return eventWriter{l}, nil
 }
 
-// Ids of events by severity: EventCreate.exe, whose messages are plain text, has 1 to 1000.
+// EventCreate.exe's messages 1 to 1000 are plain text.
 const (
 	informs = 1
 	warns   = 2
 	fails   = 3
 )
 
-// events is the needed part of the event log.
 type events interface {
 	Info(id uint32, text string) error
 	Warning(id uint32, text string) error
 	Error(id uint32, text string) error
 }
 
-// eventWriter writes log lines as events of their level.
 type eventWriter struct{ to events }
 
-// maxEvent bounds the text of an event, in characters (ReportEvent, lpStrings).
+// maxEvent is in characters (ReportEvent, lpStrings).
 const maxEvent = 31839
 
 func (w eventWriter) Write(line []byte) (int, error) {
@@ -43,7 +41,7 @@ func (w eventWriter) Write(line []byte) (int, error) {
 		text = strings.ToValidUTF8(text[:maxEvent], "")
 	}
 	var err error
-	_, level, _ := strings.Cut(text, "level") // the level precedes the message
+	_, level, _ := strings.Cut(text, "level") // it precedes the message
 	switch level = strings.TrimLeft(level, `":=`); {
 	case strings.HasPrefix(level, "ERROR"):
 		err = w.to.Error(fails, text)

@@ -1,4 +1,4 @@
-// Package service runs a program as a service of Windows, and reads the state of other services.
+// Package service runs a program as a Windows service, and reads other services' states.
 package service
 
 import (
@@ -16,11 +16,10 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// Program is a service's work until ctx ends. It calls up once ready, and returns its exit code.
+// Program works until ctx ends. It calls up once ready, and returns its exit code.
 type Program func(ctx context.Context, up func()) (code int)
 
-// Run runs program as service name and answers the service manager until it returns. patience bounds the time after
-// its context ended.
+// Run runs program as service name until it returns. patience bounds the time after its context ended.
 func Run(name string, patience time.Duration, program Program) (code int, err error) {
 	s := service{program: program, patience: patience}
 	if err := svc.Run(name, &s); err != nil {
@@ -56,8 +55,8 @@ func State(name string) (string, error) {
 	}[now.State], err
 }
 
-// Is reports whether the service manager started this process. svc.IsWindowsService requires the manager in session
-// 0, which Wine does not satisfy.
+// Is reports whether the service manager started this process. svc.IsWindowsService also requires session 0, which
+// Wine lacks.
 func Is() bool {
 	if is, err := svc.IsWindowsService(); err == nil && is {
 		return true
@@ -76,15 +75,14 @@ func Is() bool {
 	return strings.EqualFold(windows.UTF16ToString(name[:length]), filepath.Join(system, "services.exe"))
 }
 
-// service answers the service manager. It handles no signals, because Windows also sends them to services when a user
-// logs off.
+// service handles no signals, because Windows also sends them to services when a user logs off.
 type service struct {
 	program  Program
 	patience time.Duration
 	code     int // of the program
 }
 
-// checkEvery is the interval of progress reports to the manager, which waits twice as long.
+// checkEvery is the interval of progress reports; the manager waits twice as long.
 const checkEvery = 5 * time.Second
 
 // Execute implements svc.Handler. The state is running from program's call of up until its return.

@@ -17,23 +17,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
-// mark is an environment variable of the started process.
+// An environment variable.
 const mark = "CNISCOPE_DOCTOR_TRIAL"
 
 // Command is the argument with which this program waits for the end of its standard input.
 const Command = "trial"
 
-// Seen describes how the process was observed.
+// Seen is how the process was observed.
 type Seen struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // reason why it is not "etw"
+	Why    string        // it is not "etw"
 	Took   time.Duration // from start to report
-	// Unread is the reason why its environment could not be read.
+	// Unread is why its environment is unreadable.
 	Unread string
 }
 
-// Run starts this program and measures the report's delay and whether its environment is readable. It uses its own
-// event tracing session.
+// Run starts this program and measures its observation, with an event tracing session of its own.
 func Run(ctx context.Context) (t Seen, err error) {
 	system := winproc.NewSystem()
 	var teller winproc.Teller = winproc.NewSnapshots(system, func(time.Duration) {})
@@ -92,7 +91,7 @@ func start(value string) (pid int, end func(), err error) {
 	return c.Process.Pid, func() { _ = in.Close(); _ = c.Wait() }, nil
 }
 
-// unread returns the reason why a process's environment is unreadable or lacks a variable.
+// unread returns why a process's environment is unreadable or lacks a variable.
 func unread(ctx context.Context, system winproc.System, pid uint32, variable string) string {
 	p, err := system.Open(pid)
 	if err != nil {
@@ -121,7 +120,6 @@ func unread(ctx context.Context, system winproc.System, pid uint32, variable str
 	}
 }
 
-// watcher receives started processes.
 type watcher struct{ told chan uint32 }
 
 func (w watcher) Soon(pid uint32, _ int64) {

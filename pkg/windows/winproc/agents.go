@@ -15,27 +15,25 @@ import (
 )
 
 const (
-	// after is how long after a call's last plugin an agent's work may be for its pod: antrea waits up to a
-	// minute for the adapter, which the runtime creates after the call.
+	// after is how long after a call's last plugin agents may work for its pod: antrea waits up to a minute for the
+	// adapter, which the runtime creates after the call.
 	after = int64(90 * time.Second)
-	// strangersMax bounds per second the other programs read during calls, about 50 µs each, to find mentions of
-	// a call.
+	// strangersMax bounds, per second, reads of other programs during calls, about 50 µs each.
 	strangersMax = 100
 	// workMax bounds concurrent programs of agents.
 	workMax = 256
 )
 
-// agents finds work for pods by processes other than plugins. Windows reports no named pipe connections, but a
-// program with a sandbox's id or its adapter's name works for it, and its parent is an agent.
+// agents finds work for pods outside of plugins. Windows reports no named pipe connections, but a program with a
+// sandbox's id or adapter's name works for it, and its parent is an agent.
 type agents struct {
 	r *reader
-	// names are globs of known agents' programs.
+	// names are globs of agents' programs.
 	names     []string
 	sandboxes evidence.Sandboxes
-	// plugins maps running plugins to their calls.
-	plugins map[event.Process]*event.Call
-	known   map[event.Process]bool
-	work    map[uint32]*work
+	plugins   map[event.Process]*event.Call
+	known     map[event.Process]bool
+	work      map[uint32]*work
 	// queue holds future events.
 	queue []due
 	// left is the number of reads until the next refill.
@@ -46,12 +44,11 @@ type agents struct {
 type work struct {
 	*watched
 	key, up event.Process
-	// agent is the parent's program.
-	agent string
-	told  bool
+	agent   string
+	told    bool
 }
 
-// due is a future event: the start of w, or its end if end is set.
+// due is the start of w, or its end if end is set.
 type due struct {
 	time int64
 	w    *work
@@ -65,7 +62,7 @@ func newAgents(r *reader, names []string) *agents {
 	}
 }
 
-// keyOf identifies a process by PID and creation time, which unlike the monotonic clock is stable.
+// keyOf uses the creation time, which unlike the monotonic clock is stable.
 func keyOf(pid uint32, created Filetime) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
 }
@@ -83,7 +80,7 @@ func (a *agents) open() bool {
 	return false
 }
 
-// began reads a process that neither the runtime nor a plugin started.
+// began reads a process of neither the runtime nor a plugin.
 func (a *agents) began(e Entry) {
 	if known := a.work[e.PID]; known != nil {
 		if known.created == e.Created {
@@ -127,7 +124,7 @@ func (a *agents) began(e Entry) {
 	a.read(w)
 }
 
-// read reads a process and queues its start. Unreadable ones are dropped.
+// read queues a process's start; unreadable ones are dropped.
 func (a *agents) read(w *work) {
 	if done, _ := w.look(); !done {
 		return
@@ -177,7 +174,6 @@ func (a *agents) advance(now int64) {
 	}
 }
 
-// end queues a process's end and drops it.
 func (a *agents) end(w *work) {
 	if end, over := w.process.Ended(); over && w.state == read {
 		a.put(due{time: a.r.monotonic(end.At), w: w, end: &end})
@@ -185,14 +181,12 @@ func (a *agents) end(w *work) {
 	a.drop(w)
 }
 
-// close drops all processes.
 func (a *agents) close() {
 	for _, w := range a.work {
 		a.drop(w)
 	}
 }
 
-// flush sends queued events until a time.
 func (a *agents) flush(until int64) {
 	for len(a.queue) > 0 && a.queue[0].time <= until {
 		d := a.queue[0]
@@ -226,7 +220,6 @@ func (a *agents) tell(w *work) {
 	a.r.sink(event.Event{Time: w.since, Body: e})
 }
 
-// of reports whether a process is reported work.
 func (a *agents) of(key event.Process) bool {
 	for _, w := range a.work {
 		if w.key == key && w.told {
@@ -243,7 +236,6 @@ func (a *agents) named(program string) bool {
 	})
 }
 
-// note tracks plugins.
 func (a *agents) note(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Exec:

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// watched is a process that the runtime or a watched process started. It stays open until its end is reported.
+// watched is a process of the runtime or of a watched process. It stays open until its end is reported.
 type watched struct {
 	pid, parent uint32
 	created     Filetime
@@ -24,14 +24,13 @@ type watched struct {
 	process     Process // nil if it could not be opened
 	file        string
 	told        Parameters
-	whole       bool // told is complete, regardless of file
+	whole       bool // told is complete without file
 	state       reading
 	tries       int
-	// since is the creation time on the monotonic clock; began the reported one, until the process is read.
+	// since is on the monotonic clock; began is the reported one, until the process is read.
 	since, began int64
 }
 
-// reading is the state of reading a process.
 type reading int
 
 const (
@@ -43,14 +42,14 @@ const (
 // Reasons in Stats.Unread.
 const (
 	unreadGone    = "gone"    // it had exited
-	unreadEarly   = "early"   // it did not start within triesMax attempts
-	unreadRefused = "refused" // another error, for example a protected process
+	unreadEarly   = "early"   // not started within triesMax attempts
+	unreadRefused = "refused" // for example a protected process
 )
 
-// triesMax bounds attempts for a process that has not started: 0.1 s at an interval of 10 ms.
+// triesMax bounds attempts for a starting process: 0.1 s at an interval of 10 ms.
 const triesMax = 10
 
-// look reads a watched process once and reports whether that is final.
+// look reads a process once and reports whether that is final.
 func (w *watched) look() (done bool, why string) {
 	if w.state != early {
 		return true, ""
@@ -65,9 +64,9 @@ func (w *watched) look() (done bool, why string) {
 	refused := errors.Is(err, fs.ErrPermission)
 	last := over || refused || w.tries >= triesMax
 	switch {
-	case !last: // a starting program moves its parameters, so that reading may fail
+	case !last: // a starting program moves its parameters
 		return false, ""
-	case w.whole: // without a file, its name is used
+	case w.whole: // its name replaces the file
 		w.state = read
 		return true, ""
 	case over:
@@ -81,7 +80,7 @@ func (w *watched) look() (done bool, why string) {
 	return true, why
 }
 
-// ask reads missing parameters and the program's path, which decides whether it is a plugin.
+// ask reads parameters, and the program's path, which decides whether it is a plugin.
 func (w *watched) ask() error {
 	if !w.whole {
 		told, err := Told(w.process)
@@ -100,13 +99,13 @@ func (w *watched) ask() error {
 	return err
 }
 
-// heard uses the event's data for a process that exited before it was read: the command line identifies a command,
-// but only an environment identifies a plugin.
+// heard uses the event's data for an exited process: a command line identifies a command, but only an environment a
+// plugin.
 func (w *watched) heard(c etw.Change, command bool) {
 	if w.name == "" {
 		w.name = base(c.Image)
 	}
-	if w.file == "" && w.state == failed { // a device path, which matches no plugin directory
+	if w.file == "" && w.state == failed { // a device path matches no plugin directory
 		w.file = c.Image
 	}
 	if w.state == failed && command && c.CommandLine != "" {
@@ -114,7 +113,6 @@ func (w *watched) heard(c etw.Change, command bool) {
 	}
 }
 
-// image returns the process's program data.
 func (w *watched) image() image.Image {
 	im := image.Image{
 		File: program(cmp.Or(w.file, w.name)), Args: split(w.told.CommandLine), Env: told(w.told.Environment),
@@ -136,19 +134,16 @@ func (w *watched) image() image.Image {
 	return im
 }
 
-// command reports whether a process has a CNI command.
 func (p Parameters) command() bool {
 	return slices.ContainsFunc(p.Environment, func(v string) bool { return strings.HasPrefix(v, "CNI_COMMAND=") })
 }
 
-// looker answers a Tracker from read data.
 type looker struct {
 	watched map[uint32]*watched
 	anchors func() []anchor.Anchor
-	// lives reports whether an anchor still runs.
-	lives func(anchor.Anchor) bool
-	now   func() int64
-	// monotonic converts a time to the monotonic clock.
+	// lives reports whether an anchor runs.
+	lives     func(anchor.Anchor) bool
+	now       func() int64
 	monotonic func(Filetime) int64
 }
 
@@ -167,7 +162,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s proctracker.Sight, ok bo
 	return s, true
 }
 
-// Caller implements proctracker.Looker: only the runtime's children are trusted, because a process in a container can
+// Caller implements proctracker.Looker. It trusts only the runtime's children, because a process in a container can
 // have any environment.
 func (l *looker) Caller(pid uint32) event.Caller {
 	if w := l.watched[pid]; w != nil && l.runtime(w.parent, w.created) {
@@ -181,7 +176,7 @@ func (l *looker) Runtime(pid uint32) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
 }
 
-// runtime reports whether the parent is the runtime and started before the child, so that its PID was not reused.
+// The parent must have started before the child; otherwise its PID was reused.
 func (l *looker) runtime(parent uint32, created Filetime) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
 		return a.PID == int(parent) && a.Start <= created.unix() && l.lives(a)
@@ -201,10 +196,10 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	return !over || l.monotonic(end.At) > l.now()-toldWithin
 }
 
-// toldWithin exceeds the delay of event tracing's report of an end; until then polling does not report it.
+// Longer than event tracing's delay of an end; until then polling does not report it.
 const toldWithin = int64(200 * time.Millisecond)
 
-// aliveWithin bounds the difference between a reported start and the process's own, which use two clocks.
+// aliveWithin bounds the difference of two clocks' start times.
 const aliveWithin = int64(10 * time.Millisecond)
 
 var _ proctracker.Looker = (*looker)(nil)

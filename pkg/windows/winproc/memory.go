@@ -10,10 +10,10 @@ import (
 
 // Memory reads a process's memory.
 type Memory interface {
-	// Block returns the address of the process environment block (PEB), and whether it is 32-bit: of a 32-bit
-	// program on 64-bit Windows.
+	// Block returns the address of the process environment block (PEB), and whether it is that of a 32-bit program on
+	// 64-bit Windows.
 	Block() (address uint64, narrow bool, err error)
-	// Read fills b from an address.
+	// Read fills b.
 	Read(address uint64, b []byte) error
 }
 
@@ -21,7 +21,7 @@ type Memory interface {
 type Parameters struct {
 	CommandLine string
 	Environment []string
-	// Truncated means that the command line or environment exceeds its bound.
+	// Truncated means that a bound is exceeded.
 	Truncated bool
 }
 
@@ -29,21 +29,19 @@ type Parameters struct {
 var ErrEarly = errors.New("not started yet")
 
 const (
-	// environmentMax and commandMax bound reading: CreateProcess allows 32,767 characters of command line, and a
-	// container's environment may name thousands of services.
+	// CreateProcess allows 32,767 characters of command line; a container's environment may name thousands of services.
 	environmentMax = 512 << 10
 	commandMax     = 64 << 10
 )
 
-// layout holds offsets for a word size.
+// layout is for a word size.
 type layout struct {
 	word uint64
-	// parameters is the PEB's offset of RTL_USER_PROCESS_PARAMETERS, which the others refer to.
+	// parameters is the PEB's offset of RTL_USER_PROCESS_PARAMETERS, to which the others refer.
 	parameters, command, environment, size uint64
 }
 
-// From winternl.h and golang.org/x/sys/windows (a test compares the latter); EnvironmentSize exists since Windows
-// Vista.
+// From winternl.h and golang.org/x/sys/windows (tested); EnvironmentSize exists since Windows Vista.
 var (
 	wide   = layout{word: 8, parameters: 0x20, command: 0x70, environment: 0x80, size: 0x3f0}
 	narrow = layout{word: 4, parameters: 0x10, command: 0x40, environment: 0x48, size: 0x290}
@@ -103,7 +101,7 @@ func (l layout) pointer(m Memory, at uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-// variables splits an environment block, which an empty string ends. Names beginning with "=" are cmd.exe's.
+// An empty string ends the block. Names beginning with "=" are cmd.exe's.
 func variables(block []byte) (all []string) {
 	for {
 		variable, rest, _ := etw.UTF16(block)
@@ -117,7 +115,7 @@ func variables(block []byte) (all []string) {
 	}
 }
 
-// split splits a command line like Go and Microsoft's C library.
+// split follows Go and Microsoft's C library.
 func split(line string) (args []string) {
 	line = strings.TrimLeft(line, " \t")
 	if line == "" {
@@ -142,8 +140,8 @@ func split(line string) (args []string) {
 	return args
 }
 
-// argument splits off the first argument. Backslashes are literal except before a quote: two make one, and an odd one
-// makes the quote literal. Within quotes, two quotes make one.
+// argument splits off the first one. Before a quote, two backslashes make one, and an odd one makes the quote literal.
+// Within quotes, two quotes make one.
 func argument(line string) (arg, rest string) {
 	var b strings.Builder
 	quoted := false
@@ -175,7 +173,7 @@ func argument(line string) (arg, rest string) {
 	return b.String(), ""
 }
 
-// slashed returns a Windows path with slashes, without the kernel's prefix.
+// slashed also removes the kernel's prefix.
 func slashed(file string) string {
 	file = strings.ReplaceAll(file, `\`, "/")
 	for _, mark := range []string{"//?/", "/??/"} {
@@ -184,7 +182,7 @@ func slashed(file string) string {
 	return file
 }
 
-// program returns a program's path with slashes and without ".exe", as in a CNI configuration.
+// program returns a path with slashes and without ".exe", as in a CNI configuration.
 func program(file string) string {
 	file = slashed(file)
 	if end := len(file) - len(".exe"); end > 0 && strings.EqualFold(file[end:], ".exe") {

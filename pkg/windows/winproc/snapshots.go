@@ -10,28 +10,27 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Snapshots reports processes by comparing process tables. It misses a process that starts and exits between two
-// snapshots.
+// Snapshots compares process tables. It misses a process that starts and exits between two.
 type Snapshots struct {
 	system   System
 	last     map[uint32]Entry
 	taken    uint64
 	spent    time.Duration
 	interval time.Duration
-	// cheapest is the duration of the cheapest snapshot since the last weighing, which excludes preemption.
+	// cheapest since the last weighing, which excludes preemption.
 	cheapest time.Duration
-	// changed is called with the interval at start and after changes.
+	// changed receives the interval at start and after changes.
 	changed func(time.Duration)
 }
 
-// intervals between snapshots; the first within the CPU share is used.
+// The first within the CPU share is used.
 var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond}
 
 const (
-	// share bounds the snapshots' CPU time to 1/share.
+	// CPU time is bounded to 1/share.
 	share = 20
-	// weighEvery is the number of snapshots between weighings.
+	// Snapshots between weighings.
 	weighEvery = 64
 )
 
@@ -62,7 +61,7 @@ func (s *Snapshots) Run(ctx context.Context, t etw.Taker) error {
 	}
 }
 
-// weigh chooses the interval by a snapshot's cost.
+// weigh chooses the interval.
 func (s *Snapshots) weigh(cost time.Duration) {
 	i := slices.IndexFunc(intervals, func(d time.Duration) bool { return cost*share <= d })
 	if i < 0 {
@@ -74,7 +73,7 @@ func (s *Snapshots) weigh(cost time.Duration) {
 	}
 }
 
-// round takes a snapshot and reports changes; the first one only notes present processes.
+// round reports changes; the first one only notes present processes.
 func (s *Snapshots) round(t etw.Taker) error {
 	began, wall := s.system.Clocks()
 	all, err := s.system.Processes()
@@ -95,8 +94,7 @@ func (s *Snapshots) round(t etw.Taker) error {
 	return nil
 }
 
-// compare returns the changes since the last snapshot, by time and parents first. ahead is the wall clock minus the
-// monotonic clock.
+// compare returns changes by time and parents first. ahead is the wall clock minus the monotonic clock.
 func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change) {
 	there := make(map[uint32]Entry, len(all))
 	for _, e := range all {
@@ -119,7 +117,7 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 		switch {
 		case a.Time != b.Time:
 			return int(min(1, max(-1, a.Time-b.Time)))
-		case a.Kind != b.Kind: // an end precedes the reuse of its PID
+		case a.Kind != b.Kind: // an end precedes its PID's reuse
 			return int(b.Kind) - int(a.Kind)
 		}
 		return int(min(1, max(-1, a.Created-b.Created)))
@@ -143,5 +141,4 @@ func change(kind proctracker.Kind, e Entry, at int64) etw.Change {
 	return c
 }
 
-// base returns the last element of a Windows path.
 func base(file string) string { return file[strings.LastIndexAny(file, `\/`)+1:] }

@@ -19,19 +19,17 @@ import (
 
 const (
 	// window is how long after its start a process can be identified: longer than triesMax attempts and the longest
-	// snapshot interval together.
-	window = 250 * time.Millisecond
-	// tickEvery is the minimum interval of ticks.
+	// snapshot interval.
+	window    = 250 * time.Millisecond
 	tickEvery = int64(20 * time.Millisecond)
-	// quietAfter is the delay for consumers to catch up.
+	// quietAfter lets consumers catch up.
 	quietAfter = int64(time.Second)
-	// countEvery is the interval of publishing counters.
+	// Of publishing counters.
 	countEvery = int64(200 * time.Millisecond)
-	// outlive is how long processes that outlive their plugin are followed.
+	// outlive bounds following of processes that outlive their plugin.
 	outlive = 30 * time.Second
 	// known bounds remembered parents, about 150 bytes each.
-	known = 1 << 16
-	// lagging is the delay that is reported.
+	known   = 1 << 16
 	lagging = int64(time.Second)
 )
 
@@ -63,7 +61,7 @@ func New(o Options, teller Teller) *Source {
 	return s
 }
 
-// Stats returns the counters. It is safe for concurrent use.
+// Stats is safe for concurrent use.
 func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +123,7 @@ func (r *reader) clock() int64 {
 	return mono
 }
 
-// deliver ties the clocks before a run's first event, and merges agents' events.
+// deliver ties the clocks before the first event, and merges agents' events.
 func (r *reader) deliver(e event.Event) {
 	r.agents.flush(e.Time)
 	if exec, is := e.Body.(*event.Exec); is && exec.Root {
@@ -141,7 +139,6 @@ func (r *reader) tie() {
 	}
 }
 
-// begin delivers calls in progress.
 func (r *reader) begin() error {
 	r.tie()
 	all, err := r.options.System.Processes()
@@ -168,7 +165,7 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// watch opens and reads a child of the runtime or of a watched process; nil for others.
+// watch opens and reads a child of the runtime or of a watched process, else returns nil.
 func (r *reader) watch(e Entry) *watched {
 	if w := r.watched[e.PID]; w != nil {
 		if w.created == e.Created {
@@ -192,7 +189,7 @@ func (r *reader) watch(e Entry) *watched {
 	return w
 }
 
-// open opens a process; nil if it exited, even if its PID was reused.
+// open returns nil if the process exited, even if its PID was reused.
 func (r *reader) open(e Entry) Process {
 	p, err := r.options.System.Open(e.PID)
 	if err != nil {
@@ -326,7 +323,7 @@ func (r *reader) close() {
 // Lost implements etw.Taker.
 func (r *reader) Lost(n uint64) {
 	for _, w := range r.watched {
-		if w.process == nil { // without a handle its end is unknown
+		if w.process == nil { // its end is unknown
 			r.drop(w)
 		}
 	}
@@ -344,7 +341,7 @@ func (r *reader) Advance(read int64) {
 		if w.process == nil {
 			continue
 		}
-		// Event tracing reports the end, unless it is lost.
+		// Event tracing reports the end, unless lost.
 		if end, over := w.process.Ended(); over && (r.polls || r.monotonic(end.At) < now-toldWithin) {
 			notice := proctracker.Notice{Kind: proctracker.Ended, PID: w.pid, Time: r.monotonic(end.At)}
 			r.ended(etw.Change{Notice: notice, Created: int64(w.created)})
@@ -367,7 +364,6 @@ func (r *reader) Advance(read int64) {
 	}
 }
 
-// tell publishes the counters.
 func (r *reader) tell(now int64) {
 	r.count = now
 	r.mu.Lock()

@@ -16,10 +16,10 @@ import (
 func NewSystem() System { return &system{buffer: make([]uint64, 64<<10/8), names: map[uint32]named{}} }
 
 type system struct {
-	// buffer is a snapshot, in words for alignment.
+	// In words, for alignment.
 	buffer  []uint64
 	entries []Entry
-	// names are cached from the last snapshot, since most processes recur.
+	// From the last snapshot, since most processes recur.
 	names map[uint32]named
 }
 
@@ -31,14 +31,14 @@ type named struct {
 // Clocks implements System.
 func (*system) Clocks() (mono, wall int64) { return clock.Anchor() }
 
-// Processes implements System. It lasts about 1 ms with 300 processes, mainly for their threads.
+// Processes implements System. It lasts about 1 ms with 300 processes.
 func (s *system) Processes() ([]Entry, error) {
 	for {
 		var need uint32
 		size := uint32(len(s.buffer) * 8)
 		err := windows.NtQuerySystemInformation(windows.SystemProcessInformation, unsafe.Pointer(&s.buffer[0]), size, &need)
 		if errors.Is(err, windows.STATUS_INFO_LENGTH_MISMATCH) || errors.Is(err, windows.STATUS_BUFFER_TOO_SMALL) {
-			s.buffer = make([]uint64, (max(need, size)+size/2)/8) // with room for new processes
+			s.buffer = make([]uint64, (max(need, size)+size/2)/8) // with room for new ones
 			continue
 		}
 		if err != nil {
@@ -49,10 +49,9 @@ func (s *system) Processes() ([]Entry, error) {
 }
 
 // unset is Wine's creation time of a process whose program has not started (uninitialized memory, mem_alloc of
-// server/object.c). Such a process is ignored, because its time and name change later.
+// server/object.c). Its time and name change later.
 const unset Filetime = 0x5555555555555555
 
-// parse returns the processes in the buffer.
 func (s *system) parse() []Entry {
 	s.entries = s.entries[:0]
 	names := make(map[uint32]named, len(s.names))
@@ -77,7 +76,6 @@ func (s *system) parse() []Entry {
 	}
 }
 
-// process is a handle.
 type process windows.Handle
 
 // Open implements System.
@@ -148,11 +146,10 @@ func (p process) Ended() (e End, over bool) {
 	return e, true
 }
 
-// containers is the SID prefix of container accounts (S-1-5-93-2-1, ContainerAdministrator, and -2).
+// S-1-5-93-2-1 is ContainerAdministrator, -2 ContainerUser.
 const containers = "S-1-5-93-"
 
-// ofTheNode reports whether a process is in the session of services or in this process's. A container has its own
-// session and SYSTEM.
+// ofTheNode accepts the session of services and this process's. A container has its own session and SYSTEM.
 func (p process) ofTheNode() bool {
 	pid, err := windows.GetProcessId(windows.Handle(p))
 	if err != nil {
@@ -168,8 +165,7 @@ func (p process) ofTheNode() bool {
 	return windows.ProcessIdToSessionId(windows.GetCurrentProcessId(), &ours) == nil && its == ours
 }
 
-// services is the session of services
-// (https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista).
+// See https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista.
 const services = 0
 
 // Privileged implements Process.
@@ -186,7 +182,7 @@ func (p process) Privileged() bool {
 	if err != nil || strings.HasPrefix(user.User.Sid.String(), containers) {
 		return false
 	}
-	// Wine has one user, who may do everything but is no administrator.
+	// Wine's one user may do everything but is no administrator.
 	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || etw.Wine()
 }
 

@@ -1,8 +1,8 @@
-// Package winproc observes CNI calls on Windows, where a process's parameters are unreadable after its exit. A Teller
-// reports starts and ends: event tracing or, if that is refused, snapshots of the process table. Parameters are read
-// from memory (Memory) immediately after the report, for children of the container runtime and their descendants.
+// Package winproc observes CNI calls on Windows. A Teller reports starts and ends: event tracing or, if refused,
+// snapshots of the process table. Parameters, unreadable after an exit, are read from memory at once, for children of
+// the container runtime and their descendants.
 //
-// Only System uses the operating system; everything else is portable and tested with generated systems.
+// Only System uses the operating system.
 package winproc
 
 import (
@@ -18,7 +18,7 @@ import (
 // Filetime is Windows' time: 100 ns since 1601, UTC.
 type Filetime int64
 
-// since1601 is 1970 as a Filetime.
+// 1970 as a Filetime.
 const since1601 = 116444736000000000
 
 // unix returns ns since 1970.
@@ -26,11 +26,11 @@ func (f Filetime) unix() int64 { return (int64(f) - since1601) * 100 }
 
 // Entry is one process of the process table.
 type Entry struct {
-	// Parent created the process PID; its PID may have been reused since.
+	// Parent's PID may have been reused since.
 	PID, Parent uint32
 	// Created identifies a process together with PID.
 	Created Filetime
-	// Name is the program's file name, such as "powershell.exe".
+	// Name is a file name, such as "powershell.exe".
 	Name string
 }
 
@@ -38,7 +38,7 @@ type Entry struct {
 type System interface {
 	// Processes returns the process table, valid until the next call.
 	Processes() ([]Entry, error)
-	// Open opens a process for reading, also after its exit. The error is Gone if it does not exist.
+	// Open opens a process, also after its exit. The error is Gone if it does not exist.
 	Open(pid uint32) (Process, error)
 	// Clocks returns one instant in ns, monotonic and since 1970.
 	Clocks() (mono, wall int64)
@@ -46,14 +46,12 @@ type System interface {
 
 // Process is an open process.
 type Process interface {
-	// Created returns the creation time, Parent the creator.
+	// Created is the creation time, Parent the creator.
 	Created() (Filetime, error)
 	Parent() (uint32, error)
-	// File returns the program's path.
 	File() (string, error)
-	// Ended reports whether and how it exited.
 	Ended() (End, bool)
-	// Privileged reports whether it runs as system or as an administrator of the node.
+	// Privileged means system or an administrator of the node.
 	Privileged() bool
 	Memory
 	Close()
@@ -63,21 +61,20 @@ type Process interface {
 type End struct {
 	At   Filetime
 	Code uint32
-	// CPU is its CPU time in ns.
+	// In ns.
 	CPU int64
 }
 
 // Options of a Source.
 type Options struct {
-	// Processes bounds the followed processes of plugin trees.
+	// Processes bounds the followed processes.
 	Processes int
-	// Arguments selects the arguments to keep.
 	Arguments arguments.Mode
-	// Agents are globs of agents' program names, without ".exe".
+	// Agents are globs of agents' programs, without ".exe".
 	Agents []string
-	// Anchors are the runtime's processes; nil for none.
+	// Anchors are the runtime's processes, or nil.
 	Anchors *anchor.Set
-	// Busy reports whether ticks are needed. It may be nil.
+	// Busy reports whether ticks are needed; it may be nil.
 	Busy   func() bool
 	System System
 	Log    *slog.Logger
@@ -86,7 +83,7 @@ type Options struct {
 // Stats counts a Source's work.
 type Stats struct {
 	proctracker.Stats
-	// Snapshots and their total time Spent; Interval is the current interval. 0 with another Teller.
+	// Snapshots, their total time Spent and the current Interval; 0 with another Teller.
 	Snapshots uint64
 	Spent     time.Duration
 	Interval  time.Duration

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// sizeofBuffer is the size of WMI_BUFFER_HEADER at the start of each buffer.
+	// Of WMI_BUFFER_HEADER.
 	sizeofBuffer = 72
-	// bufferMax is the maximum buffer size of a session: 16 MB.
+	// A session's maximum, 16 MB.
 	bufferMax = 16 << 20
-	// expansionMax bounds the expansion factor of a compressed buffer beyond expansionMin: real ones expand about
-	// 5 times, hostile ones 10,000 times.
+	// expansionMax bounds a compressed buffer's expansion beyond expansionMin: real ones expand about 5 times, hostile
+	// ones 10,000 times.
 	expansionMax = 100
 	expansionMin = 64 << 10
 
-	flagProcessorIndex = 0x20 // ETW_BUFFER_FLAG_PROC_INDEX: CPU number of 16 bits instead of 8
+	flagProcessorIndex = 0x20 // ETW_BUFFER_FLAG_PROC_INDEX: CPU of 16 bits instead of 8
 	flagCompressed     = 0x40 // ETW_BUFFER_FLAG_COMPRESSED
 )
 
-// bufferHeader holds the needed fields of WMI_BUFFER_HEADER.
+// bufferHeader is a part of WMI_BUFFER_HEADER.
 type bufferHeader struct {
 	size  int // in the file
-	used  int // with the header, after expansion
+	used  int // after expansion, header included
 	cpu   uint16
 	flags uint16
 }
@@ -33,7 +33,7 @@ func parseBufferHeader(b []byte) bufferHeader {
 	h := bufferHeader{
 		size: int(le.Uint32(b)), used: int(le.Uint32(b[48:])), cpu: le.Uint16(b[40:]), flags: le.Uint16(b[52:]),
 	}
-	if h.used == 0 { // left 0 by old systems and crash dumps
+	if h.used == 0 { // by old systems and crash dumps
 		h.used = int(le.Uint32(b[4:]))
 	}
 	if h.flags&flagProcessorIndex == 0 {
@@ -42,7 +42,7 @@ func parseBufferHeader(b []byte) bufferHeader {
 	return h
 }
 
-// Types of record headers (TRACE_HEADER_TYPE_* of ntwmi.h), in the third byte. The fourth is 0xc0 (TRACE_HEADER_FLAG,
+// Third byte of record headers (TRACE_HEADER_TYPE_* of ntwmi.h). The fourth is 0xc0 (TRACE_HEADER_FLAG,
 // TRACE_HEADER_EVENT_TRACE), or 0x90 for a WPP message.
 const (
 	typeSystem32   = 1
@@ -69,12 +69,11 @@ const (
 	sizeofEvent    = 80
 
 	groupProcess = 3 // EVENT_TRACE_GROUP_PROCESS
-	// eventExtended is EVENT_HEADER_FLAG_EXTENDED_INFO: items precede the payload.
+	// EVENT_HEADER_FLAG_EXTENDED_INFO: items precede the payload.
 	eventExtended = 1
 )
 
-// next reads the first record in b and returns its length, 0 if it is unreadable. ok is false for other records, such
-// as WPP messages.
+// next reads the first record and returns its length, 0 if unreadable. ok is false for others, such as WPP messages.
 func next(b []byte, r *etw.Record) (length int, ok bool) {
 	if len(b) < 8 || b[3]&flagHeader == 0 {
 		return 0, false
@@ -117,7 +116,7 @@ func next(b []byte, r *etw.Record) (length int, ok bool) {
 	return fit(b, length, header), true
 }
 
-// fit returns a record's aligned length; 0 if it exceeds b.
+// fit returns an aligned length; 0 if it exceeds b.
 func fit(b []byte, length, header int) int {
 	if length < header || length > len(b) {
 		return 0
@@ -125,7 +124,7 @@ func fit(b []byte, length, header int) int {
 	return min((length+7)&^7, len(b))
 }
 
-// system reads a header of the system logger and returns its length; 0 if it is incomplete.
+// system returns the length of a system logger's header; 0 if incomplete.
 func system(b []byte, r *etw.Record) int {
 	header, le := sizeofSystem, binary.LittleEndian
 	switch b[2] {
@@ -157,10 +156,10 @@ func classic(b []byte, r *etw.Record) {
 	copy(r.Provider[:], b[24:])
 }
 
-// version caps an event's version, so that a version above 255 does not match another.
+// A version above 255 must not match another.
 func version(v uint16) uint8 { return uint8(min(v, 255)) }
 
-// manifest reads EVENT_HEADER and skips its items; false if these are incomplete.
+// manifest reads EVENT_HEADER and skips its items; false if they are incomplete.
 func manifest(b []byte, r *etw.Record) bool {
 	le := binary.LittleEndian
 	r.TID, r.PID, r.Time = le.Uint32(b[8:]), le.Uint32(b[12:]), int64(le.Uint64(b[16:]))

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Clocks of a file's records (WNODE_HEADER.ClientContext).
+// WNODE_HEADER.ClientContext.
 const (
 	clockSystem = 2 // the system time, in 100 ns
 	clockCycles = 3 // the CPU's cycles
 )
 
-// Header holds the needed fields of TRACE_LOGFILE_HEADER.
+// Header is a part of TRACE_LOGFILE_HEADER.
 type Header struct {
-	// Start is the wall-clock time at which the trace starts, Began the same in ns of the records' clock.
+	// Start is the trace's wall-clock start, Began the same in ns of the records' clock.
 	Start time.Time
 	Began int64
-	// EventsLost and BuffersLost count what Windows lost.
+	// Windows' losses.
 	EventsLost, BuffersLost uint32
 
-	// hz is the clock's frequency.
 	hz uint64
 }
 
-// Offsets in TRACE_LOGFILE_HEADER; those of later fields start behind its two pointers.
+// In TRACE_LOGFILE_HEADER; those of later fields start behind its two pointers.
 const (
 	offsetPointer  = 44
 	offsetLost     = 48
@@ -34,7 +33,7 @@ const (
 	sizeofZone     = 176 // TIME_ZONE_INFORMATION plus four bytes
 )
 
-// parseHeader parses the header; raw is its record's time.
+// raw is the record's time.
 func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	le := binary.LittleEndian
 	if len(b) < offsetPointers {
@@ -57,7 +56,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 		h.hz = 10_000_000
 	case clockCycles:
 		h.hz = uint64(le.Uint32(b[offsetMHz:])) * 1_000_000
-	default: // QueryPerformanceCounter; not set in old files
+	default: // QueryPerformanceCounter; unset in old files
 		h.hz = le.Uint64(rest[8:])
 	}
 	if h.hz == 0 || h.hz > 1<<40 {
@@ -70,7 +69,7 @@ func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	return h, nil
 }
 
-// nanoseconds converts a record's time without overflow.
+// nanoseconds avoids overflow.
 func (h *Header) nanoseconds(raw uint64) int64 {
 	hi, lo := bits.Mul64(raw, 1_000_000_000)
 	if hi >= h.hz {
@@ -80,7 +79,7 @@ func (h *Header) nanoseconds(raw uint64) int64 {
 	return int64(min(ns, 1<<63-1))
 }
 
-// fileTime converts a FILETIME (100 ns since 1601, UTC); an invalid one is the zero time.
+// fileTime converts a FILETIME; an invalid one is the zero time.
 func fileTime(t int64) time.Time {
 	const to1970 = 116_444_736_000_000_000
 	if t <= 0 {

@@ -1,6 +1,5 @@
-// Package etl reads .etl files, recorded traces of Windows: a header and buffers of records. It is portable and
-// accepts any bytes: it reads as much as possible of a damaged file and reports the amount. Records are in file
-// order, sorted by time only within one CPU.
+// Package etl reads .etl files, recorded traces of Windows. It is portable, accepts any bytes, and reads as much as
+// possible of a damaged file. Records are in file order, sorted by time only within one CPU.
 package etl
 
 import (
@@ -12,20 +11,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Reader reads records. Create it with NewReader.
+// Reader reads records.
 type Reader struct {
 	from   io.Reader
 	header Header
 	stats  Stats
-	// raw is a buffer as stored, expanded its decompressed form; they grow with the data, not with a header's
-	// claim. rest holds unread records.
+	// raw is a buffer as stored, expanded its decompressed form; they grow with data, not with a header's claim. rest
+	// holds unread records.
 	raw            bytes.Buffer
 	expanded, rest []byte
 	cpu            uint16
-	broken         bool // the current buffer is counted as broken
+	broken         bool // counted for the current buffer
 }
 
-// Stats counts what a Reader has read.
+// Stats counts a Reader's work.
 type Stats struct {
 	Bytes            int64
 	Buffers, Records uint64
@@ -35,16 +34,16 @@ type Stats struct {
 	Broken uint64
 }
 
-// FormatError means that a file is not a readable .etl file.
+// FormatError means no readable .etl file.
 type FormatError struct{ Why string }
 
 func (e *FormatError) Error() string { return "this is no trace (.etl) that can be read: " + e.Why }
 
 func formatError(why string) error { return &FormatError{why} }
 
-// TruncatedError means that a file ends, or becomes unreadable, within a buffer. Earlier records are complete.
+// TruncatedError means that a file ends, or becomes unreadable, within a buffer.
 type TruncatedError struct {
-	// Read counts the data before, Why describes the rest.
+	// Read counts what precedes.
 	Read Stats
 	Why  string
 }
@@ -90,8 +89,8 @@ func (r *Reader) Header() Header { return r.header }
 // Stats returns the counters.
 func (r *Reader) Stats() Stats { return r.stats }
 
-// Next reads the next record, whose payload is valid until the next call. The error is io.EOF, a TruncatedError, or a
-// read error.
+// Next reads a record, whose payload is valid until the next call. The error is io.EOF, a TruncatedError, or a read
+// error.
 func (r *Reader) Next(to *etw.Record) error {
 	for {
 		for len(r.rest) >= 8 {
@@ -128,7 +127,6 @@ func (r *Reader) breaks() {
 	}
 }
 
-// buffer reads the next buffer and returns its raw content.
 func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 	var head [sizeofBuffer]byte
 	n, err := io.ReadFull(r.from, head[:])
@@ -160,7 +158,7 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
 
-// records returns a buffer's records, expanded if necessary; after an error, the readable ones.
+// records returns a buffer's records, expanded; after an error, the readable ones.
 func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	used := h.used - sizeofBuffer
 	if h.flags&flagCompressed != 0 {
@@ -176,5 +174,4 @@ func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	return b[:used], nil
 }
 
-// errShort means that a buffer is shorter than its header claims.
 var errShort = errors.New("the buffer is too short")

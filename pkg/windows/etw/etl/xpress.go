@@ -7,11 +7,10 @@ import (
 
 var errCompression = errors.New("its compression is broken")
 
-// expand decompresses plain LZ77 ([MS-XCA] 2.4) to at most limit bytes, reusing into's memory. More bytes are an
-// error.
+// expand decompresses plain LZ77 ([MS-XCA] 2.4) to up to limit bytes, reusing into. More bytes are an error.
 func expand(into, in []byte, limit int) ([]byte, error) {
 	out := into[:0]
-	half := -1 // offset of a free length nibble
+	half := -1 // of a free length nibble
 	for at := 0; at+4 <= len(in); {
 		flags := binary.LittleEndian.Uint32(in[at:])
 		at += 4
@@ -41,7 +40,7 @@ func expand(into, in []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// matchLength returns the length of the match at an offset, and the next offset.
+// matchLength returns a match's length, and the next offset.
 func matchLength(in []byte, at int, half *int) (length, next int, ok bool) {
 	length = int(in[at] & 7)
 	next = at + 2
