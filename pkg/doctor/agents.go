@@ -8,8 +8,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// agentsAnswer checks the agents that the loaded networks' plugins ask for each pod. Without one the network is still
-// reported ready, and each ADD fails.
+// agentsAnswer checks the agents that the loaded networks' plugins ask. Without one the network is still reported
+// ready, and each ADD fails.
 func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 	if f.Agents.Err != nil {
 		return nil, f.Agents.Err
@@ -37,7 +37,6 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// place describes the address that a plugin asks.
 func place(a fact.Agent) string {
 	switch {
 	case a.Kind == fact.AsksFile:
@@ -48,7 +47,6 @@ func place(a fact.Agent) string {
 	return fact.Sayf("asks its agent at %s", a.Address)
 }
 
-// wrongWith describes a fault of an agent; empty for none.
 func wrongWith(f *fact.Facts, a fact.Agent) string {
 	switch a.Reach {
 	case fact.Missing:
@@ -74,10 +72,10 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 	return ""
 }
 
-// held reports whether a process is prevented from running.
+// held means prevented from running.
 func held(s fact.Server) bool { return s.State == event.AgentStopped || s.State == event.AgentFrozen }
 
-// waiting describes long calls with a connection to an agent.
+// waiting describes long calls connected to an agent.
 func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 	for _, c := range f.Scope.Value.Calls {
 		if c.Asks != "" && fact.SamePlace(c.Asks, a.Address) && c.Asking >= f.Options.Hung {
@@ -88,7 +86,7 @@ func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 	return said
 }
 
-// shown is the evidence that an agent does not work.
+// shown is evidence that an agent does not work.
 func shown(f *fact.Facts, a fact.Agent) (said []string) {
 	first := a.From()
 	if a.Err != "" {
@@ -119,7 +117,7 @@ func since(t time.Time) string {
 	return stamp(t)
 }
 
-// serving describes the process or containers that serve an agent's socket, or should.
+// serving describes what serves an agent's socket, or should.
 func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	if s := a.Process; s != nil {
 		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started),
@@ -149,7 +147,7 @@ func lastLine(line string) []string {
 	return []string{"its last line: " + fact.Clean(line)}
 }
 
-// containersOf returns the containers that serve an agent, or else those of its plugin's CNI.
+// containersOf returns the agent's containers, or else those of its plugin's CNI.
 func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	if len(a.Containers) > 0 || a.Process != nil || a.Server != "" {
 		return a.Containers

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// noCallIsStuck checks the duration of calls in progress. Without a running cniscope it judges by plugins' processes.
+// noCallIsStuck checks calls in progress; without a running cniscope, plugins' processes.
 func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	if f.Scope.Err == nil {
@@ -62,7 +62,7 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// lockOf names the lock that a process waits for, and its holder.
+// lockOf names the lock that pid waits for, and its holder.
 func lockOf(f *fact.Facts, pid int) []string {
 	for _, l := range f.Locks.Value {
 		if slices.Contains(l.WaiterPIDs, pid) {
@@ -72,10 +72,10 @@ func lockOf(f *fact.Facts, pid int) []string {
 	return nil
 }
 
-// lately bounds the age of reported failures. kubelet retries a pod within seconds.
+// kubelet retries a pod within seconds.
 const lately = 10 * time.Minute
 
-// callsSucceed checks that no recent call failed without a later success in its network.
+// callsSucceed checks that each recent failure has a later success in its network.
 func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return nil, notApplicable("no cniscope runs here, which would know the calls that failed")
@@ -101,7 +101,7 @@ func callsSucceed(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// failedCalls reports the failed calls of one network and command, the latest last. worked is the last success.
+// failedCalls reports the failures of one network and command, the latest last. worked is the last success.
 func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	last := failed[len(failed)-1]
 	finding := Finding{
@@ -125,7 +125,7 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	return finding
 }
 
-// nobodyWaitsForALock checks that no holder keeps a lock of CNI plugins while others wait for it.
+// nobodyWaitsForALock checks CNI plugins' locks.
 func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, l := range f.Locks.Value {

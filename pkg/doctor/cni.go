@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// folderLoads checks that the runtime can load a network from its CNI folder.
 func folderLoads(f *fact.Facts) ([]Finding, error) {
 	r := f.Runtime.Value
 	d := f.Folder.Value
@@ -63,7 +62,6 @@ func folderAgain(r fact.Runtime) []string {
 		"then restart the CNI's pod, which writes its configuration"}
 }
 
-// unwatched explains the effect of a removed folder.
 func unwatched(f *fact.Facts) []string {
 	r := f.Runtime.Value
 	if r.Containerd() {
@@ -100,7 +98,7 @@ func order(f *fact.Facts) []string {
 	return []string{"after it come: " + fact.List(files)}
 }
 
-// binariesAreThere checks that each program of the networks, also for IPAM and delegated plugins, can be started.
+// binariesAreThere checks that each program of the networks can be started.
 func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, b := range f.Binaries.Value {
@@ -116,7 +114,7 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// reference are the plugins of github.com/containernetworking/plugins.
+// Of github.com/containernetworking/plugins.
 var reference = []string{
 	"bridge", "host-local", "portmap", "firewall", "tuning", "bandwidth", "loopback", "ptp", "macvlan", "ipvlan",
 	"vlan", "host-device", "dhcp", "static", "sbr", "vrf", "dummy", "tap",
@@ -131,7 +129,7 @@ func remedyFor(name string, dirs []string) string {
 	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
 }
 
-// versionsAreKnown checks that the runtime's libcni knows the cniVersion of the used networks.
+// versionsAreKnown checks that the runtime's libcni knows the used cniVersions.
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, n := range fact.Winners(f) {
@@ -158,8 +156,8 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// loadedIsCurrent compares the loaded networks with the folder. containerd reads the folder again when a file in it is
-// written or removed, but not when a file is moved into it (internal/cri/server/cni_conf_syncer.go ignores Create).
+// loadedIsCurrent compares the loaded networks with the folder. containerd does not notice a file that is moved into
+// it (internal/cri/server/cni_conf_syncer.go ignores Create).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
 	if !f.CRI.Value.Told {
 		return nil, notApplicable(f.Runtime.Value.Called() + " does not say which networks it has loaded: those of its " +
@@ -223,7 +221,7 @@ func describe(all []event.Network) string {
 	return fact.List(said)
 }
 
-// rightOneWins checks that the used configuration belongs to the CNI whose agent runs here.
+// rightOneWins checks that the used CNI's agent runs here.
 func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	d, used := f.Folder.Value, fact.Winners(f)
 	ignored := slices.DeleteFunc(slices.Clone(d.Networks), func(n event.Network) bool {
@@ -272,7 +270,7 @@ func uses(networks []event.Network, o fact.CNI) bool {
 	return slices.ContainsFunc(networks, o.Owns)
 }
 
-// runs describes an agent or container of a CNI here; empty for none.
+// runs describes what of a CNI runs here; empty for nothing.
 func runs(c fact.CNI, f *fact.Facts) string {
 	for _, p := range f.Processes.Value {
 		if p.HostNet && slices.Contains(c.Agents, p.Name) {
@@ -288,7 +286,7 @@ func runs(c fact.CNI, f *fact.Facts) string {
 	return ""
 }
 
-// nothingIsLeftOver checks that an unused CNI left no interface and no rules.
+// nothingIsLeftOver checks for interfaces and rules of unused CNIs.
 func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 	used := slices.Concat(fact.Networks(f.CRI.Value.Loaded), fact.Winners(f))
 	// Multus delegates to networks that are not in the folder.

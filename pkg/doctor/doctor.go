@@ -1,9 +1,9 @@
 // Package doctor examines a node and reports why its pods get no network, or soon will not: pkg/doctor/gather gathers
 // facts, and one pure function per check judges them.
 //
-// It changes nothing and runs no command and no plugin. It asks the container runtime, the kernel, /proc, kubelet's
-// healthz and a running cniscope, and sends one test span to the OTLP endpoint. Text from elsewhere is bounded and
-// escaped (pkg/text). Of a CNI configuration it reports only names, types, sockets and kubeconfigs.
+// It changes nothing and runs no command and no plugin; it sends one test span to the OTLP endpoint. Text from
+// elsewhere is bounded and escaped (pkg/text). Of a CNI configuration it reports only names, types, sockets and
+// kubeconfigs.
 package doctor
 
 import (
@@ -21,9 +21,9 @@ import (
 type Options = fact.Options
 
 const (
-	// DefaultKubelet is the address of kubelet's healthz (KubeletConfiguration: healthzPort).
+	// DefaultKubelet is KubeletConfiguration's healthzPort.
 	DefaultKubelet = "127.0.0.1:10248"
-	// DefaultPatience keeps an examination without any answer below two seconds.
+	// DefaultPatience keeps an examination without answers below two seconds.
 	DefaultPatience = 1500 * time.Millisecond
 )
 
@@ -35,7 +35,7 @@ func withDefaults(o fact.Options) fact.Options {
 	return o
 }
 
-// Examine gathers the facts and judges them.
+// Examine gathers and judges the facts.
 func Examine(ctx context.Context, o fact.Options) Report {
 	o = withDefaults(o)
 	began := time.Now()
@@ -44,7 +44,7 @@ func Examine(ctx context.Context, o fact.Options) Report {
 	return report
 }
 
-// PluginDirs returns the runtime's process and the directories of its plugins; none if it does not answer.
+// PluginDirs returns the runtime's process and its plugins' directories, if it answers.
 func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
@@ -56,7 +56,7 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 // Programs finds programs that cannot be started.
 type Programs = gather.Programs
 
-// checks lists all checks in the order of the report; later ones depend on earlier ones.
+// In the order of the report; later ones depend on earlier ones.
 func checks() []check {
 	folder := func(f *fact.Facts) error { return f.Folder.Err }
 	loaded := func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Folder.Err) }
@@ -91,20 +91,20 @@ func checks() []check {
 	}
 }
 
-// check is one question. look answers it from facts alone: with findings, with none if all is well, with notApplicable
-// if the node has nothing to check, or with another error. lacks returns the error of a fact that look needs.
+// check is one question. look answers it from facts alone: with findings, with none if all is well, with
+// notApplicable, or with another error. lacks returns the error of a fact that look needs.
 type check struct {
 	name  string
 	look  func(*fact.Facts) ([]Finding, error)
 	lacks func(*fact.Facts) error
 }
 
-// notApplicable is the reason why a check does not concern this node.
+// notApplicable is why a check does not concern this node.
 type notApplicable string
 
 func (n notApplicable) Error() string { return string(n) }
 
-// Judge makes all checks. Equal facts give equal reports.
+// Judge makes all checks.
 func Judge(f *fact.Facts) Report {
 	r := Report{Findings: []Finding{}}
 	for _, c := range checksOf(f) {

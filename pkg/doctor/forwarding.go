@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// podsAreForwarded checks that the kernel forwards the packets of pods.
 func podsAreForwarded(f *fact.Facts) ([]Finding, error) {
 	found := fullTables(f)
 	if !routesPods(f) {
@@ -33,7 +32,7 @@ func podsAreForwarded(f *fact.Facts) ([]Finding, error) {
 	return found, f.Chains.Err
 }
 
-// dropping reports a chain that drops what no rule accepts. With rules, the CNI may have accepted its pods, which is
+// dropping reports a chain that drops what no rule accepts. With rules, the CNI may have accepted its pods, as is
 // common beside Docker.
 func dropping(c fact.Chain) Finding {
 	where := c.Backend + " " + c.Family + " " + c.Table + " " + c.Name
@@ -61,7 +60,7 @@ func dropping(c fact.Chain) Finding {
 	return finding
 }
 
-// fullTables reports the kernel's tables without room.
+// fullTables reports the kernel's full tables.
 func fullTables(f *fact.Facts) (found []Finding) {
 	for _, t := range f.Forwarding.Value.Tables {
 		if !t.Full() {
@@ -76,8 +75,8 @@ func fullTables(f *fact.Facts) (found []Finding) {
 	return found
 }
 
-// routesPods reports whether the node routes packets of a loaded network. The listed plugins attach pods to the node's
-// own link instead.
+// routesPods reports whether the node routes packets of a loaded network. The listed plugins use the node's own link
+// instead.
 func routesPods(f *fact.Facts) bool {
 	return slices.ContainsFunc(f.CRI.Value.Loaded, func(l fact.Loaded) bool {
 		return len(l.Plugins) > 0 && !slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"},

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
-// Held finds what sandboxes hold of the node's network, which of them exist, and the plugins' directories.
+// Held finds what sandboxes hold, which of them exist, and the plugins' directories.
 func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, err error) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
@@ -22,7 +22,7 @@ func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, e
 	return f.Held.Value, binsOf(f), f.Held.Err
 }
 
-// networksAreGivenBack checks that no sandbox that is gone kept a network: an ADD without DEL.
+// networksAreGivenBack checks for an ADD without DEL of a sandbox that is gone.
 func networksAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	l := heldBy(f)
 	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
@@ -67,7 +67,6 @@ func binsOf(f *fact.Facts) (dirs []string) {
 	return dirs
 }
 
-// saysAttachment describes an attachment in one line.
 func saysAttachment(l leak.Look, a leak.Attachment) string {
 	line := fact.Sayf("%s of %s, pod %s, sandbox %s, since %s (%s)", a.IfName, networkOf(a.Network), podOf(a),
 		a.ContainerID, stamp(a.Since), age(l.Time.Sub(a.Since)))
@@ -103,7 +102,7 @@ func podOf(a leak.Attachment) string {
 	return fact.Sayf("%s/%s", a.Pod.Namespace, a.Pod.Name)
 }
 
-// leasesAreGivenBack checks that host-local's addresses belong to existing sandboxes.
+// leasesAreGivenBack checks host-local's addresses.
 func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	l := heldBy(f)
 	leaked := map[string][]leak.Lease{}
@@ -121,7 +120,7 @@ func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// removed bounds the files that a remedy names.
+// removed bounds the files in a remedy.
 const removed = 32
 
 func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
@@ -165,7 +164,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	return finding
 }
 
-// heldBy returns the node's attachments. Sandboxes with a call in progress exist, too.
+// Sandboxes with a call in progress exist, too.
 func heldBy(f *fact.Facts) leak.Look {
 	l := f.Held.Value
 	l.Alive = maps.Clone(l.Alive)
@@ -182,7 +181,7 @@ func before(l leak.Look, since time.Time) bool { return !l.Boot.IsZero() && sinc
 
 func leakAge(f *fact.Facts) time.Duration { return cmp.Or(f.Options.Leak, leak.After) }
 
-// age rounds a duration for people.
+// age rounds for people.
 func age(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

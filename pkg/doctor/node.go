@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// clockIsSet checks that the clock is synchronized, so that spans of several nodes line up.
+// clockIsSet checks the clock, so that spans of several nodes line up.
 func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
 		return []Finding{{
@@ -28,7 +28,6 @@ func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	return nil, nil
 }
 
-// kubeletIsHealthy checks that kubelet's healthz answers "ok".
 func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	h := f.Kubelet.Value
 	if h.Err == "" && h.Status == 200 {
@@ -48,7 +47,6 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// endpointTakesSpans checks that the endpoint took a test span.
 func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	if f.Options.Endpoint == "" {
 		return nil, notApplicable("no OTLP endpoint is set ([export.otlp] endpoint)")

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// podsHaveTheirOwnAddresses checks that the pods' subnets are none of the node's networks.
+// podsHaveTheirOwnAddresses checks that the pods' subnets do not overlap the node's networks.
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 	pods := podSubnets(f)
 	if len(pods) == 0 {
@@ -46,7 +46,7 @@ func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
 		for _, r := range f.Network.Value.Routes {
 			link := linkNamed(f.Network.Value.Links, r.Link)
 			if ofPods(link, bridges) || !r.Learned && !tunnel(link) {
-				continue // the CNI's own routes to other nodes are inside the pods' network
+				continue // the CNI's routes to other nodes
 			}
 			clash(pod, r.Prefix, fact.Sayf("route to %s by %s", r.Prefix.String(), r.Link))
 		}
@@ -85,7 +85,7 @@ func ofPods(l fact.Link, bridges []string) bool {
 	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):
 		return true
 	case l.Type == "veth" && !slices.ContainsFunc(l.Addresses, func(a netip.Prefix) bool { return !a.IsSingleIP() }):
-		return true // a pod's end of ptp; a node in a container has a whole network on a veth
+		return true // a pod's end of ptp; a containerized node has a whole network on a veth
 	}
 	for _, c := range fact.CNIs() {
 		if fact.Matches(c.Links, l.Name) {
@@ -96,7 +96,6 @@ func ofPods(l fact.Link, bridges []string) bool {
 		"eni*", "gke*"}, l.Name)
 }
 
-// tunnel reports whether an interface leads into a foreign network.
 func tunnel(l fact.Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
 
 func linkNamed(links []fact.Link, name string) fact.Link {

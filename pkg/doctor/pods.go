@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// restartsMany within restartsLately mean that a container does not come up: kubelet's back-off reaches five
-	// minutes at the sixth restart.
+	// restartsMany within restartsLately mean that a container does not come up: kubelet's back-off reaches five minutes
+	// at the sixth restart.
 	restartsMany   = 3
 	restartsLately = 10 * time.Minute
-	startsIn       = 10 * time.Second // from creation to start
+	startsIn       = 10 * time.Second // after its creation
 )
 
-// networkPodsRun checks the containers that write the CNI folders, and kube-proxy.
+// networkPodsRun checks the writers of the CNI folders, and kube-proxy.
 func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, c := range f.Containers.Value {
@@ -48,7 +48,6 @@ func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// troubleOf describes a container's fault; empty for none.
 func troubleOf(c fact.Container, now time.Time) string {
 	switch c.State {
 	case "exited":

@@ -8,12 +8,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// oneServiceProxy checks that kube-proxy and its replacement do not both answer for services. Whether that works is
-// chance; it is not by itself the cause of a node that is not ready.
+// oneServiceProxy checks that kube-proxy and its replacement do not both answer for services, which works by chance.
 func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	proxy, proxyErr := liveProxy(f)
 	on, onErr := replacementOn(f)
-	switch { // an error matters only if the other proxy may exist
+	switch { // an error matters only beside another proxy
 	case len(proxy) == 0:
 		return nil, proxyErr
 	case len(on) == 0:
@@ -33,8 +32,7 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// liveProxy is the evidence that kube-proxy works here: its process, or its container. Rules prove nothing: they
-// outlive it, and kubelet makes some too.
+// liveProxy is evidence of kube-proxy's process or container. Rules outlive it, and kubelet makes some too.
 func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {
@@ -50,9 +48,9 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	return evidence, cmp.Or(f.Processes.Err, f.Containers.Err)
 }
 
-// socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without node ports it is the effect of
+// socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without node ports it comes from
 // kube-proxy-replacement=false with bpf-lb-sock=true, which Cilium documents for local redirect policies: both answer
-// for ClusterIPs to the same effect.
+// alike.
 func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	lb := f.LB.Value
 	if len(lb.Socket) == 0 || lb.Services == 0 {
@@ -68,8 +66,8 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	}}
 }
 
-// replacementOn is the evidence that Cilium replaces kube-proxy: attached programs and node ports in its service map,
-// or its options. Without the replacement Cilium fills the same map without node ports and attaches the same programs.
+// replacementOn is evidence that Cilium replaces kube-proxy: programs and node ports in its service map, or its
+// options. Without the replacement, only node ports are missing.
 func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
 	if len(lb.Socket) > 0 && lb.NodePorts > 0 {
@@ -112,7 +110,6 @@ func filled(lb fact.LB) string {
 	return s
 }
 
-// rulesHaveAnOwner checks that kube-proxy's rules exist only beside kube-proxy.
 func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	byTable := map[string][]string{}
 	ipvs := false
@@ -161,8 +158,7 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// ofKubeProxy excludes kubelet's own chains (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28
-// KUBE-POSTROUTING).
+// Not kubelet's own (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28 KUBE-POSTROUTING).
 func ofKubeProxy(c fact.Chain) bool {
 	if c.Backend == "nftables" && c.Table == "kube-proxy" {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// networkIsReady checks the runtime's condition, and names the missing step.
+// networkIsReady names the missing step.
 func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Value.Network {
 		return nil, nil
@@ -22,7 +22,7 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// writersSay returns the last log lines of what should write the configuration and has not.
+// writersSay returns the last log lines of the configuration's writers.
 func writersSay(f *fact.Facts) (said []string) {
 	if f.Folder.Err != nil || len(f.Folder.Value.Networks) > 0 {
 		return nil
@@ -41,7 +41,7 @@ func writersSay(f *fact.Facts) (said []string) {
 	return said[:min(len(said), fact.Listed)]
 }
 
-// agentProcesses returns CNIs' agents, by name, on the node's network and outside the examined containers.
+// agentProcesses returns CNIs' agents on the node's network, outside the examined containers.
 func agentProcesses(f *fact.Facts) (found []fact.Process) {
 	for _, p := range f.Processes.Value {
 		reported := slices.ContainsFunc(f.Containers.Value, func(c fact.Container) bool { return c.ID == p.Container })
@@ -52,7 +52,6 @@ func agentProcesses(f *fact.Facts) (found []fact.Process) {
 	return found
 }
 
-// missingStep returns the next step until the network is ready.
 func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string) {
 	d, r := f.Folder.Value, f.Runtime.Value
 	switch {
@@ -76,12 +75,11 @@ func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string)
 		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(),
 			len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
-	// Since cniVersion 1.1.0 containerd asks the plugins themselves (STATUS).
+	// Since cniVersion 1.1.0 containerd asks the plugins' STATUS.
 	return event.LackStatus, "the CNI's own STATUS says no", []string{"start the CNI's agent: cni-agent and " +
 		"network-pods name it"}
 }
 
-// nobodyWrote explains why there is no configuration.
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	step = fact.Sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
 	if f.Containers.Err != nil {

@@ -10,7 +10,6 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
 const (
 	// Problem: pods get no network, or cniscope sees nothing.
 	Problem Level = "problem"
@@ -20,7 +19,7 @@ const (
 	Note Level = "note"
 )
 
-// Finding is one fault with its evidence and remedy.
+// Finding is one fault.
 type Finding struct {
 	Check    string   `json:"check"`
 	Level    Level    `json:"level"`
@@ -32,7 +31,7 @@ type Finding struct {
 // State is the result of a check.
 type State string
 
-// The states.
+// States of a check.
 const (
 	OK            State = "ok"
 	Found         State = "findings"
@@ -40,7 +39,7 @@ const (
 	Unchecked     State = "could not check"
 )
 
-// Outcome is the result of one check, with the reason if it was not made.
+// Outcome is the result of one check.
 type Outcome struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
@@ -77,7 +76,7 @@ func (r Report) ExitCode() int {
 	return code
 }
 
-// Count returns the number of checks with a state; for Found, the number of findings.
+// Count returns the number of checks in a state; for Found, of findings.
 func (r Report) Count(s State) (n int) {
 	if s == Found {
 		for _, f := range r.Findings {
@@ -95,7 +94,7 @@ func (r Report) Count(s State) (n int) {
 	return n
 }
 
-// Text writes the report for people: findings, unanswered checks, and one line of sound ones.
+// Text writes the report for people.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -143,7 +142,7 @@ func (r Report) Summary() string {
 	return said
 }
 
-// plural counts things. more is an irregular plural.
+// more is an irregular plural.
 func plural(n int, what string, more ...string) string {
 	switch {
 	case n == 1:

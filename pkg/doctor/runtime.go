@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// runtimeAnswers checks the runtime, and that the needed plugins of containerd started.
+// runtimeAnswers also checks that the needed plugins of containerd started.
 func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	r := f.Runtime.Value
 	if err := f.Runtime.Err; err != nil {
@@ -60,7 +60,6 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// noRuntime reports a node without a runtime.
 func noRuntime() Finding {
 	return Finding{
 		Level: Problem, Summary: "no container runtime is to be found on this node",
@@ -71,7 +70,7 @@ func noRuntime() Finding {
 	}
 }
 
-// otherRuntimes notes which of several runtimes the report is about.
+// otherRuntimes names the examined one of several runtimes.
 func otherRuntimes(f *fact.Facts) []Finding {
 	r := f.Runtime.Value
 	if len(r.Others) == 0 {
@@ -95,7 +94,7 @@ func criSilent(f *fact.Facts, err error) Finding {
 		Remedy:   []string{f.Runtime.Value.Restart()},
 	}
 	if strings.Contains(err.Error(), "DeadlineExceeded") && f.Runtime.Value.Containerd() {
-		// go-cni holds its lock while a plugin runs, and a reload waits for it.
+		// go-cni holds its lock while a plugin runs; a reload waits for it.
 		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: "+
 			"see calls")
 		finding.Remedy = []string{"find the call that hangs: cniscope ps", f.Runtime.Value.Restart()}
@@ -103,8 +102,7 @@ func criSilent(f *fact.Facts, err error) Finding {
 	return withoutFolder(f, finding)
 }
 
-// withoutFolder adds a likely cause: containerd stops when its CNI folder is removed
-// (internal/cri/server/cni_conf_syncer.go).
+// withoutFolder adds that containerd stops when its CNI folder is removed (internal/cri/server/cni_conf_syncer.go).
 func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	if f.Folder.Err == nil && f.Folder.Value.Missing && f.Runtime.Value.Containerd() {
 		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder "+
@@ -114,7 +112,7 @@ func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	return finding
 }
 
-// needed reports whether pods' networks or cniscope's names depend on a plugin.
+// needed means that pods' networks or cniscope's names depend on a plugin.
 func needed(p fact.RuntimePlugin) bool {
 	switch p.Type {
 	case "io.containerd.cri.v1", "io.containerd.nri.v1", "io.containerd.podsandbox.controller.v1":
@@ -141,7 +139,7 @@ func enableNRI(r fact.Runtime) (remedy []string, off string) {
 	return []string{fact.Sayf("switch NRI on in the configuration of %s", r.Called()), r.Restart()}, r.String()
 }
 
-// nriIsThere checks that NRI is on and listens, and that a running cniscope is registered.
+// nriIsThere also checks that a running cniscope is registered.
 func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	if f.Options.NRISocket == "" {
 		return nil, notApplicable("cniscope's options leave NRI alone ([nri] enabled = false)")

@@ -9,25 +9,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// waitPace is the interval of questions, each as costly as kubelet's, which asks every five seconds.
+// A question is as costly as kubelet's, which asks every five seconds.
 const waitPace = time.Second
 
-// Step is what a node's network lacks to be ready.
+// Step is what a network lacks to be ready.
 type Step struct {
-	Missing string // empty if it is ready
+	Missing string // empty if ready
 	Lacks   event.Lack
-	Denied  error // the reason why asking is not permitted
+	Denied  error // asking is not permitted
 }
 
-// WaitReady waits until the runtime reports a ready network and its plugins' agents answer, ctx ends, or asking is not
-// permitted. It calls changed with each new missing step.
+// WaitReady waits until the network is ready and its agents answer, ctx ends, or asking is not permitted. It calls
+// changed with each new missing step.
 func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)) Step {
 	o = withDefaults(o)
 	said := ""
 	for {
 		step := nextStep(ctx, o, true)
 		if ctx.Err() != nil && said != "" {
-			return Step{Missing: said} // the end of ctx may have spoiled this answer
+			return Step{Missing: said} // ctx's end may have spoiled this answer
 		}
 		if step.Missing == "" || step.Denied != nil {
 			return step
@@ -44,7 +44,7 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-// nextStep looks once, with agents also at the agents, which the runtime does not ask.
+// nextStep looks once; with agents also at the agents, which the runtime does not ask.
 func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
@@ -71,5 +71,5 @@ func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	return Step{Missing: missing, Lacks: lacks}
 }
 
-// Missing returns what the network lacks now.
+// Missing is what the network lacks now.
 func Missing(ctx context.Context, o fact.Options) Step { return nextStep(ctx, withDefaults(o), false) }

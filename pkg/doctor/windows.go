@@ -10,11 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// ofLinux lists the checks that Windows does not have.
+// ofLinux lists checks that Windows lacks.
 var ofLinux = []string{"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap",
 	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock"}
 
-// checksOf returns the checks for a node's system.
 func checksOf(f *fact.Facts) []check {
 	all := checks()
 	if !f.OnWindows {
@@ -27,7 +26,7 @@ func checksOf(f *fact.Facts) []check {
 		check{"self-test", processesAreSeen, func(f *fact.Facts) error { return f.Trial.Err }})
 }
 
-// hnsRuns checks the Host Network Service, which each CNI plugin of Windows asks.
+// hnsRuns checks the Host Network Service, which all CNI plugins use.
 func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	const feature = "it comes with the feature Containers: Install-WindowsFeature Containers, and a restart"
 	switch state := f.HNS.Value; state {
@@ -47,11 +46,10 @@ func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	}
 }
 
-// pipes maps plugins to their agents' pipes: Antrea's is "/var/run/antrea/cni.sock" as a pipe's name
-// (pkg/agent/cniserver).
+// Antrea's is "/var/run/antrea/cni.sock" as a pipe's name (pkg/agent/cniserver).
 var pipes = map[string]string{"antrea": "C:varrunantreacni.sock"}
 
-// agentsHavePipes checks the agents' pipes without connecting, which would be a call.
+// agentsHavePipes does not connect, which would be a call.
 func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	asked := false
@@ -76,11 +74,10 @@ func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// lateAfter is four times the delay of event tracing. A process that is reported later may have exited, as many
-// commands of plugins do.
+// lateAfter is four times the delay of event tracing. By then a plugin's command may have exited.
 const lateAfter = 100 * time.Millisecond
 
-// processesAreSeen checks that a started process is reported soon and its environment is readable.
+// processesAreSeen checks how a started process is observed.
 func processesAreSeen(f *fact.Facts) ([]Finding, error) {
 	t := f.Trial.Value
 	how := fact.Sayf("a started process was reported within %s, by %s",

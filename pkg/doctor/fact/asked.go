@@ -12,25 +12,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Kinds of Asked.
 const (
 	AsksUnix       = "unix"
 	AsksTCP        = "tcp"
-	AsksFile       = "file"       // an agent writes it, the plugin reads it for each pod
+	AsksFile       = "file"       // written by an agent, read by the plugin for each pod
 	AsksKubeconfig = "kubeconfig" // names an API server
 )
 
-// Asked is what a plugin of a loaded network asks for each pod.
+// Asked is what a loaded network's plugin asks for each pod.
 type Asked struct {
 	Network, Plugin string
 	Kind, Address   string
-	// Seen means that cniscope saw an agent answer there. Key is the configuration key that names it. Without either
-	// it is the plugin's known default.
+	// Seen means that cniscope saw an agent answer. Key is its configuration key. Without either it is a known default.
 	Seen bool
 	Key  string
 }
 
-// From describes the source of the address.
+// From is the address's source.
 func (a Asked) From() string {
 	switch {
 	case a.Seen:
@@ -44,28 +42,27 @@ func (a Asked) From() string {
 // Reach is the result of looking for an agent.
 type Reach string
 
-// Results of looking for an agent.
 const (
 	Answers Reach = "answers" // a process accepts, or the file exists
-	Missing Reach = "missing" // the socket or file does not exist
+	Missing Reach = "missing"
 	Refused Reach = "refused" // no process listens
 	Silent  Reach = "silent"  // a process listens, but does not accept
 	Unknown Reach = ""
 )
 
-// Agent is what a plugin asks, and whether it works.
+// Agent is an Asked and its state.
 type Agent struct {
 	Asked
 	// Server is the API server in a kubeconfig.
 	Server string
 	Reach  Reach
 	Err    string
-	Made   time.Time // modification time of the socket's file; zero if unknown
+	Made   time.Time // of the socket; zero if unknown
 	// Process listens; nil if unknown.
 	Process *Server
 	// Containers serve the socket, or may write to its directory.
 	Containers []Container
-	// Known is a running cniscope's record of it, or nil.
+	// Known is a running cniscope's record, or nil.
 	Known *control.Agent
 }
 
@@ -75,9 +72,9 @@ type Server struct {
 	Name     string
 	Started  time.Time
 	State    event.AgentState // of all its threads
-	Waits    string           // the kernel function in which such a thread waits
-	Group    string           // its cgroup's directory
-	LastLine string           // of its log, if its standard error is a file
+	Waits    string           // kernel function in which a thread waits
+	Group    string           // cgroup
+	LastLine string           // of its log, if stderr is a file
 }
 
 // Does describes its state.
@@ -104,11 +101,10 @@ func (s Server) in() string {
 	return Sayf("in %s", s.Waits)
 }
 
-// asks is a plugin's known agent. key is the configuration key for another place: the address or, if the key ends in
-// Dir, its directory.
+// key is the configuration key of another address or, if it ends in Dir, directory.
 type asks struct{ plugin, kind, address, key string }
 
-// known lists plugins that ask an agent, each with its source.
+// Each with its source.
 func known() []asks {
 	return []asks{
 		// cilium/cilium pkg/defaults: SockPath
@@ -136,8 +132,8 @@ func known() []asks {
 	}
 }
 
-// AskedBy returns what the loaded networks' plugins ask: addresses at which a running cniscope saw an agent answer,
-// addresses in their configuration, and known defaults.
+// AskedBy returns what the loaded networks' plugins ask: addresses that a running cniscope saw answer, configured
+// ones, and known defaults.
 func AskedBy(f *Facts) (all []Asked) {
 	add := func(a Asked) {
 		if !slices.ContainsFunc(all, func(b Asked) bool { return a.Kind == b.Kind && SamePlace(a.Address, b.Address) }) {
@@ -163,7 +159,7 @@ func uses(n event.Network, plugin string) bool {
 	return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool { return p.Type == plugin || p.IPAM == plugin })
 }
 
-// SamePlace reports whether two paths or addresses are equal: /var/run is a link to /run.
+// SamePlace compares paths or addresses: /var/run is a link to /run.
 func SamePlace(a, b string) bool {
 	short := func(s string) string {
 		if strings.HasPrefix(s, "/var/run/") {
@@ -174,11 +170,10 @@ func SamePlace(a, b string) bool {
 	return short(a) == short(b)
 }
 
-// AskedIn returns what a plugin and its IPAM ask by their configuration, or by default. Of the configuration it keeps
-// only sockets and files.
+// AskedIn returns what a plugin and its IPAM ask by configuration or default, sockets and files only.
 func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	var conf map[string]any
-	_ = json.Unmarshal(source, &conf) // without a configuration the defaults hold
+	_ = json.Unmarshal(source, &conf) // the defaults hold without it
 	found := places(conf, 0)
 	for _, k := range known() {
 		if k.plugin != plugin && k.plugin != ipam || off(k, conf) {
@@ -205,14 +200,14 @@ func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	return all
 }
 
-// off reports whether Calico does without its file of the node's name.
+// off reports whether Calico needs no nodename file.
 func off(k asks, conf map[string]any) bool {
 	_, named := valueOf(conf, "nodename")
 	optional, _ := conf["nodename_file_optional"].(bool)
 	return k.plugin == "calico" && (named || optional)
 }
 
-// valueOf returns a string of a configuration, or of its IPAM.
+// valueOf also searches the IPAM.
 func valueOf(conf map[string]any, key string) (string, bool) {
 	if key == "" {
 		return "", false
@@ -227,10 +222,10 @@ func valueOf(conf map[string]any, key string) (string, bool) {
 	return "", false
 }
 
-// deepest bounds the nesting of searched objects.
+// Of searched objects.
 const deepest = 4
 
-// places finds sockets and kubeconfigs among a configuration's values, with any key.
+// places finds sockets and kubeconfigs under any key.
 func places(conf map[string]any, depth int) (all []Asked) {
 	for _, key := range slices.Sorted(maps.Keys(conf)) {
 		switch value := conf[key].(type) {

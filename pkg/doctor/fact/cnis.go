@@ -7,19 +7,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// CNI describes the marks of one CNI: what it installs, runs and leaves behind.
+// CNI is what one CNI installs, runs and leaves behind.
 type CNI struct {
 	Name    string
-	Plugins []string // its types in a chain
-	Agents  []string // programs and containers that run while it is used
-	Pods    []string // names of its pods on a node, whose first containers may mount nothing
-	// Links are its interfaces on the node ("cali*"), Chains its firewall rules.
+	Plugins []string // types in a chain
+	Agents  []string // programs and containers
+	Pods    []string // whose first containers may mount nothing
+	// Links are interfaces on the node ("cali*"), Chains firewall rules.
 	Links, Chains []string
 	Remedy        string
 }
 
-// CNIs lists the CNIs that leave traces on a node. Shared marks (cni0, and tunl0, which the ipip module makes) do not
-// count.
+// CNIs lists the known CNIs. Shared marks (cni0, and tunl0, which the ipip module makes) do not count.
 func CNIs() []CNI {
 	return []CNI{
 		{
@@ -81,7 +80,7 @@ func (c CNI) Owns(n event.Network) bool {
 	return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool { return slices.Contains(c.Plugins, p.Type) })
 }
 
-// OwnerOf returns the CNI of a network.
+// OwnerOf returns a network's CNI.
 func OwnerOf(n event.Network) (CNI, bool) {
 	for _, c := range CNIs() {
 		if c.Owns(n) {
@@ -91,12 +90,12 @@ func OwnerOf(n event.Network) (CNI, bool) {
 	return CNI{}, false
 }
 
-// OwnerOfPlugin returns the CNI of a plugin.
+// OwnerOfPlugin returns a plugin's CNI.
 func OwnerOfPlugin(plugin string) (CNI, bool) {
 	return OwnerOf(event.Network{Plugins: []event.Plugin{{Type: plugin}}})
 }
 
-// OwnerOfPod returns the name of a pod's CNI; empty for none.
+// OwnerOfPod returns the name of a pod's CNI, or "".
 func OwnerOfPod(pod string) string {
 	for _, c := range CNIs() {
 		if Matches(c.Pods, pod) {
@@ -114,7 +113,7 @@ func AgentNames() (all []string) {
 	return all
 }
 
-// Matches reports whether a name matches a pattern, which may end in *.
+// Matches compares a name with patterns, which may end in *.
 func Matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		if prefix, ok := strings.CutSuffix(p, "*"); ok {
@@ -124,12 +123,12 @@ func Matches(patterns []string, name string) bool {
 	})
 }
 
-// CiliumSettings lists the options by which cilium-agent replaces kube-proxy, as flags and ConfigMap keys. bpf-lb-sock
-// does not count, because it may be set beside kube-proxy.
+// CiliumSettings lists the options, also ConfigMap keys, by which cilium-agent replaces kube-proxy. bpf-lb-sock may be
+// set beside kube-proxy.
 func CiliumSettings() []string { return []string{"kube-proxy-replacement", "enable-node-port"} }
 
-// Replaces reports whether an option switches the replacement on. "strict" and "probe" are of Cilium before 1.14, and
-// its "partial" leaves it to other options.
+// Replaces reports whether an option switches the replacement on. "strict" and "probe" are of Cilium before 1.14; its
+// "partial" leaves it to other options.
 func (s Setting) Replaces() bool {
 	return slices.Contains([]string{"true", "strict", "probe"}, strings.ToLower(s.Value))
 }

@@ -1,5 +1,5 @@
-// Package fact holds what is known about a node: values that pkg/doctor/gather fills in and the checks of pkg/doctor
-// read, the marks of CNIs, and cleaning of text from elsewhere. It does no I/O.
+// Package fact holds what is known about a node: gathered values, the marks of CNIs, and cleaning of text from
+// elsewhere. It does no I/O.
 package fact
 
 import (
@@ -25,38 +25,38 @@ import (
 // Options of an examination.
 type Options struct {
 	Node string // for the report
-	// Address is the runtime's socket. NRISocket is empty if NRI is not used.
+	// NRISocket is empty if NRI is not used.
 	Address, NRISocket string
-	ConfDir            string        // CNI folder, if containerd does not answer
-	RunDir             string        // of a running cniscope
-	Kubelet            string        // host and port of kubelet's healthz; default DefaultKubelet
-	Hung               time.Duration // calls in progress for longer are findings
-	Leak               time.Duration // what a sandbox that is gone holds for longer is a finding
-	// Endpoint is the destination of spans, or empty. Send sends one test span there.
+	ConfDir            string        // if containerd does not answer
+	RunDir             string        // a running cniscope's
+	Kubelet            string        // healthz; default DefaultKubelet
+	Hung               time.Duration // longer calls are findings
+	Leak               time.Duration // longer leaks are findings
+	// Endpoint is the destination of spans, or empty. Send sends a test span.
 	Endpoint string
 	Send     func(context.Context) error
-	Patience time.Duration // bounds each answer; default DefaultPatience
+	Patience time.Duration // per answer; default DefaultPatience
 }
 
-// Of is a fact, or the reason why it is unknown.
+// Of is a fact, or why it is unknown.
 type Of[T any] struct {
 	Value T
 	Err   error
 }
 
-// Facts are everything that the checks know.
+// Facts are what the checks know.
 type Facts struct {
 	Options Options
 	Now     time.Time
-	// Contained means that we run in a pod's container and see only mounted files of the node.
+	// Contained means running in a pod's container, which sees only mounted files of the node.
 	Contained bool
 
 	Runtime    Of[Runtime]
 	CRI        Of[CRI]
 	Containers Of[[]Container]
-	Held       Of[leak.Look] // networks and addresses of sandboxes, and which of them exist
+	Held       Of[leak.Look] // by sandboxes, and which exist
 	Folder     Of[Folder]
-	Binaries   Of[[]Binary] // programs that the networks need
+	Binaries   Of[[]Binary] // of the networks
 	Processes  Of[[]Process]
 	Kubelet    Of[Health]
 	Chains     Of[[]Chain]
@@ -72,8 +72,8 @@ type Facts struct {
 	Clock      Of[Clock]
 	// OnWindows means a Windows node, which alone has the three below.
 	OnWindows bool
-	HNS       Of[string]   // state of the Host Network Service, such as "running"; empty if it does not exist
-	Pipes     Of[[]string] // names of all pipes
+	HNS       Of[string]   // such as "running"; empty if it does not exist
+	Pipes     Of[[]string] // all pipes' names
 	Trial     Of[Trial]
 }
 
@@ -83,9 +83,9 @@ var ErrElsewhere = errors.New("there is nothing of the kind on Windows, or it is
 // Trial is the observation of a process started for it.
 type Trial struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // reason why it is not "etw"
+	Why    string        // it is not "etw"
 	Took   time.Duration // from start to report
-	// Unread is the reason why its environment was not read.
+	// Unread is why its environment was not read.
 	Unread string
 }
 
@@ -95,34 +95,34 @@ type CRI struct {
 	ReadyReason   string
 	Network       bool
 	NetworkReason string
-	LastLoad      string // last error of loading networks
+	LastLoad      string // of loading networks
 	ConfDir       string
 	BinDirs       []string
 	MaxConf       int
-	// Loaded lists its networks without containerd's own for lo. Told means that it reported them; otherwise they are
-	// those in its folder.
+	// Loaded lacks containerd's own network for lo. Told means that the runtime reported them; otherwise they are the
+	// folder's.
 	Loaded []Loaded
 	Told   bool
-	// Said is where the folders' names come from, if Told is false.
+	// Said is the folders' source, if Told is false.
 	Said string
 	// Default is CRI-O's network; empty for the first.
 	Default       string
-	NeedsLoopback bool // containerd runs the loopback plugin for each pod
+	NeedsLoopback bool // containerd runs loopback for each pod
 }
 
 // Loaded is a loaded network.
 type Loaded struct {
 	event.Network
-	Digest    string   // of its configuration's text
-	Delegates []string // plugins that its plugins run
-	Asks      []Asked  // what its plugins ask
-	// Subnets are those from which host-local leases addresses, Bridges their interfaces.
+	Digest    string   // of the configuration
+	Delegates []string // run by its plugins
+	Asks      []Asked
+	// Subnets and Bridges are host-local's.
 	Subnets  []netip.Prefix
 	Bridges  []string
-	DataDirs []string // host-local's directories, besides the default
+	DataDirs []string // host-local's, besides the default
 }
 
-// Winners returns the networks that the runtime would load now.
+// Winners are the networks that the runtime would load now.
 func Winners(f *Facts) []event.Network {
 	n := f.Folder.Value.Networks
 	if f.CRI.Err != nil {
@@ -137,7 +137,7 @@ func Winners(f *Facts) []event.Network {
 	return n
 }
 
-// Networks returns the networks alone.
+// Networks drops the rest.
 func Networks(loaded []Loaded) (all []event.Network) {
 	for _, l := range loaded {
 		all = append(all, l.Network)
@@ -148,21 +148,21 @@ func Networks(loaded []Loaded) (all []event.Network) {
 // Folder is the CNI configuration directory on disk.
 type Folder struct {
 	Dir      string
-	Networks []event.Network   // readable ones, in the runtime's order
-	Digests  map[string]string // of .conflist files' text
+	Networks []event.Network   // in the runtime's order
+	Digests  map[string]string // of .conflist files
 	Problems []string
 	Blocking string   // unreadable file among the used ones
-	Other    []string // files that the runtime ignores
+	Other    []string // ignored by the runtime
 	Missing  bool     // it does not exist
 }
 
-// Binary is a needed program of a plugin.
+// Binary is a plugin's program.
 type Binary struct {
 	Name, Network string
-	Wrong         *event.Program // why it cannot be started; nil if it can
+	Wrong         *event.Program // why it cannot be started
 }
 
-// Container is the latest attempt of a container that belongs to the network.
+// Container is a network container's latest attempt.
 type Container struct {
 	Namespace, Pod, Name, ID   string
 	State                      string // CRI's, in lower case: running, exited, created, unknown
@@ -171,15 +171,15 @@ type Container struct {
 	Created, Started, Finished time.Time
 	Restarts                   int
 	LastLine                   string
-	// Mounts are the host's CNI folders that it mounts. Proxy means kube-proxy. Owner is the CNI of its pod.
+	// Mounts are mounted CNI folders, Proxy means kube-proxy, Owner is the pod's CNI.
 	Mounts       []string
 	Proxy        bool
 	Owner        string
 	SandboxReady bool      // its pod is meant to run
-	Settings     []Setting // of Cilium, from arguments and mounted configuration
+	Settings     []Setting // Cilium's arguments and mounted configuration
 }
 
-// Writes reports whether a container takes part in writing the CNI folders.
+// Writes reports whether it takes part in writing the CNI folders.
 func (c Container) Writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
 // Setting is an option and its source.
@@ -190,11 +190,11 @@ type Process struct {
 	PID      int
 	Name     string // of its file, if visible
 	File     string
-	Command  string // a plugin's CNI_COMMAND
+	Command  string // CNI_COMMAND
 	Plugin   bool
-	HostNet  bool // it is in our network namespace
+	HostNet  bool // in our network namespace
 	Start    time.Time
-	LastLine string // of an agent's log, if its standard error is a file
+	LastLine string // of an agent's log, if stderr is a file
 	// Container is its container's id, or empty.
 	Container string
 	Settings  []Setting
@@ -203,49 +203,49 @@ type Process struct {
 // Health is kubelet's answer.
 type Health struct {
 	Address string
-	Running bool // a kubelet process exists
+	Running bool // a process exists
 	Status  int
 	Body    string
 	Err     string
 }
 
-// Chain is a chain of the firewall's rules.
+// Chain is a firewall chain.
 type Chain struct {
 	Backend string // "nftables" or "iptables-legacy"
 	Family  string
 	Table   string
 	Name    string
-	// Drops means a base chain of forwarded packets with policy drop; it then has Rules rules.
+	// Drops means a base chain of forwarded packets with policy drop and Rules rules.
 	Drops bool
 	Rules int
 }
 
-// LB is Cilium's service load balancing in the kernel.
+// LB is Cilium's service load balancing.
 type LB struct {
-	// Socket lists programs on our cgroup, Device those on our interfaces.
+	// On our cgroup, and on our interfaces.
 	Socket, Device      []Attached
-	Services, NodePorts int // entries in the service maps
+	Services, NodePorts int // in the service maps
 	Maps                []string
 }
 
-// Forwarding is what the kernel needs to forward packets of pods.
+// Forwarding is what forwarding of pods' packets needs.
 type Forwarding struct {
-	// Switches maps IPv4 switches, by their path below /proc/sys/net such as "ipv4/ip_forward", to their state.
+	// Switches are IPv4 switches by path below /proc/sys/net, such as "ipv4/ip_forward".
 	Switches map[string]bool
-	// Tables refuse entries when they are full.
+	// Tables refuse entries when full.
 	Tables []Table
 }
 
-// Table is a table of the kernel. A Limit of 0 is unknown.
+// Table is a kernel table; a Limit of 0 is unknown.
 type Table struct {
-	Name, Option string // Option is the sysctl that limits it
+	Name, Option string // Option is the limiting sysctl
 	Used, Limit  int
 }
 
-// Full reports whether less than 5 % is free.
+// Full means less than 5 % free.
 func (t Table) Full() bool { return t.Limit > 0 && t.Used*100 >= t.Limit*95 }
 
-// Attached is a BPF program and what it is attached to.
+// Attached is a BPF program and its target.
 type Attached struct{ Program, To string }
 
 // Network is the node's own network.
@@ -267,14 +267,14 @@ type Route struct {
 	Learned bool // from DHCP or a router
 }
 
-// Lock is a lock on a known file with its holder and waiters.
+// Lock is a known lock with holder and waiters.
 type Lock struct {
 	File       string
 	Holder     string
 	PID        int
 	Waiters    []string
 	WaiterPIDs []int
-	Since      time.Duration // how long it was watched
+	Since      time.Duration // watched for
 }
 
 // Scope is a running cniscope.
@@ -291,18 +291,18 @@ type NRI struct {
 	Sure      bool // Listening is known
 }
 
-// Kernel is what the probe depends on. An empty reason means that there is no obstacle.
+// Kernel is what the probe depends on. An empty reason means no obstacle.
 type Kernel struct {
 	Release  string
-	BTF      string // why BTF cannot be read
+	BTF      string // BTF cannot be read
 	Features []Feature
-	// Functions is why plugins' work is not traced by kernel functions.
+	// Functions is why kernel functions do not trace plugins' work.
 	Functions string
 	Lockdown  string
-	Lacking   []string // capabilities for BPF programs that this process lacks
-	// Connector is why this process cannot use the process connector.
+	Lacking   []string // capabilities that BPF programs need
+	// Connector is why the process connector is unusable.
 	Connector string
-	// First is why the namespaces of process 1 cannot be read.
+	// First is why process 1's namespaces are unreadable.
 	First string
 }
 
@@ -310,7 +310,7 @@ type Kernel struct {
 type Feature struct {
 	Name   string
 	For    string
-	Needed bool // without it cniscope sees nothing
+	Needed bool // cniscope sees nothing without it
 	There  bool
 }
 
@@ -320,10 +320,10 @@ type Clock struct {
 	MaxError     time.Duration
 }
 
-// Listed bounds a list of one kind.
+// Listed bounds a list.
 const Listed = 8
 
-// Cap returns the first Listed lines, and the number of the others.
+// Cap returns Listed lines, and the number of the others.
 func Cap(lines []string) []string {
 	if len(lines) <= Listed {
 		return lines
@@ -345,23 +345,23 @@ func List(all []string) string {
 	return strings.Join(safe, ", ") + more
 }
 
-// Unasked reports whether an error means a lack of permission rather than a fault.
+// Unasked means a lack of permission rather than a fault.
 func Unasked(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) ||
 		status.Code(err) == codes.PermissionDenied
 }
 
-// Clean makes text from elsewhere safe to print.
+// Clean makes foreign text safe to print.
 func Clean(s string) string { return text.Clean(s, text.Bound) }
 
-// Foreign redacts a text of the container runtime or of kubelet, which may repeat a plugin's error. The names stay.
+// Foreign redacts the runtime's or kubelet's text, which may repeat a plugin's error, except names.
 func Foreign(s string, names ...string) string {
 	told := redact.Ours()
 	told.Name(names...)
 	return Clean(told.Said(s))
 }
 
-// Sayf is fmt.Sprintf with cleaned text arguments.
+// Sayf is fmt.Sprintf with cleaned arguments.
 func Sayf(format string, args ...any) string {
 	for i, a := range args {
 		switch a := a.(type) {

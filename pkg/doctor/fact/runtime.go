@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Runtime is the container runtime. If it does not answer, Name and Unit are guessed by its socket.
+// Runtime is the container runtime. Without an answer, Name and Unit are guessed by its socket.
 type Runtime struct {
-	Name    string // as in CRI's Version: "containerd", "cri-o", "docker" for cri-dockerd; empty if unknown
+	Name    string // CRI's: "containerd", "cri-o", "docker" for cri-dockerd; empty if unknown
 	Version string
-	PID     int             // of its socket's server; 0 if unknown
-	Unit    string          // its systemd unit
+	PID     int             // its socket's server; 0 if unknown
+	Unit    string          // systemd's
 	Plugins []RuntimePlugin // of containerd
-	// Absent means that no runtime's socket exists and none is installed.
+	// Absent means that no runtime is installed and no socket exists.
 	Absent bool
-	// Hidden is its socket on the node, outside our mount namespace.
+	// Hidden is its socket outside our mount namespace.
 	Hidden string
 	// Others are other runtimes' sockets.
 	Others []string
@@ -26,7 +26,7 @@ type RuntimePlugin struct{ Type, ID, Err string }
 // String returns "containerd v2.4.2", or the name alone.
 func (r Runtime) String() string { return strings.TrimSpace(r.Called() + " " + r.Version) }
 
-// Called returns the runtime's name for people.
+// Called is the name for people.
 func (r Runtime) Called() string {
 	switch {
 	case r.CRIO():
@@ -48,17 +48,17 @@ func (r Runtime) CRIO() bool { return r.Name == "cri-o" }
 // Docker reports Docker with cri-dockerd.
 func (r Runtime) Docker() bool { return r.Name == "docker" }
 
-// Restart returns the command that restarts it.
+// Restart is the command that restarts it.
 func (r Runtime) Restart() string {
 	return r.command("systemctl restart ", "", "restart the container runtime")
 }
 
-// Journal returns the command that prints its log.
+// Journal is the command that prints its log.
 func (r Runtime) Journal() string {
 	return r.command("journalctl -u ", " -e", "see the container runtime's log")
 }
 
-// Status returns the command that prints its state.
+// Status is the command that prints its state.
 func (r Runtime) Status() string {
 	return r.command("systemctl status ", "", "start the container runtime")
 }

@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	// acceptsIn bounds an agent's accept, which lasts milliseconds, or tens of them on a busy machine.
+	// An accept lasts milliseconds, or tens of them on a busy machine.
 	acceptsIn = time.Second
 	agentsMax = 64
 )
 
-// askAgents looks for the agents of the loaded networks' plugins. It connects and closes, and writes nothing. root is
-// the plugins' root directory.
+// askAgents looks for the loaded networks' agents. It connects and closes, and writes nothing. root is the plugins'
+// root directory.
 func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate) ([]fact.Agent, error) {
 	asked := fact.AskedBy(f)
 	asked = asked[:min(len(asked), agentsMax)]
@@ -53,7 +53,7 @@ func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate)
 	return found, nil
 }
 
-// seenOf adds a running cniscope's record of an agent.
+// seenOf adds a running cniscope's record.
 func seenOf(a *fact.Agent, s fact.Scope) {
 	for i, seen := range s.Recent.Agents {
 		if seen.Network == a.Network && seen.Kind == a.Kind && fact.SamePlace(seen.Address, a.Address) {
@@ -62,7 +62,6 @@ func seenOf(a *fact.Agent, s fact.Scope) {
 	}
 }
 
-// lookFor looks for one agent.
 func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
 	a := fact.Agent{Asked: asked}
 	switch a.Kind {
@@ -91,7 +90,7 @@ func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
 	return a
 }
 
-// connect tries an agent's address and finds its process.
+// connect tries an address and finds its process.
 func connect(ctx context.Context, a *fact.Agent, network, address string) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -105,7 +104,7 @@ func connect(ctx context.Context, a *fact.Agent, network, address string) {
 	a.Process = serverOf(anchor.Peer(c))
 }
 
-// reachBy interprets an error. An error that is not about the other end means nothing.
+// An error that is not about the other end means nothing.
 func reachBy(err error) (fact.Reach, string) {
 	if err == nil {
 		return fact.Answers, ""
@@ -116,7 +115,7 @@ func reachBy(err error) (fact.Reach, string) {
 		return fact.Missing, said
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fact.Refused, said
-	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // EAGAIN: full queue
+	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // full queue
 		return fact.Silent, said
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fact.Refused, said
@@ -124,7 +123,6 @@ func reachBy(err error) (fact.Reach, string) {
 	return fact.Unknown, said
 }
 
-// serverOf describes a process, or returns nil.
 func serverOf(pid int) *fact.Server {
 	if pid <= 0 {
 		return nil
@@ -143,11 +141,11 @@ func serverOf(pid int) *fact.Server {
 	return s
 }
 
-// lastWords returns the last line of a process's log, if its standard error or output is a file.
+// lastWords returns the last line of a log on standard error or output.
 func lastWords(pid int) string {
 	for _, fd := range []int{2, 1} {
 		file := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-		// Pipes, sockets and terminals are not opened.
+		// Pipes and terminals are not opened.
 		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
@@ -164,7 +162,7 @@ func lastWords(pid int) string {
 	return ""
 }
 
-// served adds the containers that serve an agent's socket: its process's, else those that may write to its directory.
+// served adds the containers that serve an agent's socket, else those that may write to its directory.
 func served(a *fact.Agent, all []candidate) {
 	of := func(candidate) bool { return false }
 	switch {
@@ -190,7 +188,7 @@ func served(a *fact.Agent, all []candidate) {
 // rootOf returns a process's root directory as a path of ours; empty if it is ours or unknown.
 func rootOf(pid int) string { return viewOf(pid, false).root }
 
-// viewOf returns a process's view. In a container, a process that is not known to share ours may see other files.
+// In a container, a process that is not known to share our view may see other files.
 func viewOf(pid int, contained bool) view {
 	own, err1 := procfs.OwnNamespace("mnt")
 	its, err2 := procfs.Namespace(pid, "mnt")
@@ -203,10 +201,9 @@ func viewOf(pid int, contained bool) view {
 	return view{root: procfs.Root(pid), sure: true}
 }
 
-// service matches the last unit in a path of cgroups.
+// The last unit in a path of cgroups.
 var service = regexp.MustCompile(`.*/([^/\s]+)\.service(?:[/\n]|$)`)
 
-// unitOf returns a process's systemd unit, or "".
 func unitOf(pid int) string {
 	if pid <= 0 {
 		return ""
@@ -217,11 +214,9 @@ func unitOf(pid int) string {
 	return ""
 }
 
-// containerID matches a container's id in its cgroup: 64 hexadecimal digits, with the runtime's name around them if
-// systemd manages the group.
+// A container's id in its cgroup: 64 hexadecimal digits, within the runtime's name if systemd manages the group.
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
-// inContainer returns the container's id in a process's cgroups, or "".
 func inContainer(groups string) string {
 	if found := containerID.FindStringSubmatch(groups); found != nil {
 		return found[1]

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// chains lists the firewall's chains: of nf_tables, which iptables-nft uses too, and of legacy iptables.
+// chains lists chains of nf_tables (iptables-nft too) and of legacy iptables.
 func chains(context.Context) ([]fact.Chain, error) {
 	found, err := nftChains()
 	if err != nil {
@@ -34,7 +34,7 @@ func nftChains() ([]fact.Chain, error) {
 	all, err := conn.ListChains()
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EINVAL):
-		return nil, nil // this kernel has no nf_tables
+		return nil, nil // no nf_tables
 	case err != nil:
 		return nil, fmt.Errorf("listing the chains of nf_tables: %w", err)
 	}
@@ -60,24 +60,22 @@ func routes(family nftables.TableFamily) bool {
 	return family == nftables.TableFamilyIPv4 || family == nftables.TableFamilyIPv6 || family == nftables.TableFamilyINet
 }
 
-// families has nft(8)'s names of all families.
+// nft(8)'s names.
 var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
 	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyARP: "arp", nftables.TableFamilyNetdev: "netdev",
 }
 
-// From include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h. Structures have the same size on
-// all 64-bit platforms.
+// From include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h, equal on all 64-bit platforms.
 const (
 	soGetInfo    = 64       // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
 	soGetEntries = 65       // IPT_SO_GET_ENTRIES, IP6T_SO_GET_ENTRIES
 	tableName    = 32       // XT_TABLE_MAXNAMELEN
 	infoSize     = 84       // struct ipt_getinfo
-	maxTable     = 64 << 20 // bytes of a table that are read: about 100,000 rules
+	maxTable     = 64 << 20 // bytes that are read: about 100,000 rules
 )
 
-// ipVersion holds the differences between iptables and ip6tables: the offset of target_offset in struct ipt_entry or
-// ip6t_entry, and its size.
+// ipVersion has the offset of target_offset in struct ipt_entry or ip6t_entry, and its size.
 type ipVersion struct {
 	family        string
 	domain, level int
@@ -93,12 +91,12 @@ func ipVersions() []ipVersion {
 	}
 }
 
-// legacyChains reads existing tables. A query for another one would create it.
+// A query for a table that does not exist would create it.
 func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // this kernel has no legacy iptables, or it is not loaded
+			continue // legacy iptables is not loaded
 		}
 		if err != nil {
 			return found, fmt.Errorf("legacy iptables: %w", err)
@@ -122,9 +120,9 @@ func legacyChains() (found []fact.Chain, err error) {
 	return found, nil
 }
 
-// chains reads a table's user-defined chains, and the policy of its chain FORWARD.
+// chains reads user-defined chains, and the policy of FORWARD.
 func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
-	// Unlike iptables' raw socket, this one needs no CAP_NET_RAW.
+	// Unlike a raw socket, this one needs no CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, forward, err
@@ -139,19 +137,19 @@ func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err
 	if size > maxTable {
 		return nil, forward, fmt.Errorf("it is larger than %d bytes", maxTable)
 	}
-	// struct ipt_get_entries: name, size, and the entries at the next multiple of 8.
+	// struct ipt_get_entries: name, size, and entries at the next multiple of 8.
 	const head = tableName + 8
 	entries := make([]byte, head+int(size))
 	copy(entries[:tableName-1], table)
 	binary.NativeEndian.PutUint32(entries[tableName:], size)
 	if err := getsockopt(fd, v.level, soGetEntries, entries); err != nil {
-		return nil, forward, err // EAGAIN: it has changed since
+		return nil, forward, err // EAGAIN: it changed since
 	}
 	return v.parse(entries[head:]), v.forward(info, entries[head:]), nil
 }
 
-// forward reads the policy of chain FORWARD and counts its rules. In struct ipt_getinfo the valid hooks, and each
-// hook's chain and policy offsets follow the name.
+// forward reads the policy of FORWARD and counts its rules. In struct ipt_getinfo the valid hooks, and each hook's
+// chain and policy offsets follow the name.
 func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	const hook, hooks = 2, 5 // NF_INET_FORWARD, NF_INET_NUMHOOKS
 	word := func(i int) int { return int(binary.NativeEndian.Uint32(info[tableName+4*i:])) }
@@ -164,21 +162,21 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	for at < policy {
 		next := int(binary.NativeEndian.Uint16(b[at+v.targetAt+2:]))
 		if next < v.entry {
-			break // the kernel writes no such thing
+			break // never from the kernel
 		}
 		at, c.Rules = at+next, c.Rules+1
 	}
 	return c
 }
 
-// parse returns the names of user-defined chains, whose heads have the target ERROR with the chain's name. A table ends
-// with an entry named ERROR.
+// parse returns user-defined chains, whose heads have the target ERROR with the chain's name. A table ends with an
+// entry named ERROR.
 func (v ipVersion) parse(b []byte) (names []string) {
 	for len(b) >= v.entry {
 		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))
 		next := int(binary.NativeEndian.Uint16(b[v.targetAt+2:]))
 		if next < v.entry || next > len(b) {
-			return names // the kernel writes no such thing
+			return names // never from the kernel
 		}
 		// struct xt_entry_target: 2 bytes of size, 29 of name, 1 of revision; then xt_error_target's name.
 		if t := b[:next]; target >= v.entry && target+32 < next && unix.ByteSliceToString(t[target+2:target+31]) == "ERROR" {
@@ -191,7 +189,7 @@ func (v ipVersion) parse(b []byte) (names []string) {
 	return names
 }
 
-// getsockopt takes a buffer, unlike those of x/sys.
+// x/sys lacks one with a buffer.
 func getsockopt(fd, level, name int, b []byte) error {
 	size := uint32(len(b))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),

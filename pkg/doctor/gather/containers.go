@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	maxContainers = 1000 // 250 pods of four containers
-	asking        = 8    // concurrent questions
+	maxContainers = 1000 // 250 pods of four
+	asking        = 8    // concurrently
 )
 
 const restartCount = "io.kubernetes.container.restartCount"
 
-// candidate is a container that may belong to the network.
+// candidate may belong to the network.
 type candidate struct {
 	fact.Container
 	mounts  []mount
@@ -33,13 +33,12 @@ type candidate struct {
 	hostNet bool
 }
 
-// mount is a host directory in a container.
 type mount struct {
 	host, container string
 	readOnly        bool
 }
 
-// askCandidates returns the latest attempt of each container.
+// askCandidates returns each container's latest attempt.
 func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]candidate, error) {
 	sandboxes, err := runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
@@ -69,22 +68,22 @@ func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]can
 			return nil
 		})
 	}
-	_ = group.Wait() // no question returns an error
+	_ = group.Wait() // no error is returned
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.ID == "" }), ctx.Err()
 }
 
-// known reports whether a container has the name of one that belongs to the network.
+// known reports whether a container has a network container's name.
 func known(c fact.Container) bool {
 	return c.Name == "kube-proxy" || fact.OwnerOfPod(c.Pod) != "" || slices.Contains(fact.AgentNames(), c.Name)
 }
 
-// onHostNetwork reports whether a pod has the node's network, as the relevant ones do. A name proves nothing.
+// A name proves nothing; a relevant pod has the node's network.
 func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbox string) bool {
 	status, err := runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: sandbox})
 	return err == nil && status.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == cri.NamespaceMode_NODE
 }
 
-// latest returns the newest attempt of each container.
+// latest returns each container's newest attempt.
 func latest(all []*cri.Container) (kept []*cri.Container) {
 	slices.SortFunc(all, func(a, b *cri.Container) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
 	seen := map[[2]string]bool{}
@@ -123,7 +122,7 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) candidate {
 	return k
 }
 
-// ofNetwork selects the containers that belong to the node's network, and reads their logs and settings.
+// ofNetwork selects network containers, and reads their logs and settings.
 func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	for _, c := range all {
 		for _, m := range c.mounts {
@@ -146,7 +145,7 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	return kept
 }
 
-// covers reports whether a mounted directory is CNI's, or the one just above. Many containers mount whole disks.
+// covers accepts CNI's directory or its parent; many containers mount whole disks.
 func covers(host, dir string) bool {
 	host, dir = filepath.Clean(host), filepath.Clean(dir)
 	return host == dir || host == filepath.Dir(dir) && strings.Contains(filepath.Base(host), "cni")
@@ -154,8 +153,7 @@ func covers(host, dir string) bool {
 
 const logEnd = 8 << 10
 
-// lastLine returns the last line of a container's log, without CRI's fields (time, stream, tag; kubelet's "CRI
-// container log format").
+// lastLine returns a log's last line, without CRI's fields (time, stream, tag; kubelet's "CRI container log format").
 func lastLine(path string) string {
 	if path == "" {
 		return ""
@@ -196,5 +194,5 @@ func parseLastLine(end string) string {
 	return ""
 }
 
-// colors matches terminal control sequences (CSI, ECMA-48, 5.4).
+// CSI sequences (ECMA-48, 5.4).
 var colors = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)

@@ -17,11 +17,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// loopback is containerd's network for the interface lo.
+// containerd's network for lo.
 const loopback = "cni-loopback"
 
-// askCRI asks for the loaded networks, as kubelet does every few seconds. For networks of cniVersion 1.1.0 or later the
-// runtime asks the plugins' STATUS.
+// askCRI asks for the loaded networks, as kubelet does every few seconds. From cniVersion 1.1.0 on the runtime asks the plugins'
+// STATUS.
 func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI,
 	err error) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
@@ -52,7 +52,7 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtim
 	return c, parseLoaded(&c, []byte(raw))
 }
 
-// cniConfig is go-cni's ConfigResult, whose fields have no JSON names.
+// cniConfig is go-cni's ConfigResult, without JSON names.
 type cniConfig struct {
 	PluginDirs       []string
 	PluginConfDir    string
@@ -108,7 +108,7 @@ func addPlugin(l *fact.Loaded, source []byte) {
 	if p.Bridge != "" {
 		l.Bridges = append(l.Bridges, p.Bridge)
 	}
-	if p.Type == "flannel" { // it delegates to bridge by default, with host-local
+	if p.Type == "flannel" { // delegates to bridge with host-local by default
 		l.Delegates = append(l.Delegates, fact.Clean(cmp.Or(p.Delegate.Type, "bridge")), "host-local")
 	}
 	if p.IPAM.Type != "host-local" {
@@ -117,7 +117,7 @@ func addPlugin(l *fact.Loaded, source []byte) {
 	if p.IPAM.DataDir != "" {
 		l.DataDirs = append(l.DataDirs, p.IPAM.DataDir)
 	}
-	// These plugins lease addresses of the node's own network on purpose.
+	// These lease addresses of the node's own network on purpose.
 	if slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"}, p.Type) {
 		return
 	}

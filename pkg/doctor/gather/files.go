@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// readFolder reads the CNI directory of a runtime that uses the first most networks (0: all).
+// The runtime uses the first most networks (0: all).
 func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	d, err = folderAt(sees.path(dir), dir, most)
 	if err == nil && d.Missing && !sees.sure {
@@ -27,7 +27,7 @@ func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	return d, err
 }
 
-// folderAt reads the node's directory dir at path at.
+// at is our path of the node's dir.
 func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(at)
@@ -54,7 +54,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 		}
 	}
 	used := 0
-	for _, e := range entries { // in the order of their names
+	for _, e := range entries { // in order of name
 		switch {
 		case e.IsDir():
 		case !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())):
@@ -68,9 +68,9 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	return d, nil
 }
 
-// digest identifies a text without keeping it, since it may hold secrets.
+// The text may hold secrets.
 func digest(text []byte) string {
-	// Like JSON, it replaces invalid UTF-8.
+	// As JSON does.
 	sum := sha256.Sum256([]byte(strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd")))
 	return hex.EncodeToString(sum[:])
 }
@@ -83,7 +83,7 @@ func digestOf(file string) string {
 	return digest(text)
 }
 
-// programs lists the programs that the used networks need, each with the first such network.
+// programs lists the used networks' programs, each with the first such network.
 func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
@@ -113,8 +113,7 @@ func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	return needed, err
 }
 
-// wrongWith looks for a program in the directories, like libcni. It returns why the program cannot be started, or nil,
-// and whether it exists.
+// wrongWith looks for a program like libcni. It returns why it cannot be started, and whether it exists.
 func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, there bool) {
 	if name != filepath.Base(name) {
 		return &event.Program{Name: name, Fault: event.FaultName}, true
@@ -142,18 +141,17 @@ func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, the
 	return &event.Program{Name: name, Fault: event.FaultAbsent, Has: fact.List(dirs)}, false
 }
 
-// Programs caches faults of programs, because reading headers costs more than stat.
+// Programs caches faults, because reading headers costs more than stat.
 type Programs struct {
 	seen  string
 	at    time.Time
 	found []event.Program
 }
 
-// relook bounds the age of the cache, since libraries and mounts may change.
+// Libraries and mounts may change.
 const relook = 10 * time.Second
 
-// Faults returns the programs that cannot be started, as process pid sees the directories. It is not safe for
-// concurrent use.
+// Faults returns the programs that process pid cannot start. It is not safe for concurrent use.
 func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	sees := viewOf(pid, contained())
 	seen := fmt.Sprint(sees, dirs, names)
@@ -177,7 +175,7 @@ func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	return p.found
 }
 
-// readPlain reads a regular file of up to most bytes, and its modification time. It follows no link and does not block.
+// readPlain reads a regular file of up to most bytes. It follows no link and does not block.
 func readPlain(file string, most int64) (text []byte, written time.Time, err error) {
 	f, err := openLog(file)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// readFolders finds the CNI directories of a runtime that does not report them by CRI.
+// readFolders is for runtimes that do not report their CNI directories.
 func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CRI) error {
 	switch r.Name {
 	case runtime.CRIO:
@@ -32,7 +32,7 @@ func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CR
 	return nil
 }
 
-// crioNetwork is the CNI section of CRI-O's configuration (crio.conf(5), CRIO.NETWORK).
+// CRI-O's configuration (crio.conf(5), CRIO.NETWORK).
 type crioNetwork struct {
 	Crio struct {
 		Network struct {
@@ -44,7 +44,7 @@ type crioNetwork struct {
 	} `toml:"crio"`
 }
 
-// crioFolders asks CRI-O for its current configuration (`crio status config`), or reads its files.
+// crioFolders asks CRI-O (`crio status config`), or reads its files.
 func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	c.Said = "its configuration (crio status config)"
 	text, err := crioConfig(ctx, socket)
@@ -76,7 +76,7 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	return nil
 }
 
-// crioConfig asks over CRI-O's socket, which serves HTTP beside gRPC.
+// The socket serves HTTP beside gRPC.
 func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
 		_ string) (net.Conn, error) {
@@ -97,7 +97,7 @@ func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 }
 
-// crioFiles reads crio.conf and crio.conf.d, later files over earlier ones.
+// Later files override earlier ones.
 func crioFiles(dir string) (conf crioNetwork, err error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "crio.conf.d", "*"))
 	if err != nil {
@@ -119,7 +119,6 @@ func crioFiles(dir string) (conf crioNetwork, err error) {
 	return conf, nil
 }
 
-// readSmall reads up to most bytes of a file.
 func readSmall(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -129,7 +128,7 @@ func readSmall(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// foldersOf reads cri-dockerd's options. The defaults are those of the CNI project.
+// foldersOf reads cri-dockerd's options. The defaults are the CNI project's.
 func foldersOf(settings []fact.Setting, c *fact.CRI) {
 	for _, s := range settings {
 		switch s.Key {
@@ -141,11 +140,11 @@ func foldersOf(settings []fact.Setting, c *fact.CRI) {
 	}
 }
 
-// loadedFrom returns the networks in a directory as a runtime loads them.
+// loadedFrom returns networks as a runtime loads them.
 func loadedFrom(dir string, networks []event.Network) (all []fact.Loaded) {
 	for _, n := range networks {
 		l := fact.Loaded{Network: event.Network{Name: n.Name, CNIVersion: n.CNIVersion}}
-		text, _ := readSmall(filepath.Join(dir, n.File), 1<<20) // it was read before
+		text, _ := readSmall(filepath.Join(dir, n.File), 1<<20) // read before
 		var list struct{ Plugins []json.RawMessage }
 		if json.Unmarshal(text, &list) != nil || len(list.Plugins) == 0 {
 			list.Plugins = []json.RawMessage{text}

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// forwarding reads switches and tables of our network namespace. It omits what this kernel lacks.
+// forwarding omits what this kernel lacks.
 func forwarding(context.Context) (f fact.Forwarding, err error) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 	if err != nil {
@@ -30,7 +30,7 @@ func forwarding(context.Context) (f fact.Forwarding, err error) {
 	case !errors.Is(err, fs.ErrNotExist): // the module is not loaded
 		return f, err
 	}
-	// Limit and number of neighbors are the node's; only its own network namespace may set the limit.
+	// Both are the node's; only its own network namespace may set the limit.
 	neighbours := fact.Table{Name: "neighbors (IPv4)", Option: "net.ipv4.neigh.default.gc_thresh3"}
 	if neighbours.Limit, err = number("/proc/sys/net/ipv4/neigh/default/gc_thresh3"); err == nil {
 		neighbours.Used, err = neighbourEntries("/proc/net/stat/arp_cache")
@@ -51,7 +51,7 @@ func number(file string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// neighbourEntries reads the first column of the first CPU, which all CPUs repeat (net/core/neighbour.c).
+// Each CPU's line has the same first column (net/core/neighbour.c).
 func neighbourEntries(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// Facts finds all facts concurrently. A late answer is an error of its own fact only.
+// Facts finds all facts concurrently; a late answer is an error of its own fact only.
 func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	f := begin(asked, o)
 	o = f.Options
@@ -36,8 +36,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	find(ctx, &scope, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	wg.Go(func() {
 		containers := askRuntimeAll(ctx, f)
-		// The runtime knows the plugins' directories and host-local's locks. If it does not answer, these facts get as
-		// much time, because they may explain why.
+		// If the runtime does not answer, other facts get as much time, because they may explain why.
 		ctx, cancel := context.WithTimeout(asked, o.Patience)
 		defer cancel()
 		bins, data := f.CRI.Value.BinDirs, dataDirs(f)
@@ -76,11 +75,11 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// grace is the additional wait for an answer after the end of ctx, because its error says more.
+// grace follows the end of ctx, because an answer's error says more.
 const grace = 100 * time.Millisecond
 
-// find fills in one fact concurrently. It abandons a function that ignores the end of ctx: reading a file of a process,
-// or below its root, may block forever.
+// find fills in one fact. It abandons a function that ignores the end of ctx: reading a file of a process, or below
+// its root, may block forever.
 func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how func(context.Context) (T, error)) {
 	wg.Go(func() {
 		found := make(chan fact.Of[T], 1)
@@ -101,7 +100,6 @@ func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how 
 	})
 }
 
-// askScope asks a running cniscope.
 func askScope(ctx context.Context, dir string) (s fact.Scope, err error) {
 	if dir == "" {
 		return s, control.ErrNotRunning
@@ -117,7 +115,6 @@ func askScope(ctx context.Context, dir string) (s fact.Scope, err error) {
 	return s, err
 }
 
-// dataDirs returns host-local's directories.
 func dataDirs(f *fact.Facts) (dirs []string) {
 	for _, l := range f.CRI.Value.Loaded {
 		dirs = append(dirs, l.DataDirs...)
@@ -127,7 +124,7 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 
 var errSilent = errors.New("the container runtime does not answer (check runtime)")
 
-// askRuntimeAll fills in what the runtime knows and what follows from it. It returns all containers.
+// askRuntimeAll fills in what the runtime knows and what follows. It returns all containers.
 func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -146,8 +143,8 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	return candidates.Value
 }
 
-// Readiness gathers what decides about the network's readiness: CRI's status, the CNI directory and, if no
-// configuration is there, the containers that should write one.
+// Readiness gathers what decides about readiness: CRI's status, the CNI directory and, if it is empty, the containers
+// that should write it.
 func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -167,7 +164,7 @@ func Agents(ctx context.Context, f *fact.Facts) {
 	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
 }
 
-// withRuntime connects to the runtime and calls ask, or sets the errors of the runtime's facts.
+// withRuntime calls ask, or sets the errors of the runtime's facts.
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
 	conn, err := dial(f)
 	if err != nil {
@@ -181,7 +178,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	}
 	defer conn.Close()
 	client := cri.NewRuntimeServiceClient(conn)
-	// Without an answer from CRI the guess stays. The remaining time is for the other questions.
+	// Without an answer from CRI the guess stays, and other questions get the remaining time.
 	brief, cancel := context.WithTimeout(ctx, f.Options.Patience/3)
 	defer cancel()
 	if v, err := client.Version(brief, &cri.VersionRequest{}); err == nil {
@@ -190,7 +187,6 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	ask(conn, client)
 }
 
-// lookIntoFolder reads what the runtime reads.
 func lookIntoFolder(f *fact.Facts) {
 	dir, most := f.Options.ConfDir, 1
 	if f.CRI.Err == nil {
@@ -199,7 +195,7 @@ func lookIntoFolder(f *fact.Facts) {
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
 	f.Folder.Value, f.Folder.Err = readFolder(sees, dir, most)
 	if f.CRI.Err == nil && !f.CRI.Value.Told {
-		f.Folder.Value.Blocking = "" // only containerd loads nothing because of one file
+		f.Folder.Value.Blocking = "" // one file stops only containerd
 		f.CRI.Value.Loaded = loadedFrom(sees.path(dir), fact.Winners(f))
 	}
 	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
@@ -216,7 +212,7 @@ func cniDirs(f *fact.Facts) []string {
 	return dirs
 }
 
-// dial connects to the runtime. gRPC alone would wait for a missing socket.
+// gRPC alone would wait for a missing socket.
 func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	o := f.Options
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +227,7 @@ func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	return runtime.Dial(o.Address, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerMax)))
 }
 
-// answerMax is containerd's own limit of a message (defaults.DefaultMaxRecvMsgSize).
+// containerd's limit of a message (defaults.DefaultMaxRecvMsgSize).
 const answerMax = 16 << 20
 
 // askRuntime asks what only containerd reports.
@@ -270,7 +266,7 @@ func askKubelet(ctx context.Context, address string) fact.Health {
 	defer answer.Body.Close()
 	// After 101 (Switching Protocols) net/http does not end the read with ctx.
 	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
-	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // a partial answer counts
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // also a partial answer
 	h.Status, h.Body = answer.StatusCode, fact.Foreign(string(body))
 	return h
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// lockdownFile limits root; it exists with securityfs.
+// It exists with securityfs.
 const lockdownFile = "/sys/kernel/security/lockdown"
 
-// connectorFile lists netlink connector's event sources; it exists only in the node's own network namespace.
+// It exists only in the node's own network namespace.
 const connectorFile = "/proc/net/connector"
 
-// connector returns why this process cannot use the process connector, or "".
+// connector returns why the process connector is unusable, or "".
 func connector() string {
 	pids, err1 := procfs.OwnNamespace("pid")
 	users, err2 := procfs.OwnNamespace("user")
@@ -40,7 +40,7 @@ func connector() string {
 	return ""
 }
 
-// wanted lists the probe's tracepoints; BTF has them as btf_trace_NAME.
+// wanted lists the probe's tracepoints; BTF has btf_trace_NAME.
 func wanted() []fact.Feature {
 	return []fact.Feature{
 		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
@@ -53,7 +53,7 @@ func wanted() []fact.Feature {
 	}
 }
 
-// kernelFeatures reads what the kernel reports, without loading anything.
+// kernelFeatures loads nothing.
 func kernelFeatures(context.Context) (fact.Kernel, error) {
 	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON), Connector: connector()}
 	if _, err := procfs.Namespace(1, "net"); err != nil {
@@ -87,7 +87,7 @@ func ringBuffer(spec *btf.Spec) bool {
 		slices.ContainsFunc(types.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_MAP_TYPE_RINGBUF" })
 }
 
-// lockdown is the mode in brackets; empty where there is none.
+// The mode in brackets.
 func lockdown() string {
 	text, err := os.ReadFile(lockdownFile)
 	if err != nil {
@@ -114,7 +114,7 @@ func lacking(wanted ...int) (names []string) {
 var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF",
 	unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN"}
 
-// effective is the set of our capabilities; none where the kernel does not say.
+// effective is the set of our capabilities, if known.
 func effective() uint64 {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var halves [2]unix.CapUserData
@@ -124,7 +124,7 @@ func effective() uint64 {
 	return uint64(halves[1].Effective)<<32 | uint64(halves[0].Effective)
 }
 
-// clockState reads the kernel's clock without setting anything (modes 0).
+// Modes 0 sets nothing.
 func clockState(context.Context) (fact.Clock, error) {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

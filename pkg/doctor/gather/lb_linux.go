@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// loadBalancing finds attached programs and service maps of Cilium. The kernel cuts names to 15 bytes.
+// loadBalancing finds Cilium's programs and service maps. The kernel cuts names to 15 bytes.
 func loadBalancing(context.Context) (lb fact.LB, err error) {
 	if lb.Socket, err = socketPrograms(); err != nil {
 		return lb, err
@@ -30,11 +30,11 @@ func loadBalancing(context.Context) (lb fact.LB, err error) {
 	return lb, err
 }
 
-// socketPrograms returns Cilium's programs for our cgroup's sockets, also those attached to its parents.
+// socketPrograms returns Cilium's programs on our cgroup and its parents.
 func socketPrograms() (found []fact.Attached, err error) {
 	path := procfs.Cgroup()
 	if path == "" {
-		return nil, nil // programs need the unified hierarchy
+		return nil, nil // programs need cgroup v2
 	}
 	dir, err := os.Open(path)
 	if err != nil {
@@ -96,10 +96,10 @@ func programsOn(l netlink.Link) (names []string, err error) {
 		}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("which BPF programs are on %s: %w", l.Attrs().Name, err)
-	} // else this kernel has no tcx
+	} // no tcx
 	filters, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
 	if err != nil {
-		filters = nil // this interface has no filters
+		filters = nil // no filters
 	}
 	for _, f := range filters {
 		if b, ok := f.(*netlink.BpfFilter); ok {
@@ -133,12 +133,12 @@ func programName(id ebpf.ProgramID) (string, error) {
 }
 
 const (
-	maxServices = 4096 // examined entries of a service map
+	maxServices = 4096 // examined entries
 	// struct lb4_service and lb6_service (Cilium, bpf/lib/common.h): 12 bytes, flags at byte 8; 1<<1 is a node port.
 	serviceSize, serviceFlags, nodePortFlag = 12, 8, 1 << 1
 )
 
-// count counts the entries of Cilium's service maps (cilium_lb4_services_v2).
+// count counts entries of Cilium's service maps (cilium_lb4_services_v2).
 func count(lb *fact.LB) error {
 	for id := ebpf.MapID(0); ; {
 		var err error

@@ -26,19 +26,19 @@ import (
 )
 
 const (
-	// resultsMax and leasesMax bound the files: far more than a node's pods, and all addresses of a /18.
+	// Far more than a node's pods, and all addresses of a /18.
 	resultsMax, leasesMax = 4096, 16384
-	// resultMax and leaseMax bound their sizes. A result with a configuration has about 2 KB; a lease is an id and an
-	// interface (host-local, backend/disk).
+	// In bytes. A result with a configuration has about 2 KB; a lease is an id and an interface (host-local,
+	// backend/disk).
 	resultMax, leaseMax = 256 << 10, 512
 )
 
-// resultFolders lists libcni's cache directories, for runtimes (CacheDir) and for Multus (cniDir).
+// Of libcni, for runtimes (CacheDir) and for Multus (cniDir).
 func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", "/var/lib/cni/multus/results"}
 }
 
-// leaseFolders lists host-local's directories, with one directory per network.
+// Of host-local, with one directory per network.
 func leaseFolders(f *fact.Facts) []string {
 	dirs := []string{"/var/lib/cni/networks"}
 	for _, d := range dataDirs(f) {
@@ -49,7 +49,7 @@ func leaseFolders(f *fact.Facts) []string {
 	return dirs
 }
 
-// Held gathers what sandboxes hold of the node's network, and which of them exist.
+// Held gathers what sandboxes hold, and which exist.
 func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -60,8 +60,8 @@ func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// held reads the files before it lists the sandboxes, so a new sandbox is in no file, and then removes what was freed
-// in between.
+// held reads the files before it lists the sandboxes, so a new sandbox is in no file, then removes what was freed in
+// between.
 func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look,
 	err error) {
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
@@ -97,8 +97,8 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 	return l, nil
 }
 
-// others adds other containers with a network here: containerd's in all namespaces, also by nerdctl's names, and those
-// in which a process runs.
+// others adds other containers with a network: containerd's in all namespaces, also by nerdctl's names, and those with
+// a running process.
 func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map[string]bool) error {
 	if f.Runtime.Value.Containerd() {
 		all, err := namespaces.NewNamespacesClient(conn).List(ctx, &namespaces.ListNamespacesRequest{})
@@ -114,7 +114,7 @@ func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map
 	return bearers(alive)
 }
 
-// inNamespace adds the containers of a containerd namespace, as a stream because one message may be too small.
+// inNamespace reads a stream, because one message may be too small.
 func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive map[string]bool) error {
 	listed, err := containers.NewContainersClient(conn).ListStream(runtime.InNamespace(ctx, name),
 		&containers.ListContainersRequest{})
@@ -134,7 +134,7 @@ func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive 
 	}
 }
 
-// list returns up to most names in a directory; none if it does not exist.
+// list returns up to most names; none without the directory.
 func list(sees view, dir string, most int) ([]string, error) {
 	folder, err := os.Open(sees.path(dir))
 	switch {
@@ -151,10 +151,9 @@ func list(sees view, dir string, most int) ([]string, error) {
 		slices.Sort(names)
 		return names, nil
 	}
-	return nil, nil // it is empty
+	return nil, nil // empty
 }
 
-// readLeases reads host-local's folders.
 func readLeases(sees view, dirs []string, l *leak.Look) error {
 	left := leasesMax
 	for _, dir := range dirs {
@@ -187,7 +186,7 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 	return nil
 }
 
-// leaseOf reads a lease: the container's id and, since 0.8, the interface.
+// A lease has the container's id and, since 0.8, the interface.
 func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(sees.path(file), leaseMax)
 	if err != nil {
@@ -198,7 +197,6 @@ func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	return one, leak.Named(one.ContainerID) && (one.IfName == "" || leak.Interface(one.IfName)) && leak.Plain(file)
 }
 
-// resultFiles lists what libcni has cached.
 func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	for _, dir := range resultFolders() {
 		names, err := list(sees, dir, resultsMax)
@@ -218,7 +216,7 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// readResults reads results of sandboxes that do not exist, judging by the file's name.
+// readResults reads results of sandboxes that do not exist, by the file's name.
 func readResults(sees view, files []string, alive map[string]bool) (all []leak.Attachment) {
 	for _, file := range files {
 		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return alive[part] }) {
@@ -236,7 +234,7 @@ func readResults(sees view, files []string, alive map[string]bool) (all []leak.A
 	return all
 }
 
-// cached is a part of libcni's cachedInfo (libcni/api.go), without the configuration.
+// Part of libcni's cachedInfo (libcni/api.go).
 type cached struct {
 	Kind        string      `json:"kind"`
 	ContainerID string      `json:"containerId"`
@@ -250,7 +248,7 @@ type cached struct {
 	} `json:"result"`
 }
 
-// addressesMax bounds the addresses of a result.
+// Of a result.
 const addressesMax = 4
 
 func resultOf(text []byte) (a leak.Attachment, ok bool) {
@@ -266,7 +264,7 @@ func resultOf(text []byte) (a leak.Attachment, ok bool) {
 	return a, true
 }
 
-// podOf reads CNI_ARGS of Kubernetes.
+// podOf reads Kubernetes' CNI_ARGS.
 func podOf(args [][2]string) (p event.Pod) {
 	for _, kv := range args {
 		switch kv[0] {

@@ -9,11 +9,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// anyID matches a container's id in a cgroup's name: "libpod-ID.scope", "cri-containerd-ID.scope".
+// As in "libpod-ID.scope", "cri-containerd-ID.scope".
 var anyID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// bearers adds the ids of containers in which processes run, by their cgroups. Zombies do not count: a runtime whose
-// first process does not reap leaves them behind. It fails in a PID namespace of its own, which hides other containers.
+// bearers adds containers with running processes, by cgroup. Zombies do not count: a runtime that does not reap leaves
+// them. It fails in a PID namespace of its own, which hides other containers.
 func bearers(alive map[string]bool) error {
 	pids, err := procfs.All()
 	if err != nil {
@@ -32,5 +32,5 @@ func bearers(alive map[string]bool) error {
 	return nil
 }
 
-// bootTime returns the node's boot time, exact except for clock corrections since.
+// Exact except for later clock corrections.
 func bootTime() time.Time { return time.Now().Add(-time.Duration(clock.Boot())) }

@@ -16,14 +16,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// lookAgain is the time between two looks. A lock with the same holder and waiters in both is stuck; healthy waits last
-// milliseconds.
+// A lock with the same holder and waiters in two looks is stuck; healthy waits last milliseconds.
 const lookAgain = 250 * time.Millisecond
 
-// locksMax is how much of /proc/locks is read, in bytes: 20,000 locks take half a second.
+// In bytes of /proc/locks; 20,000 locks take half a second.
 const locksMax = 1 << 20
 
-// knownLocks lists the locks of CNI plugins and kube-proxy: iptables', and host-local's per network.
+// knownLocks lists iptables' locks, and host-local's per network.
 func knownLocks(dataDirs []string) (files []string, err error) {
 	files = []string{"/run/xtables.lock"}
 	for _, dir := range append([]string{"/var/lib/cni/networks"}, dataDirs...) {
@@ -38,7 +37,7 @@ func knownLocks(dataDirs []string) (files []string, err error) {
 	return files, nil
 }
 
-// heldLocks finds waiters of known locks by two looks.
+// heldLocks finds waiters by two looks.
 func heldLocks(dataDirs []string) ([]fact.Lock, error) {
 	began := time.Now()
 	before, err := lockTable(dataDirs)
@@ -78,7 +77,6 @@ type lockState struct {
 	waiters map[int]bool
 }
 
-// lockTable reads /proc/locks for the known files.
 func lockTable(dataDirs []string) (map[string]lockState, error) {
 	files, err := knownLocks(dataDirs)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// nriSocket looks for a listener without connecting, since containerd would wait for a plugin to register.
+// nriSocket does not connect, since containerd would wait for a registration.
 func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	if o.NRISocket == "" {
 		return n, nil
@@ -46,8 +46,8 @@ func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	return n, ctx.Err()
 }
 
-// listens finds a listening socket in /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path. Flag 0x10000 is
-// SO_ACCEPTCON. Every user can have a million of any path.
+// /proc/net/unix has Num RefCount Protocol Flags Type St Inode Path; flag 0x10000 is SO_ACCEPTCON. Any user can have a
+// million sockets of any path.
 func listens(ctx context.Context, table io.Reader, path string) bool {
 	for lines := bufio.NewScanner(table); lines.Scan() && ctx.Err() == nil; {
 		fields := strings.Fields(lines.Text())
@@ -59,7 +59,7 @@ func listens(ctx context.Context, table io.Reader, path string) bool {
 	return false
 }
 
-// samePath reports whether two paths are the same file: /var/run is a link to /run.
+// /var/run is a link to /run.
 func samePath(a, b string) bool {
 	if a == b {
 		return true

@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// processes finds agents, kube-proxy, kubelet and running plugins.
+// processes finds agents, kube-proxy, kubelet and plugins.
 func processes(ctx context.Context, binDirs []string) (found []fact.Process, err error) {
 	names := append(fact.AgentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
 	pids, err := procfs.All()
@@ -52,7 +52,7 @@ func processes(ctx context.Context, binDirs []string) (found []fact.Process, err
 	return found, hidden
 }
 
-// blind returns why other users' processes are not readable, or nil.
+// blind returns why other users' processes are unreadable.
 func blind() error {
 	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
 		return fmt.Errorf("which programs run: that needs %s: %w", names[0], fs.ErrPermission)
@@ -60,7 +60,7 @@ func blind() error {
 	return nil
 }
 
-// recognise identifies a process by its program or, if that is unreadable, by its name.
+// recognise goes by the program or, if unreadable, the name.
 func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Process, bool) {
 	p := fact.Process{PID: pid}
 	if file, err := procfs.Executable(pid); err == nil {
@@ -83,8 +83,8 @@ func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Pr
 	return p, false
 }
 
-// isPlugin reports whether a program is in a CNI plugin directory. If containerd did not name these, because a hung
-// call blocks it, the process's CNI_PATH does.
+// isPlugin reports whether a program is in a plugin directory. If a hung call keeps containerd from naming these,
+// CNI_PATH does.
 func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool {
 	if len(binDirs) == 0 {
 		environment, _ := memory.Environment(pid)
@@ -93,13 +93,12 @@ func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool
 	return slices.Contains(binDirs, dir)
 }
 
-// readDetails reads what the checks need of a process.
 func readDetails(p *fact.Process, memory *procfs.Memory) {
 	var err error
 	if p.Start, err = procfs.Started(p.PID); err != nil {
 		p.Start = time.Now()
 	}
-	environment, _ := memory.Environment(p.PID) // an unreadable one is empty
+	environment, _ := memory.Environment(p.PID) // empty if unreadable
 	if p.Plugin {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
@@ -116,7 +115,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 				p.Settings = append(p.Settings, fact.Setting{Key: key, Value: v, From: "its environment"})
 			}
 		}
-		dir := "/tmp/cilium/config-map" // its pod's default
+		dir := "/tmp/cilium/config-map" // the pod's default
 		if named := flags(arguments, "config-dir"); len(named) > 0 {
 			dir = named[0].Value
 		}
@@ -124,7 +123,6 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 	}
 }
 
-// variable returns an environment variable, or "".
 func variable(environment []string, name string) string {
 	for _, kv := range environment {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -155,8 +153,8 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 	return found
 }
 
-// settingsIn reads Cilium's options from a mounted ConfigMap, a directory with a file per option. The pod may write to
-// it, so no link leads out of root. From is the path on the node.
+// settingsIn reads Cilium's options from a mounted ConfigMap. The pod may write to it, so no link leads out of root.
+// From is the node's path.
 func settingsIn(root, dir string) (found []fact.Setting) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -190,7 +188,7 @@ func mountedSettings(mounts []mount) (found []fact.Setting) {
 	return found
 }
 
-// reach returns the process that serves a socket, or the reason why it does not answer. gRPC would retry first.
+// reach returns a socket's process, or why it does not answer. gRPC would retry first.
 func reach(socket string, patience time.Duration) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socket, patience)
 	if err != nil {
@@ -201,12 +199,11 @@ func reach(socket string, patience time.Duration) (pid int, err error) {
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
 
-// openLog opens a kubelet log: no link, and without blocking.
+// No link, and without blocking.
 func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }
 
-// dockerFolders reads the command line of cri-dockerd.
 func dockerFolders(pid int, c *fact.CRI) {
 	arguments, _ := procfs.NewMemory().Arguments(pid)
 	foldersOf(flags(arguments, "cni-conf-dir", "cni-bin-dir"), c)

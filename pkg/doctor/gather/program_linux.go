@@ -22,16 +22,15 @@ import (
 )
 
 const (
-	// headSize is how much of a file the kernel examines (BINPRM_BUF_SIZE).
+	// BINPRM_BUF_SIZE.
 	headSize = 256
-	// nested bounds scripts that interpret each other (fs/exec.c, exec_binprm).
+	// Scripts that interpret each other (fs/exec.c, exec_binprm).
 	nested = 5
-	// librariesMax bounds the examined libraries of a program, fileMax the read bytes of a file.
+	// Of a program, and bytes read of a file.
 	librariesMax, fileMax = 64, 4 << 20
 )
 
-// machines lists the ELF architectures of this machine, its own first. Whether the kernel runs 32-bit programs is
-// unknown.
+// machines lists this machine's ELF architectures, its own first. Whether the kernel runs 32-bit programs is unknown.
 func machines() []elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -52,7 +51,7 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-// faultOf returns why the kernel cannot start an executable file, or nil.
+// faultOf returns why the kernel cannot start a file, or nil.
 func faultOf(sees view, file string) *event.Program {
 	if mount, is := noexec(sees, file); is {
 		return &event.Program{File: file, Fault: event.FaultMount, Has: mount}
@@ -60,7 +59,7 @@ func faultOf(sees view, file string) *event.Program {
 	return unstartable(sees, file, nested)
 }
 
-// noexec reports whether a file's mount refuses execution, and its mount point.
+// noexec also returns the mount point.
 func noexec(sees view, file string) (mount string, is bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(sees.path(file), &s) != nil || s.Flags&unix.ST_NOEXEC == 0 {
@@ -79,7 +78,7 @@ func noexec(sees view, file string) (mount string, is bool) {
 func unstartable(sees view, file string, depth int) *event.Program {
 	f, err := os.Open(sees.path(file))
 	if err != nil {
-		return nil // the kernel may read it nevertheless
+		return nil // the kernel may read it
 	}
 	defer f.Close()
 	head := make([]byte, headSize)
@@ -96,7 +95,6 @@ func unstartable(sees view, file string, depth int) *event.Program {
 	return ofELF(sees, file, f)
 }
 
-// script examines a script's interpreter.
 func script(sees view, file string, head []byte, depth int) *event.Program {
 	line, _, _ := bytes.Cut(head[2:], []byte("\n"))
 	fields := strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
@@ -115,7 +113,7 @@ func script(sees view, file string, head []byte, depth int) *event.Program {
 	return unstartable(sees, interpreter, depth-1)
 }
 
-// visible quotes invisible characters: a script with Windows line ends names "sh\r".
+// A script with Windows line ends names "sh\r".
 func visible(s string) string {
 	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted
@@ -123,7 +121,6 @@ func visible(s string) string {
 	return s
 }
 
-// ofELF examines an ELF file's architecture, interpreter and libraries.
 func ofELF(sees view, file string, f *os.File) *event.Program {
 	e, err := elf.NewFile(f)
 	if err != nil {
@@ -150,8 +147,7 @@ func ofELF(sees view, file string, f *os.File) *event.Program {
 	return nil
 }
 
-// unlinked follows a program's libraries like the dynamic loader (ld.so(8)), without LD_LIBRARY_PATH, which runtimes do
-// not set.
+// unlinked follows libraries like ld.so(8), without LD_LIBRARY_PATH, which runtimes do not set.
 func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Program {
 	dirs, cached := libraryDirs(sees, interpreter)
 	type object struct {
@@ -194,14 +190,14 @@ func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Pr
 	return nil
 }
 
-// builtIn reports whether the loader itself is the library (musl, ldso/dynlink.c, load_library).
+// musl's loader is the library itself (ldso/dynlink.c, load_library).
 func builtIn(interpreter, name string) bool {
 	own := []string{"libc.", "libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."}
 	return strings.HasPrefix(filepath.Base(interpreter), "ld-musl-") &&
 		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// searched returns the directories that a file names, for itself (RUNPATH), or also for its libraries (RPATH).
+// RUNPATH is for the file itself, RPATH also for its libraries.
 func searched(file string, e *elf.File) (own, inherited []string) {
 	of := func(tag elf.DynTag) (dirs []string) {
 		all, _ := e.DynString(tag)
@@ -219,7 +215,7 @@ func searched(file string, e *elf.File) (own, inherited []string) {
 	return nil, of(elf.DT_RPATH)
 }
 
-// libraryOf finds a library of by's architecture. library is nil if the file at is unreadable.
+// library is nil if the file at is unreadable.
 func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, library *elf.File) {
 	if strings.Contains(name, "/") {
 		dirs, name = []string{filepath.Dir(name)}, filepath.Base(name)
@@ -231,7 +227,7 @@ func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, 
 		switch {
 		case errors.As(err, &strange), errors.Is(err, fs.ErrPermission):
 			at = file
-		case err != nil: // it is not there
+		case err != nil: // it is missing
 		case found.Class == by.Class && found.Machine == by.Machine:
 			return file, found
 		default:
@@ -241,7 +237,7 @@ func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, 
 	return at, nil
 }
 
-// lackingVersion returns a needed version that a library lacks, or "".
+// lackingVersion returns a needed version that a library lacks.
 func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.File) string {
 	has, err := library.DynamicVersions()
 	if err != nil || len(has) == 0 {
@@ -261,8 +257,7 @@ func lackingVersion(needs []elf.DynamicVersionNeed, name string, library *elf.Fi
 	return ""
 }
 
-// libraryDirs returns a loader's directories, musl's from its path file and glibc's built-in ones, and the entries of
-// glibc's cache by library.
+// libraryDirs returns a loader's directories, musl's from its path file and glibc's built-in ones, and glibc's cache.
 func libraryDirs(sees view, interpreter string) (dirs []string, cached map[string][]string) {
 	if base := filepath.Base(interpreter); strings.HasPrefix(base, "ld-musl-") {
 		own := filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "etc", strings.TrimSuffix(base, ".so.1")+".path")
@@ -294,7 +289,7 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 
 func readSome(sees view, file string) ([]byte, error) { return readSmall(sees.path(file), fileMax) }
 
-// handled reports whether binfmt_misc has an interpreter for a file, such as qemu-user.
+// handled reports an interpreter of binfmt_misc, such as qemu-user.
 func handled(sees view, file string, head []byte) bool {
 	const dir = "/proc/sys/fs/binfmt_misc"
 	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {
@@ -312,7 +307,7 @@ func handled(sees view, file string, head []byte) bool {
 	return false
 }
 
-// takes reports whether a binfmt_misc entry matches a file (Documentation/admin-guide/binfmt-misc.rst).
+// takes matches a binfmt_misc entry (Documentation/admin-guide/binfmt-misc.rst).
 func takes(entry []byte, file string, head []byte) bool {
 	lines := bufio.NewScanner(bytes.NewReader(entry))
 	var magic, mask []byte

@@ -15,13 +15,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// view is the file system of a process, reached by our paths.
+// view is a process's file system, by our paths.
 type view struct {
-	root string // its root directory; empty if it is ours or unknown
+	root string // empty if it is ours or unknown
 	sure bool   // false if a missing file may exist for the process
 }
 
-// path converts its path to ours. No link leads out of its root.
+// path converts to ours. No link leads out of root.
 func (v view) path(path string) string {
 	if v.root == "" {
 		return path
@@ -33,7 +33,7 @@ func (v view) path(path string) string {
 	return found
 }
 
-// real returns its path of a file, with links resolved.
+// real resolves links.
 func (v view) real(path string) string {
 	found, err := filepath.EvalSymlinks(v.path(path))
 	if v.root != "" || err != nil {
@@ -45,11 +45,10 @@ func (v view) real(path string) string {
 var errUnseen = errors.New("it is not in this container, and the node's files cannot be seen from here: run cniscope " +
 	"doctor on the node, or in a pod with hostPID: true and CAP_SYS_PTRACE")
 
-// contained reports whether we run in a pod's container: kubelet sets this variable in each (Kubernetes documentation,
-// "Accessing the API from a Pod").
+// kubelet sets this variable in each pod (Kubernetes documentation, "Accessing the API from a Pod").
 func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// theNode is the first process's view, which with hostPID is the node's.
+// With hostPID, the first process's view is the node's.
 func theNode(contained bool) view {
 	if !contained {
 		return view{sure: true}
@@ -57,7 +56,7 @@ func theNode(contained bool) view {
 	return viewOf(1, contained)
 }
 
-// begin finds the runtime's socket and guesses the runtime by it.
+// begin guesses the runtime by its socket.
 func begin(ctx context.Context, o fact.Options) *fact.Facts {
 	f := &fact.Facts{Now: time.Now(), Contained: contained()}
 	o.Address, f.Runtime.Value = seek(o.Address, view{}, theNode(f.Contained), func(address string) bool {
@@ -69,8 +68,8 @@ func begin(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// seek finds the runtime. Of several sockets it takes the one that serves CRI, since kubelet uses it; Docker's
-// containerd does not. Without a visible socket it takes the installed runtime, or the one whose socket the node has.
+// seek takes the socket that serves CRI, as kubelet does; Docker's containerd does not. Without a visible socket it
+// takes the installed runtime, or the one whose socket the node has.
 func seek(address string, here, node view, speaks func(address string) bool) (string, fact.Runtime) {
 	if address != "" && address != runtime.DefaultAddress {
 		return address, at(runtime.At(address))
@@ -108,7 +107,6 @@ func seek(address string, here, node view, speaks func(address string) bool) (st
 
 func at(k runtime.Known) fact.Runtime { return fact.Runtime{Name: k.Name, Unit: k.Unit} }
 
-// speaksCRI asks a socket for CRI's version.
 func speaksCRI(ctx context.Context, address string) bool {
 	f := &fact.Facts{Options: fact.Options{Address: address, Patience: time.Second}}
 	conn, err := dial(f)

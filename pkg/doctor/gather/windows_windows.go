@@ -14,7 +14,7 @@ import (
 
 func stateOfHNS(context.Context) (string, error) { return service.State("hns") }
 
-// allPipes lists the names of the machine's pipes without connecting.
+// allPipes does not connect.
 func allPipes(context.Context) (names []string, err error) {
 	pattern, err := windows.UTF16PtrFromString(`\\.\pipe\*`)
 	if err != nil {
