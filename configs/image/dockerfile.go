@@ -25,8 +25,7 @@ type copied struct {
 	mode     int64
 }
 
-// readRecipe reads the instructions that the Dockerfile uses. Others are an error, so that the result always equals
-// Docker's.
+// readRecipe fails for unknown instructions, so that the result always equals Docker's.
 func readRecipe(r io.Reader, arch string) (recipe, error) {
 	out := recipe{config: ocispec.ImageConfig{Labels: map[string]string{}}}
 	args := map[string]string{}

@@ -1,5 +1,5 @@
-// Package image builds cniscope's container image from its Dockerfile without Docker, as a tar archive of an OCI
-// image layout for `ctr images import`, `podman load` and `skopeo copy oci-archive:FILE`.
+// Package image builds cniscope's container image from its Dockerfile without Docker, as a tar archive of an OCI image
+// layout for `ctr images import`, `podman load` and `skopeo copy oci-archive:FILE`.
 package image
 
 import (
@@ -20,12 +20,12 @@ var dockerfile []byte
 // Spec describes an image.
 type Spec struct {
 	Name            string // with registry and tag
-	Version, Commit string // image labels, if known
+	Version, Commit string // labels, if known
 	Time            time.Time
 	Architectures   []string // as GOARCH
 }
 
-// labels are those that the Dockerfile cannot contain.
+// Those that the Dockerfile cannot contain.
 func (s Spec) labels() map[string]string {
 	labels := map[string]string{}
 	if s.Version != "" {
@@ -37,8 +37,8 @@ func (s Spec) labels() map[string]string {
 	return labels
 }
 
-// Build writes the image archive and returns the digest of its index. context holds the files that the Dockerfile
-// copies: bin/linux-ARCH/cniscope and cniscope-reader. The output is reproducible.
+// Build writes the image archive and returns its index's digest. context holds bin/linux-ARCH/cniscope and
+// cniscope-reader. The output is reproducible.
 func Build(w io.Writer, context fs.FS, s Spec) (digest string, err error) {
 	l, err := newLayout(w)
 	if err != nil {

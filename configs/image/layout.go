@@ -16,7 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// layout is an OCI image layout as a reproducible tar archive.
+// layout is a reproducible tar archive.
 type layout struct {
 	tar  *tar.Writer
 	have map[digest.Digest]bool
@@ -60,7 +60,6 @@ func (l *layout) object(mediaType string, v any) (ocispec.Descriptor, error) {
 	return l.blob(mediaType, data)
 }
 
-// image adds the image of one architecture, with files from context.
 func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor, error) {
 	var plain bytes.Buffer
 	files := tar.NewWriter(&plain)
@@ -108,7 +107,7 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 	return manifest, err
 }
 
-// close adds the index of all architectures under the image's name and returns its digest.
+// close adds the index of all architectures and returns its digest.
 func (l *layout) close(name string, images []ocispec.Descriptor) (string, error) {
 	all, err := l.object(ocispec.MediaTypeImageIndex, ocispec.Index{
 		Versioned: specs.Versioned{SchemaVersion: 2},

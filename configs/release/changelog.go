@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// notes writes the release notes: the version's part of CHANGELOG.md and how to verify downloads.
+// notes writes the version's part of CHANGELOG.md and how to verify downloads.
 func notes(_ context.Context, r *release) error {
 	return r.create("release-notes.md", func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s\n\n---\n\nContainer image: `%s@%s`\n\nHow to check what you downloaded: "+
@@ -36,10 +36,10 @@ func (r *release) readChangelog(draft bool) error {
 	return err
 }
 
-// heading matches a version in Keep a Changelog's format: `## [1.2.3] - 2026-11-22`.
+// Keep a Changelog's format: `## [1.2.3] - 2026-11-22`.
 var heading = regexp.MustCompile(`(?m)^##[ \t]+\[([^\]\n]+)\](.*)$`)
 
-// section returns a version's part of the changelog without heading.
+// section returns a version's part without heading.
 func section(changelog, number string) (string, error) {
 	changelog = strings.ReplaceAll(changelog, "\r\n", "\n")
 	found := heading.FindAllStringSubmatchIndex(changelog, -1)

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// chart packs the Helm chart as cniscope-NUMBER.tgz, like `helm package`, with the commit's time on each file and the
-// release's version in Chart.yaml.
+// chart packs the Helm chart as cniscope-NUMBER.tgz, like `helm package`, with the commit's time and the release's
+// version.
 func chart(_ context.Context, r *release) error {
 	return r.create("cniscope-"+r.Number+".tgz", func(w io.Writer) error {
 		zip := gzip.NewWriter(w)
@@ -26,7 +26,7 @@ func chart(_ context.Context, r *release) error {
 	})
 }
 
-// chart adds a chart's files in order of name, below the chart's name as Helm requires.
+// chart adds files in order of name, below the chart's name as Helm requires.
 func (a archive) chart(dir string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -50,7 +50,7 @@ func (a archive) chart(dir string) error {
 	})
 }
 
-// chartOf returns Chart.yaml of the release.
+// chartOf returns the release's Chart.yaml.
 func (r *release) chartOf(text []byte) ([]byte, error) {
 	lines := map[string]string{"version": r.Number, "appVersion": fmt.Sprintf("%q", r.Number)}
 	for key, value := range lines {
@@ -67,7 +67,7 @@ func (r *release) chartOf(text []byte) ([]byte, error) {
 	if !strings.HasPrefix(r.ImageDigest, "sha256:") {
 		return nil, fmt.Errorf("%q is no digest of an image", r.ImageDigest)
 	}
-	// Appended to annotations, the last section, for image.digest.
+	// Appended to annotations, the last section.
 	return fmt.Appendf(text, "\n  cniscope.dev/image-digest: %s\n", r.ImageDigest), nil
 }
 

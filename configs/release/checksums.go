@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// checksums writes the SHA-256 of every artifact for `sha256sum -c`.
+// checksums writes a file for `sha256sum -c`.
 func checksums(_ context.Context, r *release) error {
 	artifacts, err := os.ReadDir(r.Out)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/configs/image"
 )
 
-// imageName is the image without tag.
+// Without tag.
 const imageName = "ghcr.io/cniscope/cniscope"
 
 // containerImage packs all architectures as one OCI layout.

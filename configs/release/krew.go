@@ -8,8 +8,8 @@ import (
 	"text/template"
 )
 
-// krew writes the manifest for krew (kubectl's plugin manager): the archive and checksum per platform, for `kubectl
-// krew install --manifest=FILE` and krew's index.
+// krew writes the manifest for krew (kubectl's plugin manager), for `kubectl krew install --manifest=FILE` and krew's
+// index.
 func krew(_ context.Context, r *release) error {
 	type archived struct{ OS, Arch, URI, SHA256, Bin string }
 	var all []archived
@@ -30,7 +30,6 @@ func krew(_ context.Context, r *release) error {
 	})
 }
 
-// krewManifest follows krew.googlecontainertools.github.com/v1alpha2.
 const krewManifest = `apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin
 metadata:

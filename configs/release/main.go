@@ -1,5 +1,5 @@
-// Command release builds a release of cniscope into dist/VERSION (docs/contributing/release.md). Each file builds one
-// kind of artifact. Except for the signature, the same commit and Go version give the same bytes.
+// Command release builds a release of cniscope into dist/VERSION (docs/contributing/release.md). Except for the
+// signature, the same commit and Go version give the same bytes.
 package main
 
 import (
@@ -62,10 +62,10 @@ func run(ctx context.Context) error {
 type step struct {
 	name     string
 	build    func(context.Context, *release) error
-	packages bool // also needed for deb and rpm
+	packages bool // also for deb and rpm
 }
 
-// steps lists the steps in order; later ones use the output of earlier ones.
+// Later steps use the output of earlier ones.
 func steps() []step {
 	return []step{
 		{name: "programs", build: programs, packages: true},
@@ -85,7 +85,7 @@ func steps() []step {
 	}
 }
 
-// buildInto builds beside dist and moves the result there at the end, so that a failure leaves the previous release.
+// buildInto builds beside dist, so that a failure leaves the previous release.
 func (r *release) buildInto(ctx context.Context, dist string, all []step) (err error) {
 	start := time.Now()
 	free, err := lock(dist)
@@ -94,7 +94,7 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 	}
 	defer free()
 	staging := filepath.Join(dist, "."+r.Version+".building")
-	if err := os.RemoveAll(staging); err != nil { // left by a killed build
+	if err := os.RemoveAll(staging); err != nil { // of a killed build
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(staging)) }()
@@ -120,8 +120,7 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 	return nil
 }
 
-// stopped reports an interrupt instead of the failure it caused. Ctrl-C also reaches running commands, which may exit
-// before this process gets the signal.
+// stopped reports an interrupt instead of the failure it caused: Ctrl-C also stops running commands, possibly first.
 func stopped(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -131,7 +130,7 @@ func stopped(ctx context.Context, err error) error {
 	}
 }
 
-// publish moves the artifacts into place, and restores the previous ones on failure.
+// publish moves the artifacts into place, or restores the previous ones.
 func publish(out, place, staging string) error {
 	former := filepath.Join(staging, "former")
 	if err := os.Rename(place, former); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -147,7 +146,7 @@ func publish(out, place, staging string) error {
 	return err
 }
 
-// lock creates dist and locks it for one build.
+// lock locks dist for one build.
 func lock(dist string) (free func(), err error) {
 	if err := os.MkdirAll(dist, 0o755); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// staticManifest writes the manifest of examples/kubernetes for the release: it names the image of the release.
+// staticManifest writes examples/kubernetes for the release's image.
 func staticManifest(_ context.Context, r *release) error {
 	text, err := os.ReadFile(filepath.Join(r.Root, "examples", "kubernetes", "cniscope.yaml"))
 	if err == nil {

@@ -15,19 +15,17 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// module is a module linked into a program.
 type module struct {
 	Path, Version string
-	Sum           string // from go.sum, "h1:…"
+	Sum           string // of go.sum, "h1:…"
 	Licenses      []string
-	Texts         []string // texts of the licenses and notices
+	Texts         []string // of licenses and notices
 	Uses          []string // imported modules, sorted
 }
 
-// A built is a program for one platform, built from one package.
+// A built is a program for one platform.
 type built struct{ file, of, goos, goarch string }
 
-// programsBuilt returns the shipped programs for nodes.
 func (r *release) programsBuilt() (all []built) {
 	for _, arch := range architectures {
 		for _, of := range shipped {
@@ -37,8 +35,7 @@ func (r *release) programsBuilt() (all []built) {
 	return all
 }
 
-// linked returns the modules in programs by path. The programs' build information lists them; go list provides
-// imports.
+// linked returns the modules in programs by path, from build information; go list provides imports.
 func (r *release) linked(ctx context.Context, programs []built) (modules map[string]*module, goVersion string,
 	err error) {
 	modules = map[string]*module{}
@@ -64,7 +61,7 @@ func (r *release) linked(ctx context.Context, programs []built) (modules map[str
 	return modules, goVersion, nil
 }
 
-// listed is a package in `go list -json`.
+// Of `go list -json`.
 type listed struct {
 	ImportPath string
 	Imports    []string
@@ -75,7 +72,7 @@ type listed struct {
 	}
 }
 
-// look sets the imports and licenses of a program's modules.
+// look sets imports and licenses of a program's modules.
 func (r *release) look(ctx context.Context, modules map[string]*module, program built) error {
 	text, err := r.command(ctx, r.environment("GOOS="+program.goos, "GOARCH="+program.goarch), "go", "list", "-deps",
 		"-json=ImportPath,Imports,Standard,Module", program.of)
@@ -125,14 +122,13 @@ func (r *release) look(ctx context.Context, modules map[string]*module, program 
 	return nil
 }
 
-// licenseFile and noticeFile match a module's license and notice files.
 var (
 	licenseFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([.-].*)?$`)
 	noticeFile  = regexp.MustCompile(`(?i)^(notice|patents|copyright)([.-].*)?$`)
 )
 
-// licenses returns the SPDX identifiers of a module's licenses, and the texts of licenses and notices. A text with
-// less than 75 % known content has no identifier.
+// licenses returns SPDX identifiers, and the texts of licenses and notices. A text with less than 75 % known content
+// has no identifier.
 func licenses(dir string) (ids, texts []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// noticesFile is the file with the licenses of linked modules, which must accompany the program.
+// Licenses of linked modules must accompany the program.
 func (r *release) noticesFile() string { return filepath.Join(r.Work, "THIRD-PARTY-NOTICES.txt") }
 
-// notices writes that file, and stores the modules for the SBOM.
+// notices also stores the modules for the SBOM.
 func notices(ctx context.Context, r *release) (err error) {
 	if r.modules, r.goVersion, err = r.linked(ctx, r.programsBuilt()); err != nil {
 		return err

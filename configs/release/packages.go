@@ -19,13 +19,12 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // registers rpm
 )
 
-// A format is a kind of package with its paths.
 type format struct {
 	name  string
-	file  string            // name by version and architecture
-	archs map[string]string // the format's architecture names, by GOARCH
-	zsh   string            // zsh's completion directory
-	// scripts are maintainer scripts in nfpm/.
+	file  string            // by version and architecture
+	archs map[string]string // by GOARCH
+	zsh   string            // completion directory
+	// In nfpm/.
 	preInstall, postInstall, preRemove, postRemove string
 }
 
@@ -78,7 +77,6 @@ func (r *release) pack(f format, arch, stage string) error {
 
 const maintainer = "cniscope maintainers <maintainers@cniscope.dev>"
 
-// describe returns a package's metadata and content.
 func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 	script := func(name string) string {
 		if name == "" {
@@ -98,7 +96,7 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 			"of the time went. It wraps nothing and changes no CNI configuration.",
 		Overridables: nfpm.Overridables{
 			Depends: []string{"systemd"},
-			// Not Recommends: apt would install a second container runtime on a node of k3s or CRI-O.
+			// Not Recommends: apt would add containerd to a node of k3s or CRI-O.
 			Suggests: []string{"containerd"},
 			Contents: r.contents(f, arch, stage),
 			Scripts: nfpm.Scripts{
@@ -114,7 +112,7 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 	}
 }
 
-// contents returns a package's files. Only the options are configuration files.
+// Only the options are configuration files.
 func (r *release) contents(f format, arch, stage string) files.Contents {
 	var all files.Contents
 	add := func(from, to, kind string, mode os.FileMode) {
@@ -151,7 +149,7 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 		add(filepath.Join(r.Root, "configs/release/nfpm/deb.lintian-overrides"), "/usr/share/lintian/overrides/cniscope",
 			files.TypeFile, 0o644)
 	} else {
-		// dpkg removes empty directories by itself, rpm only those of a package.
+		// dpkg removes empty directories, rpm only a package's.
 		for _, dir := range []string{
 			"/etc/cniscope", "/usr/share/cniscope", "/usr/share/licenses", "/usr/share/licenses/cniscope",
 			"/usr/share/fish", "/usr/share/fish/vendor_completions.d", "/usr/share/zsh", "/usr/share/zsh/site-functions",
@@ -164,8 +162,8 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	return all
 }
 
-// stagePackages writes the files that packages need in another form: the unit for /usr/bin, compressed man pages,
-// Debian's documentation files.
+// stagePackages writes files in the packages' form: the unit for /usr/bin, compressed man pages, Debian's
+// documentation.
 func (r *release) stagePackages(stage string) error {
 	pages, err := filepath.Glob(filepath.Join(r.shared(), "man/man*/*"))
 	if err == nil && len(pages) == 0 {
@@ -201,7 +199,7 @@ func stageFile(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// zipped is gzip -9n: without name and time.
+// As gzip -9n, without name and time.
 func zipped(data []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
@@ -210,14 +208,14 @@ func zipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// packagedUnit returns the unit with the package's path, without the comment about manual installation.
+// packagedUnit has the package's path, without the comment about manual installation.
 func packagedUnit() string {
 	_, unit, _ := strings.Cut(configs.Unit, "\n[Unit]\n")
 	unit = strings.ReplaceAll(unit, "/usr/local/bin/cniscope", "/usr/bin/cniscope")
 	return "# cniscope as a service. Changes of yours: systemctl edit cniscope.\n\n[Unit]\n" + unit
 }
 
-// copyright returns Debian's machine-readable copyright file.
+// Machine-readable, for Debian.
 func copyright(license []byte) string {
 	head := "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n" +
 		"Upstream-Name: cniscope\nSource: https://github.com/cniscope/cniscope\n\n" +
@@ -228,7 +226,7 @@ func copyright(license []byte) string {
 	return head + " See the LICENSE file of the source.\n"
 }
 
-// debianChangelog returns a changelog of one entry; CHANGELOG.md has the changes.
+// CHANGELOG.md has the changes.
 func (r *release) debianChangelog() string {
 	number := strings.Replace(r.Number, "-", "~", 1)
 	return fmt.Sprintf("cniscope (%s) stable; urgency=medium\n\n  * What has changed: "+

@@ -16,10 +16,10 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// pluginName is the program that kubectl runs for `kubectl cniscope`.
+// kubectl runs it for `kubectl cniscope`.
 const pluginName = "kubectl-cniscope"
 
-// A platform is a target of kubectl's plugin, which runs on users' machines.
+// A platform is a user's, for kubectl's plugin.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -29,7 +29,7 @@ func platforms() []platform {
 		{"windows", "amd64"}, {"windows", "arm64"}}
 }
 
-// platformsOf parses a list such as linux/amd64,windows/amd64; empty means all.
+// Such as linux/amd64,windows/amd64; empty means all.
 func platformsOf(list string) (chosen []platform, err error) {
 	if list == "" {
 		return platforms(), nil
@@ -44,7 +44,6 @@ func platformsOf(list string) (chosen []platform, err error) {
 	return chosen, nil
 }
 
-// executable is the program's name in an archive.
 func (p platform) executable() string {
 	if p.os == "windows" {
 		return pluginName + ".exe"
@@ -52,7 +51,7 @@ func (p platform) executable() string {
 	return pluginName
 }
 
-// archive is the artifact's name; krew unpacks both kinds.
+// krew unpacks both kinds.
 func (r *release) archive(p platform) string {
 	ending := ".tar.gz"
 	if p.os == "windows" {
@@ -61,7 +60,7 @@ func (r *release) archive(p platform) string {
 	return fmt.Sprintf("%s_%s_%s_%s%s", pluginName, r.Number, p.os, p.arch, ending)
 }
 
-// plugin builds and packs kubectl's plugin with its licenses for each platform.
+// plugin builds and packs kubectl's plugin with its licenses.
 func plugin(ctx context.Context, r *release) (err error) {
 	var all []built
 	for _, p := range r.platforms {
@@ -100,7 +99,6 @@ func (r *release) pluginNotices() string {
 	return filepath.Join(r.Work, "THIRD-PARTY-NOTICES-"+pluginName+".txt")
 }
 
-// packed is a file of an archive.
 type packed struct {
 	from, to string
 	mode     os.FileMode
@@ -125,7 +123,7 @@ func (r *release) pluginTarball(w io.Writer, p platform) error {
 	return errors.Join(a.Close(), compressed.Close())
 }
 
-// pluginZip packs for Windows. It contains the program twice, because kubectl completes through a second name.
+// pluginZip contains the program twice, because kubectl completes through a second name.
 func (r *release) pluginZip(w io.Writer, p platform) error {
 	z := zip.NewWriter(w)
 	add := func(name string, mode os.FileMode, data []byte) error {
@@ -150,7 +148,7 @@ func (r *release) pluginZip(w io.Writer, p platform) error {
 	return errors.Join(add("kubectl_complete-cniscope.cmd", 0o755, []byte(completes)), z.Close())
 }
 
-// pluginFiles returns the programs with checksums, for the SBOM.
+// pluginFiles is for the SBOM.
 func (r *release) pluginFiles() (files []cdx.Component, err error) {
 	for _, p := range r.platforms {
 		file, err := programFile(fmt.Sprintf("%s_%s_%s_%s", pluginName, r.Number, p.os, p.arch), r.pluginProgram(p))

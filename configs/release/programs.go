@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// shipped lists the programs of a release. cniscope-reader is only in the image.
+// cniscope-reader is only in the image.
 var shipped = []string{"./plugin/cniscope", "./plugin/cniscope-reader"}
 
-// programs builds the programs. Version data is set by name, because what Go records depends on the clone's tags.
+// Version data is set by name, because what Go records depends on the clone's tags.
 func programs(ctx context.Context, r *release) error {
 	for _, arch := range architectures {
 		fmt.Printf("      linux/%s (from nothing some minutes, else seconds)\n", arch)
@@ -28,13 +28,12 @@ func programs(ctx context.Context, r *release) error {
 	return nil
 }
 
-// ldflags sets the version data.
 func (r *release) ldflags() string {
 	return fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit,
 		r.Time.Format(time.RFC3339))
 }
 
-// share generates man pages and completions with this machine's program.
+// share generates man pages and completions.
 func share(ctx context.Context, r *release) error {
 	_, err := r.command(ctx, r.environment(), r.program(runtime.GOARCH), "docs", r.shared())
 	return err

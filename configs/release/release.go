@@ -16,36 +16,34 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// architectures lists the GOARCH values of a release.
+// GOARCH values.
 var architectures = []string{"amd64", "arm64"}
 
 // release is one version of one commit.
 type release struct {
 	Version string    // v0.2.0
-	Number  string    // 0.2.0, for file names
-	Commit  string    // full hash, with "-dirty" for a draft with changes
+	Number  string    // 0.2.0
+	Commit  string    // full, with "-dirty" for a draft with changes
 	Time    time.Time // of the commit, in UTC; used for every file
-	Notes   string    // the version's part of CHANGELOG.md
-	Root    string    // root of the source tree
-	Work    string    // temporary files; see program and shared
-	Out     string    // the artifacts
+	Notes   string    // of CHANGELOG.md
+	Root    string    // source tree
+	Work    string    // temporary files
+	Out     string    // artifacts
 
-	ImageDigest string // of the image index, once built
+	ImageDigest string // of the index, once built
 
-	key           *minisign.PrivateKey // nil without a key
+	key           *minisign.PrivateKey // nil without one
 	platforms     []platform           // of kubectl's plugin
-	modules       map[string]*module   // linked into the programs, by path
-	pluginModules map[string]*module   // linked into kubectl's plugin
+	modules       map[string]*module   // of the programs, by path
+	pluginModules map[string]*module   // of kubectl's plugin
 	goVersion     string               // such as go1.26.8
 }
 
-// program is the path of the program for an architecture.
 func (r *release) program(arch string) string {
 	return filepath.Join(r.Work, "bin", "linux-"+arch, "cniscope")
 }
 
-// shared is the directory with man pages and completions, as below /usr/share: man/man1, bash-completion/completions,
-// zsh/site-functions, fish/vendor_completions.d.
+// As below /usr/share: man/man1, bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
 func (r *release) shared() string { return filepath.Join(r.Work, "share") }
 
 func (r *release) create(name string, write func(io.Writer) error) error {
@@ -76,8 +74,7 @@ func (r *release) createFrom(name, file string) error {
 	})
 }
 
-// environment is the environment of every command. Apart from file and proxy locations it is fixed, for reproducible
-// output.
+// Apart from file and proxy locations it is fixed, for reproducible output.
 func (r *release) environment(more ...string) []string {
 	fixed := []string{
 		"LC_ALL=C", "TZ=UTC", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.Time.Unix(), 10),
@@ -87,7 +84,7 @@ func (r *release) environment(more ...string) []string {
 	return append(append(os.Environ(), fixed...), more...)
 }
 
-// command runs a command in Root and returns its output.
+// command runs in Root and returns the output.
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = r.Root, env
@@ -99,7 +96,7 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// prepare determines the build from version and tree, and rejects invalid ones.
+// prepare rejects an invalid version or tree.
 func prepare(ctx context.Context, version, root string, draft bool) (*release, error) {
 	if err := checkVersion(version); err != nil {
 		return nil, err
@@ -126,7 +123,7 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 	return r, r.checkTag(ctx, draft)
 }
 
-// checkVersion accepts v1.2.3 and v1.2.3-rc.1.
+// v1.2.3 or v1.2.3-rc.1.
 func checkVersion(version string) error {
 	const form = "VERSION=v1.2.3, or v1.2.3-rc.1 for one before it"
 	switch {
@@ -140,8 +137,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// checkTree rejects a tree with changes, which is not reproducible. Ignored files count if Go would compile or embed
-// them.
+// A changed tree is not reproducible. Ignored files count if Go would compile or embed them.
 func (r *release) checkTree(ctx context.Context, draft bool) error {
 	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
@@ -170,7 +166,7 @@ func (r *release) checkTree(ctx context.Context, draft bool) error {
 		"them; DRAFT=1 builds with them, to try", changes)
 }
 
-// checkTag rejects a version whose tag is on another commit, and notes a missing tag.
+// checkTag rejects a tag on another commit, and notes a missing one.
 func (r *release) checkTag(ctx context.Context, draft bool) error {
 	tagged, err := r.command(ctx, os.Environ(), "git", "rev-parse", "--verify", "--quiet",
 		"refs/tags/"+r.Version+"^{commit}")

@@ -15,7 +15,7 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// sbom writes CycloneDX documents of the linked modules, for the programs and for kubectl's plugin.
+// sbom writes CycloneDX documents, for the programs and for kubectl's plugin.
 func sbom(_ context.Context, r *release) error {
 	programs, err := r.programFiles()
 	if err != nil {
@@ -37,7 +37,6 @@ func (r *release) writeSBOM(name string, modules map[string]*module, programs []
 	})
 }
 
-// programFiles returns the programs with checksums.
 func (r *release) programFiles() ([]cdx.Component, error) {
 	var files []cdx.Component
 	for _, arch := range architectures {
@@ -58,7 +57,7 @@ func programFile(name, file string) (cdx.Component, error) {
 	}, err
 }
 
-// bom returns the document. Serial number and time derive from version and commit, so it is reproducible.
+// Serial number and time derive from version and commit, so it is reproducible.
 func (r *release) bom(name string, modules map[string]*module, programs []cdx.Component) *cdx.BOM {
 	bom, seed := cdx.NewBOM(), ""
 	if name != "cniscope" {
@@ -98,7 +97,6 @@ func (r *release) bom(name string, modules map[string]*module, programs []cdx.Co
 	return bom
 }
 
-// library returns a module with its SPDX identifiers.
 func library(path, version string, licenses []string) cdx.Component {
 	c := cdx.Component{
 		BOMRef: purl(path, version), Type: cdx.ComponentTypeLibrary, Name: path, Version: version,
@@ -114,7 +112,7 @@ func library(path, version string, licenses []string) cdx.Component {
 	return c
 }
 
-// purl returns a module's package URL, which scanners use.
+// A package URL, which scanners use.
 func purl(path, version string) string {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

@@ -13,11 +13,10 @@ import (
 	"aead.dev/minisign"
 )
 
-// publicKey is the file of the published key, if there is one.
+// The published key, if there is one.
 const publicKey = "configs/release/minisign.pub"
 
-// signature signs the checksums, which cover every artifact. It uses the commit's time, so the same key gives the
-// same bytes.
+// signature signs the checksums, with the commit's time, so the same key gives the same bytes.
 func signature(_ context.Context, r *release) error {
 	if r.key == nil {
 		fmt.Println("      NOT SIGNED: no key was given. MINISIGN_KEY=FILE (and MINISIGN_PASSWORD) signs checksums.txt")
@@ -74,8 +73,7 @@ func signingKey(given, password string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// readKey reads the key from the environment before the long build, and rejects one that differs from the published
-// key.
+// readKey reads the key before the long build, and rejects one that differs from the published key.
 func (r *release) readKey() error {
 	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
 	if err != nil || key == nil {

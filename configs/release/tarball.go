@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// tarballs packs the files of `make install` for each architecture.
+// As `make install` does.
 func tarballs(ctx context.Context, r *release) error {
 	for _, arch := range architectures {
 		if err := ctx.Err(); err != nil {
@@ -53,7 +53,7 @@ func (r *release) tarball(w io.Writer, folder, arch string) error {
 	return errors.Join(a.tree(r.shared(), path.Join(folder, "share")), a.Close(), zip.Close())
 }
 
-// archive is a reproducible tar archive.
+// archive is reproducible.
 type archive struct {
 	*tar.Writer
 	release *release
@@ -72,7 +72,7 @@ func (a archive) file(from, to string, mode int64) error {
 	return err
 }
 
-// tree adds the files below a directory in order of name.
+// In order of name.
 func (a archive) tree(dir, to string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -20,8 +20,8 @@ import (
 // containerd's network for lo.
 const loopback = "cni-loopback"
 
-// askCRI asks for the loaded networks, as kubelet does every few seconds. From cniVersion 1.1.0 on the runtime asks the plugins'
-// STATUS.
+// askCRI asks for the loaded networks, as kubelet does every few seconds. From cniVersion 1.1.0 on the runtime asks
+// the plugins' STATUS.
 func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI,
 	err error) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
