@@ -72,10 +72,8 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 	return ""
 }
 
-// held means prevented from running.
 func held(s fact.Server) bool { return s.State == event.AgentStopped || s.State == event.AgentFrozen }
 
-// waiting describes long calls connected to an agent.
 func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 	for _, c := range f.Scope.Value.Calls {
 		if c.Asks != "" && fact.SamePlace(c.Asks, a.Address) && c.Asking >= f.Options.Hung {
@@ -86,7 +84,6 @@ func waiting(f *fact.Facts, a fact.Agent) (said []string) {
 	return said
 }
 
-// shown is evidence that an agent does not work.
 func shown(f *fact.Facts, a fact.Agent) (said []string) {
 	first := a.From()
 	if a.Err != "" {
@@ -117,7 +114,7 @@ func since(t time.Time) string {
 	return stamp(t)
 }
 
-// serving describes what serves an agent's socket, or should.
+// serving describes what serves a socket, or should.
 func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	if s := a.Process; s != nil {
 		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started),
@@ -147,7 +144,7 @@ func lastLine(line string) []string {
 	return []string{"its last line: " + fact.Clean(line)}
 }
 
-// containersOf returns the agent's containers, or else those of its plugin's CNI.
+// containersOf returns the agent's containers, else those of its CNI.
 func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	if len(a.Containers) > 0 || a.Process != nil || a.Server != "" {
 		return a.Containers
@@ -165,7 +162,7 @@ func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
 	return found
 }
 
-// processesOf returns the agents of the plugin's CNI and the agent that cniscope saw answer.
+// processesOf returns agents of the plugin's CNI and the one that cniscope saw answer.
 func processesOf(f *fact.Facts, a fact.Agent) (found []fact.Process) {
 	cni, _ := fact.OwnerOfPlugin(a.Plugin)
 	for _, p := range f.Processes.Value {

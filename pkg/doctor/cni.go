@@ -98,7 +98,7 @@ func order(f *fact.Facts) []string {
 	return []string{"after it come: " + fact.List(files)}
 }
 
-// binariesAreThere checks that each program of the networks can be started.
+// binariesAreThere checks that the networks' programs can be started.
 func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, b := range f.Binaries.Value {
@@ -258,7 +258,6 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// which describes the networks that a runtime uses.
 func which(c fact.CRI) string {
 	if c.Default != "" {
 		return fact.Sayf("its default network, %s", c.Default)
@@ -270,7 +269,7 @@ func uses(networks []event.Network, o fact.CNI) bool {
 	return slices.ContainsFunc(networks, o.Owns)
 }
 
-// runs describes what of a CNI runs here; empty for nothing.
+// runs describes what of a CNI runs here.
 func runs(c fact.CNI, f *fact.Facts) string {
 	for _, p := range f.Processes.Value {
 		if p.HostNet && slices.Contains(c.Agents, p.Name) {
@@ -286,7 +285,6 @@ func runs(c fact.CNI, f *fact.Facts) string {
 	return ""
 }
 
-// nothingIsLeftOver checks for interfaces and rules of unused CNIs.
 func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
 	used := slices.Concat(fact.Networks(f.CRI.Value.Loaded), fact.Winners(f))
 	// Multus delegates to networks that are not in the folder.

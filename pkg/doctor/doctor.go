@@ -1,9 +1,8 @@
 // Package doctor examines a node and reports why its pods get no network, or soon will not: pkg/doctor/gather gathers
 // facts, and one pure function per check judges them.
 //
-// It changes nothing and runs no command and no plugin; it sends one test span to the OTLP endpoint. Text from
-// elsewhere is bounded and escaped (pkg/text). Of a CNI configuration it reports only names, types, sockets and
-// kubeconfigs.
+// It changes nothing and runs no command and no plugin; it sends one test span to the OTLP endpoint. Foreign text is
+// bounded and escaped (pkg/text). Of a CNI configuration it reports only names, types, sockets and kubeconfigs.
 package doctor
 
 import (
@@ -56,7 +55,7 @@ func PluginDirs(ctx context.Context, o Options) (pid int, dirs []string) {
 // Programs finds programs that cannot be started.
 type Programs = gather.Programs
 
-// In the order of the report; later ones depend on earlier ones.
+// Later ones depend on earlier ones.
 func checks() []check {
 	folder := func(f *fact.Facts) error { return f.Folder.Err }
 	loaded := func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Folder.Err) }
@@ -91,8 +90,8 @@ func checks() []check {
 	}
 }
 
-// check is one question. look answers it from facts alone: with findings, with none if all is well, with
-// notApplicable, or with another error. lacks returns the error of a fact that look needs.
+// check is one question. look returns findings, none if all is well, notApplicable, or another error. lacks returns
+// the error of a fact that look needs.
 type check struct {
 	name  string
 	look  func(*fact.Facts) ([]Finding, error)

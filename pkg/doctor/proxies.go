@@ -32,7 +32,7 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// liveProxy is evidence of kube-proxy's process or container. Rules outlive it, and kubelet makes some too.
+// Rules prove nothing: they outlive kube-proxy, and kubelet makes some too.
 func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {
@@ -49,8 +49,7 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 }
 
 // socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without node ports it comes from
-// kube-proxy-replacement=false with bpf-lb-sock=true, which Cilium documents for local redirect policies: both answer
-// alike.
+// kube-proxy-replacement=false with bpf-lb-sock=true, as documented for local redirect policies: both answer alike.
 func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	lb := f.LB.Value
 	if len(lb.Socket) == 0 || lb.Services == 0 {
@@ -66,8 +65,8 @@ func socketsOnly(f *fact.Facts, proxy []string) []Finding {
 	}}
 }
 
-// replacementOn is evidence that Cilium replaces kube-proxy: programs and node ports in its service map, or its
-// options. Without the replacement, only node ports are missing.
+// replacementOn is evidence that Cilium replaces kube-proxy: programs and node ports, or options. Without the
+// replacement, only node ports are missing.
 func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
 	if len(lb.Socket) > 0 && lb.NodePorts > 0 {

@@ -10,6 +10,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
+// Levels of a finding.
 const (
 	// Problem: pods get no network, or cniscope sees nothing.
 	Problem Level = "problem"

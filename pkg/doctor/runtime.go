@@ -70,7 +70,6 @@ func noRuntime() Finding {
 	}
 }
 
-// otherRuntimes names the examined one of several runtimes.
 func otherRuntimes(f *fact.Facts) []Finding {
 	r := f.Runtime.Value
 	if len(r.Others) == 0 {
@@ -85,7 +84,6 @@ func otherRuntimes(f *fact.Facts) []Finding {
 	}}
 }
 
-// criSilent reports a runtime that answers, but not for CRI.
 func criSilent(f *fact.Facts, err error) Finding {
 	finding := Finding{
 		Level:    Problem,
@@ -112,7 +110,7 @@ func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	return finding
 }
 
-// needed means that pods' networks or cniscope's names depend on a plugin.
+// needed means that pods' networks or cniscope's names depend on it.
 func needed(p fact.RuntimePlugin) bool {
 	switch p.Type {
 	case "io.containerd.cri.v1", "io.containerd.nri.v1", "io.containerd.podsandbox.controller.v1":
@@ -123,7 +121,6 @@ func needed(p fact.RuntimePlugin) bool {
 	return false
 }
 
-// enableNRI explains how to switch NRI on, and why it may be off.
 func enableNRI(r fact.Runtime) (remedy []string, off string) {
 	switch {
 	case r.Containerd():

@@ -14,9 +14,9 @@ const waitPace = time.Second
 
 // Step is what a network lacks to be ready.
 type Step struct {
-	Missing string // empty if ready
+	Missing string
 	Lacks   event.Lack
-	Denied  error // asking is not permitted
+	Denied  error // if asking is not permitted
 }
 
 // WaitReady waits until the network is ready and its agents answer, ctx ends, or asking is not permitted. It calls
@@ -27,7 +27,7 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	for {
 		step := nextStep(ctx, o, true)
 		if ctx.Err() != nil && said != "" {
-			return Step{Missing: said} // ctx's end may have spoiled this answer
+			return Step{Missing: said} // spoiled by ctx's end
 		}
 		if step.Missing == "" || step.Denied != nil {
 			return step
@@ -44,7 +44,7 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-// nextStep looks once; with agents also at the agents, which the runtime does not ask.
+// With agents it also asks the agents, which the runtime does not.
 func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()

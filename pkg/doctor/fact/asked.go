@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
+// Kinds of Asked.
 const (
 	AsksUnix       = "unix"
 	AsksTCP        = "tcp"
@@ -23,7 +24,7 @@ const (
 type Asked struct {
 	Network, Plugin string
 	Kind, Address   string
-	// Seen means that cniscope saw an agent answer. Key is its configuration key. Without either it is a known default.
+	// Seen means that cniscope saw an agent answer. Key is a configuration key. Without either it is a default.
 	Seen bool
 	Key  string
 }
@@ -42,6 +43,7 @@ func (a Asked) From() string {
 // Reach is the result of looking for an agent.
 type Reach string
 
+// Results of looking for an agent.
 const (
 	Answers Reach = "answers" // a process accepts, or the file exists
 	Missing Reach = "missing"
@@ -53,16 +55,16 @@ const (
 // Agent is an Asked and its state.
 type Agent struct {
 	Asked
-	// Server is the API server in a kubeconfig.
+	// Server is a kubeconfig's API server.
 	Server string
 	Reach  Reach
 	Err    string
-	Made   time.Time // of the socket; zero if unknown
-	// Process listens; nil if unknown.
+	Made   time.Time // the socket
+	// Process listens, if known.
 	Process *Server
-	// Containers serve the socket, or may write to its directory.
+	// Containers serve the socket, or may write beside it.
 	Containers []Container
-	// Known is a running cniscope's record, or nil.
+	// Known is a running cniscope's record.
 	Known *control.Agent
 }
 
@@ -71,10 +73,10 @@ type Server struct {
 	PID      int
 	Name     string
 	Started  time.Time
-	State    event.AgentState // of all its threads
-	Waits    string           // kernel function in which a thread waits
-	Group    string           // cgroup
-	LastLine string           // of its log, if stderr is a file
+	State    event.AgentState // all its threads'
+	Waits    string           // the kernel function
+	Group    string
+	LastLine string // of its log
 }
 
 // Does describes its state.
@@ -104,7 +106,6 @@ func (s Server) in() string {
 // key is the configuration key of another address or, if it ends in Dir, directory.
 type asks struct{ plugin, kind, address, key string }
 
-// Each with its source.
 func known() []asks {
 	return []asks{
 		// cilium/cilium pkg/defaults: SockPath
@@ -132,8 +133,8 @@ func known() []asks {
 	}
 }
 
-// AskedBy returns what the loaded networks' plugins ask: addresses that a running cniscope saw answer, configured
-// ones, and known defaults.
+// AskedBy returns what the loaded networks' plugins ask: addresses that cniscope saw answer, configured ones, and
+// defaults.
 func AskedBy(f *Facts) (all []Asked) {
 	add := func(a Asked) {
 		if !slices.ContainsFunc(all, func(b Asked) bool { return a.Kind == b.Kind && SamePlace(a.Address, b.Address) }) {
@@ -170,10 +171,10 @@ func SamePlace(a, b string) bool {
 	return short(a) == short(b)
 }
 
-// AskedIn returns what a plugin and its IPAM ask by configuration or default, sockets and files only.
+// AskedIn returns the sockets and files that a plugin and its IPAM ask by configuration or default.
 func AskedIn(plugin, ipam string, source []byte) (all []Asked) {
 	var conf map[string]any
-	_ = json.Unmarshal(source, &conf) // the defaults hold without it
+	_ = json.Unmarshal(source, &conf)
 	found := places(conf, 0)
 	for _, k := range known() {
 		if k.plugin != plugin && k.plugin != ipam || off(k, conf) {
@@ -222,7 +223,6 @@ func valueOf(conf map[string]any, key string) (string, bool) {
 	return "", false
 }
 
-// Of searched objects.
 const deepest = 4
 
 // places finds sockets and kubeconfigs under any key.

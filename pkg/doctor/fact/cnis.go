@@ -11,14 +11,14 @@ import (
 type CNI struct {
 	Name    string
 	Plugins []string // types in a chain
-	Agents  []string // programs and containers
-	Pods    []string // whose first containers may mount nothing
-	// Links are interfaces on the node ("cali*"), Chains firewall rules.
+	Agents  []string
+	Pods    []string // first containers may mount nothing
+	// Links are interfaces ("cali*"), Chains firewall rules.
 	Links, Chains []string
 	Remedy        string
 }
 
-// CNIs lists the known CNIs. Shared marks (cni0, and tunl0, which the ipip module makes) do not count.
+// CNIs lists the known CNIs, without shared marks (cni0, and tunl0, which the ipip module makes).
 func CNIs() []CNI {
 	return []CNI{
 		{
@@ -123,12 +123,11 @@ func Matches(patterns []string, name string) bool {
 	})
 }
 
-// CiliumSettings lists the options, also ConfigMap keys, by which cilium-agent replaces kube-proxy. bpf-lb-sock may be
-// set beside kube-proxy.
+// CiliumSettings are the options by which cilium-agent replaces kube-proxy. bpf-lb-sock may be set beside kube-proxy.
 func CiliumSettings() []string { return []string{"kube-proxy-replacement", "enable-node-port"} }
 
-// Replaces reports whether an option switches the replacement on. "strict" and "probe" are of Cilium before 1.14; its
-// "partial" leaves it to other options.
+// Replaces reports whether an option switches that on. "strict" and "probe" are of Cilium before 1.14; its "partial"
+// leaves it to other options.
 func (s Setting) Replaces() bool {
 	return slices.Contains([]string{"true", "strict", "probe"}, strings.ToLower(s.Value))
 }

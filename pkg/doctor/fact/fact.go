@@ -1,5 +1,4 @@
-// Package fact holds what is known about a node: gathered values, the marks of CNIs, and cleaning of text from
-// elsewhere. It does no I/O.
+// Package fact holds what is known about a node, the marks of CNIs, and cleaning of foreign text. It does no I/O.
 package fact
 
 import (
@@ -24,15 +23,15 @@ import (
 
 // Options of an examination.
 type Options struct {
-	Node string // for the report
-	// NRISocket is empty if NRI is not used.
+	Node string
+	// NRISocket may be empty.
 	Address, NRISocket string
 	ConfDir            string        // if containerd does not answer
 	RunDir             string        // a running cniscope's
 	Kubelet            string        // healthz; default DefaultKubelet
 	Hung               time.Duration // longer calls are findings
 	Leak               time.Duration // longer leaks are findings
-	// Endpoint is the destination of spans, or empty. Send sends a test span.
+	// Endpoint is empty for none; Send sends it a test span.
 	Endpoint string
 	Send     func(context.Context) error
 	Patience time.Duration // per answer; default DefaultPatience
@@ -48,7 +47,7 @@ type Of[T any] struct {
 type Facts struct {
 	Options Options
 	Now     time.Time
-	// Contained means running in a pod's container, which sees only mounted files of the node.
+	// Contained means in a pod's container, which sees only mounted files.
 	Contained bool
 
 	Runtime    Of[Runtime]
@@ -56,7 +55,7 @@ type Facts struct {
 	Containers Of[[]Container]
 	Held       Of[leak.Look] // by sandboxes, and which exist
 	Folder     Of[Folder]
-	Binaries   Of[[]Binary] // of the networks
+	Binaries   Of[[]Binary]
 	Processes  Of[[]Process]
 	Kubelet    Of[Health]
 	Chains     Of[[]Chain]
@@ -64,28 +63,28 @@ type Facts struct {
 	Network    Of[Network]
 	Forwarding Of[Forwarding]
 	Locks      Of[[]Lock]
-	Agents     Of[[]Agent] // of the loaded networks' plugins
-	Scope      Of[Scope]   // or control.ErrNotRunning
+	Agents     Of[[]Agent]
+	Scope      Of[Scope] // or control.ErrNotRunning
 	NRI        Of[NRI]
 	Kernel     Of[Kernel]
 	Sent       Of[struct{}] // a test span was taken
 	Clock      Of[Clock]
-	// OnWindows means a Windows node, which alone has the three below.
+	// OnWindows means a Windows node, which alone has these.
 	OnWindows bool
-	HNS       Of[string]   // such as "running"; empty if it does not exist
-	Pipes     Of[[]string] // all pipes' names
+	HNS       Of[string] // such as "running"; empty without it
+	Pipes     Of[[]string]
 	Trial     Of[Trial]
 }
 
-// ErrElsewhere is the error of a fact that the node's system lacks.
+// ErrElsewhere means that the node's system lacks the fact.
 var ErrElsewhere = errors.New("there is nothing of the kind on Windows, or it is not told")
 
-// Trial is the observation of a process started for it.
+// Trial is the observation of a started process.
 type Trial struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // it is not "etw"
-	Took   time.Duration // from start to report
-	// Unread is why its environment was not read.
+	Why    string        // if it is not "etw"
+	Took   time.Duration // until reported
+	// Unread is why its environment is.
 	Unread string
 }
 
@@ -95,28 +94,27 @@ type CRI struct {
 	ReadyReason   string
 	Network       bool
 	NetworkReason string
-	LastLoad      string // of loading networks
+	LastLoad      string
 	ConfDir       string
 	BinDirs       []string
 	MaxConf       int
-	// Loaded lacks containerd's own network for lo. Told means that the runtime reported them; otherwise they are the
-	// folder's.
+	// Told means that the runtime reported Loaded; otherwise it is the folder's. It lacks containerd's own lo.
 	Loaded []Loaded
 	Told   bool
-	// Said is the folders' source, if Told is false.
+	// Said is the folders' source.
 	Said string
-	// Default is CRI-O's network; empty for the first.
+	// Default is CRI-O's, if not the first.
 	Default       string
-	NeedsLoopback bool // containerd runs loopback for each pod
+	NeedsLoopback bool // containerd's, for each pod
 }
 
 // Loaded is a loaded network.
 type Loaded struct {
 	event.Network
-	Digest    string   // of the configuration
+	Digest    string
 	Delegates []string // run by its plugins
 	Asks      []Asked
-	// Subnets and Bridges are host-local's.
+	// Of host-local.
 	Subnets  []netip.Prefix
 	Bridges  []string
 	DataDirs []string // host-local's, besides the default
@@ -145,41 +143,41 @@ func Networks(loaded []Loaded) (all []event.Network) {
 	return all
 }
 
-// Folder is the CNI configuration directory on disk.
+// Folder is the CNI configuration directory.
 type Folder struct {
 	Dir      string
 	Networks []event.Network   // in the runtime's order
 	Digests  map[string]string // of .conflist files
 	Problems []string
 	Blocking string   // unreadable file among the used ones
-	Other    []string // ignored by the runtime
-	Missing  bool     // it does not exist
+	Other    []string // ignored ones
+	Missing  bool
 }
 
 // Binary is a plugin's program.
 type Binary struct {
 	Name, Network string
-	Wrong         *event.Program // why it cannot be started
+	Wrong         *event.Program
 }
 
 // Container is a network container's latest attempt.
 type Container struct {
 	Namespace, Pod, Name, ID   string
-	State                      string // CRI's, in lower case: running, exited, created, unknown
+	State                      string // CRI's, in lower case
 	ExitCode                   int32
 	Reason                     string
 	Created, Started, Finished time.Time
 	Restarts                   int
 	LastLine                   string
-	// Mounts are mounted CNI folders, Proxy means kube-proxy, Owner is the pod's CNI.
+	// Mounts are CNI folders, Proxy means kube-proxy, Owner is the pod's CNI.
 	Mounts       []string
 	Proxy        bool
 	Owner        string
 	SandboxReady bool      // its pod is meant to run
-	Settings     []Setting // Cilium's arguments and mounted configuration
+	Settings     []Setting // Cilium's
 }
 
-// Writes reports whether it takes part in writing the CNI folders.
+// Writes reports whether it may write the CNI folders.
 func (c Container) Writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
 // Setting is an option and its source.
@@ -194,8 +192,8 @@ type Process struct {
 	Plugin   bool
 	HostNet  bool // in our network namespace
 	Start    time.Time
-	LastLine string // of an agent's log, if stderr is a file
-	// Container is its container's id, or empty.
+	LastLine string // of an agent's log
+	// Container is its container's id, if any.
 	Container string
 	Settings  []Setting
 }
@@ -203,7 +201,7 @@ type Process struct {
 // Health is kubelet's answer.
 type Health struct {
 	Address string
-	Running bool // a process exists
+	Running bool
 	Status  int
 	Body    string
 	Err     string
@@ -215,7 +213,7 @@ type Chain struct {
 	Family  string
 	Table   string
 	Name    string
-	// Drops means a base chain of forwarded packets with policy drop and Rules rules.
+	// Drops means a base chain of forwarded packets with policy drop; Rules counts its rules.
 	Drops bool
 	Rules int
 }
@@ -224,21 +222,20 @@ type Chain struct {
 type LB struct {
 	// On our cgroup, and on our interfaces.
 	Socket, Device      []Attached
-	Services, NodePorts int // in the service maps
+	Services, NodePorts int // in service maps
 	Maps                []string
 }
 
 // Forwarding is what forwarding of pods' packets needs.
 type Forwarding struct {
-	// Switches are IPv4 switches by path below /proc/sys/net, such as "ipv4/ip_forward".
+	// Switches has paths below /proc/sys/net, such as "ipv4/ip_forward".
 	Switches map[string]bool
-	// Tables refuse entries when full.
-	Tables []Table
+	Tables   []Table
 }
 
 // Table is a kernel table; a Limit of 0 is unknown.
 type Table struct {
-	Name, Option string // Option is the limiting sysctl
+	Name, Option string // the limiting sysctl
 	Used, Limit  int
 }
 
@@ -294,13 +291,13 @@ type NRI struct {
 // Kernel is what the probe depends on. An empty reason means no obstacle.
 type Kernel struct {
 	Release  string
-	BTF      string // BTF cannot be read
+	BTF      string // why it is unreadable
 	Features []Feature
-	// Functions is why kernel functions do not trace plugins' work.
+	// Functions is why kernel functions are not traced.
 	Functions string
 	Lockdown  string
-	Lacking   []string // capabilities that BPF programs need
-	// Connector is why the process connector is unusable.
+	Lacking   []string // capabilities for BPF programs
+	// Connector is why it is unusable.
 	Connector string
 	// First is why process 1's namespaces are unreadable.
 	First string
@@ -323,7 +320,7 @@ type Clock struct {
 // Listed bounds a list.
 const Listed = 8
 
-// Cap returns Listed lines, and the number of the others.
+// Cap returns Listed lines and the number of the others.
 func Cap(lines []string) []string {
 	if len(lines) <= Listed {
 		return lines
@@ -354,7 +351,7 @@ func Unasked(err error) bool {
 // Clean makes foreign text safe to print.
 func Clean(s string) string { return text.Clean(s, text.Bound) }
 
-// Foreign redacts the runtime's or kubelet's text, which may repeat a plugin's error, except names.
+// Foreign redacts text of the runtime or kubelet, which may repeat a plugin's error, except names.
 func Foreign(s string, names ...string) string {
 	told := redact.Ours()
 	told.Name(names...)

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// Runtime is the container runtime. Without an answer, Name and Unit are guessed by its socket.
+// Runtime is the container runtime. Without an answer, Name and Unit are guessed by the socket.
 type Runtime struct {
-	Name    string // CRI's: "containerd", "cri-o", "docker" for cri-dockerd; empty if unknown
+	Name    string // CRI's: "containerd", "cri-o", "docker" for cri-dockerd
 	Version string
-	PID     int             // its socket's server; 0 if unknown
-	Unit    string          // systemd's
-	Plugins []RuntimePlugin // of containerd
-	// Absent means that no runtime is installed and no socket exists.
+	PID     int // 0 if unknown
+	Unit    string
+	Plugins []RuntimePlugin // containerd's
+	// Absent means neither installed nor a socket.
 	Absent bool
 	// Hidden is its socket outside our mount namespace.
 	Hidden string
-	// Others are other runtimes' sockets.
 	Others []string
 }
 
-// RuntimePlugin is a plugin of containerd; Err is why it did not start.
+// RuntimePlugin is containerd's; Err is why it did not start.
 type RuntimePlugin struct{ Type, ID, Err string }
 
 // String returns "containerd v2.4.2", or the name alone.
@@ -48,7 +47,7 @@ func (r Runtime) CRIO() bool { return r.Name == "cri-o" }
 // Docker reports Docker with cri-dockerd.
 func (r Runtime) Docker() bool { return r.Name == "docker" }
 
-// Restart is the command that restarts it.
+// Restart is the command for it.
 func (r Runtime) Restart() string {
 	return r.command("systemctl restart ", "", "restart the container runtime")
 }

@@ -26,13 +26,12 @@ import (
 )
 
 const (
-	// An accept lasts milliseconds, or tens of them on a busy machine.
+	// An accept lasts milliseconds, or tens of them.
 	acceptsIn = time.Second
 	agentsMax = 64
 )
 
-// askAgents looks for the loaded networks' agents. It connects and closes, and writes nothing. root is the plugins'
-// root directory.
+// askAgents connects and closes, and writes nothing. root is the plugins' root directory.
 func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate) ([]fact.Agent, error) {
 	asked := fact.AskedBy(f)
 	asked = asked[:min(len(asked), agentsMax)]
@@ -53,7 +52,6 @@ func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate)
 	return found, nil
 }
 
-// seenOf adds a running cniscope's record.
 func seenOf(a *fact.Agent, s fact.Scope) {
 	for i, seen := range s.Recent.Agents {
 		if seen.Network == a.Network && seen.Kind == a.Kind && fact.SamePlace(seen.Address, a.Address) {
@@ -90,7 +88,6 @@ func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
 	return a
 }
 
-// connect tries an address and finds its process.
 func connect(ctx context.Context, a *fact.Agent, network, address string) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -141,11 +138,10 @@ func serverOf(pid int) *fact.Server {
 	return s
 }
 
-// lastWords returns the last line of a log on standard error or output.
 func lastWords(pid int) string {
 	for _, fd := range []int{2, 1} {
 		file := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-		// Pipes and terminals are not opened.
+		// Not pipes and terminals.
 		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
@@ -162,7 +158,7 @@ func lastWords(pid int) string {
 	return ""
 }
 
-// served adds the containers that serve an agent's socket, else those that may write to its directory.
+// served adds the containers that serve the socket, else those that may write to its directory.
 func served(a *fact.Agent, all []candidate) {
 	of := func(candidate) bool { return false }
 	switch {
@@ -185,10 +181,10 @@ func served(a *fact.Agent, all []candidate) {
 	}
 }
 
-// rootOf returns a process's root directory as a path of ours; empty if it is ours or unknown.
+// Empty if it is ours or unknown.
 func rootOf(pid int) string { return viewOf(pid, false).root }
 
-// In a container, a process that is not known to share our view may see other files.
+// In a container, a process not known to share our view may see other files.
 func viewOf(pid int, contained bool) view {
 	own, err1 := procfs.OwnNamespace("mnt")
 	its, err2 := procfs.Namespace(pid, "mnt")
@@ -196,12 +192,11 @@ func viewOf(pid int, contained bool) view {
 	case pid <= 0 || err1 != nil || err2 != nil:
 		return view{sure: !contained}
 	case own == its:
-		return view{sure: !contained || pid != 1} // the container's own first process
+		return view{sure: !contained || pid != 1} // the container's own
 	}
 	return view{root: procfs.Root(pid), sure: true}
 }
 
-// The last unit in a path of cgroups.
 var service = regexp.MustCompile(`.*/([^/\s]+)\.service(?:[/\n]|$)`)
 
 func unitOf(pid int) string {
@@ -214,7 +209,7 @@ func unitOf(pid int) string {
 	return ""
 }
 
-// A container's id in its cgroup: 64 hexadecimal digits, within the runtime's name if systemd manages the group.
+// 64 hexadecimal digits, within the runtime's name if systemd manages the group.
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
 func inContainer(groups string) string {

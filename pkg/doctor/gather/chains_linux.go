@@ -55,7 +55,6 @@ func nftChains() ([]fact.Chain, error) {
 	return found, nil
 }
 
-// routes reports whether routed packets pass a family's chains.
 func routes(family nftables.TableFamily) bool {
 	return family == nftables.TableFamilyIPv4 || family == nftables.TableFamilyIPv6 || family == nftables.TableFamilyINet
 }
@@ -96,7 +95,7 @@ func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // legacy iptables is not loaded
+			continue // not loaded
 		}
 		if err != nil {
 			return found, fmt.Errorf("legacy iptables: %w", err)
@@ -120,7 +119,7 @@ func legacyChains() (found []fact.Chain, err error) {
 	return found, nil
 }
 
-// chains reads user-defined chains, and the policy of FORWARD.
+// chains also returns the policy of FORWARD.
 func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
 	// Unlike a raw socket, this one needs no CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -148,8 +147,8 @@ func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err
 	return v.parse(entries[head:]), v.forward(info, entries[head:]), nil
 }
 
-// forward reads the policy of FORWARD and counts its rules. In struct ipt_getinfo the valid hooks, and each hook's
-// chain and policy offsets follow the name.
+// forward counts FORWARD's rules. In struct ipt_getinfo the valid hooks, and each hook's chain and policy offsets
+// follow the name.
 func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	const hook, hooks = 2, 5 // NF_INET_FORWARD, NF_INET_NUMHOOKS
 	word := func(i int) int { return int(binary.NativeEndian.Uint32(info[tableName+4*i:])) }
@@ -169,8 +168,7 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	return c
 }
 
-// parse returns user-defined chains, whose heads have the target ERROR with the chain's name. A table ends with an
-// entry named ERROR.
+// User-defined chains' heads have the target ERROR with the chain's name. A table ends with an entry named ERROR.
 func (v ipVersion) parse(b []byte) (names []string) {
 	for len(b) >= v.entry {
 		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))

@@ -25,7 +25,6 @@ const (
 
 const restartCount = "io.kubernetes.container.restartCount"
 
-// candidate may belong to the network.
 type candidate struct {
 	fact.Container
 	mounts  []mount
@@ -38,7 +37,6 @@ type mount struct {
 	readOnly        bool
 }
 
-// askCandidates returns each container's latest attempt.
 func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]candidate, error) {
 	sandboxes, err := runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
@@ -72,7 +70,6 @@ func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]can
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.ID == "" }), ctx.Err()
 }
 
-// known reports whether a container has a network container's name.
 func known(c fact.Container) bool {
 	return c.Name == "kube-proxy" || fact.OwnerOfPod(c.Pod) != "" || slices.Contains(fact.AgentNames(), c.Name)
 }
@@ -122,7 +119,6 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) candidate {
 	return k
 }
 
-// ofNetwork selects network containers, and reads their logs and settings.
 func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	for _, c := range all {
 		for _, m := range c.mounts {
@@ -145,7 +141,7 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	return kept
 }
 
-// covers accepts CNI's directory or its parent; many containers mount whole disks.
+// Or its parent; many containers mount whole disks.
 func covers(host, dir string) bool {
 	host, dir = filepath.Clean(host), filepath.Clean(dir)
 	return host == dir || host == filepath.Dir(dir) && strings.Contains(filepath.Base(host), "cni")
@@ -153,7 +149,7 @@ func covers(host, dir string) bool {
 
 const logEnd = 8 << 10
 
-// lastLine returns a log's last line, without CRI's fields (time, stream, tag; kubelet's "CRI container log format").
+// lastLine drops CRI's fields (time, stream, tag; kubelet's "CRI container log format").
 func lastLine(path string) string {
 	if path == "" {
 		return ""

@@ -54,7 +54,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 		}
 	}
 	used := 0
-	for _, e := range entries { // in order of name
+	for _, e := range entries { // by name
 		switch {
 		case e.IsDir():
 		case !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())):
@@ -83,7 +83,7 @@ func digestOf(file string) string {
 	return digest(text)
 }
 
-// programs lists the used networks' programs, each with the first such network.
+// Each with the first such network.
 func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
@@ -113,7 +113,7 @@ func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	return needed, err
 }
 
-// wrongWith looks for a program like libcni. It returns why it cannot be started, and whether it exists.
+// wrongWith looks for a program like libcni.
 func wrongWith(sees view, name string, dirs []string) (wrong *event.Program, there bool) {
 	if name != filepath.Base(name) {
 		return &event.Program{Name: name, Fault: event.FaultName}, true
@@ -175,7 +175,7 @@ func (p *Programs) Faults(pid int, dirs, names []string) []event.Program {
 	return p.found
 }
 
-// readPlain reads a regular file of up to most bytes. It follows no link and does not block.
+// readPlain follows no link and does not block.
 func readPlain(file string, most int64) (text []byte, written time.Time, err error) {
 	f, err := openLog(file)
 	if err != nil {

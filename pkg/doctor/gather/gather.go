@@ -26,7 +26,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
-// Facts finds all facts concurrently; a late answer is an error of its own fact only.
+// Facts finds all facts concurrently; a late answer is an error of its own fact.
 func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	f := begin(asked, o)
 	o = f.Options
@@ -36,7 +36,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	find(ctx, &scope, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	wg.Go(func() {
 		containers := askRuntimeAll(ctx, f)
-		// If the runtime does not answer, other facts get as much time, because they may explain why.
+		// Without the runtime's answer other facts get as much time, because they may explain why.
 		ctx, cancel := context.WithTimeout(asked, o.Patience)
 		defer cancel()
 		bins, data := f.CRI.Value.BinDirs, dataDirs(f)
@@ -75,11 +75,11 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// grace follows the end of ctx, because an answer's error says more.
+// grace follows the end of ctx, because an error says more.
 const grace = 100 * time.Millisecond
 
-// find fills in one fact. It abandons a function that ignores the end of ctx: reading a file of a process, or below
-// its root, may block forever.
+// find abandons a function that ignores the end of ctx: reading a file of a process, or below its root, may block
+// forever.
 func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how func(context.Context) (T, error)) {
 	wg.Go(func() {
 		found := make(chan fact.Of[T], 1)
@@ -124,7 +124,7 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 
 var errSilent = errors.New("the container runtime does not answer (check runtime)")
 
-// askRuntimeAll fills in what the runtime knows and what follows. It returns all containers.
+// askRuntimeAll returns all containers.
 func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -143,8 +143,7 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	return candidates.Value
 }
 
-// Readiness gathers what decides about readiness: CRI's status, the CNI directory and, if it is empty, the containers
-// that should write it.
+// Readiness gathers CRI's status, the CNI directory and, if it is empty, the containers that should write it.
 func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
@@ -164,13 +163,13 @@ func Agents(ctx context.Context, f *fact.Facts) {
 	f.Agents.Value, f.Agents.Err = askAgents(ctx, f, rootOf(f.Runtime.Value.PID), nil)
 }
 
-// withRuntime calls ask, or sets the errors of the runtime's facts.
+// withRuntime calls ask, or sets errors.
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
 	conn, err := dial(f)
 	if err != nil {
 		f.Runtime.Err = err
 		if !fact.Unasked(err) {
-			err = errSilent // the cause is reported once
+			err = errSilent // once
 		}
 		f.CRI.Err, f.Containers.Err, f.Binaries.Err, f.Held.Err = err, err, err, err
 		f.Folder.Value, f.Folder.Err = readFolder(theNode(f.Contained), f.Options.ConfDir, 1)
@@ -178,7 +177,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 	}
 	defer conn.Close()
 	client := cri.NewRuntimeServiceClient(conn)
-	// Without an answer from CRI the guess stays, and other questions get the remaining time.
+	// The guess stays, and other questions get the remaining time.
 	brief, cancel := context.WithTimeout(ctx, f.Options.Patience/3)
 	defer cancel()
 	if v, err := client.Version(brief, &cri.VersionRequest{}); err == nil {
@@ -203,7 +202,6 @@ func lookIntoFolder(f *fact.Facts) {
 	}
 }
 
-// cniDirs returns the directories whose writers matter.
 func cniDirs(f *fact.Facts) []string {
 	dirs := []string{f.Options.ConfDir}
 	if f.CRI.Err == nil {

@@ -26,10 +26,9 @@ import (
 )
 
 const (
-	// Far more than a node's pods, and all addresses of a /18.
+	// Far more than a node's pods; all addresses of a /18.
 	resultsMax, leasesMax = 4096, 16384
-	// In bytes. A result with a configuration has about 2 KB; a lease is an id and an interface (host-local,
-	// backend/disk).
+	// Bytes: a result with a configuration has about 2 KB; a lease is an id and an interface (host-local, backend/disk).
 	resultMax, leaseMax = 256 << 10, 512
 )
 
@@ -38,7 +37,7 @@ func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", "/var/lib/cni/multus/results"}
 }
 
-// Of host-local, with one directory per network.
+// Of host-local, one directory per network.
 func leaseFolders(f *fact.Facts) []string {
 	dirs := []string{"/var/lib/cni/networks"}
 	for _, d := range dataDirs(f) {
@@ -60,7 +59,7 @@ func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// held reads the files before it lists the sandboxes, so a new sandbox is in no file, then removes what was freed in
+// held reads the files before it lists the sandboxes, so new ones are in no file, then removes what was freed in
 // between.
 func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look,
 	err error) {
@@ -97,8 +96,8 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 	return l, nil
 }
 
-// others adds other containers with a network: containerd's in all namespaces, also by nerdctl's names, and those with
-// a running process.
+// others adds containers with a network of their own: containerd's in all namespaces, also by nerdctl's names, and
+// those with a process.
 func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map[string]bool) error {
 	if f.Runtime.Value.Containerd() {
 		all, err := namespaces.NewNamespacesClient(conn).List(ctx, &namespaces.ListNamespacesRequest{})
@@ -134,7 +133,6 @@ func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive 
 	}
 }
 
-// list returns up to most names; none without the directory.
 func list(sees view, dir string, most int) ([]string, error) {
 	folder, err := os.Open(sees.path(dir))
 	switch {
@@ -186,7 +184,7 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 	return nil
 }
 
-// A lease has the container's id and, since 0.8, the interface.
+// The container's id and, since 0.8, the interface.
 func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(sees.path(file), leaseMax)
 	if err != nil {
@@ -216,7 +214,7 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// readResults reads results of sandboxes that do not exist, by the file's name.
+// Sandboxes that do not exist, by the file's name.
 func readResults(sees view, files []string, alive map[string]bool) (all []leak.Attachment) {
 	for _, file := range files {
 		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return alive[part] }) {
@@ -248,7 +246,6 @@ type cached struct {
 	} `json:"result"`
 }
 
-// Of a result.
 const addressesMax = 4
 
 func resultOf(text []byte) (a leak.Attachment, ok bool) {

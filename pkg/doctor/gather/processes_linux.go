@@ -20,7 +20,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// processes finds agents, kube-proxy, kubelet and plugins.
 func processes(ctx context.Context, binDirs []string) (found []fact.Process, err error) {
 	names := append(fact.AgentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
 	pids, err := procfs.All()
@@ -60,7 +59,6 @@ func blind() error {
 	return nil
 }
 
-// recognise goes by the program or, if unreadable, the name.
 func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Process, bool) {
 	p := fact.Process{PID: pid}
 	if file, err := procfs.Executable(pid); err == nil {
@@ -83,8 +81,7 @@ func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Pr
 	return p, false
 }
 
-// isPlugin reports whether a program is in a plugin directory. If a hung call keeps containerd from naming these,
-// CNI_PATH does.
+// If a hung call keeps containerd from naming plugin directories, CNI_PATH does.
 func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool {
 	if len(binDirs) == 0 {
 		environment, _ := memory.Environment(pid)
@@ -98,7 +95,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 	if p.Start, err = procfs.Started(p.PID); err != nil {
 		p.Start = time.Now()
 	}
-	environment, _ := memory.Environment(p.PID) // empty if unreadable
+	environment, _ := memory.Environment(p.PID)
 	if p.Plugin {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
@@ -153,8 +150,8 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 	return found
 }
 
-// settingsIn reads Cilium's options from a mounted ConfigMap. The pod may write to it, so no link leads out of root.
-// From is the node's path.
+// settingsIn reads a mounted ConfigMap of Cilium. The pod may write to it, so no link leads out of root. From is the
+// node's path.
 func settingsIn(root, dir string) (found []fact.Setting) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -177,7 +174,7 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 	return found
 }
 
-// mountedSettings reads a stopped container's ConfigMap on the host.
+// mountedSettings is for stopped containers.
 func mountedSettings(mounts []mount) (found []fact.Setting) {
 	const dir = "/tmp/cilium/config-map"
 	for _, m := range mounts {
@@ -188,7 +185,7 @@ func mountedSettings(mounts []mount) (found []fact.Setting) {
 	return found
 }
 
-// reach returns a socket's process, or why it does not answer. gRPC would retry first.
+// reach returns a socket's process. gRPC would retry first.
 func reach(socket string, patience time.Duration) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socket, patience)
 	if err != nil {

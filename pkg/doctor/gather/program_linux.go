@@ -30,7 +30,7 @@ const (
 	librariesMax, fileMax = 64, 4 << 20
 )
 
-// machines lists this machine's ELF architectures, its own first. Whether the kernel runs 32-bit programs is unknown.
+// This machine's first. Whether the kernel runs 32-bit programs is unknown.
 func machines() []elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -78,7 +78,7 @@ func noexec(sees view, file string) (mount string, is bool) {
 func unstartable(sees view, file string, depth int) *event.Program {
 	f, err := os.Open(sees.path(file))
 	if err != nil {
-		return nil // the kernel may read it
+		return nil
 	}
 	defer f.Close()
 	head := make([]byte, headSize)
@@ -103,7 +103,7 @@ func script(sees view, file string, head []byte, depth int) *event.Program {
 	}
 	interpreter := fields[0]
 	if !filepath.IsAbs(interpreter) {
-		return nil // relative to the caller's directory
+		return nil // to the caller's directory
 	}
 	if info, err := os.Stat(sees.path(interpreter)); errors.Is(err, fs.ErrNotExist) {
 		return &event.Program{File: file, Fault: event.FaultInterpreter, Needs: visible(interpreter)}
@@ -227,11 +227,11 @@ func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, 
 		switch {
 		case errors.As(err, &strange), errors.Is(err, fs.ErrPermission):
 			at = file
-		case err != nil: // it is missing
+		case err != nil:
 		case found.Class == by.Class && found.Machine == by.Machine:
 			return file, found
 		default:
-			_ = found.Close() // the loader continues
+			_ = found.Close()
 		}
 	}
 	return at, nil
@@ -289,7 +289,7 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 
 func readSome(sees view, file string) ([]byte, error) { return readSmall(sees.path(file), fileMax) }
 
-// handled reports an interpreter of binfmt_misc, such as qemu-user.
+// By binfmt_misc, such as qemu-user.
 func handled(sees view, file string, head []byte) bool {
 	const dir = "/proc/sys/fs/binfmt_misc"
 	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {

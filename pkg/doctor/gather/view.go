@@ -68,8 +68,8 @@ func begin(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// seek takes the socket that serves CRI, as kubelet does; Docker's containerd does not. Without a visible socket it
-// takes the installed runtime, or the one whose socket the node has.
+// seek takes the socket that serves CRI, which kubelet uses; Docker's containerd serves none. Without a visible socket
+// it takes the installed runtime, or the one whose socket the node has.
 func seek(address string, here, node view, speaks func(address string) bool) (string, fact.Runtime) {
 	if address != "" && address != runtime.DefaultAddress {
 		return address, at(runtime.At(address))
@@ -102,7 +102,7 @@ func seek(address string, here, node view, speaks func(address string) bool) (st
 	case len(installed) == 0:
 		return runtime.DefaultAddress, fact.Runtime{Absent: node.sure}
 	}
-	return runtime.DefaultAddress, fact.Runtime{} // one of them
+	return runtime.DefaultAddress, fact.Runtime{}
 }
 
 func at(k runtime.Known) fact.Runtime { return fact.Runtime{Name: k.Name, Unit: k.Unit} }
