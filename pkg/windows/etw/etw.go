@@ -1,8 +1,7 @@
 // Package etw observes processes through Event Tracing for Windows with two real-time sessions.
 // Microsoft-Windows-Kernel-Process reports creation, exit and resource usage; the system logger adds the command line.
-// A Sequencer joins both.
 //
-// Only the session uses Windows; everything else is pure, portable, and accepts any bytes.
+// Only the session uses Windows; everything else is portable and accepts any bytes.
 package etw
 
 import (
@@ -14,15 +13,15 @@ import (
 
 // Change is the start or end of a process, joined from both sessions.
 type Change struct {
-	// Notice is Began or Ended. Time is in ns of the trace's clock; for a Session, clock.Monotonic, which is
-	// QueryPerformanceCounter on Windows.
+	// Notice is Began or Ended. Time is in ns of the trace's clock; a Session's is clock.Monotonic
+	// (QueryPerformanceCounter on Windows).
 	proctracker.Notice
-	// Created is a FILETIME (100 ns since 1601, UTC), equal to NtQuerySystemInformation's and GetProcessTimes'; 0 if only
-	// the system logger reported the process.
+	// Created is a FILETIME (100 ns since 1601, UTC), equal to NtQuerySystemInformation's and GetProcessTimes'; 0 from
+	// the system logger alone.
 	Created int64
 	// Present means running before the session began.
 	Present bool
-	// Image is a kernel path (`\Device\HarddiskVolume3\…\bridge.exe`) or a file name; for an end possibly its first 14
+	// Image is a kernel path (`\Device\HarddiskVolume3\…\bridge.exe`) or a file name; an end may have its first 14
 	// characters.
 	Image string
 	// CommandLine is the system logger's.
@@ -31,7 +30,7 @@ type Change struct {
 
 // Taker receives a Session's reports, all from Session.Run's goroutine.
 type Taker interface {
-	// Soon reports a start about 25 ms after it, so that the process can be read. Take follows. created is 0 if unknown.
+	// Soon reports a start after about 25 ms, so that the process can be read. Take follows. created is 0 if unknown.
 	Soon(pid uint32, created int64)
 	Take(Change)
 	// Lost reports n lost events.
@@ -51,8 +50,8 @@ type Options struct {
 type Stats struct {
 	// Events were delivered, Changes resulted.
 	Events, Changes uint64
-	// Unknown counts ignored process events of unsupported versions, Malformed too short ones, by keys like
-	// "Kernel-Process start v9".
+	// Unknown counts process events of unsupported versions, Malformed too short ones, by keys like "Kernel-Process start
+	// v9".
 	Unknown, Malformed map[string]uint64
 	// LostEvents and LostBuffers are Windows' losses.
 	LostEvents, LostBuffers uint64

@@ -2,8 +2,7 @@ package etw
 
 // FileOptions configure RecordFile.
 type FileOptions struct {
-	// File is the absolute path of the .etl file, replaced at the end of the recording. Only administrators and the
-	// system may read it.
+	// File is an absolute path, replaced at the end. Only administrators and the system may read it.
 	File  string
 	Begun func()
 	// Missing is called for a provider that could not be enabled.
@@ -13,11 +12,11 @@ type FileOptions struct {
 // Losses counts Windows' losses.
 type Losses struct {
 	Events, Buffers uint64
-	// Ended means that Windows or another user stopped the recording, for example because the file was full.
+	// Ended means stopped by Windows, for example because the file was full, or by another user.
 	Ended bool
 }
 
-// Recorded lists RecordFile's providers beside the system logger: components that work during a pod's setup.
+// Recorded lists RecordFile's providers beside the system logger.
 func Recorded() []Provider {
 	const all = ^uint64(0) // keywords
 	return []Provider{

@@ -16,8 +16,8 @@ const (
 	fileMax = 512
 )
 
-// RecordFile has Windows write a trace to a file until ctx ends or the file is full. It needs administrator or SYSTEM.
-// A refusal is a RefusedError.
+// RecordFile has Windows write a trace until ctx ends or the file is full. It needs administrator or SYSTEM; a refusal
+// is a RefusedError.
 func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	if Wine() {
 		return lost, refused("StartTrace "+recorder, windows.ERROR_NOT_SUPPORTED)

@@ -27,7 +27,7 @@ type logger struct {
 	events, buffers uint32
 }
 
-// start starts a session. With replace it stops an existing one of that name, left by a predecessor.
+// With replace, start stops an existing session of that name.
 func start(name string, p *properties, replace bool) (*logger, error) {
 	p.bufferKB, p.clock = bufferKB, clockCounter
 	p.buffersMin = uint32(2 * runtime.NumCPU())
@@ -119,7 +119,7 @@ var callback = sync.OnceValue(func() uintptr {
 	})
 })
 
-// losses returns losses since its last call.
+// losses since its last call.
 func (l *logger) losses() (events, buffers uint64, err error) {
 	p := newProperties()
 	if err := call(controlTrace, uintptr(l.handle), 0, uintptr(unsafe.Pointer(p)), controlQuery); err != nil {

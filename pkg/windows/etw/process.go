@@ -23,7 +23,7 @@ func (w What) String() string {
 	return [...]string{"nothing", "start", "end", "present", "remains", "defunct"}[min(w, Defunct)]
 }
 
-// Process is one record about a process. Fields that its provider lacks are zero.
+// Process is one record. Fields that its provider lacks are zero.
 type Process struct {
 	What What
 	// Provider is KernelProcess or SystemProcess.
@@ -35,19 +35,19 @@ type Process struct {
 	Created int64
 	// Code is the exit code; 259 from the system logger means running.
 	Code uint32
-	// Image is a kernel path in starts of KernelProcess, its first 14 characters in ends, else a file name.
+	// Image is a kernel path in Kernel-Process starts, its first 14 characters in ends, else a file name.
 	Image string
 	// CommandLine is the system logger's.
 	CommandLine string
 }
 
-// Decoder decodes process records. It counts undecodable ones by provider, kind and version: Unknown versions, and
-// Malformed (too short) ones.
+// Decoder decodes process records. It counts Unknown versions and Malformed (too short) ones, by provider, kind and
+// version.
 type Decoder struct {
 	Unknown, Malformed map[string]uint64
 }
 
-// Decode returns false for a record that is not about a process or not decodable.
+// Decode returns false for other and undecodable records.
 func (d *Decoder) Decode(r *Record) (Process, bool) {
 	p := Process{What: kindOf(r), Provider: r.Provider, Version: r.Version, Time: r.Time}
 	if p.What == 0 {
@@ -107,7 +107,7 @@ func kernelProcess(p *Process, from *payload) bool {
 // Versions 0 to 2, without the file data behind the image.
 func kernelStart(p *Process, from *payload, flags bool) {
 	p.PID, p.Created, p.Parent = from.u32(), int64(from.u64()), from.u32()
-	from.u32() // terminal services session
+	from.u32() // session
 	if flags {
 		from.u32()
 	}
@@ -119,7 +119,7 @@ func kernelStartNumbered(p *Process, from *payload) {
 	p.PID = from.u32()
 	from.u64()
 	p.Created, p.Parent = int64(from.u64()), from.u32()
-	from.take(8 + 4 + 4 + 4 + 4) // number, terminal services session, flags, elevation type, elevated
+	from.take(8 + 4 + 4 + 4 + 4) // number, session, flags, elevation type, elevated
 	from.sid()                   // mandatory label
 	p.Image = from.wide()
 }
@@ -149,14 +149,14 @@ func systemProcess(p *Process, from *payload) bool {
 	} else {
 		from.address() // process's key
 		p.PID, p.Parent = from.u32(), from.u32()
-		from.u32() // terminal services session
+		from.u32() // session
 		p.Code = from.u32()
 	}
 	if p.Version >= 3 {
 		from.address() // page directory
 	}
 	if p.Version >= 4 {
-		from.u32() // flags
+		from.u32()
 	}
 	from.user()
 	p.Image = from.ansi()

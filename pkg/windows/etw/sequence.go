@@ -12,8 +12,7 @@ import (
 // reused within it.
 const joinWithin = int64(10 * time.Millisecond)
 
-// Sequencer joins the reports of both sessions and delivers changes in order of time. It is not safe for concurrent
-// use.
+// Sequencer joins both sessions' reports in order of time. It is not safe for concurrent use.
 type Sequencer struct {
 	taker  Taker
 	window int64
@@ -32,8 +31,7 @@ type pending struct {
 	order uint64
 }
 
-// NewSequencer returns a Sequencer. window is a change's delay, for the other session's report and for late earlier
-// changes.
+// NewSequencer returns a Sequencer. window delays a change, for the other session's report and late earlier changes.
 func NewSequencer(t Taker, window time.Duration) *Sequencer {
 	return &Sequencer{taker: t, window: int64(window), waiting: map[uint32][]*pending{}}
 }
@@ -64,7 +62,6 @@ func (s *Sequencer) Take(p Process) {
 	s.queued = append(s.queued, w)
 }
 
-// companion returns the other session's pending change for p.
 func (s *Sequencer) companion(p Process) *pending {
 	for _, w := range s.waiting[p.PID] {
 		same := w.Present == (p.What == Present) && (w.Kind == proctracker.Ended) == (p.What == End)

@@ -36,7 +36,7 @@ type Session struct {
 	stats   Stats
 }
 
-// Open starts the sessions, stopping those of a crashed predecessor. It needs administrator or SYSTEM. A refusal is a
+// Open starts the sessions, stopping those of a crashed predecessor. It needs administrator or SYSTEM; a refusal is a
 // RefusedError.
 func Open(o Options) (*Session, error) {
 	s := &Session{options: o, processes: make(chan Process, waitingMax), closed: make(chan struct{})}
@@ -46,7 +46,7 @@ func Open(o Options) (*Session, error) {
 	err2 := s.begin(o.Name+"-commands", enableProcess, func(*logger) error { return nil })
 	s.partial = errors.Join(err, err2)
 	if err != nil && err2 != nil {
-		return nil, err // the other error is usually the same
+		return nil, err // usually the same
 	}
 	return s, nil
 }
@@ -80,8 +80,8 @@ func (s *Session) take(r *Record) {
 	}
 }
 
-// Run delivers changes until ctx ends, present processes first. It fails if another program stops a session; the
-// caller then opens a new one.
+// Run delivers changes until ctx ends, present processes first. If another program stops a session it fails, and the
+// caller opens a new one.
 func (s *Session) Run(ctx context.Context, t Taker) error {
 	ended := make(chan error, len(s.loggers))
 	for _, l := range s.loggers {
@@ -129,7 +129,7 @@ func (s *Session) drain(q *Sequencer) {
 func (s *Session) ask(q *Sequencer) {
 	for _, l := range s.loggers {
 		events, buffers, err := l.losses()
-		if err != nil { // without the session ProcessTrace ends
+		if err != nil { // ProcessTrace ends without the session
 			s.options.Log.Warn("lost events of a session unknown", "session", l.name, "error", err)
 			continue
 		}
@@ -149,11 +149,11 @@ func (s *Session) count(q *Sequencer) {
 	s.stats = counted
 }
 
-// Partial returns a RefusedError if one session was refused. Without the system logger changes lack command lines;
-// without Kernel-Process, Created and Cycles.
+// Partial returns the RefusedError of one session. Without the system logger changes lack command lines; without
+// Kernel-Process, Created and Cycles.
 func (s *Session) Partial() error { return s.partial }
 
-// Stats returns the counters. It is safe for concurrent use.
+// Stats is safe for concurrent use.
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Session) Stats() Stats {
 	return counted
 }
 
-// Close stops the sessions, which outlive the process otherwise.
+// Close stops the sessions, which would outlive the process.
 func (s *Session) Close() error {
 	var errs []error
 	s.stop.Do(func() {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// Program works until ctx ends. It calls up once ready, and returns its exit code.
+// Program works until ctx ends. It calls up once ready.
 type Program func(ctx context.Context, up func()) (code int)
 
-// Run runs program as service name until it returns. patience bounds the time after its context ended.
+// Run runs program as service name. patience bounds the time after its context ended.
 func Run(name string, patience time.Duration, program Program) (code int, err error) {
 	s := service{program: program, patience: patience}
 	if err := svc.Run(name, &s); err != nil {
@@ -28,7 +28,7 @@ func Run(name string, patience time.Duration, program Program) (code int, err er
 	return s.code, nil
 }
 
-// State returns a service's state in sc.exe's words, in lower case; empty if it does not exist.
+// State returns a service's state in sc.exe's words, in lower case, or "".
 func State(name string) (string, error) {
 	m, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
 	if err != nil {
@@ -75,17 +75,17 @@ func Is() bool {
 	return strings.EqualFold(windows.UTF16ToString(name[:length]), filepath.Join(system, "services.exe"))
 }
 
-// service handles no signals, because Windows also sends them to services when a user logs off.
+// Handles no signals: Windows also sends them when a user logs off.
 type service struct {
 	program  Program
 	patience time.Duration
 	code     int // of the program
 }
 
-// checkEvery is the interval of progress reports; the manager waits twice as long.
+// The manager waits twice as long.
 const checkEvery = 5 * time.Second
 
-// Execute implements svc.Handler. The state is running from program's call of up until its return.
+// Execute implements svc.Handler, running from program's call of up until its return.
 func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, tell chan<- svc.Status) (specific bool,
 	code uint32) {
 	ctx, end := context.WithCancel(context.Background())

@@ -20,19 +20,19 @@ import (
 // An environment variable.
 const mark = "CNISCOPE_DOCTOR_TRIAL"
 
-// Command is the argument with which this program waits for the end of its standard input.
+// Command is the argument for waiting for the end of standard input.
 const Command = "trial"
 
 // Seen is how the process was observed.
 type Seen struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // it is not "etw"
-	Took   time.Duration // from start to report
+	Why    string        // if it is not "etw"
+	Took   time.Duration // until reported
 	// Unread is why its environment is unreadable.
 	Unread string
 }
 
-// Run starts this program and measures its observation, with an event tracing session of its own.
+// Run starts this program and observes it with its own session.
 func Run(ctx context.Context) (t Seen, err error) {
 	system := winproc.NewSystem()
 	var teller winproc.Teller = winproc.NewSnapshots(system, func(time.Duration) {})
@@ -91,7 +91,6 @@ func start(value string) (pid int, end func(), err error) {
 	return c.Process.Pid, func() { _ = in.Close(); _ = c.Wait() }, nil
 }
 
-// unread returns why a process's environment is unreadable or lacks a variable.
 func unread(ctx context.Context, system winproc.System, pid uint32, variable string) string {
 	p, err := system.Open(pid)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// after is how long after a call's last plugin agents may work for its pod: antrea waits up to a minute for the
-	// adapter, which the runtime creates after the call.
+	// after bounds agents' work after a call's last plugin: antrea waits up to a minute for the adapter, which the
+	// runtime creates after the call.
 	after = int64(90 * time.Second)
-	// strangersMax bounds, per second, reads of other programs during calls, about 50 µs each.
+	// Reads per second of other programs, about 50 µs each.
 	strangersMax = 100
 	// workMax bounds concurrent programs of agents.
 	workMax = 256
@@ -28,15 +28,14 @@ const (
 // sandbox's id or adapter's name works for it, and its parent is an agent.
 type agents struct {
 	r *reader
-	// names are globs of agents' programs.
+	// Globs of agents' programs.
 	names     []string
 	sandboxes evidence.Sandboxes
 	plugins   map[event.Process]*event.Call
 	known     map[event.Process]bool
 	work      map[uint32]*work
-	// queue holds future events.
-	queue []due
-	// left is the number of reads until the next refill.
+	queue     []due
+	// left until the next refill.
 	left, refilled int64
 }
 
@@ -48,7 +47,7 @@ type work struct {
 	told    bool
 }
 
-// due is the start of w, or its end if end is set.
+// due is the start of w, or with end its end.
 type due struct {
 	time int64
 	w    *work
@@ -62,7 +61,7 @@ func newAgents(r *reader, names []string) *agents {
 	}
 }
 
-// keyOf uses the creation time, which unlike the monotonic clock is stable.
+// The creation time, unlike the monotonic clock, is stable.
 func keyOf(pid uint32, created Filetime) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
 }
@@ -80,7 +79,6 @@ func (a *agents) open() bool {
 	return false
 }
 
-// began reads a process of neither the runtime nor a plugin.
 func (a *agents) began(e Entry) {
 	if known := a.work[e.PID]; known != nil {
 		if known.created == e.Created {
@@ -124,7 +122,7 @@ func (a *agents) began(e Entry) {
 	a.read(w)
 }
 
-// read queues a process's start; unreadable ones are dropped.
+// Unreadable ones are dropped.
 func (a *agents) read(w *work) {
 	if done, _ := w.look(); !done {
 		return

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// ordinary lists the public variables of every process.
 var ordinary = []string{
 	"ALLUSERSPROFILE", "COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "COMSPEC", "DRIVERDATA",
 	"NUMBER_OF_PROCESSORS", "OS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER", "PROCESSOR_LEVEL",
@@ -14,7 +13,7 @@ var ordinary = []string{
 	"PROGRAMFILES(X86)", "PROGRAMW6432", "PSMODULEPATH", "PUBLIC", "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR",
 }
 
-// told removes ordinary variables and PATH entries in Windows' directory, and converts CNI paths to slashes.
+// told removes ordinary variables and PATH entries of Windows, and converts CNI paths to slashes.
 func told(environment []string) (all []string) {
 	root := ""
 	for _, variable := range environment {

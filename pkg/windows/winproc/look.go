@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// watched is a process of the runtime or of a watched process. It stays open until its end is reported.
+// watched stays open until its end is reported.
 type watched struct {
 	pid, parent uint32
 	created     Filetime
@@ -27,7 +27,7 @@ type watched struct {
 	whole       bool // told is complete without file
 	state       reading
 	tries       int
-	// since is on the monotonic clock; began is the reported one, until the process is read.
+	// since is on the monotonic clock; began is as reported, until the process is read.
 	since, began int64
 }
 
@@ -42,14 +42,14 @@ const (
 // Reasons in Stats.Unread.
 const (
 	unreadGone    = "gone"    // it had exited
-	unreadEarly   = "early"   // not started within triesMax attempts
-	unreadRefused = "refused" // for example a protected process
+	unreadEarly   = "early"   // within triesMax attempts
+	unreadRefused = "refused" // such as a protected process
 )
 
-// triesMax bounds attempts for a starting process: 0.1 s at an interval of 10 ms.
+// 0.1 s at an interval of 10 ms.
 const triesMax = 10
 
-// look reads a process once and reports whether that is final.
+// look reports whether the result is final.
 func (w *watched) look() (done bool, why string) {
 	if w.state != early {
 		return true, ""
@@ -99,7 +99,7 @@ func (w *watched) ask() error {
 	return err
 }
 
-// heard uses the event's data for an exited process: a command line identifies a command, but only an environment a
+// For an exited process the event's data counts: a command line identifies a command, but only an environment a
 // plugin.
 func (w *watched) heard(c etw.Change, command bool) {
 	if w.name == "" {
@@ -139,9 +139,8 @@ func (p Parameters) command() bool {
 }
 
 type looker struct {
-	watched map[uint32]*watched
-	anchors func() []anchor.Anchor
-	// lives reports whether an anchor runs.
+	watched   map[uint32]*watched
+	anchors   func() []anchor.Anchor
 	lives     func(anchor.Anchor) bool
 	now       func() int64
 	monotonic func(Filetime) int64
@@ -176,7 +175,7 @@ func (l *looker) Runtime(pid uint32) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
 }
 
-// The parent must have started before the child; otherwise its PID was reused.
+// Otherwise the parent's PID was reused.
 func (l *looker) runtime(parent uint32, created Filetime) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
 		return a.PID == int(parent) && a.Start <= created.unix() && l.lives(a)
@@ -196,10 +195,10 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	return !over || l.monotonic(end.At) > l.now()-toldWithin
 }
 
-// Longer than event tracing's delay of an end; until then polling does not report it.
+// Longer than event tracing's delay; until then polling reports no end.
 const toldWithin = int64(200 * time.Millisecond)
 
-// aliveWithin bounds the difference of two clocks' start times.
+// The start times are of two clocks.
 const aliveWithin = int64(10 * time.Millisecond)
 
 var _ proctracker.Looker = (*looker)(nil)

@@ -10,8 +10,8 @@ import (
 
 // Memory reads a process's memory.
 type Memory interface {
-	// Block returns the address of the process environment block (PEB), and whether it is that of a 32-bit program on
-	// 64-bit Windows.
+	// Block returns the address of the process environment block (PEB), and whether it is of a 32-bit program on 64-bit
+	// Windows.
 	Block() (address uint64, narrow bool, err error)
 	// Read fills b.
 	Read(address uint64, b []byte) error
@@ -25,11 +25,11 @@ type Parameters struct {
 	Truncated bool
 }
 
-// ErrEarly means that a new process's parameters are not written yet.
+// ErrEarly means that parameters are not written yet.
 var ErrEarly = errors.New("not started yet")
 
 const (
-	// CreateProcess allows 32,767 characters of command line; a container's environment may name thousands of services.
+	// CreateProcess allows 32,767 characters; a container's environment may name thousands of services.
 	environmentMax = 512 << 10
 	commandMax     = 64 << 10
 )
@@ -37,7 +37,7 @@ const (
 // layout is for a word size.
 type layout struct {
 	word uint64
-	// parameters is the PEB's offset of RTL_USER_PROCESS_PARAMETERS, to which the others refer.
+	// parameters is RTL_USER_PROCESS_PARAMETERS in the PEB, to which the others refer.
 	parameters, command, environment, size uint64
 }
 
@@ -47,7 +47,7 @@ var (
 	narrow = layout{word: 4, parameters: 0x10, command: 0x40, environment: 0x48, size: 0x290}
 )
 
-// Told reads a process's start parameters. ErrEarly means to retry.
+// Told reads start parameters. ErrEarly means to retry.
 func Told(m Memory) (p Parameters, err error) {
 	at, small, err := m.Block()
 	if err != nil {
@@ -121,7 +121,7 @@ func split(line string) (args []string) {
 	if line == "" {
 		return nil
 	}
-	// The program's name ends at a quote or blank, without escapes.
+	// It ends at a quote or blank, without escapes.
 	if rest, quoted := strings.CutPrefix(line, `"`); quoted {
 		name, after, _ := strings.Cut(rest, `"`)
 		args, line = append(args, name), after
@@ -140,8 +140,8 @@ func split(line string) (args []string) {
 	return args
 }
 
-// argument splits off the first one. Before a quote, two backslashes make one, and an odd one makes the quote literal.
-// Within quotes, two quotes make one.
+// Before a quote, two backslashes make one, and an odd one makes the quote literal. Within quotes, two quotes make
+// one.
 func argument(line string) (arg, rest string) {
 	var b strings.Builder
 	quoted := false
@@ -182,7 +182,7 @@ func slashed(file string) string {
 	return file
 }
 
-// program returns a path with slashes and without ".exe", as in a CNI configuration.
+// As in a CNI configuration: slashes, no ".exe".
 func program(file string) string {
 	file = slashed(file)
 	if end := len(file) - len(".exe"); end > 0 && strings.EqualFold(file[end:], ".exe") {

@@ -10,16 +10,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Snapshots compares process tables. It misses a process that starts and exits between two.
+// Snapshots compares process tables. It misses processes between two.
 type Snapshots struct {
 	system   System
 	last     map[uint32]Entry
 	taken    uint64
 	spent    time.Duration
 	interval time.Duration
-	// cheapest since the last weighing, which excludes preemption.
+	// cheapest excludes preemption.
 	cheapest time.Duration
-	// changed receives the interval at start and after changes.
+	// changed receives each new interval.
 	changed func(time.Duration)
 }
 
@@ -30,11 +30,11 @@ var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50
 const (
 	// CPU time is bounded to 1/share.
 	share = 20
-	// Snapshots between weighings.
+	// In snapshots.
 	weighEvery = 64
 )
 
-// NewSnapshots returns a Teller that calls changed with each new interval.
+// NewSnapshots returns a Teller; changed receives each new interval.
 func NewSnapshots(system System, changed func(time.Duration)) *Snapshots {
 	return &Snapshots{system: system, interval: intervals[0], changed: changed}
 }
@@ -61,7 +61,6 @@ func (s *Snapshots) Run(ctx context.Context, t etw.Taker) error {
 	}
 }
 
-// weigh chooses the interval.
 func (s *Snapshots) weigh(cost time.Duration) {
 	i := slices.IndexFunc(intervals, func(d time.Duration) bool { return cost*share <= d })
 	if i < 0 {
@@ -73,7 +72,7 @@ func (s *Snapshots) weigh(cost time.Duration) {
 	}
 }
 
-// round reports changes; the first one only notes present processes.
+// The first round only notes present processes.
 func (s *Snapshots) round(t etw.Taker) error {
 	began, wall := s.system.Clocks()
 	all, err := s.system.Processes()
@@ -94,7 +93,7 @@ func (s *Snapshots) round(t etw.Taker) error {
 	return nil
 }
 
-// compare returns changes by time and parents first. ahead is the wall clock minus the monotonic clock.
+// By time, parents first. ahead is the wall clock minus the monotonic clock.
 func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change) {
 	there := make(map[uint32]Entry, len(all))
 	for _, e := range all {
@@ -125,7 +124,7 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 	return changes
 }
 
-// endOf returns the latest possible end: when the PID was reused.
+// Latest when the PID was reused.
 func endOf(next Entry, now, ahead int64) int64 {
 	if next.Created != 0 {
 		return next.Created.unix() - ahead

@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// window is how long after its start a process can be identified: longer than triesMax attempts and the longest
-	// snapshot interval.
+	// A process can be identified so long after its start: beyond triesMax attempts and the longest snapshot interval.
 	window    = 250 * time.Millisecond
 	tickEvery = int64(20 * time.Millisecond)
 	// quietAfter lets consumers catch up.
 	quietAfter = int64(time.Second)
 	// Of publishing counters.
 	countEvery = int64(200 * time.Millisecond)
-	// outlive bounds following of processes that outlive their plugin.
+	// For processes that outlive their plugin.
 	outlive = 30 * time.Second
-	// known bounds remembered parents, about 150 bytes each.
+	// Remembered parents, about 150 bytes each.
 	known   = 1 << 16
 	lagging = int64(time.Second)
 )
 
-// Teller reports starts and ends of processes: etw.Session or Snapshots.
+// Teller reports starts and ends: etw.Session or Snapshots.
 type Teller interface {
-	// Run reports until ctx ends, from one goroutine at a time.
+	// Run has one goroutine.
 	Run(ctx context.Context, t etw.Taker) error
 }
 
@@ -74,7 +73,7 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Run delivers events until ctx ends, starting with present processes.
+// Run delivers events until ctx ends, present processes first.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	r := newReader(s, sink)
 	defer r.close()
@@ -84,16 +83,16 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return s.teller.Run(ctx, r)
 }
 
-// reader is the state of one Run and an etw.Taker.
+// reader is the state of one Run.
 type reader struct {
 	*Source
 	*looker
 	agents  *agents
 	tracker *proctracker.Tracker
 	sink    event.Sink
-	// polls means that ends are found by polling.
+	// polls means that polling finds ends.
 	polls bool
-	// ahead is the wall clock minus the monotonic clock, in ns.
+	// Wall clock minus monotonic clock, in ns.
 	ahead               int64
 	tied                clock.Tie
 	ticked, busy, count int64 // monotonic ns
@@ -116,7 +115,7 @@ func newReader(s *Source, sink event.Sink) *reader {
 	return r
 }
 
-// clock reads both clocks and returns the monotonic one.
+// clock returns the monotonic one.
 func (r *reader) clock() int64 {
 	mono, wall := r.options.System.Clocks()
 	r.ahead = wall - mono
@@ -165,7 +164,7 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// watch opens and reads a child of the runtime or of a watched process, else returns nil.
+// watch returns nil except for children of the runtime or of a watched process.
 func (r *reader) watch(e Entry) *watched {
 	if w := r.watched[e.PID]; w != nil {
 		if w.created == e.Created {
@@ -189,7 +188,7 @@ func (r *reader) watch(e Entry) *watched {
 	return w
 }
 
-// open returns nil if the process exited, even if its PID was reused.
+// open returns nil if the process exited, also if its PID was reused.
 func (r *reader) open(e Entry) Process {
 	p, err := r.options.System.Open(e.PID)
 	if err != nil {
@@ -265,7 +264,7 @@ func (r *reader) began(c etw.Change) {
 	w.began = c.Time
 }
 
-// runs has the Tracker examine a process, and drops unrelated ones.
+// runs drops unrelated processes.
 func (r *reader) runs(pid uint32, at int64, w *watched) {
 	r.tracker.Take(proctracker.Notice{Kind: proctracker.Runs, PID: pid, Time: at})
 	if w != nil {
@@ -273,7 +272,7 @@ func (r *reader) runs(pid uint32, at int64, w *watched) {
 	}
 }
 
-// release drops a child of the runtime that is no plugin.
+// release drops a runtime's child that is no plugin.
 func (r *reader) release(w *watched) {
 	if r.runtime(w.parent, w.created) && !w.told.command() {
 		r.drop(w)

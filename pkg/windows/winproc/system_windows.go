@@ -48,8 +48,8 @@ func (s *system) Processes() ([]Entry, error) {
 	}
 }
 
-// unset is Wine's creation time of a process whose program has not started (uninitialized memory, mem_alloc of
-// server/object.c). Its time and name change later.
+// unset is Wine's creation time before the program starts (uninitialized memory, mem_alloc of server/object.c). Time
+// and name change later.
 const unset Filetime = 0x5555555555555555
 
 func (s *system) parse() []Entry {
@@ -149,7 +149,7 @@ func (p process) Ended() (e End, over bool) {
 // S-1-5-93-2-1 is ContainerAdministrator, -2 ContainerUser.
 const containers = "S-1-5-93-"
 
-// ofTheNode accepts the session of services and this process's. A container has its own session and SYSTEM.
+// The session of services and this process's. A container has its own session and SYSTEM.
 func (p process) ofTheNode() bool {
 	pid, err := windows.GetProcessId(windows.Handle(p))
 	if err != nil {
@@ -182,7 +182,7 @@ func (p process) Privileged() bool {
 	if err != nil || strings.HasPrefix(user.User.Sid.String(), containers) {
 		return false
 	}
-	// Wine's one user may do everything but is no administrator.
+	// Wine's one user may do everything.
 	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || etw.Wine()
 }
 

@@ -1,8 +1,6 @@
 // Package winproc observes CNI calls on Windows. A Teller reports starts and ends: event tracing or, if refused,
-// snapshots of the process table. Parameters, unreadable after an exit, are read from memory at once, for children of
-// the container runtime and their descendants.
-//
-// Only System uses the operating system.
+// snapshots of the process table. Parameters, unreadable after an exit, are read from memory at once, for descendants
+// of the container runtime.
 package winproc
 
 import (
@@ -24,9 +22,9 @@ const since1601 = 116444736000000000
 // unix returns ns since 1970.
 func (f Filetime) unix() int64 { return (int64(f) - since1601) * 100 }
 
-// Entry is one process of the process table.
+// Entry is one process.
 type Entry struct {
-	// Parent's PID may have been reused since.
+	// Parent's PID may be reused.
 	PID, Parent uint32
 	// Created identifies a process together with PID.
 	Created Filetime
@@ -34,11 +32,11 @@ type Entry struct {
 	Name string
 }
 
-// System is the operating system for a Source.
+// System is the operating system.
 type System interface {
-	// Processes returns the process table, valid until the next call.
+	// Processes is valid until the next call.
 	Processes() ([]Entry, error)
-	// Open opens a process, also after its exit. The error is Gone if it does not exist.
+	// Open also works after an exit. The error is Gone if the process does not exist.
 	Open(pid uint32) (Process, error)
 	// Clocks returns one instant in ns, monotonic and since 1970.
 	Clocks() (mono, wall int64)
@@ -46,12 +44,11 @@ type System interface {
 
 // Process is an open process.
 type Process interface {
-	// Created is the creation time, Parent the creator.
 	Created() (Filetime, error)
 	Parent() (uint32, error)
 	File() (string, error)
 	Ended() (End, bool)
-	// Privileged means system or an administrator of the node.
+	// Privileged means system or administrator of the node.
 	Privileged() bool
 	Memory
 	Close()
@@ -70,11 +67,11 @@ type Options struct {
 	// Processes bounds the followed processes.
 	Processes int
 	Arguments arguments.Mode
-	// Agents are globs of agents' programs, without ".exe".
+	// Globs, without ".exe".
 	Agents []string
 	// Anchors are the runtime's processes, or nil.
 	Anchors *anchor.Set
-	// Busy reports whether ticks are needed; it may be nil.
+	// Busy may be nil; ticks are needed if true.
 	Busy   func() bool
 	System System
 	Log    *slog.Logger
@@ -83,11 +80,11 @@ type Options struct {
 // Stats counts a Source's work.
 type Stats struct {
 	proctracker.Stats
-	// Snapshots, their total time Spent and the current Interval; 0 with another Teller.
+	// Snapshots, their time and current interval; 0 with another Teller.
 	Snapshots uint64
 	Spent     time.Duration
 	Interval  time.Duration
-	// Read counts processes with read memory, Unread the others by reason.
+	// Read counts processes, Unread the others by reason.
 	Read   uint64
 	Unread map[string]uint64
 }

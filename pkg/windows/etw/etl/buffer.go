@@ -11,8 +11,7 @@ const (
 	sizeofBuffer = 72
 	// A session's maximum, 16 MB.
 	bufferMax = 16 << 20
-	// expansionMax bounds a compressed buffer's expansion beyond expansionMin: real ones expand about 5 times, hostile
-	// ones 10,000 times.
+	// expansionMax bounds a buffer's expansion beyond expansionMin: real ones expand 5 times, hostile ones 10,000 times.
 	expansionMax = 100
 	expansionMin = 64 << 10
 
@@ -23,7 +22,7 @@ const (
 // bufferHeader is a part of WMI_BUFFER_HEADER.
 type bufferHeader struct {
 	size  int // in the file
-	used  int // after expansion, header included
+	used  int // expanded, header included
 	cpu   uint16
 	flags uint16
 }
@@ -33,7 +32,7 @@ func parseBufferHeader(b []byte) bufferHeader {
 	h := bufferHeader{
 		size: int(le.Uint32(b)), used: int(le.Uint32(b[48:])), cpu: le.Uint16(b[40:]), flags: le.Uint16(b[52:]),
 	}
-	if h.used == 0 { // by old systems and crash dumps
+	if h.used == 0 { // in old systems and crash dumps
 		h.used = int(le.Uint32(b[4:]))
 	}
 	if h.flags&flagProcessorIndex == 0 {
@@ -73,7 +72,7 @@ const (
 	eventExtended = 1
 )
 
-// next reads the first record and returns its length, 0 if unreadable. ok is false for others, such as WPP messages.
+// next returns the first record's length, 0 if unreadable. ok is false for others, such as WPP messages.
 func next(b []byte, r *etw.Record) (length int, ok bool) {
 	if len(b) < 8 || b[3]&flagHeader == 0 {
 		return 0, false
@@ -116,7 +115,7 @@ func next(b []byte, r *etw.Record) (length int, ok bool) {
 	return fit(b, length, header), true
 }
 
-// fit returns an aligned length; 0 if it exceeds b.
+// fit returns an aligned length; 0 beyond b.
 func fit(b []byte, length, header int) int {
 	if length < header || length > len(b) {
 		return 0
@@ -124,7 +123,7 @@ func fit(b []byte, length, header int) int {
 	return min((length+7)&^7, len(b))
 }
 
-// system returns the length of a system logger's header; 0 if incomplete.
+// system returns a system logger header's length; 0 if incomplete.
 func system(b []byte, r *etw.Record) int {
 	header, le := sizeofSystem, binary.LittleEndian
 	switch b[2] {
@@ -148,7 +147,7 @@ func system(b []byte, r *etw.Record) int {
 	return header
 }
 
-// classic reads EVENT_TRACE_HEADER, or the equal part of EVENT_INSTANCE_GUID_HEADER.
+// EVENT_TRACE_HEADER, or the equal part of EVENT_INSTANCE_GUID_HEADER.
 func classic(b []byte, r *etw.Record) {
 	le := binary.LittleEndian
 	r.Opcode, r.Version = b[4], version(le.Uint16(b[6:]))
@@ -159,7 +158,7 @@ func classic(b []byte, r *etw.Record) {
 // A version above 255 must not match another.
 func version(v uint16) uint8 { return uint8(min(v, 255)) }
 
-// manifest reads EVENT_HEADER and skips its items; false if they are incomplete.
+// manifest skips EVENT_HEADER's items; false if they are incomplete.
 func manifest(b []byte, r *etw.Record) bool {
 	le := binary.LittleEndian
 	r.TID, r.PID, r.Time = le.Uint32(b[8:]), le.Uint32(b[12:]), int64(le.Uint64(b[16:]))

@@ -9,13 +9,13 @@ import (
 
 // WNODE_HEADER.ClientContext.
 const (
-	clockSystem = 2 // the system time, in 100 ns
-	clockCycles = 3 // the CPU's cycles
+	clockSystem = 2 // in 100 ns
+	clockCycles = 3 // CPU cycles
 )
 
 // Header is a part of TRACE_LOGFILE_HEADER.
 type Header struct {
-	// Start is the trace's wall-clock start, Began the same in ns of the records' clock.
+	// Start is a wall-clock time, Began the same in ns of the records' clock.
 	Start time.Time
 	Began int64
 	// Windows' losses.
@@ -24,13 +24,13 @@ type Header struct {
 	hz uint64
 }
 
-// In TRACE_LOGFILE_HEADER; those of later fields start behind its two pointers.
+// Those of later fields start behind two pointers.
 const (
 	offsetPointer  = 44
 	offsetLost     = 48
 	offsetMHz      = 52
 	offsetPointers = 56
-	sizeofZone     = 176 // TIME_ZONE_INFORMATION plus four bytes
+	sizeofZone     = 176 // plus four bytes
 )
 
 // raw is the record's time.

@@ -1,5 +1,5 @@
 // Package etl reads .etl files, recorded traces of Windows. It is portable, accepts any bytes, and reads as much as
-// possible of a damaged file. Records are in file order, sorted by time only within one CPU.
+// possible of a damaged file. Records are sorted by time only within one CPU.
 package etl
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
-// Reader reads records.
+// Reader reads records of one file.
 type Reader struct {
 	from   io.Reader
 	header Header
 	stats  Stats
-	// raw is a buffer as stored, expanded its decompressed form; they grow with data, not with a header's claim. rest
-	// holds unread records.
+	// raw is a buffer as stored, expanded its decompressed form; they grow with data, not with a header's claim. rest is
+	// unread.
 	raw            bytes.Buffer
 	expanded, rest []byte
 	cpu            uint16
@@ -34,16 +34,15 @@ type Stats struct {
 	Broken uint64
 }
 
-// FormatError means no readable .etl file.
+// FormatError means no .etl file.
 type FormatError struct{ Why string }
 
 func (e *FormatError) Error() string { return "this is no trace (.etl) that can be read: " + e.Why }
 
 func formatError(why string) error { return &FormatError{why} }
 
-// TruncatedError means that a file ends, or becomes unreadable, within a buffer.
+// TruncatedError means that a file ends or becomes unreadable within a buffer.
 type TruncatedError struct {
-	// Read counts what precedes.
 	Read Stats
 	Why  string
 }
@@ -53,7 +52,7 @@ func (e *TruncatedError) Error() string {
 		e.Read.Bytes, e.Why, e.Read.Records, e.Read.Buffers)
 }
 
-// NewReader reads a file's header. The error is a FormatError, or a read error.
+// NewReader reads the header; the error may be a FormatError.
 func NewReader(from io.Reader) (*Reader, error) {
 	r := &Reader{from: from}
 	b, h, err := r.buffer()
@@ -83,7 +82,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header returns the file's header.
+// Header returns the header.
 func (r *Reader) Header() Header { return r.header }
 
 // Stats returns the counters.
@@ -158,7 +157,7 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
 
-// records returns a buffer's records, expanded; after an error, the readable ones.
+// After an error, the readable ones.
 func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	used := h.used - sizeofBuffer
 	if h.flags&flagCompressed != 0 {

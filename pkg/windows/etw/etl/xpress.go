@@ -7,7 +7,7 @@ import (
 
 var errCompression = errors.New("its compression is broken")
 
-// expand decompresses plain LZ77 ([MS-XCA] 2.4) to up to limit bytes, reusing into. More bytes are an error.
+// expand decompresses plain LZ77 ([MS-XCA] 2.4), reusing into. More than limit bytes are an error.
 func expand(into, in []byte, limit int) ([]byte, error) {
 	out := into[:0]
 	half := -1 // of a free length nibble
@@ -40,7 +40,6 @@ func expand(into, in []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// matchLength returns a match's length, and the next offset.
 func matchLength(in []byte, at int, half *int) (length, next int, ok bool) {
 	length = int(in[at] & 7)
 	next = at + 2
