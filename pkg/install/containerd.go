@@ -27,7 +27,7 @@ const nriPlugin = "io.containerd.nri.v1.nri"
 // overlay maps paths to planned content; nil is a removed file.
 type overlay map[string]*content
 
-// configuration is containerd's main file and its imports, in order.
+// configuration is containerd's main file and its imports.
 type configuration struct {
 	files []configFile
 	major int // containerd's; decides how files are merged
@@ -127,7 +127,7 @@ func (t tree) imported(f configFile, over overlay) (files []string, err error) {
 	return files, nil
 }
 
-// version returns the main file's version, which imports may not exceed. containerd 1.5 and later read version 2.
+// version returns the main file's version, the maximum of imports'. containerd 1.5 and later read version 2.
 func (c *configuration) version() int {
 	if len(c.files) == 0 {
 		return 2
@@ -135,8 +135,8 @@ func (c *configuration) version() int {
 	return c.files[0].version
 }
 
-// plugin returns a plugin's section and the last file that sets it. containerd 1 uses that file's section only; later
-// versions merge all.
+// plugin returns a plugin's section and the last file that sets it. containerd 1 uses only that file; later versions
+// merge all.
 func (c *configuration) plugin(name string) (section map[string]any, from string) {
 	section = map[string]any{}
 	for _, f := range c.files {
@@ -166,7 +166,6 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// disabled returns the file that disables one of the plugins.
 func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	for _, f := range c.files {
 		list, _ := f.values["disabled_plugins"].([]any)
@@ -179,7 +178,7 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	return "", false
 }
 
-// text returns a string at one of several key paths, from the last file with one.
+// text returns a string at one of several key paths, from the last file.
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {

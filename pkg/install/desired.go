@@ -16,7 +16,7 @@ type desired struct {
 	*content
 	// insertion is the only addition to a file that cniscope did not create.
 	insertion *insertion
-	// replace makes an existing file that was not installed an error; otherwise it stays.
+	// replace makes an existing file that was not installed an error.
 	replace    bool
 	containerd bool
 }
@@ -90,7 +90,7 @@ func unitFor(program string) string {
 	return strings.ReplaceAll(configs.Unit, programs()[0], program)
 }
 
-// options returns cniscope.toml with this node's paths that are no defaults.
+// options returns cniscope.toml for this node's paths.
 func options(socket, address, networks string) string {
 	text := configs.Options
 	for _, o := range []struct{ key, usual, is string }{
@@ -103,7 +103,7 @@ func options(socket, address, networks string) string {
 	return text
 }
 
-// containerd adds what containerd's configuration lacks to the wish, and returns the resulting configuration.
+// containerd adds what containerd's configuration lacks to the wish.
 func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p *platform) (*configuration, error) {
 	main := o.config()
 	over, err := t.without(m, main)
@@ -144,7 +144,7 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 	return over, nil
 }
 
-// complete adds what the configuration lacks to the wish and checks the result.
+// complete extends the wish, then checks the result as containerd reads it.
 func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
 	if err := w.possible(o, c); err != nil {
 		return nil, err
@@ -185,7 +185,6 @@ func (w *wish) possible(o Options, c *configuration) error {
 	return nil
 }
 
-// extend adds a drop-in, and its import if necessary.
 func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text string) (*configuration, error) {
 	main := o.config()
 	if v := c.version(); v < 2 {
@@ -217,7 +216,6 @@ func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text st
 	return after, nil
 }
 
-// edit adds the import to the main file, or creates it.
 func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error) {
 	old, ok := over[main]
 	if !ok {
@@ -239,7 +237,7 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil
 }
 
-// found completes the path of containerd's configuration: the platform's, or the running containerd's.
+// found completes the path of containerd's configuration, by platform or running containerd.
 func (o Options) found(ctx context.Context, t tree, p *platform) Options {
 	switch {
 	case o.ContainerdConfig != "":

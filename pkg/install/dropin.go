@@ -12,8 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lacking returns the sections needed to enable NRI, if any. containerd 1 uses one file's section, so existing
-// settings are repeated.
+// lacking returns the sections needed to enable NRI. containerd 1 uses one file's section, so existing settings are
+// repeated.
 func (c *configuration) lacking(v Version) map[string]any {
 	if !v.hasNRI() || c.nri().enabled {
 		return nil
@@ -50,7 +50,7 @@ func dropInText(version int, v Version, text string) string {
 
 const dropInName = "90-cniscope.toml"
 
-// dropIn is in the default directory, or in another imported one. Its name sorts it last.
+// dropIn is in the default or another imported directory. Its name sorts it last.
 func (c *configuration) dropIn() (path string, imported bool) {
 	const name = dropInName
 	usual := filepath.Join(defaultDropIns, name)
@@ -81,7 +81,7 @@ func importsLine(dropIn string) string {
 
 func pattern(dropIn string) string { return filepath.Join(filepath.Dir(dropIn), "*.toml") }
 
-// insertImport makes one insertion, whose removal restores the text byte for byte.
+// insertImport makes one insertion, whose removal restores every byte.
 func insertImport(text []byte, dropIn string) ([]byte, insertion) {
 	if at, empty, ok := importsArray(text); ok {
 		in := insertion{`"` + pattern(dropIn) + `"`, at}

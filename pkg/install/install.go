@@ -1,8 +1,8 @@
 // Package install installs and removes cniscope on a node: program, options, systemd unit or NRI plugin, and missing
 // parts of containerd's configuration.
 //
-// A Plan describes the changes; Apply makes all or none. Files that others made or changed stay; a manifest records
-// the digests of written files. containerd is never restarted.
+// A Plan describes the changes; Apply makes all or none. Files that others made or changed stay, by digests in a
+// manifest. containerd is never restarted.
 package install
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// New plans an installation without changing anything. Errors name the obstacle and a remedy.
+// New plans an installation. Errors name the obstacle and a remedy.
 func New(ctx context.Context, o Options) (*Plan, error) {
 	t := newTree(o.Root, o.Disk)
 	if o.As != Service && o.As != Plugin {
@@ -74,7 +74,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	return p, errors.Join(p.record(), t.sound())
 }
 
-// NewRemoval plans the removal of all installed files below root; with purge, also changed ones.
+// NewRemoval plans the removal of installed files below root; with purge, also changed ones.
 func NewRemoval(root string, purge bool) (*Plan, error) {
 	return newRemoval(Options{Root: root}, purge)
 }
@@ -106,7 +106,7 @@ func newRemoval(o Options, purge bool) (*Plan, error) {
 	return p, p.record()
 }
 
-// drop removes the manifest and the created directories.
+// drop removes manifest and created directories.
 func (p *Plan) drop(m *manifest) error {
 	p.manifest = nil
 	for _, dir := range m.Folders {
@@ -160,7 +160,6 @@ func undone(err error, so string, more ...error) error {
 
 const stateMode fs.FileMode = 0o700
 
-// modes returns the modes of private directories.
 func (t tree) modes() (map[string]fs.FileMode, error) {
 	file, err := t.file(stateFolder)
 	return map[string]fs.FileMode{file: stateMode}, err

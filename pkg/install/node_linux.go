@@ -54,7 +54,7 @@ func lockTree(path string, live bool) (release func(), err error) {
 	return release, nil
 }
 
-// unfit explains why a directory is not writable or, on a live node, does not allow execution.
+// unfit explains why a directory is not writable or, live, does not allow execution.
 func unfit(dir string, live bool) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
@@ -79,7 +79,6 @@ func running(ctx context.Context, address string) (pid int, started time.Time, e
 	return pid, started, err
 }
 
-// configOf returns the configuration path in containerd's command line.
 func configOf(pid int) string {
 	line, err := procfs.NewMemory().Arguments(pid)
 	if err != nil {

@@ -24,7 +24,7 @@ type Choice struct {
 	As As `json:"as"`
 	// ContainerdConfig is containerd's main file; empty for the default.
 	ContainerdConfig string `json:"containerd_config,omitempty"`
-	// ContainerdVersion is used if containerd does not answer.
+	// ContainerdVersion counts if containerd does not answer.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
 	// Tracing is the endpoint that cniscope up to 0.2.0 set for containerd's spans.
 	Tracing string `json:"containerd_tracing,omitempty"`
@@ -76,7 +76,6 @@ type entry struct {
 	Insertion *insertion `json:"insertion,omitempty"`
 }
 
-// manifest is empty if nothing is installed.
 func (t tree) manifest() (*manifest, error) {
 	m := &manifest{Version: manifestVersion}
 	c, err := t.read(manifestFile)

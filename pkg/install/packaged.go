@@ -31,8 +31,7 @@ func (t tree) packager() string {
 	return "package"
 }
 
-// NewTakeOver plans that program, unit and NRI plugin below root give way to a package's. It is nil if nothing is
-// installed.
+// NewTakeOver plans that program, unit and NRI plugin below root give way to a package's; nil if nothing is installed.
 func NewTakeOver(root string) (*Plan, error) {
 	t := newTree(root, nil)
 	m, err := t.manifest()
@@ -65,8 +64,7 @@ func ofPackage(e entry) bool {
 	return !forContainerd(e.Path) || filepath.Base(e.Path) == pluginName
 }
 
-// makeWay plans to remove a file that a package replaces. A changed unit stays with its program, because systemd
-// prefers it.
+// A changed unit stays with its program, because systemd prefers it.
 func (p *Plan) makeWay(e entry) error {
 	if e.Path == optionsFile {
 		return nil
@@ -96,7 +94,7 @@ func (t tree) unitChanged(m *manifest) (bool, error) {
 	return now != nil && now.digest() != e.Digest, err
 }
 
-// AdvisePackaged returns the package's notes for the operator, and names another running cniscope.
+// AdvisePackaged returns notes for the operator, and names another running cniscope.
 func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 	s, err := Look(ctx, root)
 	if err != nil {
@@ -134,7 +132,6 @@ func (r *Running) ending() string {
 	return fmt.Sprintf(" It goes with the next restart of containerd, or at once by: kill %d", r.PID)
 }
 
-// wishPackaged restricts an installation beside a package.
 func (t tree) wishPackaged(w *wish, o Options) error {
 	if o.As == Plugin {
 		return fmt.Errorf("a %s package has installed cniscope here as a service: for --as %s remove that first",

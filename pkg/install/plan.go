@@ -120,7 +120,7 @@ func (p *Plan) folders(path string) {
 	}
 }
 
-// remove plans the removal of an installed file; with purge, also of a changed one.
+// remove also removes a changed file if purge is set.
 func (p *Plan) remove(e entry, purge bool) error {
 	now, err := p.tree.at(e.Path, e.Path == enabledLink)
 	if err != nil || now == nil {
@@ -149,8 +149,8 @@ func forContainerd(path string) bool {
 	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }
 
-// record changes the manifest twice: first of all to old and new files with their possible contents, for recovery
-// after a crash, and at last to the final one.
+// record changes the manifest first to old and new files with their possible contents, for recovery after a crash, and
+// at last to the final one.
 func (p *Plan) record() error {
 	now, err := p.tree.read(manifestFile)
 	if err != nil {
@@ -202,7 +202,6 @@ func (p *Plan) interim() *manifest {
 	return &m
 }
 
-// advise adds notes about kept files that may not suit cniscope.
 func (p *Plan) advise() error {
 	if err := p.adviseOptions(); err != nil {
 		return err

@@ -70,7 +70,6 @@ func (s *services) before(ctx context.Context) error {
 	return s.systemd.stop(ctx, unit)
 }
 
-// after starts services once the files are in place.
 func (s *services) after(ctx context.Context) (notes []string, err error) {
 	p := s.plan
 	if !p.tree.live() {
@@ -108,7 +107,6 @@ func (s *services) start(ctx context.Context) error {
 	return s.systemd.restart(ctx, unit)
 }
 
-// containerd returns a note if containerd must be restarted.
 func (s *services) containerd(ctx context.Context) (notes []string) {
 	todo := s.plan.containerdReads(ctx)
 	if len(todo) == 0 {

@@ -11,7 +11,7 @@ import (
 // Status describes installed files and the running cniscope.
 type Status struct {
 	Installed bool `json:"installed"`
-	// Package is "deb", "rpm", or "package" if unknown; empty without one.
+	// Package is "deb", "rpm", or "package" if unknown.
 	Package string `json:"package,omitempty"`
 	Choice  Choice `json:"choice"`
 	// Files are "as installed", "changed since" or "missing".
@@ -21,7 +21,7 @@ type Status struct {
 	// UnitSays is the unit's status text.
 	UnitSays   string     `json:"unit_says,omitempty"`
 	Containerd Containerd `json:"containerd"`
-	// Running is the cniscope that observes this node, or nil.
+	// Running is the cniscope that observes this node.
 	Running *Running `json:"running,omitempty"`
 	// Unknown lists failed checks with reasons.
 	Unknown []string `json:"unknown,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Best first: Flatcar has a read-only /usr, and /opt/bin in PATH.
+// Flatcar has a read-only /usr, and /opt/bin in PATH.
 func programs() []string { return []string{"/usr/local/bin/cniscope", "/opt/bin/cniscope"} }
 
 func (t tree) program() (string, error) {
@@ -58,7 +58,7 @@ func (t tree) release() (names []string) {
 
 func (t tree) is(name string) bool { return slices.Contains(t.release(), name) }
 
-// osRelease parses NAME=value, quoted or not, with backslash escapes.
+// osRelease parses NAME=value, quoted or not, with escapes.
 func osRelease(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {

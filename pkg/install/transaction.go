@@ -20,13 +20,12 @@ type change struct {
 	interim       bool // a later change replaces it
 }
 
-// staging is a directory beside the destination. NRI and containerd's imports ignore directories, so they never find a
-// partial file.
+// staging is beside the destination. NRI and containerd's imports ignore directories, so they never find a partial
+// file.
 const staging = ".cniscope-install"
 
 // A transaction makes all changes or none. It first writes all files beside their destination, which finds full disks
-// and unwritable directories. Then it renames, which needs no space and is reversible. Only the manifest is in place
-// before.
+// and unwritable directories; the renames need no space and are reversible. Only the manifest is in place before.
 type transaction struct {
 	disk    disk.FS
 	changes []change

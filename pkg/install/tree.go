@@ -46,7 +46,6 @@ func (t tree) locate(path string, isLink bool) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// at returns the content at path, or nil.
 func (t tree) at(path string, isLink bool) (*content, error) {
 	file, err := t.locate(path, isLink)
 	if err != nil {
@@ -103,7 +102,7 @@ func (t tree) glob(pattern string) ([]string, error) {
 	return found, nil
 }
 
-// missing returns dir and its missing parents, from the top.
+// From the top.
 func (t tree) missing(dir string) (dirs []string) {
 	for ; dir != "/" && dir != "." && (!t.exists(dir) || dir == stateFolder && t.abandoned(dir)); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
@@ -112,7 +111,7 @@ func (t tree) missing(dir string) (dirs []string) {
 	return dirs
 }
 
-// abandoned reports whether a crashed installation made dir: it is private and holds only remains.
+// abandoned reports whether a crashed installation made dir: private, with only remains.
 func (t tree) abandoned(dir string) bool {
 	file, err := t.file(dir)
 	if err != nil {

@@ -21,7 +21,6 @@ type Version struct {
 
 func (v Version) String() string { return fmt.Sprintf("containerd %s (%s)", v.Text, v.From) }
 
-// hasNRI reports a supported NRI.
 func (v Version) hasNRI() bool { return v.Major > 1 || v.minor < 0 || v.minor >= 7 }
 
 var versionForm = regexp.MustCompile(`^v?([0-9]+)(?:\.([0-9]+)\S*)?$`)
@@ -43,7 +42,7 @@ var errVersion = errors.New("containerd's version is not known")
 
 const remembered = "as given before"
 
-// version returns the running containerd's version, else the one given earlier, else the configuration's.
+// version returns the running containerd's version, else the given one, else the configuration's.
 func (t tree) version(ctx context.Context, o Options, m *manifest, c *configuration) (Version, error) {
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")

@@ -121,7 +121,7 @@ func legacyChains() (found []fact.Chain, err error) {
 
 // chains also returns the policy of FORWARD.
 func (v ipVersion) chains(table string) (names []string, forward fact.Chain, err error) {
-	// Unlike a raw socket, this one needs no CAP_NET_RAW.
+	// A raw socket would need CAP_NET_RAW.
 	fd, err := unix.Socket(v.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, forward, err
