@@ -58,7 +58,7 @@ func TestTheEnvironmentStandsBelowTheFile(t *testing.T) {
 			o.Resource.Node = "host"
 			o.Export.OTLP.Endpoint, o.Export.OTLP.CA, o.Export.OTLP.Compression = "http://b:4317", "/ca", "gzip"
 		}},
-		// What the file sets is not judged in the environment.
+		// The file's options are not judged in the environment.
 		{"a wrong protocol below an endpoint of the file", map[string]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
 		}, `export.otlp.endpoint = "http://b:4317"`, func(o *Options) { o.Resource.Node, o.Export.OTLP.Endpoint = "host", "http://b:4317" }},
@@ -144,8 +144,8 @@ func TestTheProtocolOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// The variables of the specification (configuration/sdk-environment-variables, protocol/exporter) with what comes of
-// them: the options that differ from the defaults, and the variables that a warning names.
+// Variables of the specification (configuration/sdk-environment-variables, protocol/exporter) with the options that
+// they change, and the variables that a warning names.
 func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 	const endpoint, warns = "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317 ", "! "
 	const exported = `export.otlp.endpoint="http://c:4317"`
@@ -174,7 +174,7 @@ func TestTheVariablesOfOpenTelemetry(t *testing.T) {
 		"OTEL_TRACES_SAMPLER=jaeger_remote OTEL_TRACES_SAMPLER_ARG=endpoint=x": warns + "OTEL_TRACES_SAMPLER",
 		"OTEL_SERVICE_NAME=net": `resource.attributes={ "service.name" = "net" }`,
 		"OTEL_RESOURCE_ATTRIBUTES=team=a%20b,service.name=x OTEL_SERVICE_NAME=net": `resource.attributes={ "service.name" = "net", team = "a b" }`,
-		// What describes cniscope's own pod would describe the observed one.
+		// These would describe cniscope's own pod.
 		"OTEL_RESOURCE_ATTRIBUTES=k8s.pod.name=cniscope-x,team=a": `resource.attributes={ team = "a" }` + warns + "OTEL_RESOURCE_ATTRIBUTES.k8s.pod.name",
 		"OTEL_RESOURCE_ATTRIBUTES=service.version=7":              warns + "OTEL_RESOURCE_ATTRIBUTES.service.version",
 		"OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none":      "",
@@ -222,7 +222,7 @@ func checkVariables(t *testing.T, environ, want string) {
 	}
 }
 
-// Before: a token without its header's name was taken for the name, and logged.
+// A token without its header's name was logged once.
 func TestATokenInPlaceOfANameIsNotRepeated(t *testing.T) {
 	const token = "Xq7CanaryTokenZ9t4421"
 	for _, headers := range []string{"Bearer " + token, token, "x=1,Bearer " + token, "Bearer " + token + "=", "authorization: Bearer " + token} {

@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A former name gives a warning with its place and the new name; its value applies if its form is unchanged and the
-// new option is not set.
+// A former name gives a warning; its value applies if its form is unchanged and the new option is not set.
 func TestFormerNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"[containerd]\naddress = \"/run/c.sock\"\n":     `:2:1: containerd.address: is now called runtime.socket: write socket = … in [runtime]`,
@@ -53,7 +52,7 @@ func TestFormerNames(t *testing.T) {
 	}
 }
 
-// A former name expires after two minor versions. Its successor is an option.
+// A former name expires after two minor versions.
 func TestFormerNamesEnd(t *testing.T) {
 	changes, err := os.ReadFile("../../CHANGELOG.md")
 	harness.Check(t, err)

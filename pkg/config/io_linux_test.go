@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// After any failing call of a reload, the old options stay, the failure is logged, and a retry applies the new ones.
+// After any failing call the old options stay, and a retry applies the new ones.
 func TestEachCallOfAReloadFailsOnce(t *testing.T) {
 	disktest.Sweep(t, []disktest.Fault{disktest.EIO}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
 		s := newScene(t, `slow.call = "1s"`)

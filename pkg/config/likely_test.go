@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Common mistakes, each with its remedy.
 func TestLikelyMistakes(t *testing.T) {
 	const otlp = "[export.otlp]\n"
 	for text, want := range map[string]string{
@@ -64,7 +63,7 @@ func TestLikelyMistakes(t *testing.T) {
 	}
 }
 
-// Ports of other protocols are only a warning, because they may be intended.
+// They may be intended.
 func TestPortsOfOtherProtocols(t *testing.T) {
 	for text, want := range map[string]string{
 		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is usually that of OTLP over HTTP, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive: write "http://tempo-distributor:4318/v1/traces", if the port is the usual one`,

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is a timeout that passing tests never reach.
+// Passing tests never reach it.
 const patience = 20 * time.Second
 
 type scene struct {
@@ -43,7 +43,7 @@ func (s *scene) start(source Source) {
 		s.Fatal(err)
 	}
 	s.run()
-	// A reload without changes is answered once the watch exists.
+	// The watch exists by then.
 	s.says("nothing changed")
 }
 
@@ -69,7 +69,6 @@ func (s *scene) configure(text string) {
 	harness.Check(s, s.live.Configure(text))
 }
 
-// replace renames a new file over the old one.
 func (s *scene) replace(text string) {
 	s.Helper()
 	fresh := filepath.Join(s.dir, ".cniscope.toml.swp")
@@ -136,13 +135,13 @@ func TestAFileRenamedOverTheOldIsApplied(t *testing.T) {
 	s := newScene(t, "")
 	s.start(Source{Base: Default(), Path: s.file})
 
-	for _, d := range []string{"2s", "3s"} { // the second time it is another inode
+	for _, d := range []string{"2s", "3s"} { // another inode
 		s.replace(`slow.command = "` + d + `"`)
 		harness.Equal(t, s.next().Slow.Command.String(), d)
 	}
 }
 
-// A ConfigMap: cniscope.toml -> ..data/cniscope.toml, ..data -> ..1, and ..data is replaced.
+// A ConfigMap: cniscope.toml -> ..data/cniscope.toml, ..data -> ..1.
 func TestASwappedConfigMapIsApplied(t *testing.T) {
 	s := newScene(t, "")
 	put := func(version, text string) {
@@ -176,7 +175,6 @@ func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
 	harness.Equal(t, strings.Count(s.log.String(), "the old ones stay"), 1, "times")
 }
 
-// A failed reload is retried even if the directory changes constantly.
 func TestABusyFolderDoesNotPutOptionsOff(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"")
 	s.start(Source{Base: Default(), Path: s.file})

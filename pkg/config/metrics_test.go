@@ -10,7 +10,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Contradictions are reported with line and remedy.
 func TestMetricsThatContradictThemselves(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -39,7 +38,7 @@ func TestMetricsThatContradictThemselves(t *testing.T) {
 	}
 }
 
-// Too wide access is reported, and only that.
+// And only that.
 func TestMetricsThatOthersCanRead(t *testing.T) {
 	dir := t.TempDir()
 	users := filepath.Join(dir, "users.yml")

@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The example file lists all options with their defaults.
 func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	const file = "../../configs/cniscope.toml"
 	data, err := os.ReadFile(file)
@@ -46,7 +45,7 @@ func TestTheExampleFileIsTheDefaults(t *testing.T) {
 	}
 }
 
-// Setting an option replaces its value, including lists and maps.
+// Lists and maps included.
 func TestSettingAnOptionWritesIntoNoOtherOptions(t *testing.T) {
 	parse := func(base Options, name string) Options {
 		o, err := base.Overlay("f.toml", []byte(strings.ReplaceAll(`
@@ -180,7 +179,7 @@ func TestTOMLNamesTheDefaultsOfWhatDiffers(t *testing.T) {
 	}
 }
 
-// Diff returns Changes as text, one line each.
+// Diff returns Changes as text.
 func (o Options) Diff(old Options) (lines []string) {
 	for _, c := range o.Changes(old) {
 		lines = append(lines, c.String())

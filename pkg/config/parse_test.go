@@ -149,7 +149,7 @@ func TestAFileThatIsNotOursGivesAShortError(t *testing.T) {
 	}
 }
 
-// Each text once caused deep recursion or much memory.
+// Each once caused deep recursion or much memory.
 func TestHostileTextIsRefusedAtOnce(t *testing.T) {
 	many := strings.Repeat
 	for name, text := range map[string]string{
@@ -208,7 +208,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Accepted options survive a round trip, except for secrets.
+		// Except secrets.
 		o.Export.OTLP.Headers = nil
 		again, err := Parse("again.toml", []byte(o.TOML()))
 		if err != nil {

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// A file for Windows is checked by Windows' rules on any system.
+// On any system.
 func TestPathsAreThoseOfTheSystem(t *testing.T) {
 	for _, test := range []struct {
 		on         System
-		text, want string // want: the mistake; empty for none
+		text, want string // the mistake
 	}{
 		{Windows, `state.dir = 'D:\cniscope\run'`, ""},
 		{Windows, `state.dir = "D:/cniscope/run"`, ""},
@@ -30,7 +30,7 @@ func TestPathsAreThoseOfTheSystem(t *testing.T) {
 		{Windows, `nri.enabled = true`, "is for Linux"},
 		{Windows, `nri.enabled = false`, ""},
 		{Windows, `control.read_group = "cniscope"`, "is for Linux"},
-		{Windows, "metrics.listen = \"127.0.0.1:9471\"\nmetrics.web_config = 'C:\\web.yml'", ""}, // absent on this system
+		{Windows, "metrics.listen = \"127.0.0.1:9471\"\nmetrics.web_config = 'C:\\web.yml'", ""}, // absent here
 		{Linux, `state.dir = "/run/x"`, ""},
 		{Linux, `state.dir = 'C:\run'`, "is a path of Windows"},
 		{Linux, `runtime.socket = '\\.\pipe\x'`, "is a path of Windows"},

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// setTo sets an option from the text after "key =".
+// The text follows "key =".
 func setTo(t *testing.T, opt option, o *Options, text string) []*Problem {
 	t.Helper()
 	var decoded map[string]any
@@ -23,7 +23,7 @@ func setTo(t *testing.T, opt option, o *Options, text string) []*Problem {
 	return opt.set(o, decoded["is"])
 }
 
-// another returns another valid value as TOML.
+// another valid value.
 func another(opt option) string {
 	least, most, _ := strings.Cut(opt.tag.Get("range"), "..")
 	text := map[string]string{
@@ -64,8 +64,7 @@ func another(opt option) string {
 	return text
 }
 
-// Each option accepts its default and another value, and rejects values that its tags exclude. Nothing else changes;
-// the value is printed, compared, reloaded and recorded.
+// Each option accepts its default and another value, and rejects what its tags exclude. Nothing else changes.
 func TestEachOption(t *testing.T) {
 	for _, system := range []System{Linux, Windows} {
 		for _, opt := range system.options() {
@@ -105,7 +104,7 @@ func TestEachOption(t *testing.T) {
 	}
 }
 
-// outside returns invalid values as TOML: of another type, and just beyond the range.
+// Of another type, and just beyond the range.
 func outside(opt option) []string {
 	values := []string{"1979-05-27", "[[1]]"}
 	least, most, _ := strings.Cut(opt.tag.Get("range"), "..")
@@ -129,11 +128,11 @@ func outside(opt option) []string {
 	return append(values, "1", "[1]", "["+items+"]")
 }
 
-// carried checks that a recording's header keeps an option that belongs there.
+// In a recording's header.
 func carried(t *testing.T, opt option, o Options) {
 	t.Helper()
 	if opt.key == "relay.wait" {
-		o.Relay.Listen = "127.0.0.1:4319" // the wait is ignored without it
+		o.Relay.Listen = "127.0.0.1:4319" // otherwise the wait is ignored
 	}
 	header, err := json.Marshal(o.Recorded())
 	harness.Check(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Committed files match Options, and each option has a description.
+// And each option has a description.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files, err := generated("../../..")
 	harness.Check(t, err)
