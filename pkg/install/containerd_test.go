@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The drop-in contains the whole section for containerd 1, which uses one file's section, and only missing keys for
-// later versions.
+// containerd 1 needs the whole section, later versions missing keys only.
 func TestWhatTheDropInSays(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
@@ -44,7 +43,6 @@ func normal(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(text)), " ")
 }
 
-// The drop-in goes into an imported directory.
 func TestWhereTheDropInGoes(t *testing.T) {
 	for imports, want := range map[string]string{
 		`["/etc/containerd/conf.d/*.toml"]`:                                "/etc/containerd/conf.d/90-cniscope.toml",
@@ -80,7 +78,7 @@ func TestOtherDropIns(t *testing.T) {
 	n.refused(version("2.4"), "/etc/containerd/conf.d/99-site.toml is read after our drop-in", "switches NRI off again")
 }
 
-// Obstacles are reported with file and remedy, and nothing changes.
+// And nothing changes.
 func TestWhatIsInTheWay(t *testing.T) {
 	const conf = "/etc/containerd/config.toml"
 	for _, test := range []struct {
@@ -122,7 +120,6 @@ func TestWhatIsInTheWay(t *testing.T) {
 	})
 }
 
-// A broken configuration does not prevent the removal.
 func TestARemovalNeedsNoContainerd(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	n.install(both(version("1.7"), edit))
@@ -131,7 +128,6 @@ func TestARemovalNeedsNoContainerd(t *testing.T) {
 	harness.Equal(t, n.text("/etc/containerd/config.toml"), "[plugins\n"+config17, "what was added is still there")
 }
 
-// Links of an image stay inside it.
 func TestLinksStayInTheTree(t *testing.T) {
 	n := newNode(t, map[string]string{"/data/containerd/config.toml": config17Imports})
 	n.link("/data/containerd", "/etc/containerd")

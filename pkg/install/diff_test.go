@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The dry run shows every changed line, of programs the digest, and of removed options nothing, since they may hold
-// secrets.
+// Programs appear by digest; removed options, which may hold secrets, not at all.
 func TestTheDiff(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	diff := n.plan(both(version("1.7"), edit)).Diff()

@@ -22,7 +22,7 @@ type node struct {
 	disk    disk.FS // nil: the system's
 }
 
-// newNode creates a tree with the given and the usual files.
+// newNode adds the usual files.
 func newNode(t *testing.T, files map[string]string) *node {
 	t.Helper()
 	n := &node{T: t, root: t.TempDir(), program: filepath.Join(t.TempDir(), "cniscope")}

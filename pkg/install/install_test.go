@@ -28,7 +28,7 @@ version = 2
     socket_path = "/var/run/nri/nri.sock"
 `
 	config17Imports = "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n[plugins.\"io.containerd.nri.v1.nri\"]\n  disable = true\n  plugin_registration_timeout = \"9s\"\n"
-	// That of 2.3 and 2.4.
+	// Of 2.3 and 2.4.
 	config4    = "version = 4\nimports = ['/etc/containerd/conf.d/*.toml']\n\n[plugins.'io.containerd.nri.v1.nri']\ndisable = false\n"
 	config4Off = "version = 4\nimports = ['/etc/containerd/conf.d/*.toml']\n\n[plugins.'io.containerd.nri.v1.nri']\ndisable = true\nplugin_registration_timeout = '9s'\n"
 	config3Off = "version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n\n[plugins.'io.containerd.nri.v1.nri']\ndisable = true\n"
@@ -58,7 +58,7 @@ func both(f ...func(*Options)) func(*Options) {
 func edit(o *Options)         { o.EditConfig = true }
 func noContainerd(o *Options) { o.NoContainerd = true }
 
-// For every containerd, a second installation changes nothing, and the removal restores every byte.
+// The second installation changes nothing; the removal restores every byte.
 func TestInstalledTwiceAndTakenAway(t *testing.T) {
 	const dropIn = "new /etc/containerd/conf.d/90-cniscope.toml"
 	const conf = "/etc/containerd/config.toml"
@@ -99,7 +99,6 @@ func TestInstalledTwiceAndTakenAway(t *testing.T) {
 	}
 }
 
-// An upgrade replaces the program and keeps the operator's changes.
 func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config4Off})
 	before := n.tree()
@@ -136,7 +135,6 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	n.same(before)
 }
 
-// Existing options and units stay.
 func TestFilesOfOthers(t *testing.T) {
 	n := newNode(t, map[string]string{
 		"/etc/containerd/config.toml":          config4,
@@ -157,7 +155,7 @@ func TestFilesOfOthers(t *testing.T) {
 	n.same(before)
 }
 
-// An identical file that existed before is not removed.
+// An identical file is not removed.
 func TestWhatIsThereAlready(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config4})
 	n.write("/usr/local/bin/cniscope", "\x7fELF\x001")
@@ -167,7 +165,7 @@ func TestWhatIsThereAlready(t *testing.T) {
 	n.same(before)
 }
 
-// Switching to the plugin removes the service.
+// The service is removed.
 func TestFromServiceToPlugin(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17Imports})
 	before := n.tree()
@@ -181,7 +179,7 @@ new /opt/nri/plugins/90-cniscope`
 	n.same(before)
 }
 
-// An upgrade from 0.2.0 removes containerd's tracing, and reports that once.
+// 0.2.0 made containerd trace; that is reported once.
 func TestAnUpgradeNoLongerHasContainerdTrace(t *testing.T) {
 	const unit = "/etc/systemd/system/containerd.service.d/90-cniscope.conf"
 	n := newNode(t, nil)
@@ -207,7 +205,6 @@ func TestAnUpgradeNoLongerHasContainerdTrace(t *testing.T) {
 	n.same(before)
 }
 
-// Directories with other files stay.
 func TestAFolderInUseStays(t *testing.T) {
 	n := newNode(t, nil)
 	n.install(version("2.4"))
@@ -224,7 +221,7 @@ func TestAFolderInUseStays(t *testing.T) {
 	}
 }
 
-// An empty directory that existed before is not mistaken for a crash's.
+// Not even if it is empty.
 func TestAFolderThatWasThereStays(t *testing.T) {
 	n := newNode(t, nil)
 	harness.Check(t, os.MkdirAll(n.root+stateFolder, 0o755))
@@ -236,7 +233,6 @@ func TestAFolderThatWasThereStays(t *testing.T) {
 	n.same(before)
 }
 
-// An upgrade leaves a disabled service disabled.
 func TestADisabledServiceStaysDisabled(t *testing.T) {
 	n := newNode(t, nil)
 	before := n.tree()
@@ -270,7 +266,7 @@ func TestTheOptionsFitTheNode(t *testing.T) {
 	}
 }
 
-// Another program at the path is an error; files that cniscope up to 0.2.0 replaced are named.
+// Files that cniscope up to 0.2.0 replaced are named.
 func TestAProgramOfOthers(t *testing.T) {
 	for path, as := range map[string]func(*Options){"/usr/local/bin/cniscope": nil, "/opt/nri/plugins/90-cniscope": plugin} {
 		n := newNode(t, map[string]string{path: "old", "/etc/containerd/config.toml": config4})

@@ -16,7 +16,6 @@ type work struct {
 	do    func(n *node) error
 }
 
-// works are a first installation, an upgrade, a change from service to plugin, and a removal.
 func works() map[string]work {
 	service := both(version("1.7"), edit)
 	install := func(change func(*Options)) func(n *node) error {
@@ -49,7 +48,7 @@ func (n *node) run(p *Plan, err error) error {
 	return err
 }
 
-// onDisk returns a node before a run, on a test disk.
+// On a test disk, before a run.
 func onDisk(t *testing.T, w work) (n *node, original string) {
 	t.Helper()
 	n = &node{T: t, root: filepath.Join(disktest.Folder(t), "node"), program: filepath.Join(disktest.Folder(t), "cniscope"), disk: disktest.Sound()}
@@ -62,8 +61,8 @@ func onDisk(t *testing.T, w work) (n *node, original string) {
 	return n, original
 }
 
-// After any single failing call the tree is as before or as after, as reported. The next run works, and a removal
-// restores every byte.
+// After any failing call the tree is as before or as after, as reported. The next run works, and a removal restores
+// every byte.
 func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 	harness.Slow(t)
 	for name, w := range works() {
@@ -87,7 +86,7 @@ func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 	}
 }
 
-// After a kill, a dead disk or a power failure at any call, the next run or removal works.
+// Also by a dead disk or a power failure. The next run or removal works.
 func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
 	harness.Slow(t)
 	faults := []disktest.Fault{disktest.Killed}
@@ -130,7 +129,6 @@ func done(t *testing.T, w work) string {
 	return n.tree()
 }
 
-// goesOn repeats the run, then removes everything.
 func (n *node) goesOn(w work, after, original string) {
 	n.Helper()
 	if err := w.do(n); err != nil {
@@ -149,7 +147,7 @@ func (n *node) isRemoved(original string) {
 	n.is("taken away", original)
 }
 
-// is compares the tree, without empty directories, whose owner is unknown before the manifest exists.
+// Without empty directories, whose owner is unknown before the manifest exists.
 func (n *node) is(what, want string) {
 	n.Helper()
 	n.sweep(want)

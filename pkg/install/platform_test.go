@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A configuration that a platform writes is left alone, and the error has the lines that it needs.
+// The error has the missing lines.
 func TestGeneratedConfigurations(t *testing.T) {
 	const (
 		k3s   = "/var/lib/rancher/k3s/agent/etc/containerd"
@@ -37,7 +37,7 @@ func TestGeneratedConfigurations(t *testing.T) {
 	}
 }
 
-// Where nothing is lacking, there is nothing to refuse; nor where it is left alone.
+// Nothing is refused then.
 func TestGeneratedConfigurationsThatLackNothing(t *testing.T) {
 	k3s := map[string]string{"/var/lib/rancher/k3s/agent/etc/containerd/config.toml": `version = 3
 [grpc]
@@ -64,7 +64,7 @@ func TestGeneratedConfigurationsThatLackNothing(t *testing.T) {
 	}
 }
 
-// CRI-O is left alone, and cniscope is told where it is.
+// CRI-O is left alone, and its socket configured.
 func TestCRIOIsLeftAlone(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/crio/crio.conf": "[crio]\n"})
 	p := n.install(nil)

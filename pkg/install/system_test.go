@@ -52,7 +52,7 @@ func TestSealedPlatforms(t *testing.T) {
 	}
 }
 
-// If /usr is read-only, the program goes elsewhere in PATH.
+// Flatcar's /usr is read-only.
 func TestFlatcar(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/os-release": "ID=flatcar\nID_LIKE=coreos\n", "/etc/containerd/config.toml": config4})
 	before := n.tree()

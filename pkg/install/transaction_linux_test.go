@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A failure at any point changes nothing.
 func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	files := map[string]string{"/etc/containerd/config.toml": config17}
 	change := both(version("1.7"), edit)
@@ -24,7 +23,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	for i := range steps {
 		n := newNode(t, files)
 		p := n.plan(change)
-		// Another program changes the file.
+		// Another program changed it.
 		p.changes[i].before = &content{data: []byte("what is not there")}
 		before := n.tree()
 		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
@@ -49,7 +48,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	}
 }
 
-// The next installation or removal recovers from a kill.
+// The next installation or removal recovers.
 func TestACrashInTheMiddle(t *testing.T) {
 	files := map[string]string{"/etc/containerd/config.toml": config17}
 	change := both(version("1.7"), edit)
@@ -78,7 +77,7 @@ func TestACrashInTheMiddle(t *testing.T) {
 	}
 }
 
-// sweep removes harmless remains of a crash: staging directories and empty directories.
+// sweep removes harmless remains: staging and empty directories.
 func (n *node) sweep(before string) {
 	n.Helper()
 	var left []string
@@ -96,7 +95,6 @@ func (n *node) sweep(before string) {
 	}
 }
 
-// A disk that becomes full at any point, and read-only directories.
 func TestFullDisksAndReadOnlyFolders(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")
@@ -126,7 +124,7 @@ func TestFullDisksAndReadOnlyFolders(t *testing.T) {
 	}
 }
 
-// mount mounts a small disk, or the directory itself, at a directory of the tree.
+// mount mounts a small disk, or the directory itself.
 func (n *node) mount(dir, options string, flags uintptr) {
 	n.Helper()
 	at, kind := filepath.Join(n.root, dir), "tmpfs"
@@ -159,7 +157,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// Any user can open and lock a readable directory.
+// Any user can lock a readable directory.
 func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n := newNode(t, nil)
 	f, err := os.Open(n.root)
@@ -169,7 +167,7 @@ func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n.apply(n.plan(version("2.4")))
 }
 
-// A replaced file keeps its access control list and attributes.
+// Access control list and attributes.
 func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	file := filepath.Join(n.root, "/etc/containerd/config.toml")
@@ -210,7 +208,7 @@ func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	check("removed")
 }
 
-// If /usr/local/bin is read-only and /opt/bin in use, the program goes there.
+// /usr/local/bin is read-only, /opt/bin in use.
 func TestTheOtherFolderForPrograms(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts")
