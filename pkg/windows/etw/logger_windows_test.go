@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// TestARecordAsWindowsHandsItOver calls the callback like ProcessTrace.
+// It calls the callback like ProcessTrace.
 func TestARecordAsWindowsHandsItOver(t *testing.T) {
 	var got []Record
 	l := &logger{name: "test", take: func(r *Record) {

@@ -12,7 +12,7 @@ import (
 
 const image = `\Device\HarddiskVolume3\opt\cni\bin\bridge.exe`
 
-// told returns a process with the fields that a provider reports in a version.
+// told has the fields that a provider reports in a version.
 func told(provider etw.GUID, what etw.What, version uint8) etw.Process {
 	p := etw.Process{
 		What: what, Provider: provider, Version: version, Time: 12345, PID: 4711, Image: "bridge.exe",
@@ -36,7 +36,7 @@ func told(provider etw.GUID, what etw.What, version uint8) etw.Process {
 	return p
 }
 
-// versions lists all supported versions.
+// All supported ones.
 var versions = []struct {
 	provider etw.GUID
 	what     etw.What
@@ -78,7 +78,7 @@ func TestAnUnknownVersionIsCountedAndNotGuessed(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffIsCounted checks that truncation invents no values.
+// Truncation invents no values.
 func TestWhatIsCutOffIsCounted(t *testing.T) {
 	for _, v := range versions {
 		want := told(v.provider, v.what, v.last)

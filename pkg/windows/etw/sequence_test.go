@@ -93,7 +93,7 @@ func TestOneSessionIsEnough(t *testing.T) {
 	}
 }
 
-// TestANumberThatIsUsedAgain has two processes of one PID with interleaved reports.
+// Two processes have one PID, with interleaved reports.
 func TestANumberThatIsUsedAgain(t *testing.T) {
 	k := &taker{}
 	s := etw.NewSequencer(k, window)
@@ -120,7 +120,6 @@ func TestWhatComesLateIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoRanAlready expects one change.
 func TestWhoRanAlready(t *testing.T) {
 	k := &taker{}
 	s := etw.NewSequencer(k, window)
@@ -145,7 +144,7 @@ func TestLossesAreHandedOn(t *testing.T) {
 	}
 }
 
-// TestInWhateverOrderTheyCome expects the same changes for any order of delivery within the window.
+// Within the window, any order of delivery gives the same changes.
 func TestInWhateverOrderTheyCome(t *testing.T) {
 	var truth []etw.Process
 	for i := range uint32(50) {

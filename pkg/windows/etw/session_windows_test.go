@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// TestASessionThatCannotBeHad expects a typed reason, twice, so nothing is left behind.
+// Twice, so nothing is left behind.
 func TestASessionThatCannotBeHad(t *testing.T) {
 	for range 2 {
 		s, err := etw.Open(etw.Options{Name: "cniscope-test-refused", Log: slog.New(slog.DiscardHandler)})
@@ -43,7 +43,7 @@ func TestASessionThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// heard is a Session's reports about one program.
+// heard is about one program.
 type heard struct {
 	name   string
 	soon   map[uint32]bool
@@ -63,7 +63,7 @@ func (h *heard) Take(c etw.Change) {
 	}
 }
 
-// TestAChildIsTold runs on Windows as an administrator only. It replaces a leftover session.
+// On Windows as an administrator only. It replaces a leftover session.
 func TestAChildIsTold(t *testing.T) {
 	const name = "cniscope-test-child"
 	left, err := etw.Open(etw.Options{Name: name, Log: slog.New(slog.DiscardHandler)}) // simulates a crash

@@ -66,7 +66,7 @@ func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// Recovery actions apply to an exit with an error.
+// Recovery actions apply to an error.
 func TestAServiceThatCannotBeginEndsWithItsCode(t *testing.T) {
 	m := manage(t, func(context.Context, func()) int { return 75 })
 	m.is(svc.StartPending)

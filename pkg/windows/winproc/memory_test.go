@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// made is a generated process memory.
 type made struct {
 	bytes  map[uint64]byte
 	narrow bool
@@ -94,7 +93,7 @@ func TestAProcessThatIsNotStartedYet(t *testing.T) {
 	}
 }
 
-// FuzzParameters: any bytes in a process's memory are harmless.
+// Any bytes are harmless.
 func FuzzParameters(f *testing.F) {
 	f.Add([]byte{}, uint16(3), uint32(8))
 	f.Fuzz(func(_ *testing.T, block []byte, command uint16, size uint32) {
@@ -108,7 +107,7 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// commandLines are checked against Windows in split_windows_test.go.
+// Checked against Windows in split_windows_test.go.
 var commandLines = map[string][]string{
 	``:                       nil,
 	`a`:                      {"a"},
@@ -129,7 +128,7 @@ func TestACommandLineIsTakenApart(t *testing.T) {
 	for line, want := range commandLines {
 		harness.EqualSlices(t, split(line), want, line)
 	}
-	// CommandLineToArgvW ends the quotes here; Go and C do not, and programs use those.
+	// CommandLineToArgvW ends the quotes here; Go and C, which programs use, do not.
 	if got, want := split(`a "b""c" d`), []string{"a", `b"c`, "d"}; !slices.Equal(got, want) {
 		t.Errorf("two quotes within quotes: %q, want %q", got, want)
 	}

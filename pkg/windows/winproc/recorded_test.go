@@ -20,13 +20,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// flush is Windows' delivery delay.
+// Windows' delivery delay.
 const flush = 20 * ms
 
-// recorded is a Teller that replays a world's trace with Windows' delay.
+// recorded replays a world's trace with Windows' delay.
 type recorded struct{ *world }
 
-// trace returns what two sessions would record on Windows Server 2025.
+// As two sessions record on Windows Server 2025.
 func (w recorded) trace() []byte {
 	var kernel, system []byte
 	put := func(p etw.Process) {
@@ -55,7 +55,6 @@ func (w recorded) trace() []byte {
 	return etwtest.File{Began: 1, Start: uint64(at(0)), Compress: true, Buffers: [][]byte{kernel, system}}.Bytes()
 }
 
-// Run implements Teller.
 func (w recorded) Run(_ context.Context, t etw.Taker) error {
 	r, err := etl.NewReader(bytes.NewReader(w.trace()))
 	if err != nil {
@@ -86,7 +85,7 @@ func (w recorded) Run(_ context.Context, t etw.Taker) error {
 	return nil
 }
 
-// told returns a Source's events for a trace of w.
+// told returns a Source's events.
 func (w recorded) told(t *testing.T) (lines []string, stats Stats) {
 	t.Helper()
 	s := New(Options{Processes: 100, Arguments: arguments.Known, System: w.world}, w)
@@ -116,8 +115,8 @@ func (w recorded) told(t *testing.T) (lines []string, stats Stats) {
 	return lines, s.Stats()
 }
 
-// TestATraceIsObserved joins two sessions with data read from running processes. A command that exited too early is
-// identified by its command line.
+// Two sessions are joined with data of running processes. A command that exited too early is known by its command
+// line.
 func TestATraceIsObserved(t *testing.T) {
 	w := recorded{&world{now: 50 * ms}}
 	const netsh = `C:\Windows\System32\netsh.exe`
@@ -136,7 +135,7 @@ func TestATraceIsObserved(t *testing.T) {
 	}
 }
 
-// TestAPluginThatWasTooShort expects an unidentified process to be reported as lost.
+// It is reported as lost.
 func TestAPluginThatWasTooShort(t *testing.T) {
 	w := recorded{&world{now: 50 * ms}}
 	w.add(runtime, 1, 1*ms, 1<<60, `C:\containerd.exe`, "containerd")

@@ -22,14 +22,13 @@ import (
 
 const (
 	ms = int64(time.Millisecond)
-	// calendar is the wall clock minus the monotonic clock, in ns.
+	// Wall clock minus monotonic clock, in ns.
 	calendar = int64(1_800_000_000_000_000_000)
 	runtime  = 4
 )
 
 func at(mono int64) Filetime { return Filetime((mono+calendar)/100 + since1601) }
 
-// life is a process of a generated system.
 type life struct {
 	*made
 	Entry
@@ -37,14 +36,14 @@ type life struct {
 	file   string
 	ends   int64
 	code   uint32
-	// young until then: parameters are not written.
+	// Until then parameters are not written.
 	young int64
-	// moving until then: reading fails.
+	// Until then reading fails.
 	moving int64
-	// nameless is the error for its file, unread for other data.
+	// nameless is its file's error, unread that of other data.
 	nameless, unread error
 	reads, opened    int
-	// contained means in a container.
+	// In a container.
 	contained bool
 }
 
@@ -79,7 +78,6 @@ func (l *life) Read(address uint64, b []byte) error {
 	return l.made.Read(address, b)
 }
 
-// world is a System with its own clock.
 type world struct {
 	now    int64
 	lives  []*life
@@ -118,7 +116,7 @@ func (w *world) add(pid, parent uint32, began, ends int64, file, command string,
 
 var called = []string{"SystemRoot=C:\\Windows", "CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_IFNAME=eth0", "CNI_PATH=C:\\OPT\\cni/bin;D:\\x"}
 
-// populate creates a runtime, a plugin with a command, and a process in a container with the same environment.
+// The process in the container has the same environment.
 func populate() (w *world, plugin, command *life) {
 	w = &world{now: 50 * ms}
 	w.add(runtime, 1, 1*ms, 1<<60, `C:\containerd.exe`, "containerd")
@@ -130,7 +128,7 @@ func populate() (w *world, plugin, command *life) {
 	return w, plugin, command
 }
 
-// observe runs a Source over w with snapshots until its events end.
+// observe runs a Source over w until its events end.
 func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reader)) Stats {
 	t.Helper()
 	snapshots := NewSnapshots(w, func(time.Duration) {})
@@ -152,7 +150,7 @@ func (w *world) observe(t *testing.T, tell func(w *world, s *Snapshots, r *reade
 	return s.Stats()
 }
 
-// every takes snapshots for two seconds.
+// For two seconds.
 func every(interval int64) func(*world, *Snapshots, *reader) {
 	return func(w *world, s *Snapshots, r *reader) {
 		for ; w.now < 2000*ms; w.now += interval {
@@ -161,7 +159,7 @@ func every(interval int64) func(*world, *Snapshots, *reader) {
 	}
 }
 
-// said formats process events, one per line.
+// One event per line.
 func (w *world) said() (lines []string) {
 	for _, e := range w.events {
 		switch b := e.Body.(type) {
@@ -222,7 +220,7 @@ func TestWhoIsTooYoungIsReadLater(t *testing.T) {
 	}
 }
 
-// A process that exits before it is read appears by its times, and is counted.
+// It appears by its times, and is counted.
 func TestWhoIsGoneIsUnidentified(t *testing.T) {
 	w, _, command := populate()
 	command.young, command.ends = 300*ms, 250*ms
@@ -237,7 +235,7 @@ func TestWhoIsGoneIsUnidentified(t *testing.T) {
 	}
 }
 
-// Data read before a failed file lookup is kept.
+// Data read before is kept.
 func TestWhoseFileIsUnknownIsReadAllTheSame(t *testing.T) {
 	for name, test := range map[string]struct {
 		nameless error
@@ -286,7 +284,7 @@ func TestWhoEndsBeforeItsFileIsKnownIsReadAllTheSame(t *testing.T) {
 	}
 }
 
-// A refused process is read once.
+// It is read once.
 func TestARefusalIsFinal(t *testing.T) {
 	w, _, command := populate()
 	command.unread = fs.ErrPermission
@@ -315,7 +313,7 @@ func TestANumberThatComesAgain(t *testing.T) {
 	w.expect(t, whole[0], whole[1], "300 exit 0 unseen false", "305 exec netsh of C:/Windows/System32/netsh root false false", "800 exit 0 unseen false", whole[3])
 }
 
-// Event tracing reports the same processes at once, then in order.
+// At once, then in order.
 func TestAPluginAndItsCommandByEventTracing(t *testing.T) {
 	w, plugin, command := populate()
 	w.observe(t, func(w *world, _ *Snapshots, r *reader) {
@@ -368,7 +366,7 @@ func TestASourceEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A program for a pod's adapter is an agent's work, and so are its children without the name.
+// Also its children without the name.
 func TestAnAgentsWork(t *testing.T) {
 	w, _, _ := populate()
 	id := strings.Repeat("5b2919415cea", 6)[:64]

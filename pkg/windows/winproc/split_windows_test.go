@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Windows defines how a command line is split.
 func TestWindowsTakesACommandLineApartInTheSameWay(t *testing.T) {
 	for line := range commandLines {
 		if line == "" {

@@ -22,11 +22,11 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// recordings is the directory with traces from real Windows, outside the repository.
+// recordings holds traces from real Windows, outside the repository.
 const recordings = "../../../../../shared/etl"
 
-// NAME.baseline.txt is Microsoft's decoding of NAME.etl (TraceEvent's tests): up to five events of each kind, and the
-// number of each kind.
+// NAME.baseline.txt is Microsoft's decoding of NAME.etl (TraceEvent's tests): up to five events of each kind, and
+// their numbers.
 type oracle struct {
 	events []happening
 	counts map[string]int
@@ -106,7 +106,7 @@ func unpacked(t *testing.T, file string) []byte {
 	return nil
 }
 
-// recorded holds the decoded processes of a file, and each record's place.
+// recorded holds a file's decoded processes, and each record's place.
 type recorded struct {
 	header    etl.Header
 	stats     etl.Stats
@@ -144,7 +144,7 @@ func readTrace(t *testing.T, data []byte) *recorded {
 	return tr
 }
 
-// at compares times. The oracle rounds to µs, half of one either way; this package rounds ns down.
+// The oracle rounds to µs; this package rounds ns down.
 func (e *happening) at(ns int64) bool { return ns >= e.ns-501 && ns <= e.ns+501 }
 
 var kinds = map[etw.GUID]map[etw.What]string{
@@ -158,7 +158,6 @@ var kinds = map[etw.GUID]map[etw.What]string{
 	},
 }
 
-// TestProcessesAreAsMicrosoftDecodesThem expects exactly the oracle's process events.
 func TestProcessesAreAsMicrosoftDecodesThem(t *testing.T) {
 	compared := 0
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
@@ -206,7 +205,7 @@ func nth(o oracle, kind string, n int) *happening {
 	return nil
 }
 
-// compare compares each field of the oracle, which cuts texts and times after 20 characters with "...".
+// The oracle cuts texts and times after 20 characters with "...".
 func compare(t *testing.T, h etl.Header, p etw.Process, want *happening) {
 	t.Helper()
 	signed := func(n uint32) string { return strconv.Itoa(int(int32(n))) }
@@ -236,8 +235,7 @@ func compare(t *testing.T, h etl.Header, p etw.Process, want *happening) {
 	}
 }
 
-// TestRecordsAreWhereMicrosoftFindsThem expects a record with time, CPU, size and, if recorded, thread of each oracle
-// event.
+// Each oracle event has a record of its time, CPU, size and, if recorded, thread.
 func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
 		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
@@ -262,8 +260,7 @@ func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 	})
 }
 
-// sentBy compares the sending thread. For the system logger's events the oracle derives it from the payload or the
-// last context switch.
+// For the system logger's events the oracle derives the thread from the payload or the last context switch.
 func (e *happening) sentBy(p place) bool {
 	return strings.HasPrefix(e.kind, "Windows Kernel/") || strings.HasPrefix(e.kind, "KernelTraceControl/") || p.pid == etw.NoPID ||
 		strconv.Itoa(int(p.pid)) == e.fields["PID"] && strconv.Itoa(int(p.tid)) == e.fields["TID"]
@@ -281,7 +278,7 @@ func (k *taker) Take(c etw.Change)        { k.changes = append(k.changes, c) }
 func (k *taker) Lost(n uint64)            { k.lost += n }
 func (k *taker) Advance(read int64)       { k.at = read }
 
-// TestTheTreeIsTheOracles expects each process once, below the oracle's parent.
+// Each process appears once, below the oracle's parent.
 func TestTheTreeIsTheOracles(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
 		tr := readTrace(t, data)

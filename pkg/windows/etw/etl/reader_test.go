@@ -16,15 +16,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// second in ticks of the performance counter
+// In ticks of the performance counter.
 const second = 10_000_000
 
-// begins is the start of the generated traces: 2026-11-22 12:00:00 UTC, minutes after boot.
+// 2026-11-22 12:00:00 UTC, minutes after boot.
 const begins = 134_398_224_000_000_000
 
 var someone = etw.GUID{1, 2, 3}
 
-// made is a trace with one record per kind of header.
+// One record per kind of header.
 func made() etwtest.File {
 	record := func(at int64, payload string) etw.Record {
 		return etw.Record{Provider: someone, ID: 9, Version: 2, Opcode: 7, PID: 11, TID: 12, Time: 300*second + at, Payload: []byte(payload)}
@@ -103,7 +103,7 @@ func TestEveryKindOfHeader(t *testing.T) {
 	}
 }
 
-// TestClocks checks that a second has the same length with every clock.
+// A second has the same length with every clock.
 func TestClocks(t *testing.T) {
 	for clock, hz := range map[uint32]uint64{1: 2_435_000, 2: 10_000_000, 3: 2_400_000_000} {
 		for _, pointer := range []int{4, 8} {
@@ -118,7 +118,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestWhereverItIsCut expects exactly the records before the cut.
+// Exactly the records before the cut are read.
 func TestWhereverItIsCut(t *testing.T) {
 	f := made()
 	f.Compress = true
@@ -185,7 +185,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestABrokenRecordEndsItsBufferOnly expects the next buffer to be read.
+// The next buffer is read.
 func TestABrokenRecordEndsItsBufferOnly(t *testing.T) {
 	for name, breaks := range map[string]func(b []byte){
 		"longer than the buffer": func(b []byte) { b[0], b[1] = 0xff, 0xff },
@@ -201,7 +201,7 @@ func TestABrokenRecordEndsItsBufferOnly(t *testing.T) {
 	}
 }
 
-// FuzzRead expects that reading ends, in bounded memory, with a reason and correct counters.
+// Reading ends, in bounded memory, with a reason and correct counters.
 func FuzzRead(f *testing.F) {
 	for _, compress := range []bool{false, true} {
 		m := made()
@@ -234,7 +234,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAVersionBeyond255IsNoOther: classic events have 16-bit versions.
+// Classic events have 16-bit versions.
 func TestAVersionBeyond255IsNoOther(t *testing.T) {
 	f := etwtest.File{Buffers: [][]byte{etwtest.System64(3, 1, 260, 1, 1, 1, nil)}}
 	if _, got, _, err := readAll(f.Bytes()); !errors.Is(err, io.EOF) || got[1].Version != 255 {
@@ -242,7 +242,7 @@ func TestAVersionBeyond255IsNoOther(t *testing.T) {
 	}
 }
 
-// TestASessionThatWasNotStopped: preallocated space is empty.
+// Preallocated space is empty.
 func TestASessionThatWasNotStopped(t *testing.T) {
 	_, got, stats, err := readAll(append(made().Bytes(), make([]byte, 1<<17)...))
 	var cut *etl.TruncatedError
@@ -251,7 +251,7 @@ func TestASessionThatWasNotStopped(t *testing.T) {
 	}
 }
 
-// TestABufferShorterThanItSays expects the existing records, and the rest counted.
+// The existing records are read, the rest counted.
 func TestABufferShorterThanItSays(t *testing.T) {
 	f := made()
 	f.Compress = true
@@ -264,7 +264,7 @@ func TestABufferShorterThanItSays(t *testing.T) {
 	}
 }
 
-// TestEveryBitFlipped expects that reading ends with a reason.
+// Reading ends with a reason.
 func TestEveryBitFlipped(t *testing.T) {
 	f := made()
 	f.Compress = true
@@ -276,7 +276,7 @@ func TestEveryBitFlipped(t *testing.T) {
 	}
 }
 
-// TestRecordingsWithFlippedBits flips random bits of real recordings.
+// Random bits of real recordings.
 func TestRecordingsWithFlippedBits(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, _ string, data []byte) {
 		random := rand.New(rand.NewPCG(3, 4))

@@ -34,14 +34,14 @@ const (
 	window = 55 * time.Millisecond
 )
 
-// world is a node as a trace shows it, plus the processes' environments, which traces lack.
+// world is a node as a trace shows it, plus environments, which traces lack.
 type world struct {
 	tracker *proctracker.Tracker
 	now     int64
 	changes map[uint32]etw.Change
 	// over is the latest exit by PID.
 	over map[uint32]int64
-	// environment returns a plugin's environment; empty for other processes.
+	// Empty except for plugins.
 	environment func(etw.Change) []string
 }
 
@@ -64,7 +64,7 @@ func (w *world) Take(c etw.Change) {
 }
 func (w *world) Advance(read int64) { w.tracker.Advance(read, 0) }
 
-// Look returns paths like a Windows source: with slashes, without ".exe".
+// As a Windows source: with slashes, without ".exe".
 func (w *world) Look(pid, up uint32, _ bool) (s proctracker.Sight, ok bool) {
 	c, ok := w.changes[pid]
 	path := strings.TrimSuffix(strings.ReplaceAll(c.Image, `\`, "/"), ".exe")
@@ -84,12 +84,12 @@ func (w *world) Caller(pid uint32) event.Caller {
 }
 func (w *world) Runtime(uint32) bool { return false }
 
-// Alive is true until the process's end was taken.
+// Until the process's end was taken.
 func (w *world) Alive(pid uint32, began int64) bool {
 	return w.changes[pid].Time == began && w.over[pid] < began
 }
 
-// tell runs a trace through the pipeline and returns the spans. wall is the wall-clock time of its start.
+// tell runs a trace through the pipeline. wall is the time of its start.
 func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []string) (spans []*tracepb.ResourceSpans) {
 	p := pipeline.New(
 		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 1024, Operations: 64, Images: 2000, Facts: 1000},
@@ -124,8 +124,8 @@ func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []
 	return spans
 }
 
-// seed is a pod setup of five seconds, four of them in the plugin's PowerShell, and a crashing teardown, as Windows
-// Server 2025 would record it.
+// seed is a pod setup of five seconds, four of them in the plugin's PowerShell, and a crashing teardown, on Windows
+// Server 2025.
 func seed() etwtest.File {
 	const (
 		ticks = int64(10_000) // per ms
@@ -176,7 +176,7 @@ func seed() etwtest.File {
 	}
 }
 
-// told returns the environment of the seed's plugins.
+// Of the seed's plugins.
 func told(c etw.Change) []string {
 	if !strings.HasPrefix(c.Image, `\Device\HarddiskVolume3\opt\cni\bin\`) {
 		return nil
@@ -192,7 +192,7 @@ func told(c etw.Change) []string {
 	}
 }
 
-// TestTheSeed compares with a golden file; `make golden` updates it.
+// `make golden` updates the file.
 func TestTheSeed(t *testing.T) {
 	tr := readTrace(t, seed().Bytes())
 	if len(tr.processes) != 20 || len(tr.decoder.Unknown)+len(tr.decoder.Malformed) > 0 {
@@ -216,8 +216,7 @@ func TestTheSeed(t *testing.T) {
 	}
 }
 
-// TestARecordedProcessAsAPlugin treats a recorded process as a plugin and compares its span with Microsoft's
-// decoding.
+// It compares a recorded process, taken for a plugin, with Microsoft's decoding.
 func TestARecordedProcessAsAPlugin(t *testing.T) {
 	forEachRecording(t, func(t *testing.T, base string, data []byte) {
 		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
@@ -252,7 +251,7 @@ func TestARecordedProcessAsAPlugin(t *testing.T) {
 		}
 		began := tr.header.Start.UnixNano()
 		for what, at := range map[*happening]int64{begin: int64(run.StartTimeUnixNano), end: int64(run.EndTimeUnixNano)} {
-			if d := at - began - what.ns; d < -5000 || d > 5000 { // the two sessions differ by a few µs
+			if d := at - began - what.ns; d < -5000 || d > 5000 { // the sessions differ by a few µs
 				t.Errorf("%d ns beside %s", d, what.line)
 			}
 		}

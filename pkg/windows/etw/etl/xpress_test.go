@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/etwtest"
 )
 
-// TestTheSpecificationsExamples uses the examples of [MS-XCA] 3.1.
+// Of [MS-XCA] 3.1.
 func TestTheSpecificationsExamples(t *testing.T) {
 	for want, in := range map[string]string{
 		"abcdefghijklmnopqrstuvwxyz": "\x3f\x00\x00\x00abcdefghijklmnopqrstuvwxyz",
