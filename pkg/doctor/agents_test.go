@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// One thing is wrong with whom a plugin asks: what is said of it, and what is to be done.
+// One fault each, with its finding and remedy.
 func TestWhatIsWrongWithAnAgent(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	cilium := fact.Asked{Network: "pods", Plugin: "cilium-cni", Kind: fact.AsksUnix, Address: "/var/run/cilium/cilium.sock"}
@@ -20,7 +20,7 @@ func TestWhatIsWrongWithAnAgent(t *testing.T) {
 	tests := map[string]struct {
 		agent  fact.Agent
 		change func(*fact.Facts)
-		level  Level // none: it is healthy
+		level  Level // none if healthy
 		says   []string
 		not    string
 	}{
@@ -113,7 +113,7 @@ func TestCallsThatFailed(t *testing.T) {
 	}
 }
 
-// A writer that runs says what it waits for, and an agent that is no container is not overlooked.
+// A waiting writer is quoted, also outside containers.
 func TestWhoHasNotWrittenTheConfiguration(t *testing.T) {
 	f := whole()
 	f.CRI.Value.Network, f.CRI.Value.Loaded, f.Folder.Value.Networks = false, nil, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
-// whole is a node on which all is well.
+// whole is a healthy node.
 func whole() *fact.Facts {
 	network := event.Network{Name: "pods", CNIVersion: "1.0.0", File: "10-pods.conflist", Plugins: []event.Plugin{{Type: "bridge", IPAM: "host-local"}}}
 	f := &fact.Facts{
@@ -45,7 +45,7 @@ func TestAHealthyNodeIsSilent(t *testing.T) {
 	}
 }
 
-// What looks like trouble and is none.
+// They look like trouble.
 func TestOtherHealthyNodes(t *testing.T) {
 	chains := []fact.Chain{{Backend: "nftables", Family: "ip", Table: "nat", Name: "KUBE-SERVICES"}, {Backend: "nftables", Family: "ip", Table: "filter", Name: "KUBE-ROUTER-INPUT"}}
 	tests := map[string]func(*fact.Facts){
@@ -98,7 +98,7 @@ func TestOtherHealthyNodes(t *testing.T) {
 	}
 }
 
-// What the rig cannot be made to be: one change to a healthy node, one finding.
+// One change to a healthy node, beyond what the rig can make.
 func TestOneChangeOneFinding(t *testing.T) {
 	tests := []struct {
 		check, name string
@@ -207,7 +207,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 	}
 }
 
-// A fact that is missing is never health: the check could not be made.
+// A missing fact is not health.
 func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 	denied := fs.ErrPermission
 	f := whole()
@@ -226,7 +226,7 @@ func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 	}
 }
 
-// Neither by BPF programs nor by the process connector: both are said.
+// Both obstacles are reported.
 func TestWhoMayNotObserveIsToldOfBothMeans(t *testing.T) {
 	f := whole()
 	f.Scope.Err = control.ErrNotRunning
@@ -256,7 +256,7 @@ func TestALivelyKubeProxyNeedsBothSidesToBeAConflict(t *testing.T) {
 	}
 }
 
-// kube-proxy-replacement=false with bpf-lb-sock=true is what Cilium documents for local redirect policies.
+// Cilium documents these options for local redirect policies.
 func TestSocketLoadBalancingBesideKubeProxyIsNoConflict(t *testing.T) {
 	f := whole()
 	f.Processes.Value = []fact.Process{
@@ -274,7 +274,7 @@ func TestSocketLoadBalancingBesideKubeProxyIsNoConflict(t *testing.T) {
 	}
 }
 
-// What is wrong with another runtime is said of that one, whatever it is, and so is what to do.
+// Findings and remedies name the node's own runtime.
 func TestNothingNamesARuntimeThatIsNotThere(t *testing.T) {
 	broken := map[string]func(*fact.Facts){
 		"away":         func(f *fact.Facts) { f.Runtime.Err, f.CRI.Err = errors.New("connection refused"), errors.New("away") },
@@ -319,7 +319,7 @@ func TestNothingNamesARuntimeThatIsNotThere(t *testing.T) {
 	}
 }
 
-// CRI-O may be told by name which network to use.
+// CRI-O may name its network.
 func TestTheDefaultNetworkIsUsed(t *testing.T) {
 	f := whole()
 	f.CRI.Value.Told, f.CRI.Value.Default = false, "second"
@@ -333,7 +333,7 @@ func TestTheDefaultNetworkIsUsed(t *testing.T) {
 	}
 }
 
-// Without containerd nobody's version is known, and none is spoken of.
+// Without containerd no version is known.
 func TestNoEmptyVersionIsSaid(t *testing.T) {
 	f := whole()
 	f.Runtime = fact.Of[fact.Runtime]{Value: fact.Runtime{Name: "containerd"}, Err: errors.New("connection refused")}

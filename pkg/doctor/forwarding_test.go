@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// A full table is found, whatever the network; forwarding is asked of networks that the node routes.
+// Full tables always count, forwarding only for routed networks.
 func TestWhatKeepsPacketsOfPods(t *testing.T) {
 	facts := func(plugin string, on bool, used int) *fact.Facts {
 		f := &fact.Facts{}

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// Where no runtime is to be found nobody is told to restart one.
+// No remedy restarts a runtime then.
 func TestNoRuntimeAtAll(t *testing.T) {
 	f := whole()
 	f.Runtime = fact.Of[fact.Runtime]{Value: fact.Runtime{Absent: true}, Err: fs.ErrNotExist}
@@ -29,7 +29,7 @@ func TestNoRuntimeAtAll(t *testing.T) {
 	}
 }
 
-// In a pod without the runtime's socket nothing is known to be broken: the check could not be made.
+// The check could not be made.
 func TestAPodWithoutTheSocket(t *testing.T) {
 	for name, change := range map[string]func(*fact.Facts){
 		"whose node has it elsewhere": func(f *fact.Facts) { f.Runtime.Value.Hidden = "/run/k3s/containerd/containerd.sock" },
@@ -49,7 +49,7 @@ func TestAPodWithoutTheSocket(t *testing.T) {
 	}
 }
 
-// Which of several is spoken of is said.
+// The report names the examined one.
 func TestSeveralRuntimes(t *testing.T) {
 	f := whole()
 	f.Runtime.Value.Others = []string{"/run/crio/crio.sock"}

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// onWindows are the facts of a node on which all is well; change makes something wrong.
+// onWindows is a healthy node with a change.
 func onWindows(change func(*fact.Facts)) *fact.Facts {
 	f := &fact.Facts{OnWindows: true}
 	f.Folder.Value.Networks = []event.Network{{Name: "antrea", Plugins: []event.Plugin{{Type: "antrea"}}}}
@@ -24,7 +24,7 @@ func TestChecksOfWindows(t *testing.T) {
 		name   string
 		change func(*fact.Facts)
 		check  string
-		want   string // the summary; empty if nothing is wrong
+		want   string // the summary; empty if healthy
 	}{
 		{"all is well", func(*fact.Facts) {}, "", ""},
 		{"no containers", func(f *fact.Facts) { f.HNS.Value = "" }, "hns", "there is no Host Network Service"},

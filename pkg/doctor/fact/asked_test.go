@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Whom plugins ask, by what is known of them and by their configuration, which wins.
+// A plugin's configuration overrides its defaults.
 func TestWhomAPluginAsks(t *testing.T) {
 	tests := []struct {
 		plugin, ipam, conf string
@@ -38,7 +38,7 @@ func TestWhomAPluginAsks(t *testing.T) {
 	}
 }
 
-// What was seen comes first, if somebody answered there and the network still has the plugin.
+// First, if an agent answered and the network still has the plugin.
 func TestWhomACniscopeSaw(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	f := &Facts{}

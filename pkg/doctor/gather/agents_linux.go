@@ -141,7 +141,7 @@ func serverOf(pid int) *fact.Server {
 func lastWords(pid int) string {
 	for _, fd := range []int{2, 1} {
 		file := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-		// Opening a pipe or terminal might block.
+		// Pipes, sockets and terminals are not opened.
 		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 			continue
 		}

@@ -22,7 +22,7 @@ plugin_dirs = ["/srv/cni/bin/", "/opt/cni/bin"]
 cni_default_network = "pods"
 `
 
-// CRI-O answers over its own socket with the configuration that is in effect.
+// Over its own socket, the configuration in effect.
 func TestCRIOSaysItsFolders(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "crio.sock")
 	l, err := net.Listen("unix", socket)
@@ -41,7 +41,7 @@ func TestCRIOSaysItsFolders(t *testing.T) {
 	}
 }
 
-// What comes later by name overrides what came before.
+// Later files override earlier ones.
 func TestCRIOFiles(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {

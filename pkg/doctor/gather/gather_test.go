@@ -22,8 +22,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Whoever never answers, also to being told that time is up, is left behind with an error,
-// and whoever does says what it was doing.
+// A function that ignores the end of ctx is abandoned with an error.
 func TestNothingHoldsTheFactsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -54,7 +53,7 @@ func TestNothingHoldsTheFactsUp(t *testing.T) {
 	})
 }
 
-// answering is a runtime and a kubelet that repeat what a plugin was told.
+// answering repeats a plugin's text.
 type answering struct {
 	cri.RuntimeServiceClient
 	err error
@@ -87,7 +86,7 @@ func TestTextsOfTheRuntimeAndOfKubeletAreRedacted(t *testing.T) {
 	harness.Equal(t, status.Code(err), codes.Unavailable, "the code is lost", err)
 }
 
-// Before: the protocol switch kept the question, and its connection, for ever.
+// The protocol switch once kept the connection forever.
 func TestTheKubeletsPortMayHoldTheQuestion(t *testing.T) {
 	gone := make(chan struct{})
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

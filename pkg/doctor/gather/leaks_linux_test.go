@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A zombie keeps its name in cgroup v2, also when the sandbox and its cgroup are gone. It keeps no sandbox alive.
+// A zombie keeps its cgroup's name in cgroup v2, also without the cgroup.
 func TestAZombieKeepsNoSandboxAlive(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making a cgroup takes root")

@@ -47,7 +47,7 @@ func TestLastLine(t *testing.T) {
 		"2026-11-20T16:00:01.1Z stderr P cut here\n":                                               "cut here",
 		"no CRI line\x1b[2J": "no CRI line",
 		"2026-11-20T16:00:01.1Z stderr F no \x1b[31;1mroute\x1b[0m to \x07it": `no route to \x07it`,
-		// A log may hold secrets of its owner.
+		// Logs may hold secrets.
 		"login failed, token=eyJhbGciOiJIUzI1NiJ9.e30.abc": "login failed, token=‹text 28›",
 		`dial tcp 10.96.0.1:443: i/o timeout`:              `dial tcp 10.96.0.1:443: i/o timeout`,
 	} {
@@ -64,7 +64,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A ConfigMap is links through a link. None of them leads out of the container.
+// A ConfigMap is a link to a link; none leads out of the container.
 func TestSettingsOfAContainer(t *testing.T) {
 	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "true")
 	must := func(err error) {
@@ -86,7 +86,7 @@ func TestSettingsOfAContainer(t *testing.T) {
 	}
 }
 
-// The kernel's blob of a table of legacy iptables, and whatever else may come.
+// Of legacy iptables, or any bytes.
 func FuzzLegacyTable(f *testing.F) {
 	v := ipVersions()[0]
 	entry := func(target string, name string) []byte {
@@ -109,7 +109,7 @@ func FuzzLegacyTable(f *testing.F) {
 	})
 }
 
-// What containerd tells of its networks holds secrets, and may be anything.
+// With secrets, or any bytes.
 func FuzzNetworksAsLoaded(f *testing.F) {
 	const loaded = `{"PluginDirs":["/opt/cni/bin"],"PluginConfDir":"/etc/cni/net.d","PluginMaxConfNum":1,"Networks":[
 	{"Config":{"Name":"cni-loopback","Plugins":[{"Source":"{\"type\":\"loopback\"}"}]}},
@@ -127,7 +127,7 @@ func FuzzNetworksAsLoaded(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, s string) { _ = parseLoaded(new(fact.CRI), []byte(s)) })
 }
 
-// endless is a table of a user's sockets, which ends a context when a megabyte of it was read.
+// endless ends a context after a megabyte of a user's sockets.
 type endless struct {
 	read int
 	end  func()
@@ -141,7 +141,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return copy(b, line), nil
 }
 
-// Before: the whole table was read into memory.
+// The whole table was read into memory once.
 func TestATableOfSocketsIsReadUntilTimeIsUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if listens(ctx, &endless{end: cancel}, "/run/nri/nri.sock") {

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// dynamic is a program of this machine that needs libraries, and its bytes.
+// dynamic is a program of this machine with libraries.
 func dynamic(t *testing.T) (content []byte, interpreter string) {
 	t.Helper()
 	file, err := exec.LookPath("true")
@@ -37,7 +37,7 @@ func dynamic(t *testing.T) (content []byte, interpreter string) {
 	return nil, ""
 }
 
-// replaced is content with one text in place of another as long.
+// Both texts are equally long.
 func replaced(t *testing.T, content []byte, from, to string) []byte {
 	t.Helper()
 	if !bytes.Contains(content, []byte(from)) || len(from) != len(to) {
@@ -46,7 +46,7 @@ func replaced(t *testing.T, content []byte, from, to string) []byte {
 	return bytes.ReplaceAll(content, []byte(from), []byte(to))
 }
 
-// What the kernel and the loader refuse is named, and nothing else: each program is also started.
+// Each program is also started.
 func TestWhyAProgramCannotBeStarted(t *testing.T) {
 	harness.Root(t)
 	sound, loader := dynamic(t)
@@ -101,7 +101,7 @@ func TestWhyAProgramCannotBeStarted(t *testing.T) {
 	}
 }
 
-// Its mount refuses, though its mode does not.
+// The mount refuses, not the mode.
 func TestAProgramOnAMountThatRefuses(t *testing.T) {
 	harness.Root(t)
 	sound, _ := dynamic(t)
@@ -131,7 +131,7 @@ func TestAProgramOnAMountThatRefuses(t *testing.T) {
 	harness.Check(t, exec.Command(file).Run())
 }
 
-// Nothing is said of the programs of this machine: of each 16th, and of those with library directories of their own.
+// Each 16th, and those with library directories of their own, have no fault.
 func TestTheProgramsOfThisMachine(t *testing.T) {
 	files, err := filepath.Glob("/usr/*bin/*")
 	harness.Check(t, err)
@@ -151,7 +151,7 @@ func TestTheProgramsOfThisMachine(t *testing.T) {
 	t.Logf("%d programs", looked)
 }
 
-// What binfmt_misc hands to an interpreter starts, whatever it was built for.
+// Whatever it was built for.
 func TestAProgramForWhichTheKernelWasToldOfAnInterpreter(t *testing.T) {
 	const arm = "enabled\ninterpreter /usr/bin/qemu-aarch64\nflags: OCF\noffset 0\n" +
 		"magic 7f454c460201010000000000000000000200b700\nmask ffffffffffffff00fffffffffffffffffeffffff\n"

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A program that changes is read again at once; one that does not is not.
+// Others are not read again.
 func TestAChangedProgramIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "plugin")

@@ -16,7 +16,7 @@ const (
 	k3sSocket  = "/run/k3s/containerd/containerd.sock"
 )
 
-// rootWith is a tree with some files.
+// rootWith is a tree with files.
 func rootWith(t *testing.T, files ...string) view {
 	t.Helper()
 	root := t.TempDir()
@@ -27,7 +27,7 @@ func rootWith(t *testing.T, files ...string) view {
 	return view{root: root, sure: true}
 }
 
-// Which runtime is spoken of, by what is there: it is never called by another's name.
+// It is never called by another's name.
 func TestWhichRuntimeItIs(t *testing.T) {
 	nothing := rootWith(t)
 	criO := func(address string) bool { return address == crioSocket }
@@ -64,7 +64,7 @@ func TestWhichRuntimeItIs(t *testing.T) {
 	}
 }
 
-// What is missing in our own files and may be in the runtime's is not called missing.
+// A file may be missing only for us.
 func TestWhatCannotBeSeenIsNotMissing(t *testing.T) {
 	unsure := rootWith(t, "/opt/cni/bin/here")
 	unsure.sure = false
@@ -87,7 +87,7 @@ func TestWhatCannotBeSeenIsNotMissing(t *testing.T) {
 	}
 }
 
-// Links of the node's lead to places of the node's.
+// They lead to places of the node.
 func TestLinksOfAnotherRoot(t *testing.T) {
 	v := rootWith(t, "/usr/lib/cni/bridge")
 	harness.Check(t, errors.Join(os.MkdirAll(filepath.Join(v.root, "opt/cni"), 0o755), os.Symlink("/usr/lib/cni", filepath.Join(v.root, "opt/cni/bin"))))
