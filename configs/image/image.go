@@ -1,5 +1,5 @@
-// Package image builds cniscope's container image from its Dockerfile without Docker, as a tar archive of an OCI image
-// layout for `ctr images import`, `podman load` and `skopeo copy oci-archive:FILE`.
+// Package image builds cniscope's container image without Docker, as a tar archive of an OCI image layout for `ctr
+// images import`, `podman load` and `skopeo copy oci-archive:FILE`.
 package image
 
 import (

@@ -83,7 +83,7 @@ func TestTheChartIsOfTheRelease(t *testing.T) {
 	}
 }
 
-// The manifest of a source tree names the image cniscope:devel, the one of a release names its own image.
+// A source tree's manifest names cniscope:devel.
 func TestTheManifestNamesTheImageOfTheRelease(t *testing.T) {
 	r := &release{Version: "v1.2.3", Number: "1.2.3", Root: "../..", Out: t.TempDir()}
 	if err := staticManifest(t.Context(), r); err != nil {

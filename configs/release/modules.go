@@ -19,8 +19,8 @@ type module struct {
 	Path, Version string
 	Sum           string // of go.sum, "h1:…"
 	Licenses      []string
-	Texts         []string // of licenses and notices
-	Uses          []string // imported modules, sorted
+	Texts         []string
+	Uses          []string // imported modules
 }
 
 // A built is a program for one platform.

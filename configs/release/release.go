@@ -27,8 +27,8 @@ type release struct {
 	Time    time.Time // of the commit, in UTC; used for every file
 	Notes   string    // of CHANGELOG.md
 	Root    string    // source tree
-	Work    string    // temporary files
-	Out     string    // artifacts
+	Work    string
+	Out     string
 
 	ImageDigest string // of the index, once built
 
@@ -36,7 +36,7 @@ type release struct {
 	platforms     []platform           // of kubectl's plugin
 	modules       map[string]*module   // of the programs, by path
 	pluginModules map[string]*module   // of kubectl's plugin
-	goVersion     string               // such as go1.26.8
+	goVersion     string
 }
 
 func (r *release) program(arch string) string {

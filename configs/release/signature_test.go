@@ -9,7 +9,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// A key is a file or its text, as an editor or a workflow leaves it.
+// As an editor or a workflow leaves it.
 func TestAKeyIsReadInEveryFormThatItIsGivenIn(t *testing.T) {
 	_, secret, err := minisign.GenerateKey(nil)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestAKeyIsReadInEveryFormThatItIsGivenIn(t *testing.T) {
 			}
 		}
 	}
-	// Opening a key with a password lasts a second and needs a gigabyte.
+	// A password lasts a second and needs a gigabyte.
 	if key, err := signingKey(string(locked), "p w"); err != nil || !key.Equal(secret) {
 		t.Error(err)
 	}
