@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// crossed finds options that contradict each other, among those that the text sets.
+// crossed finds contradictions with options that the text sets.
 func crossed(on disk.FS, o Options, set positions) map[string]*Problem {
 	faults := map[string]*Problem{}
 	has := func(key string) bool { _, ok := set[key]; return ok }
@@ -64,7 +64,6 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*Problem {
 
 const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
 
-// relayLoop finds a relay that would send to itself.
 func (o Options) relayLoop(has func(string) bool) (string, *Problem) {
 	// No DNS lookups: Warnings and the dialing relay do them.
 	known, cancel := context.WithCancel(context.Background())
@@ -80,7 +79,7 @@ func (o Options) relayLoop(has func(string) bool) (string, *Problem) {
 	return "", nil
 }
 
-// unwise returns warnings. It resolves names until ctx is done.
+// unwise resolves names until ctx is done.
 func (o Options) unwise(ctx context.Context) map[string]*Problem {
 	found := map[string]*Problem{}
 	endpoints := map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream}

@@ -66,7 +66,6 @@ func someOf(t reflect.Type, set []string) value {
 	return all
 }
 
-// rules accepts a list of tables, [[section]].
 func rules(list reflect.Type, s spec, most int64) value {
 	t := list.Elem()
 	var keys, properties, assignments, possible []string

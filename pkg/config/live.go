@@ -13,7 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Live reloads options. It applies those that can change, logs those that need a restart, and ignores a wrong file.
+// Live reloads options. It applies those that can change, logs those that need a restart, and retries after an error.
 type Live struct {
 	log   *slog.Logger // set by Run
 	again chan struct{}

@@ -139,7 +139,6 @@ func (o Options) overlay(on disk.FS, name string, data []byte) (Options, Problem
 	return next, r.warnings, nil
 }
 
-// reader sets options from a decoded tree and collects faults.
 type reader struct {
 	name     string
 	at       positions
@@ -177,7 +176,7 @@ func (r *reader) table(path string, tree map[string]any) {
 	}
 }
 
-// isSection reports whether section contains an option, former names included.
+// isSection also knows former names.
 func (r *reader) isSection(section string) bool {
 	all := slices.Concat(r.known, slices.Collect(maps.Keys(r.former)))
 	return slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, section+".") })
@@ -194,7 +193,7 @@ type option struct {
 	value
 	index  []int // of the field in Options
 	live   bool
-	record string // key in a recording's header, if any
+	record string // key in a recording's header
 	chart  bool   // settable in the chart
 	usual  any    // default
 }
@@ -273,7 +272,7 @@ func DefaultFor(on System) Options {
 	return o
 }
 
-// decoded converts a default to TOML's type for a kind.
+// decoded converts a default to TOML's type.
 func decoded(text string, kind reflect.Kind) any {
 	switch kind {
 	case reflect.Bool:

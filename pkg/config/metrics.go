@@ -11,7 +11,6 @@ import (
 
 const metricsKey = "metrics."
 
-// crossed finds options that depend on another one, and mistakes in a readable web configuration.
 func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*Problem {
 	faults := map[string]*Problem{}
 	for key, value := range map[string]string{"web_config": m.WebConfig, "health_listen": m.HealthListen} {
@@ -40,7 +39,6 @@ func anyPort(address string) bool {
 	return strings.Trim(port, "0") == ""
 }
 
-// unwise finds too wide access.
 func (m Metrics) unwise(now time.Time) map[string]*Problem {
 	found := map[string]*Problem{}
 	if m.Listen == "" {

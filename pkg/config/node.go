@@ -122,7 +122,7 @@ type Limits struct {
 	MinSpan time.Duration `key:"min_span" default:"1ms" range:"100us..1s" record:"MinSpan"`
 }
 
-// Leaks is what sandboxes that are gone still hold of the network.
+// Leaks is about what sandboxes that are gone still hold.
 type Leaks struct {
 	// Age at which an ADD without a DEL, or a lease without a sandbox, is reported. A sandbox that is being made is not in
 	// the runtime's list, and kubelet waits up to 4 minutes for it.

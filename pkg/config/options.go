@@ -252,7 +252,7 @@ type Relay struct {
 	Queue int64 `key:"queue" default:"16MiB" range:"1MiB..1GiB" unit:"bytes"`
 }
 
-// Resource is what every span's resource says about the node.
+// Resource describes the node.
 type Resource struct {
 	// Attribute k8s.node.name. Empty: the variable NODE_NAME, otherwise the host name.
 	Node string `key:"node"`
@@ -302,7 +302,7 @@ func (o Options) ReadFolder() string {
 	return filepath.Join(o.State.Dir, "read")
 }
 
-// BaselineFolder returns the directory of baselines; empty if they are not kept.
+// BaselineFolder returns the directory of baselines, if they are kept.
 func (o Options) BaselineFolder() string {
 	if o.Slow.BaselineDir != "" {
 		return o.Slow.BaselineDir

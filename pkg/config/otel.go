@@ -43,7 +43,6 @@ func (e *environment) boolean(names ...string) {
 	}
 }
 
-// exports reports whether the environment's endpoint counts.
 func (e *environment) exports() bool {
 	const name = "OTEL_TRACES_EXPORTER"
 	value, _ := e.first(name)
@@ -125,8 +124,7 @@ func (e *environment) otlp(variable, key string, decode func(string) any) {
 	e.set(otlp+key, decode, prefix+"TRACES_"+variable, prefix+variable)
 }
 
-// endpoint sets the endpoint. HTTP appends the traces path to the endpoint of all signals (OpenTelemetry
-// specification, protocol/exporter).
+// HTTP appends the traces path to the endpoint of all signals (OpenTelemetry specification, protocol/exporter).
 func (e *environment) endpoint() {
 	const name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", otlp + "endpoint"
 	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)

@@ -42,7 +42,6 @@ func (l *locator) keyValue(e *unstable.Node, table string) {
 	l.value(e.Value(), l.keys(e, table, false))
 }
 
-// keys notes each part of a key and returns the whole path.
 func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
 	it := e.Key()
 	for n := 0; it.Next(); n++ {

@@ -79,7 +79,6 @@ func wrong(remedy, what string, args ...any) *Problem {
 	return &Problem{What: fmt.Sprintf(what, args...), Remedy: remedy}
 }
 
-// below prefixes problems with a value's path.
 func below(path string, faults []*Problem) []*Problem {
 	for _, f := range faults {
 		f.Key = path + f.Key

@@ -115,7 +115,6 @@ func isHostPort(s string) bool {
 	return err == nil && bad == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/?#%\\@ ")
 }
 
-// likely returns a remedy for an address without port or scheme.
 func likely(address string) string {
 	scheme, rest := "http://", address
 	if after, ok := strings.CutPrefix(address, "https://"); ok {
@@ -202,7 +201,6 @@ func checkListen(s string) *Problem {
 	return nil
 }
 
-// checkLoopback accepts loopback addresses only.
 func checkLoopback(s string) *Problem {
 	const remedy = `write "127.0.0.1:4319"`
 	a, err := netip.ParseAddrPort(s)

@@ -84,7 +84,6 @@ func effect(e config.Entry) string {
 	return "after a restart"
 }
 
-// example returns cniscope.toml.
 func example(options []config.Entry, explained comments) string {
 	var b strings.Builder
 	b.WriteString(beginning)
@@ -118,7 +117,6 @@ const beginning = `# Options of cniscope, generated from pkg/config. Lines that 
 # TOML too, and is stronger than this file.
 `
 
-// document returns docs/options.md.
 func document(options []config.Entry, explained comments) string {
 	var b strings.Builder
 	b.WriteString("# Options\n\nGenerated from `pkg/config` (`make options`). " +
@@ -147,7 +145,6 @@ func prose(lines []string) string {
 	return strings.Join(parts, " ")
 }
 
-// withOptions replaces the options of the schema.
 func withOptions(schema string, options []config.Entry) (string, error) {
 	const begin, end = "\n    \"options\": ", "\n    },\n"
 	before, rest, found := strings.Cut(schema, begin)
@@ -166,7 +163,7 @@ func withOptions(schema string, options []config.Entry) (string, error) {
 const described = "the sections and options of cniscope.toml, but for those that are made from other values: " +
 	"metrics, nri, runtime, cni, state, control and export.spool.dir"
 
-// object returns the schema of a section, which ends in a dot, or of the whole file.
+// section ends in a dot, or is empty for the whole file.
 func object(section string, options []config.Entry) string {
 	var properties []string
 	in := "" // the latest subsection
@@ -187,7 +184,6 @@ func object(section string, options []config.Entry) string {
 	return `{"type": "object", "additionalProperties": false, "properties": {` + strings.Join(properties, ", ") + "}}"
 }
 
-// liveOptions returns the template of options whose change restarts no pod.
 func liveOptions(options []config.Entry) string {
 	var keys []string
 	for _, e := range options {
