@@ -187,7 +187,7 @@ func (v ipVersion) parse(b []byte) (names []string) {
 	return names
 }
 
-// x/sys lacks one with a buffer.
+// x/sys has none that takes a buffer.
 func getsockopt(fd, level, name int, b []byte) error {
 	size := uint32(len(b))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),

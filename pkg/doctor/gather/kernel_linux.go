@@ -124,7 +124,7 @@ func effective() uint64 {
 	return uint64(halves[1].Effective)<<32 | uint64(halves[0].Effective)
 }
 
-// Modes 0 sets nothing.
+// Modes 0: nothing is set.
 func clockState(context.Context) (fact.Clock, error) {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

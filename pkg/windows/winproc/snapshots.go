@@ -30,7 +30,7 @@ var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50
 const (
 	// CPU time is bounded to 1/share.
 	share = 20
-	// In snapshots.
+	// Snapshots between weighings.
 	weighEvery = 64
 )
 
@@ -124,7 +124,7 @@ func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change
 	return changes
 }
 
-// Latest when the PID was reused.
+// endOf returns the latest possible end: when the PID was reused.
 func endOf(next Entry, now, ahead int64) int64 {
 	if next.Created != 0 {
 		return next.Created.unix() - ahead

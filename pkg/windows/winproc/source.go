@@ -23,7 +23,7 @@ const (
 	tickEvery = int64(20 * time.Millisecond)
 	// quietAfter lets consumers catch up.
 	quietAfter = int64(time.Second)
-	// Of publishing counters.
+	// Between publications of counters.
 	countEvery = int64(200 * time.Millisecond)
 	// For processes that outlive their plugin.
 	outlive = 30 * time.Second
@@ -34,7 +34,7 @@ const (
 
 // Teller reports starts and ends: etw.Session or Snapshots.
 type Teller interface {
-	// Run has one goroutine.
+	// Run reports until ctx ends, from one goroutine at a time.
 	Run(ctx context.Context, t etw.Taker) error
 }
 
