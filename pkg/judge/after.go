@@ -8,12 +8,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Afterwards is what is to be said of work behind an ADD.
+// Afterwards describes an agent's work behind an ADD.
 type Afterwards struct {
-	// Judgement has the programs that took longer than allowed.
 	*Judgement
-	// Says is why the pod waited for its network though its ADD had returned, Cause the same in a word; empty if
-	// nothing took long or failed.
+	// Says is why the network was not ready when ADD returned; empty if nothing took long or failed.
 	Says  string
 	Cause Cause
 }

@@ -8,28 +8,27 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// behind says what an agent waited for on the way to its answer: of each exchange the times in which that counts, in order, and which
-// candidates are left out because the agent waited for somebody else then.
+// behind holds when each exchange on the way to an agent's answer counts, in order, and the candidates left out
+// because the agent waited for another process then.
 type behind struct {
 	exchanges map[*model.Connection][]model.Interval
 	left      map[*model.Image]bool
 	partly    map[*model.Connection]bool
 }
 
-// reply says whether whoever asked an agent had the answer at the end.
+// reply is how much of the answer the caller had.
 type reply int
 
 const (
 	hadAll reply = iota
-	// hadSome: it read something, and more after that which it had not asked for. On a stream that many share
-	// that is for others, or a part of the answer.
+	// hadSome: the caller read something, and later more, unasked. On a shared stream that belongs to others, or is a
+	// part of the answer.
 	hadSome
 	hadNone
 )
 
-// behindOf goes the way back from the answer of an agent, over what it did within an interval. Where there was
-// no answer, what it still waited for at the end is on that way, too; where that is not sure, only those who
-// were stopped or frozen.
+// behindOf goes back from an agent's answer over an interval. Without an answer, unfinished waits count, too;
+// uncertain ones only for stopped or frozen processes.
 func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	var steps []step
 	var exchanges []*model.Connection
@@ -72,8 +71,8 @@ func behindOf(w *model.Work, when model.Interval, had reply) *behind {
 	return b
 }
 
-// readsMore returns the exchanges of some facts whose end may not be the answer: those at whose end one began for
-// which nothing was asked, and those.
+// readsMore returns the exchanges whose end may not be the answer: unasked ones, and those that end where an unasked
+// one begins.
 func readsMore(facts []*model.Fact) map[*model.Connection]bool {
 	type end struct {
 		who     event.Process
@@ -96,7 +95,7 @@ func readsMore(facts []*model.Fact) map[*model.Connection]bool {
 	return more
 }
 
-// leave leaves out the candidates that are not on the way, and have an exchange beside them that is.
+// leave leaves out candidates that are not on the way while an exchange beside them is.
 func (b *behind) leave(steps []step, images []*model.Image, counts []model.Interval) {
 	for i, im := range images {
 		if im == nil || steps[i].certain || counts[i].End > counts[i].Start {
@@ -110,7 +109,6 @@ func (b *behind) leave(steps []step, images []*model.Image, counts []model.Inter
 	}
 }
 
-// when returns the times in which an exchange counts; none if it does not.
 func (b *behind) when(c *model.Connection) []model.Interval {
 	if b == nil {
 		return nil
@@ -118,8 +116,7 @@ func (b *behind) when(c *model.Connection) []model.Interval {
 	return b.exchanges[c]
 }
 
-// asks reports whether facts of a kind are steps of an agent: not what happens within those, or while
-// it does something else.
+// asks reports whether facts of a kind are steps of an agent, not details of other steps.
 func asks(k model.FactKind) bool {
 	switch k {
 	case model.FactLock, model.FactChange, model.FactQuery, model.FactSetting, model.FactMount:
@@ -128,10 +125,9 @@ func asks(k model.FactKind) bool {
 	return false
 }
 
-// explains returns for which time an exchange of an agent's says why the agent took so long. It does not if the agent
-// could not go on itself. If it began before the call did, or if nobody asked, it may be a subscription, which is
-// silent for as long as nothing happens: then the other end, or whoever that waits for, must be known to
-// have been stopped or frozen.
+// explains returns when an exchange explains an agent's delay: never while the agent itself could not go on. An
+// exchange that began before the call, or unasked, may be a silent subscription: it counts only if a process behind
+// it was stopped or frozen.
 func explains(w *model.Work, c *model.Connection, when model.Interval) (model.Interval, bool) {
 	stood := func(at model.Interval) bool { return spent(w, at, halted...) > (at.End-at.Start)/2 }
 	if heldUp(c, when) {
@@ -141,8 +137,7 @@ func explains(w *model.Work, c *model.Connection, when model.Interval) (model.In
 	return at, asks && !stood(at) && !busy(w, at)
 }
 
-// asksFor returns since when an exchange was a question whose answer is waited for, as far as is known, and until
-// its end; false if it was none.
+// asksFor returns when an exchange was a question that waited for its answer; false if it was none.
 func asksFor(c *model.Connection, when model.Interval) (model.Interval, bool) {
 	x := c.Exchange
 	switch {
@@ -154,8 +149,7 @@ func asksFor(c *model.Connection, when model.Interval) (model.Interval, bool) {
 	return model.Interval{Start: x.Asked, End: when.End}, x.Asked != 0
 }
 
-// heldUp reports whether the agent of a connection, or one that it waits for, was stopped or frozen for most of
-// an interval.
+// heldUp reports whether an agent, or a process behind it, was halted for most of an interval.
 func heldUp(c *model.Connection, when model.Interval) bool {
 	if c.Work == nil {
 		return false
@@ -172,7 +166,7 @@ func heldUp(c *model.Connection, when model.Interval) bool {
 			return true
 		}
 	}
-	for _, m := range c.Work.Meanwhile { // who is stopped is in everybody's way
+	for _, m := range c.Work.Meanwhile { // a stopped process delays all its callers
 		if m.Fact == nil {
 			continue
 		}
@@ -184,16 +178,16 @@ func heldUp(c *model.Connection, when model.Interval) bool {
 	return false
 }
 
-// wasHalted reports whether the agent of a connection was itself stopped or frozen for most of an interval.
+// wasHalted reports whether an agent itself was halted for most of an interval.
 func wasHalted(c *model.Connection, when model.Interval) bool {
 	return c.Work != nil && spent(c.Work, when, halted...) > (when.End-when.Start)/2
 }
 
-// halted are the states in which an agent does nothing at all.
+// halted are the states in which a process cannot run.
 var halted = []event.AgentState{event.AgentStopped, event.AgentFrozen}
 
-// busy reports whether an agent was occupied with itself for most of an interval: stuck in the kernel, or on a
-// CPU, whose time must agree: on a node with much to do some thread always waits for one.
+// busy reports whether an agent was stuck in the kernel or on a CPU for most of an interval. Its CPU time must agree:
+// on a loaded node some thread always waits for a CPU.
 func busy(w *model.Work, when model.Interval) bool {
 	took := when.End - when.Start
 	in := spent(w, when, event.AgentUninterruptible)
@@ -203,7 +197,7 @@ func busy(w *model.Work, when model.Interval) bool {
 	return float64(in) > enough*float64(took)
 }
 
-// spent is how long an agent was in one of some states within an interval (ns).
+// spent is the time in some states within an interval (ns).
 func spent(w *model.Work, when model.Interval, in ...event.AgentState) (took int64) {
 	for _, s := range w.Spent(when) {
 		for _, state := range in {
@@ -215,6 +209,5 @@ func spent(w *model.Work, when model.Interval, in ...event.AgentState) (took int
 	return took
 }
 
-// outlasts reports whether an exchange went on when whoever called the agent had its answer. Of one that nobody saw
-// begin that is not sure.
+// outlasts reports whether an exchange outlasted the agent's answer; uncertain without a known beginning.
 func outlasts(c *model.Connection) bool { return c.Exchange.Unended && !c.Exchange.Clipped }

@@ -9,23 +9,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// About is what holds of a cause whatever the call, for sums over many calls.
+// About is what holds of a cause in any call.
 type About struct {
 	Cause Cause
-	// Name is the cause in a few words of plain English.
-	Name string
-	// Parts are the kinds of parts whose time a verdict of this cause accounts for. None for causes
-	// that take no time.
+	Name  string
+	// Parts are the kinds that this cause accounts for; none if it takes no time.
 	Parts []PartKind
-	// Remedy is what to do about it where nothing is known of the single call: a verdict's own, which
-	// names processes and files, is better.
+	// Remedy is general; a verdict's own names processes and files.
 	Remedy string
 }
 
-// remedy is what to do about a cause in general; empty where there is no general advice.
 func (c Cause) remedy() string { return c.About().Remedy }
 
-// About returns what holds of a cause in general. Of an unknown one, as of a newer version, it is the name alone.
+// About returns what is known of a cause; of an unknown one, its name.
 func (c Cause) About() About {
 	all := Causes()
 	if i := slices.IndexFunc(all, func(a About) bool { return a.Cause == c }); i >= 0 {
@@ -34,22 +30,22 @@ func (c Cause) About() About {
 	return About{Cause: c, Name: string(c)}
 }
 
-// Causes lists all causes: the one place for what is to be done about each in general.
+// Causes lists all causes.
 func Causes() []About {
 	return slices.Concat(causesInside(), causesOfAgents(), causesElsewhere())
 }
 
-// Account is how the time of one kind of parts is reported.
+// Account is how the time of one kind is reported.
 type Account struct {
 	Kind PartKind
-	// Cause is what such time is put down to where a call has no verdict, but was slow in it.
+	// Cause is that of a slow call without a verdict.
 	Cause Cause
-	// Time is the attribute of a call's span; unless Always is set, there is none where no time went.
+	// Time is an attribute, absent when zero unless Always is set.
 	Time   func(time.Duration) attribute.KeyValue
 	Always bool
 }
 
-// Accounts lists all kinds of parts, in the order of their attributes. Their times partition a call's wall time.
+// Accounts lists all kinds, ordered by attribute. Their times sum to a call's wall time.
 func Accounts() []Account {
 	return []Account{
 		{Commands, CauseCommand, attr.TimeCommandsMS, true},
@@ -69,7 +65,7 @@ func Accounts() []Account {
 	}
 }
 
-// Cause returns the cause of an account; CauseUnexplained of an unknown kind.
+// Cause returns the cause of a kind.
 func (k PartKind) Cause() Cause {
 	for _, a := range Accounts() {
 		if a.Kind == k {
@@ -79,7 +75,6 @@ func (k PartKind) Cause() Cause {
 	return CauseUnexplained
 }
 
-// causesInside are those that lie in a plugin, or in what it runs and waits for.
 func causesInside() []About {
 	return []About{
 		{CauseLock, "file lock", []PartKind{Locks},
@@ -120,7 +115,6 @@ func causesInside() []About {
 	}
 }
 
-// causesOfAgents are those that lie behind a plugin's connection.
 func causesOfAgents() []About {
 	of := []PartKind{Agents}
 	return []About{
@@ -137,7 +131,6 @@ func causesOfAgents() []About {
 	}
 }
 
-// causesElsewhere are those that lie in the kernel, in the runtime, or nobody knows where.
 func causesElsewhere() []About {
 	return []About{
 		{CauseStarved, "CPU starved", []PartKind{Plugins, Commands, Between, Unexplained},

@@ -2,9 +2,8 @@ package judge
 
 import "slices"
 
-// charge gives each instant from start to end to the deepest span that runs then, and among equals to the one
-// that began last; and of what that one waits for to the highest in rank, and among equals again to the one
-// that began last. It adds to the own of spans and waits, and returns the time in which no span ran.
+// charge gives each instant to the deepest span, and within it to its wait of the highest rank; among equals to the
+// last begun. It adds to own of spans and waits, and returns the time without a span.
 func charge(spans []span, waits []wait, start, end int64) (nobody int64) {
 	running := newStack(len(spans))
 	waiting := make([]stack, len(spans))
@@ -43,15 +42,13 @@ func charge(spans []span, waits []wait, start, end int64) (nobody int64) {
 	return nobody + end - now
 }
 
-// edge is the beginning or the end of a span, or of a wait.
 type edge struct {
 	at    int64
-	place int // of a span its index, of a wait its index behind all spans
+	place int // index of a span, or number of spans plus index of a wait
 	ends  bool
 }
 
-// edges lists them by time; of the same time in the order of spans, then of waits, each with
-// its beginning first.
+// edges are sorted by time, then spans before waits, beginnings before ends.
 func edges(spans []span, waits []wait) []edge {
 	all := make([]edge, 0, 2*len(spans)+2*len(waits))
 	for i, s := range spans {
@@ -79,13 +76,12 @@ func edges(spans []span, waits []wait) []edge {
 	return all
 }
 
-// stack holds the indexes of what is under way, by level: spans by depth, or waits by rank.
-// What is over is dropped only when it comes to the top, so that a whole call takes no more
-// steps than it has spans and waits.
+// stack holds indexes in progress: spans by depth, or waits by rank. Finished ones are dropped only at the top, which
+// keeps it linear.
 type stack struct {
-	levels  [][]int // each in order of beginning
-	highest int     // above it all levels are empty
-	over    []bool  // by index
+	levels  [][]int // in order of beginning
+	highest int     // all levels above are empty
+	over    []bool
 }
 
 func newStack(n int) *stack { return &stack{highest: -1, over: make([]bool, n)} }
@@ -98,7 +94,7 @@ func (s *stack) push(index, level int) {
 	s.highest = max(s.highest, level)
 }
 
-// top returns what began last on the highest level; -1 if nothing is under way.
+// top returns what began last on the highest level, or -1.
 func (s *stack) top() int {
 	for ; s.highest >= 0; s.highest-- {
 		for level := s.levels[s.highest]; len(level) > 0; level = s.levels[s.highest] {

@@ -8,12 +8,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// divide divides the wall time of a call into c.Parts, and returns the evidence for that.
-//
-// Each instant goes to the innermost image, and there to the strongest thing that it waited
-// for: a lock on a file, a lock of the kernel, a request to the kernel, another system call.
-// Of what is left of a plugin's time, as much as it was on a CPU or waited for one is its own.
-// The rest goes to what it waited for by weaker evidence: DAD, an agent, a timer, anything.
+// divide divides the wall time of a call into c.Parts. Each instant goes to the innermost image, and there to its
+// strongest wait: file lock, kernel lock, kernel request, other system call. Of a plugin's remaining time, CPU time
+// and waits for a CPU are its own. The rest goes to weaker evidence: DAD, an agent, a timer, anything.
 func divide(call *model.Call, c *Call) *evidence {
 	e := &evidence{call: call, Call: c, spans: flatten(call)}
 	e.waits = waitsOf(e.spans)
@@ -38,8 +35,8 @@ func divide(call *model.Call, c *Call) *evidence {
 	return e
 }
 
-// starvation is how long an image waited for a CPU while it was the innermost, at most: its
-// threads wait side by side, and also while one of them waits for a lock.
+// starvation bounds an image's wait for a CPU while innermost: threads wait side by side, also beside one that waits
+// for a lock.
 func starvation(s *span, waits []wait) time.Duration {
 	free := s.own
 	for i := range waits {
@@ -50,14 +47,13 @@ func starvation(s *span, waits []wait) time.Duration {
 	return time.Duration(min(s.image.RunDelay, free))
 }
 
-// ledger adds up parts of the same kind and name.
 type ledger struct {
 	parts []Part
-	most  []time.Duration // the longest entry of each part
+	most  []time.Duration // longest entry of each part
 	index map[entry]int
 }
 
-// entry is what parts that are summed share: confirmed and unconfirmed time is never summed.
+// Confirmed and unconfirmed time is never summed.
 type entry struct {
 	kind      PartKind
 	name      string
@@ -92,7 +88,6 @@ func (l *ledger) sorted() []Part {
 	return all
 }
 
-// span enters the time in which a span was the innermost: its own, and that of its waits.
 func (l *ledger) span(s *span, waits []wait) {
 	if s.agent != nil {
 		l.agent(s, waits)
@@ -109,8 +104,8 @@ func (l *ledger) span(s *span, waits []wait) {
 		}
 		return
 	}
-	// CPU and run delay are of the run's whole time, including when a command was running, so they are an
-	// upper bound. During requests and system calls it is mostly the kernel that worked.
+	// CPU and run delay include the run's commands, so they are an upper bound. During requests and system calls the
+	// kernel works instead.
 	cpu := s.image.CPU + s.image.RunDelay
 	for i := range waits {
 		if w := &waits[i]; w.rank == rankNetwork || w.rank == rankCall {
@@ -121,7 +116,7 @@ func (l *ledger) span(s *span, waits []wait) {
 	computed := min(s.own, cpu)
 	cpu -= computed
 
-	// What is left of the CPU time was spent during weak waits, the weakest first.
+	// The rest of the CPU time was during weak waits, the weakest first.
 	for r := rank(0); r.weak(); r++ {
 		for i := range waits {
 			if w := &waits[i]; w.rank == r {
@@ -139,7 +134,7 @@ func (l *ledger) span(s *span, waits []wait) {
 	l.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
 }
 
-// agent enters the time in which an agent itself was the innermost, not what it ran.
+// agent enters the time of an agent itself.
 func (l *ledger) agent(s *span, waits []wait) {
 	for i := range waits {
 		l.wait(&waits[i])
@@ -163,8 +158,7 @@ func (l *ledger) wait(w *wait) {
 	l.add(w.part.took(w.own, w.candidate))
 }
 
-// short enters what is left of a run's time as waits that were too short to become facts, as
-// far as their tallies reach, and returns what is left then.
+// short enters waits too short to become facts, up to their tallies, and returns the remaining time.
 func (l *ledger) short(s *span, rest int64, waits []wait) int64 {
 	all := &s.image.Tallies
 	queries, changes, settings := all[model.FactQuery], all[model.FactChange], all[model.FactSetting]

@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// evidence is a call as the rules see it: its images and what they waited for, with the time
-// that is charged to each (divide).
+// evidence is a call with the time attributed to each image and wait (divide).
 type evidence struct {
 	call *model.Call
 	*Call
@@ -19,15 +18,15 @@ type evidence struct {
 	wall      int64  // the wall clock minus the monotonic one, ns
 	spans     []span
 	waits     []wait
-	// starved is how long the innermost image waited for a CPU, at most.
+	// upper bound of innermost images' waits for a CPU
 	starved time.Duration
-	// hungriest is the span that waited for one longest.
+	// span that waited longest for a CPU
 	hungriest int
 
-	ran []*program // see programs
+	ran []*program
 }
 
-// of returns the sum of the parts of some kinds, and the largest of them; nil if there is none.
+// of returns the sum and the largest of some kinds of parts.
 func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	for i := range e.Parts { // largest first
 		if p := &e.Parts[i]; slices.Contains(kinds, p.Kind) {
@@ -40,8 +39,7 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	return sum, largest
 }
 
-// mostly returns the finding that a call lost its time to parts of some kinds, of which it names
-// the largest; nil if there is none.
+// The finding names the largest part of some kinds; nil without any.
 func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *finding {
 	time, most := e.of(kinds...)
 	if most == nil {
@@ -52,8 +50,7 @@ func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *
 
 func (e *evidence) image(w *wait) *model.Image { return e.spans[w.span].image }
 
-// waited returns the time charged to the waits that those selects, the longest of them (nil if
-// there is none), and their number.
+// waited returns the sum, the longest (may be nil) and the number of selected waits.
 func (e *evidence) waited(those func(*wait) bool) (sum time.Duration, longest *wait, n int) {
 	for i := range e.waits {
 		w := &e.waits[i]
@@ -69,8 +66,8 @@ func (e *evidence) waited(those func(*wait) bool) (sum time.Duration, longest *w
 	return sum, longest, n
 }
 
-// asked returns the time charged to the connections that those selects, while they were open or to what their
-// agents did themselves; the longest (nil if there is none), the plugin that called it, and their number.
+// asked returns the time of selected connections and their agents' own work, the longest (may be nil), its plugin,
+// and their number.
 func (e *evidence) asked(those func(*model.Connection) bool) (sum time.Duration, longest *model.Connection, plugin string, n int) {
 	per := map[*model.Connection]time.Duration{}
 	count := func(c *model.Connection, in string, own int64) {
@@ -100,7 +97,6 @@ func (e *evidence) asked(those func(*model.Connection) bool) (sum time.Duration,
 	return sum, longest, plugin, n
 }
 
-// beside mentions the calls that were under way at the same time, if there were several.
 func (e *evidence) beside() string {
 	if e.call.Concurrent < 2 {
 		return ""
@@ -115,7 +111,7 @@ func times(n int) string {
 	return fmt.Sprintf(" (%d times)", n)
 }
 
-// native is what a program does better that calls the kernel or the service itself, by the command's name.
+// native is how a program avoids a command.
 func native(command string) string {
 	switch command = strings.ToLower(command); {
 	case strings.HasPrefix(command, "iptables"), strings.HasPrefix(command, "ip6tables"):
@@ -132,7 +128,7 @@ func native(command string) string {
 	return ""
 }
 
-// instead is what to do about a slow command; empty its name where none is known.
+// instead is the remedy for a slow command; general without a name.
 func instead(command string) string {
 	switch n := native(command); {
 	case n != "":

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Fails reports whether a run fails its call: because it exited with an error, or because its
-// ADD wrote no JSON, which its caller reads.
+// Fails reports whether a run fails its call: it exited with an error, or its ADD wrote no JSON.
 func Fails(run *model.Image) bool {
 	if run.Failed() {
 		return true
@@ -19,7 +18,7 @@ func Fails(run *model.Image) bool {
 	return r != nil && r.Invalid != "" && run.Run.Command == "ADD"
 }
 
-// Describe says how an image failed, and what it wrote about that itself.
+// Describe says how an image failed, with its error message.
 func Describe(im *model.Image) string {
 	name := im.Name
 	if im.Run != nil {
@@ -48,7 +47,7 @@ func Describe(im *model.Image) string {
 	return said
 }
 
-// because names the last request of a failed image that the kernel refused; empty if none was seen.
+// because names a failed image's last request that the kernel refused.
 func because(im *model.Image) string {
 	var last *model.Request
 	for _, r := range model.Each[*model.Request](im.Facts) {
@@ -62,7 +61,7 @@ func because(im *model.Image) string {
 	return fmt.Sprintf(", because the kernel refused %s (%s)", last.Name, last.Errno())
 }
 
-// result is what a run wrote (the CNI result or error); nil if that was not seen, or if the image is no run.
+// result is a CNI result or error; nil if unseen.
 func result(im *model.Image) *event.Result {
 	if im.Run == nil {
 		return nil
@@ -70,12 +69,12 @@ func result(im *model.Image) *event.Result {
 	return im.Run.Result
 }
 
-// blame follows the failure of a run down to the delegate that it came from: the last one that
-// the run, or an agent on its behalf, started, if that failed too.
+// blame follows a failure to its origin: the last delegated plugin that the run, or an agent for it, started, if that
+// failed too.
 func blame(run *model.Image) *model.Image {
 	last := run
 	run.Walk(func(im *model.Image) {
-		// A plugin that fails undoes its ADD by a DEL of its delegate.
+		// After a failure, a plugin calls DEL of the delegated plugin.
 		if im.Run != nil && im.Run.Command == run.Run.Command {
 			last = im
 		}
@@ -86,8 +85,8 @@ func blame(run *model.Image) *model.Image {
 	return run
 }
 
-// lastCommand returns the command that a run started last; nil if it started none, or exec'd it
-// in its own process. If that command failed, it is most likely why the run failed.
+// lastCommand returns the last command that a run started, which probably made it fail; nil if it was exec'd in the
+// run's own process.
 func lastCommand(run *model.Image) *model.Image {
 	if len(run.Children) == 0 {
 		return nil

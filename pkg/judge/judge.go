@@ -1,10 +1,8 @@
-// Package judge decides, when an operation is over, what was slow, what failed, where the time
-// went, and whether the operation is worth keeping. It is pure: the same operation and the same
-// options give the same judgement.
+// Package judge decides what was slow or failed in an operation, where the time went, and whether to keep it. It is
+// pure: same operation and options, same judgement.
 //
-// For each call, divide charges every instant of its wall time to one Part. The rules (rule_*.go) look at
-// this evidence, and each returns a finding if it recognises its pattern; the best findings become the call's
-// Verdict, whose Cause is one of a few words. The Reasons of an operation say why it is kept or not.
+// For each call, divide attributes every instant to one Part. Rules (rule_*.go) recognize patterns in this evidence
+// and return findings; the best become the call's Verdict. Reasons say why an operation is kept or not.
 package judge
 
 import (
@@ -18,17 +16,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Options are what a judgement depends on besides the operation.
+// Options are the settings of a judgement.
 type Options struct {
 	Thresholds
 	Sampling
 }
 
-// Judge judges one operation by itself.
+// Judge judges an operation without a baseline.
 func (o Options) Judge(op *model.Operation) *Judgement { return o.JudgeBy(nil, op) }
 
-// JudgeBy judges one operation also by what is known of those before it, and learns from it. Without a book, or
-// without Baseline, it does neither.
+// JudgeBy also compares with the baseline and updates it, if there is a book and Baseline is set.
 func (o Options) JudgeBy(known *baseline.Book, op *model.Operation) *Judgement {
 	j := &Judgement{
 		Calls:      map[*model.Call]*Call{},

@@ -15,17 +15,17 @@ import (
 
 // Sampling decides which operations are kept.
 type Sampling struct {
-	// Ratio is the share of ordinary operations that is kept, 0 to 1.
+	// Ratio of ordinary operations to keep, 0 to 1.
 	Ratio float64
-	// Namespaces are tried before Ratio, in order; the first match counts.
+	// Namespaces are tried before Ratio; the first match counts.
 	Namespaces []NamespaceRule
-	// Annotations are globs (path.Match) on the namespaces whose pods' Annotation counts.
+	// Annotations are globs (path.Match) of namespaces whose Annotation counts.
 	Annotations []string
-	// PerSecond is how many operations are kept whole in any second; 0 is no limit. See Limiter.
+	// PerSecond bounds whole operations (Limiter); 0 is no limit.
 	PerSecond int
-	// All keeps every operation of a sandbox, whatever the other fields say.
+	// All keeps every operation of a sandbox.
 	All bool
-	// Keep are the reasons for which an operation is kept whatever Ratio says.
+	// Keep are reasons that override Ratio.
 	Keep []Reason
 }
 
@@ -58,27 +58,25 @@ func (s Sampling) reasons(op *model.Operation, j *Judgement) (reasons []Reason) 
 	return []Reason{Unsampled}
 }
 
-// routine reports whether an operation is a runtime's periodic query about no pod: counted, never kept.
+// routine reports whether an operation is a periodic query about no pod, never kept.
 func routine(op *model.Operation) bool {
 	return !slices.ContainsFunc(op.Calls, func(c *model.Call) bool {
 		return c.Command != "STATUS" && c.Command != "VERSION"
 	})
 }
 
-// NamespaceRule is the ratio of the pods in some namespaces.
+// NamespaceRule is the ratio of matching namespaces.
 type NamespaceRule struct {
-	// Pattern is a glob (path.Match) on the pod's namespace.
+	// Pattern is a glob (path.Match).
 	Pattern string
 	Ratio   float64
 }
 
-// Annotation is the pod annotation that sets its ratio: "always", "never", or a share. It comes
-// by NRI, and so is unknown for a pod whose network never came up. It counts only in the
-// namespaces that the operator allows (Sampling.Annotations).
+// Annotation sets a pod's ratio: "always", "never", or a share. NRI delivers it, so it is unknown if the network
+// never came up. It counts only in Sampling.Annotations.
 const Annotation = "cniscope.dev/sample"
 
-// ratio is the share of operations like this one that is kept, if they are ordinary: by the
-// pod's annotation, else by its namespace, else the node's.
+// ratio is by annotation, else namespace, else the node's.
 func (s Sampling) ratio(op *model.Operation) float64 {
 	if op.Sandbox != nil && s.mayChoose(op.Pod.Namespace) {
 		switch word := op.Sandbox.Annotations[Annotation]; word {
@@ -107,17 +105,17 @@ func (s Sampling) mayChoose(namespace string) bool {
 	})
 }
 
-// share maps a sandbox id to [0, 1), the same on every node and in every version: either all
-// ordinary operations of a sandbox are kept, or none.
+// share maps a sandbox ID to [0, 1), the same on every node and version: all its ordinary operations are kept, or
+// none.
 func share(id string) float64 {
 	sum := sha256.Sum256([]byte(id))
 	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
 }
 
-// Limiter bounds the cost of a storm: beyond a number of operations in any second, those that
-// are kept are reduced to their calls, before anything is lost. It reads no clock.
+// Limiter bounds a storm: beyond a number per second, operations are reduced to their calls before any is dropped. It
+// reads no clock.
 type Limiter struct {
-	whole []int64 // when operations were last let through whole, oldest first
+	whole []int64 // oldest first
 }
 
 // Whole reports whether an operation that ended at now (monotonic ns) may be kept whole.

@@ -7,20 +7,19 @@ import (
 	"sync"
 )
 
-// KnownFailure is a failure that plugins have reported in public, and the remedy for it.
+// KnownFailure is a publicly reported failure, and its remedy.
 type KnownFailure struct {
-	// Who lists the plugins and commands that say it, separated by blanks; any may if it is empty.
+	// Who lists the plugins and commands that report it, separated by blanks; empty is any.
 	Who string
-	// Says matches their message, whole or redacted, or the last request that the kernel refused and its errno.
-	// What a named group matches replaces its name in Remedy: BRIDGE by cni0.
+	// Says matches their message, possibly redacted, or the last refused kernel request and its errno. A named group
+	// replaces its name in Remedy: BRIDGE by cni0.
 	Says string
-	// Remedy is what to do, Look a command that shows the state on the node, Report a public report or empty.
+	// Look shows the state on the node; Report may be empty.
 	Remedy, Look, Report string
-	// Example is a message that one of Who wrote.
-	Example string
+	Example              string
 }
 
-// KnownFailures lists them; the first that matches holds.
+// KnownFailures lists them; the first match counts.
 func KnownFailures() []KnownFailure {
 	return slices.Concat(ofInterfacePlugins(), ofAddressPlugins(), ofChainedPlugins(), ofCalls(), ofClusterNetworks(), ofDelegatorsAndClouds())
 }
@@ -30,7 +29,6 @@ type pattern struct {
 	says *regexp.Regexp
 }
 
-// patterns compiles KnownFailures once, when a call has failed.
 var patterns = sync.OnceValue(func() (all []pattern) {
 	for _, k := range KnownFailures() {
 		all = append(all, pattern{k, regexp.MustCompile(k.Says)})
@@ -38,8 +36,8 @@ var patterns = sync.OnceValue(func() (all []pattern) {
 	return all
 })
 
-// recall returns the known failure that a plugin or command reports with these words; nil if it is none. A plugin may
-// quote another as libcni does: plugin type="bridge" failed (add).
+// recall returns the known failure in a message, or nil. A plugin may quote another as libcni does: plugin
+// type="bridge" failed (add).
 func recall(name, words string) *KnownFailure {
 	for _, k := range patterns() {
 		who := strings.Fields(k.Who)
@@ -59,11 +57,11 @@ func recall(name, words string) *KnownFailure {
 	return nil
 }
 
-// harmless matches a name that a shell takes as one word, and no program as an option. It matches no placeholder of redaction.
+// harmless matches one shell word that is no option, and no placeholder of redaction.
 var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
 
-// known returns the known failure that the innermost failed run, or the command that made it fail, reports; nil if
-// there is none. A refused request counts only where the run wrote no message, which would name the failure.
+// known returns the known failure of the innermost failed run or of its last command, or nil. A refused request
+// counts only if the run wrote no message.
 func (e *evidence) known() *KnownFailure {
 	words := because(e.Failed)
 	if r := result(e.Failed); r != nil && r.Message != "" {

@@ -1,6 +1,6 @@
 package judge
 
-// ofInterfacePlugins are failures to make an interface: bridge, ptp, macvlan, ipvlan, vlan, host-device.
+// ofInterfacePlugins: bridge, ptp, macvlan, ipvlan, vlan, host-device.
 func ofInterfacePlugins() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -101,7 +101,7 @@ func ofInterfacePlugins() []KnownFailure {
 	}
 }
 
-// ofAddressPlugins are failures to get an address: host-local, dhcp, static, whereabouts, and addresses and routes that the kernel refuses.
+// ofAddressPlugins: host-local, dhcp, static, whereabouts, and refused addresses and routes.
 func ofAddressPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -172,7 +172,7 @@ func ofAddressPlugins() []KnownFailure {
 	}
 }
 
-// ofChainedPlugins are failures behind an interface: portmap, firewall, tuning, sbr, bandwidth, vrf, and the packet filter's tools below them.
+// ofChainedPlugins: portmap, firewall, tuning, sbr, bandwidth, vrf, and their packet filter tools.
 func ofChainedPlugins() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -288,7 +288,7 @@ func ofChainedPlugins() []KnownFailure {
 	}
 }
 
-// ofCalls are failures of any plugin: its version, its binary, the namespace that it is given, processes, the API server.
+// ofCalls are failures of any plugin: version, binary, namespace, processes, API server.
 func ofCalls() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -344,7 +344,7 @@ func ofCalls() []KnownFailure {
 	}
 }
 
-// ofClusterNetworks are failures of a cluster's network: Cilium, Calico, Antrea, Flannel, OVN-Kubernetes, Kube-OVN, Weave, Istio.
+// ofClusterNetworks: Cilium, Calico, Antrea, Flannel, OVN-Kubernetes, Kube-OVN, Weave, Istio.
 func ofClusterNetworks() []KnownFailure {
 	return []KnownFailure{
 		{
@@ -455,7 +455,7 @@ func ofClusterNetworks() []KnownFailure {
 	}
 }
 
-// ofDelegatorsAndClouds are failures of Multus and SR-IOV, and of the networks of AWS and Azure.
+// ofDelegatorsAndClouds: Multus, SR-IOV, AWS, Azure.
 func ofDelegatorsAndClouds() []KnownFailure {
 	return []KnownFailure{
 		{

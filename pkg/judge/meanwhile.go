@@ -10,9 +10,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// meanwhile names what an agent did longest while a call waited for it, of what may as well have been done for
-// other calls: "; meanwhile agentd ran clang, for this or 2 other calls". It is charged to none of them. Empty
-// if that took less than worth of the time. What the agent does while nobody calls it, too, does not count.
+// It names what an agent did longest during a call, possibly for others: "agentd ran clang, for this or 2 other calls".
+// That is attributed to none. Empty if shorter than worth of the time. What the agent also does without callers does
+// not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
@@ -28,7 +28,6 @@ func meanwhile(c *model.Connection) string {
 	return ""
 }
 
-// whose says for which calls the deeds may have been: "for this or 2 other calls".
 func (d *deeds) whose() string {
 	if d.most.Perhaps {
 		return "for this or " + otherCalls(d.others)
@@ -43,18 +42,17 @@ func otherCalls(n int) string {
 	return fmt.Sprintf("%d other calls", n)
 }
 
-// deeds are those of one kind: "ran clang".
+// deeds are of one kind, such as "ran clang".
 type deeds struct {
 	says   string
 	when   []model.Interval
-	most   model.Meanwhile // the longest of them
-	others int             // calls that they may be for as well, at most
+	most   model.Meanwhile
+	others int // upper bound
 }
 
 func (d *deeds) took() int64 { return covered(slices.Clone(d.when)) }
 
-// longest returns the deeds that took longest, of those that were perhaps for this call, or of those that were
-// for others; nil if there are none.
+// longest returns the longest deeds, either possibly for this call or for others; or nil.
 func longest(all []model.Meanwhile, perhaps bool) (most *deeds) {
 	var kinds []*deeds
 	for _, m := range all {
@@ -76,7 +74,7 @@ func longest(all []model.Meanwhile, perhaps bool) (most *deeds) {
 	return most
 }
 
-// deed says what an agent did; empty for what is only a part of that, or takes no time by itself.
+// deed says what an agent did; empty for a part of that, or if it takes no time.
 func deed(m model.Meanwhile) string {
 	if m.Image != nil {
 		return "ran " + m.Image.Name
@@ -94,14 +92,13 @@ func deed(m model.Meanwhile) string {
 	return ""
 }
 
-// explainsShared is explains for an exchange of which nobody knows for whom it was.
+// explainsShared is explains without a known caller.
 func explainsShared(c *model.Connection, when model.Interval) bool {
 	at, asks := asksFor(c, when)
 	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
 }
 
-// behindWhom names the process that an agent waited for by an exchange, or the one behind it: "switchd (stopped), asked
-// by dbd, by agentd". The askers are those of that exchange.
+// behindWhom names the last process behind an exchange of askers: "switchd (stopped), asked by dbd, by agentd".
 func behindWhom(c *model.Connection, when model.Interval, askers ...string) string {
 	last, by := furthest(c, when)
 	said := peerName(last)
@@ -114,8 +111,8 @@ func behindWhom(c *model.Connection, when model.Interval, askers ...string) stri
 	return said
 }
 
-// furthest follows an exchange to the last process that was waited for most of an interval, and lists those that asked,
-// the last one first.
+// furthest follows an exchange to the last process waited for during most of an interval; by lists the askers, the
+// last one first.
 func furthest(c *model.Connection, when model.Interval) (last *model.Connection, by []string) {
 	for c.Work != nil {
 		next := longestExchange(c.Work, when)
@@ -127,8 +124,7 @@ func furthest(c *model.Connection, when model.Interval) (last *model.Connection,
 	return c, by
 }
 
-// longestExchange returns the exchange that an agent waited for, on the way to its answer, for more than half of an
-// interval; nil if there is none.
+// longestExchange returns the exchange waited for during most of an interval, or nil.
 func longestExchange(w *model.Work, when model.Interval) *model.Connection {
 	b := behindOf(w, when, hadAll)
 	if b == nil {

@@ -8,15 +8,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Awaited is what an outage of the node's network was spent waiting for, most of the time.
+// Awaited is what a network outage was mainly spent waiting for.
 type Awaited struct {
 	What event.Lack
 	Says string
 	Time time.Duration
 }
 
-// Outage says what an outage was spent waiting for; nothing where nobody looked. The first lack counts from the
-// beginning of the outage on, since it is looked for a moment later.
+// Outage evaluates an outage. The first lack counts from the beginning, since it is observed a moment later.
 func Outage(o model.Outage) (a Awaited) {
 	spent := map[event.Lack]time.Duration{}
 	last := map[event.Lack]string{}

@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// own returns says, the sentence of a verdict, for whoever may see the pods of one namespace only: it names no pod of
-// another. Where what it tells was perhaps done for such a pod, perhapsAnothers is said instead.
+// own returns the sentence says for users who may see only one namespace, without the names of other pods.
 func (e *evidence) own(says string) string {
 	var others []string
 	for _, w := range e.waits {
@@ -20,7 +19,7 @@ func (e *evidence) own(says string) string {
 			others = append(others, forPod(lock.Blame))
 		}
 	}
-	// The longest first: db begins what db-backup is called, of which "-backup" would stay.
+	// Longest first: db is a prefix of db-backup.
 	slices.SortFunc(others, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, other := range others {
 		says = strings.ReplaceAll(says, other, " for another pod")
@@ -28,8 +27,7 @@ func (e *evidence) own(says string) string {
 	return says
 }
 
-// perhapsAnothers is the sentence of a finding that is not certain: what an agent did may have been for a pod of
-// another namespace, and then so are the paths and programs.
+// perhapsAnothers replaces an uncertain finding: its paths and programs may belong to another namespace.
 func (e *evidence) perhapsAnothers(f *finding) string {
 	return fmt.Sprintf("%s of %s in what an agent did, perhaps for another pod", text.Round(f.time), text.Round(e.Took))
 }

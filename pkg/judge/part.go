@@ -10,67 +10,58 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// PartKind is what kind of thing a call's time went into.
+// PartKind is what a call's time went into.
 type PartKind string
 
-// The kinds of parts. Every instant of a call belongs to exactly one (see divide).
+// The kinds of parts. Every instant of a call belongs to exactly one (divide).
 const (
-	// Locks: waiting for a lock on a file.
-	Locks PartKind = "lock"
-	// KernelLocks: waiting for a lock inside the kernel, such as rtnl.
+	Locks       PartKind = "lock"
 	KernelLocks PartKind = "kernel lock"
-	// Network: the kernel carried out a plugin's request to configure the network.
-	Network PartKind = "network configuration"
-	// SystemCalls: a plugin was in some other slow system call.
+	// Network: requests that the kernel carried out.
+	Network     PartKind = "network configuration"
 	SystemCalls PartKind = "system call"
-	// DAD: a plugin waited for IPv6 duplicate address detection.
-	DAD PartKind = "IPv6 DAD"
-	// Agents: a plugin had a connection to an agent open, or tried to open one.
+	DAD         PartKind = "IPv6 DAD"
+	// Agents: a connection to an agent was open, or tried.
 	Agents PartKind = "agent"
-	// Sleep: a plugin waited for a timer.
-	Sleep PartKind = "sleep"
-	// Waiting: a plugin polled files, or waited for threads or children.
+	Sleep  PartKind = "sleep"
+	// Waiting: polling files, or waiting for threads or children.
 	Waiting PartKind = "waiting"
-	// Halts: a signal, a debugger or a freezer had stopped a plugin or a command.
-	Halts PartKind = "stopped"
-	// Commands: an external command was running.
+	// Halts: stopped by a signal, a debugger or a freezer.
+	Halts    PartKind = "stopped"
 	Commands PartKind = "command"
-	// Plugins: a plugin itself was on a CPU or waiting for one.
+	// Plugins: on a CPU, or waiting for one.
 	Plugins PartKind = "plugin"
-	// Between: no plugin was running; the time was the runtime's.
+	// Between: only the runtime was running.
 	Between PartKind = "between runs"
-	// Unconfirmed: an agent worked, possibly for another call (Part.Confirmed).
+	// Unconfirmed: an agent worked, possibly for another call.
 	Unconfirmed PartKind = "unconfirmed"
-	// Unexplained: a plugin was running, and nothing is known about what it did.
 	Unexplained PartKind = "unexplained"
 )
 
-// unnamed is the name of a kernel lock of which the source knows nothing more.
 const unnamed = "kernel"
 
 // Part is a share of a call's wall time.
 type Part struct {
 	Kind PartKind
-	// Name is the command's or the plugin's, the lock's or the peer's; empty for Between.
-	// What a command ran is named with it: "policyctl > sleep".
+	// Name of the command, plugin, lock or peer: "policyctl > sleep". Empty for Between.
 	Name string
-	// In is the plugin or command that waited longest; empty where Name tells.
+	// In is the plugin or command that waited longest, unless Name says it.
 	In   string
 	Time time.Duration
-	// Count is the number of images of that name, or of waits; 0 for Between.
+	// Count of images or waits; 0 for Between.
 	Count int
-	// Detail describes what caused the longest wait; empty if unknown.
+	// Detail is the cause of the longest wait.
 	Detail string
-	// Asked says for whom an agent waited that no plugin called: "asked by agentd, by plugin antrea"; and
-	// State what it was found doing for most of the longest wait: "stopped". Empty where that is not known.
+	// Asked names the callers of an agent that no plugin called: "asked by agentd, by plugin antrea". State is its main
+	// state during the longest wait: "stopped".
 	Asked, State string
-	// Doing is a clause about what an agent was seen doing meanwhile: "agentd was on a CPU for 900ms of it".
+	// Doing describes an agent: "agentd was on a CPU for 900ms of it".
 	Doing string
-	// Candidate is how much of Time went into what an agent did, perhaps, for another call or for itself.
+	// Candidate is the share of Time that an agent may have spent otherwise.
 	Candidate time.Duration
 
-	peer *model.Connection // of the longest, to the agent; of Agents only
-	when model.Interval    // of the longest: when it was waited for
+	peer *model.Connection // longest wait for an agent
+	when model.Interval    // longest wait
 }
 
 // String phrases it for people: "command iptables (9 times)".
@@ -100,7 +91,6 @@ func (p Part) String() string {
 	return said
 }
 
-// took returns the part with its time, ns of what is only a candidate or not.
 func (p Part) took(ns int64, candidate bool) Part {
 	p.Time = time.Duration(ns)
 	if candidate {
@@ -109,7 +99,7 @@ func (p Part) took(ns int64, candidate bool) Part {
 	return p
 }
 
-// Confirmed returns the kind that the part's time counts for in sums: Unconfirmed if it is a candidate's.
+// Confirmed returns the kind for sums: Unconfirmed for a candidate.
 func (p *Part) Confirmed() PartKind {
 	if p.Candidate > 0 {
 		return Unconfirmed
@@ -117,16 +107,16 @@ func (p *Part) Confirmed() PartKind {
 	return p.Kind
 }
 
-// Doubtful reports whether most of it is only a candidate.
+// Doubtful reports whether most of it is a candidate.
 func (p *Part) Doubtful() bool { return p.Candidate > p.Time/2 }
 
-// oneStood reports whether the state that is told is that of nearly all of the time: the other waits were short,
-// and "stopped, 2 times" would say that it was stopped twice.
+// oneStood reports whether State covers nearly all of the time: "stopped, 2 times" would mean that it was stopped
+// twice.
 func (p *Part) oneStood() bool {
 	return p.State != "" && 10*(p.when.End-p.when.Start) >= 9*int64(p.Time)
 }
 
-// What is what the time went into, in few words: without how often, and who was in the way.
+// What describes the part without counts and holders.
 func (p Part) What() string {
 	switch p.Kind {
 	case Between:
@@ -170,7 +160,6 @@ func (p Part) What() string {
 	return string(p.Kind) + " " + p.Name
 }
 
-// holder describes who held the lock that a wait was for; empty if unknown.
 func holder(w *model.Wait) string {
 	h := w.Holder
 	if h == nil || h.Name == "" && h.PID == 0 {
@@ -201,13 +190,11 @@ func holder(w *model.Wait) string {
 	return said
 }
 
-// ordinary reports whether a parent tells nothing about its child.
 func ordinary(parent string) bool {
 	return strings.HasPrefix(parent, "containerd") || parent == "systemd" || parent == "init" || parent == "tini"
 }
 
-// doing describes what the agent of a connection was found doing within an interval; empty if that is nothing.
-// It names the agent, so that nobody takes it for the plugin.
+// doing describes an agent within an interval. It names the agent, to tell it from the plugin.
 func doing(c *model.Connection, when model.Interval) string {
 	w, took := c.Work, when.End-when.Start
 	s := stateOf(w, when)
@@ -220,13 +207,12 @@ func doing(c *model.Connection, when model.Interval) string {
 		return nameOf(c) + " was on a CPU all the time"
 	case took > 0 && w.CPU >= took/2:
 		return fmt.Sprintf("%s was on a CPU for %s of it", nameOf(c), text.Round(time.Duration(w.CPU)))
-	case said != "": // it was ready to run whenever it was looked at
+	case said != "": // ready to run at every sample
 		return fmt.Sprintf("%s was on a CPU, or waiting for one, for %s of it", nameOf(c), text.Round(time.Duration(s.Time)))
 	}
 	return ""
 }
 
-// nameOf is the name of the agent of a connection, or words for it.
 func nameOf(c *model.Connection) string {
 	if c.Agent == nil || c.Agent.Name == "" {
 		return "the agent"
@@ -245,7 +231,7 @@ func detected(d *model.Detection) string {
 	return said
 }
 
-// Peer names who was called, as far as known: "agentd at /run/agent.sock".
+// Peer names the called process: "agentd at /run/agent.sock".
 func Peer(c *model.Connection) string {
 	if c.Agent == nil || c.Agent.Name == "" {
 		return c.Address
@@ -253,7 +239,7 @@ func Peer(c *model.Connection) string {
 	return c.Agent.Name + " at " + c.Address
 }
 
-// peerName names who was waited for by an agent: its program, or else its address.
+// peerName names a process that an agent waited for.
 func peerName(c *model.Connection) string {
 	switch {
 	case c.Agent != nil && c.Agent.Name != "":
@@ -263,5 +249,5 @@ func peerName(c *model.Connection) string {
 	case c.Network == "unix":
 		return c.Address + " (process not found)"
 	}
-	return c.Address // whose process may be on another machine
+	return c.Address // may be on another machine
 }

@@ -10,39 +10,36 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// program is the confirmed or the unconfirmed runs of one command in a call, with the commands that it ran in
-// turn. Confirmed and unconfirmed time is never in one program.
+// program is the runs of one command in a call, including what they ran. Confirmed and unconfirmed time is never in
+// one program.
 type program struct {
 	name string
-	via  string // as of a span
-	// by lists who ran it, the longest first.
-	by      []*actor
-	time    time.Duration
-	runs    int
-	longest time.Duration // of one run
-	slowest *model.Image  // the longest run
-	// candidate: an agent ran it, possibly for another call.
+	via  string
+	// by lists who ran it, longest first.
+	by        []*actor
+	time      time.Duration
+	runs      int
+	longest   time.Duration
+	slowest   *model.Image
 	candidate bool
-	// inner is the name of the command that took most of the time; empty if that is the program itself.
+	// inner names the command that took most of the time, if it is another.
 	inner string
 
-	within map[string]int64 // ns charged to it and to what it ran, by name
+	within map[string]int64 // ns by name
 }
 
-// actor is a plugin or an agent that ran a program.
 type actor struct {
-	plugin string // the plugin that ran it, or that waited for the agent
-	// connection leads to the agent that ran it, and agent names an agent whose callers are invisible. Both are
-	// empty if the plugin ran it.
+	plugin string // ran it, or waited for the agent
+	// connection leads to the agent that ran it; agent names one with invisible callers. A plugin has neither.
 	connection *model.Connection
 	agent      string
 	time       time.Duration
 	runs       int
-	// stack are the functions from which all runs came, innermost first; empty if they are unknown.
+	// stack is common to all runs, innermost first.
 	stack []event.Frame
 }
 
-// programs lists the programs that were waited for, longest first.
+// programs lists programs, longest first.
 func (e *evidence) programs() []*program {
 	if e.ran == nil {
 		e.ran = e.listPrograms()
@@ -61,7 +58,7 @@ func (e *evidence) listPrograms() (all []*program) {
 		time int64
 	}
 	index := map[key]*program{}
-	of := make([]outermost, len(e.spans)) // by the place of the outermost image
+	of := make([]outermost, len(e.spans)) // by index of the outermost image
 	for i := range e.spans {
 		s := &e.spans[i]
 		if s.top < 0 {
@@ -96,7 +93,6 @@ func (e *evidence) listPrograms() (all []*program) {
 	return all
 }
 
-// actor returns who ran the outermost image s, which is new if s is its first run of the program.
 func (p *program) actor(s *span) *actor {
 	a := &actor{plugin: s.plugin, connection: s.served, agent: s.ranBy}
 	for _, known := range p.by {
@@ -108,7 +104,7 @@ func (p *program) actor(s *span) *actor {
 	return a
 }
 
-// came counts a run that came from a stack.
+// came counts a run and keeps the common callers.
 func (a *actor) came(stack []event.Frame) {
 	if a.runs++; a.runs > 1 {
 		stack = model.CommonCallers(a.stack, stack)
@@ -116,7 +112,6 @@ func (a *actor) came(stack []event.Frame) {
 	a.stack = stack
 }
 
-// settle orders the actors and finds the inner program, after all times are added up.
 func (p *program) settle() {
 	slices.SortStableFunc(p.by, func(a, b *actor) int { return cmp.Compare(b.time, a.time) })
 	most := p.name
@@ -130,8 +125,8 @@ func (p *program) settle() {
 	}
 }
 
-// String says it as a person would: "in 2 runs of Get-NetAdapter > sleep, by agentd at /run/agent.sock while
-// plugin antrea called it". That is all that is known: an agent may have run it for something else.
+// String phrases it: "in 2 runs of Get-NetAdapter > sleep, by agentd at /run/agent.sock while plugin antrea called
+// it".
 func (p *program) String() string {
 	said := p.name
 	if p.inner != "" {
@@ -156,7 +151,6 @@ func (p *program) String() string {
 	return said
 }
 
-// ran names who ran a program, and for which caller.
 func (a *actor) ran(via string) string {
 	switch {
 	case a.connection != nil && via != "":
@@ -169,7 +163,6 @@ func (a *actor) ran(via string) string {
 	return a.String()
 }
 
-// String names the actor: "plugin antrea", "agentd at /run/agent.sock".
 func (a *actor) String() string {
 	switch {
 	case a.connection != nil:

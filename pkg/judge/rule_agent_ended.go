@@ -15,8 +15,7 @@ const (
 	CauseOOM       Cause = "agent_oom"
 )
 
-// agentEnded: the agent ended while it was called, and the plugin went on trying; or a process ended that an agent
-// waited for.
+// agentEnded: an agent ended during a call and the plugin kept trying, or a process ended that an agent waited for.
 func agentEnded(e *evidence) *finding {
 	var gone *model.Connection
 	for i := range e.waits {
@@ -37,12 +36,11 @@ func agentEnded(e *evidence) *finding {
 
 func ended(c *model.Connection) bool { return c.Work != nil && c.Work.Gone != 0 }
 
-// restarted reports whether another process answered in the place of one that ended before the end of the call.
 func (e *evidence) restarted(gone *model.Connection) bool {
 	return gone.Work.Successor != nil && gone.Work.Back < e.call.End
 }
 
-// endedPeer returns the span of the process that ended last of those that an agent waited for; nil if none did.
+// endedPeer returns the span of the last process that ended while an agent waited for it, or nil.
 func (e *evidence) endedPeer() (last *span) {
 	for i := range e.spans {
 		s := &e.spans[i]
@@ -53,8 +51,7 @@ func (e *evidence) endedPeer() (last *span) {
 	return last
 }
 
-// withoutPeer is what an agent's wait for a process took that ended, and what the agent did without an answer then,
-// until another process answered in its place.
+// withoutPeer attributes the wait for a process that ended, and the unanswered time until another one answered.
 func (e *evidence) withoutPeer(s *span) *finding {
 	gone, until := s.agent, e.call.End
 	if e.restarted(gone) {
@@ -78,8 +75,7 @@ func (e *evidence) withoutPeer(s *span) *finding {
 	}
 }
 
-// ending says how an agent ended, and whether another process answered in its place after that.
-// restarted: the call went on with that process. waiting says who waited for the agent.
+// ending says how an agent ended. restarted: the call continued with a successor.
 func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
 	v, how, since := Verdict{Cause: CauseEnded}, "ended", "it was called"
@@ -104,8 +100,8 @@ func ending(gone *model.Connection, waiting string, restarted bool) Verdict {
 	return v
 }
 
-// endedLast returns the connection during which the agent of a run that failed ended; nil if that was not so,
-// or if the run had somebody else to call after that.
+// endedLast returns the connection of a failed run whose agent ended, unless the run called another process
+// afterwards.
 func endedLast(run *model.Image) (last *model.Connection) {
 	for f, c := range model.Each[*model.Connection](run.Facts) {
 		if ended(c) {
@@ -117,8 +113,8 @@ func endedLast(run *model.Image) (last *model.Connection) {
 	return last
 }
 
-// peerEndedLast is the finding for a process that ended soon before the run failed, while the agent that the run
-// called waited for it; nil if there is none.
+// peerEndedLast is the finding for a process that ended shortly before the run failed, while the run's agent waited
+// for it.
 func (e *evidence) peerEndedLast(run *model.Image) *finding {
 	s := e.endedPeer()
 	if s == nil || s.plugin != run.Run.Plugin || e.restarted(s.agent) || run.End-s.agent.Work.Gone > int64(aftermath) {

@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// apiServer: a plugin, mostly IPAM, asked the API server of the cluster, and waited for it.
+// apiServer: a plugin, usually IPAM, waited for the API server.
 func apiServer(e *evidence) *finding {
 	time, most, plugin, n := e.asked(isAPIServer)
 	if most == nil {
@@ -20,7 +20,6 @@ func apiServer(e *evidence) *finding {
 	}, time: time, kind: Agents}
 }
 
-// apiServerRemedy adds what is peculiar to a plugin.
 func apiServerRemedy(plugin string) string {
 	if plugin == "whereabouts" {
 		return CauseAPIServer.remedy() + ": in whereabouts all nodes wait for one lease"
@@ -28,7 +27,7 @@ func apiServerRemedy(plugin string) string {
 	return CauseAPIServer.remedy()
 }
 
-// isAPIServer recognises the API server by its address: port 6443 (kubeadm), or 443 of a private address.
+// isAPIServer recognizes the API server by its address: port 6443 (kubeadm), or 443 of a private address.
 func isAPIServer(c *model.Connection) bool {
 	if c.Network != "tcp" || c.Error != "" || c.Exchange != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// busyAgent: the agent answered that it has too much to do. Connections are not read; the plugin quotes it.
+// busyAgent: the agent rejected the request as too many. cniscope does not read connections; the plugin quotes it.
 func busyAgent(e *evidence) *Verdict {
 	r := result(e.Failed)
 	if r == nil || !tooMany(r.Message) {
@@ -29,10 +29,10 @@ func busyAgent(e *evidence) *Verdict {
 	return v
 }
 
-// tooMany recognises HTTP's 429 (RFC 6585, 4) and gRPC's 8 as plugins quote them.
+// tooMany recognizes HTTP 429 (RFC 6585, 4) and gRPC 8 as plugins quote them.
 func tooMany(message string) bool {
 	said := strings.ToLower(message)
-	if strings.Contains(said, "client rate limiter") { // it was the plugin's own
+	if strings.Contains(said, "client rate limiter") { // the plugin's own limit
 		return false
 	}
 	said = strings.ReplaceAll(said, " ", "")

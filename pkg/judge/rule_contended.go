@@ -1,6 +1,6 @@
 package judge
 
-// contended: the kernel changes the network of the whole node under one lock, rtnl, and has others beside it.
+// contended: a plugin waited for a kernel lock, such as rtnl, which serializes network changes of the whole node.
 func contended(e *evidence) *finding {
 	time, most := e.of(KernelLocks)
 	if most == nil {

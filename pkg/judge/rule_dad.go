@@ -1,6 +1,6 @@
 package judge
 
-// dad: a plugin waited the second or more in which others may object to an IPv6 address (RFC 4862, 5.4).
+// dad: a plugin waited a second or more for duplicate address detection (RFC 4862, 5.4).
 func dad(e *evidence) *finding {
 	f := e.mostly(CauseDAD, "",
 		CauseDAD.remedy(),

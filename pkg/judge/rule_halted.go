@@ -2,10 +2,10 @@ package judge
 
 import "github.com/cniscope/cniscope/pkg/model"
 
-// CauseHalted is that of haltedPlugin.
+// CauseHalted is the cause of haltedPlugin.
 const CauseHalted Cause = "plugin_stopped"
 
-// haltedPlugin: a signal, a debugger or the freezer of its cgroup had stopped a plugin, or a command of one.
+// haltedPlugin: a signal, a debugger or a freezer had stopped a plugin, or its command.
 func haltedPlugin(e *evidence) *finding {
 	time, most := e.of(Halts)
 	_, longest, _ := e.waited(func(w *wait) bool { return w.part.Kind == Halts })

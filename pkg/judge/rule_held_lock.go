@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// heldLock: another process held a file's lock. iptables (legacy) and host-local have one for the node.
+// heldLock: another process held a file lock. iptables (legacy) and host-local use one per node.
 func heldLock(e *evidence) *finding {
 	time, most := e.of(Locks)
 	if most == nil {
@@ -37,7 +37,7 @@ func heldLock(e *evidence) *finding {
 	return f
 }
 
-// release says how to get whoever has a lock to let go of it.
+// release says how to get the holder to release a lock.
 func release(name string, longest *wait) string {
 	if longest != nil {
 		if h := longest.what.(*model.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// hostLocalScan: host-local opens a file for every taken address, the only long computation it has. Waits
-// for its lock, its disk and a CPU are no evidence.
+// hostLocalScan: host-local opens a file for every taken address, its only long computation. Waits for its lock, disk
+// or a CPU are no evidence.
 func hostLocalScan(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseScan, Says: "in host-local itself, which reads a file for each address that is taken",
@@ -26,7 +26,7 @@ func hostLocalScan(e *evidence) *finding {
 	return f
 }
 
-// computed is how much of a plugin's part it was on a CPU: all, unless its images waited longer for a CPU.
+// computed is a plugin's time on a CPU: all, unless it waited longer for one.
 func (e *evidence) computed(p *Part) time.Duration {
 	var on, waited int64
 	for i := range e.spans {

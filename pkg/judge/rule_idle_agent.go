@@ -9,16 +9,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// CauseIdle is that of idleAgent.
+// CauseIdle is the cause of idleAgent.
 const CauseIdle Cause = "agent_idle"
 
-// quiet is the share of a connection in which an agent must have done nothing to be called idle: it works
-// before it answers, and meanwhile a little for others. On a node with much to do one of its threads often
-// waits for a CPU, so that samples find half of that.
+// quiet is the least idle share of a slow connection: agents work before answering, and a little for others. On a
+// loaded node samples find half of that, because threads wait for a CPU.
 const quiet = 0.7
 
-// idleAgent: the agent did nothing for most of the time, for this call or for others, and then answered. Why it
-// waited is not seen: a rate limit is named only where the agent's answer names it (busyAgent).
+// idleAgent: the agent did nothing for most of the time, then answered. Why is invisible: only an answer names a rate
+// limit (busyAgent).
 func idleAgent(e *evidence) *finding {
 	took, worst, plugin, n := e.asked(isQuiet)
 	if worst == nil {
@@ -32,7 +31,6 @@ func idleAgent(e *evidence) *finding {
 	}, time: took, kind: Agents, agent: worst}
 }
 
-// isQuiet reports whether an agent answered late without having done anything.
 func isQuiet(c *model.Connection) bool {
 	w := c.Work
 	if w == nil || c.Exchange != nil || c.Error != "" || w.Gone != 0 {

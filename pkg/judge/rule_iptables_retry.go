@@ -11,13 +11,11 @@ import (
 )
 
 const (
-	// quantum is how long iptables before 1.8.8 sleeps until it asks for its lock again
-	// (iptables(8), --wait-interval).
+	// quantum is how long iptables before 1.8.8 sleeps between attempts to lock (iptables(8), --wait-interval).
 	quantum = time.Second
-	// resource is the exit code RESOURCE_PROBLEM (include/xtables.h): the legacy backend found its lock taken, or
-	// the kernel refused what the nft backend asked for.
+	// resource is RESOURCE_PROBLEM (include/xtables.h): lock taken (legacy), or refused by the kernel (nft).
 	resource = 4
-	// pause is how long whoever runs such an iptables again waits at least before that.
+	// pause is the shortest delay before a retry.
 	pause = 100 * time.Millisecond
 )
 
@@ -52,7 +50,7 @@ func iptablesRetry(e *evidence) *finding {
 	return &finding{Verdict: v, time: refused.time, kind: Sleep}
 }
 
-// iptablesSlept adds up the sleeps of iptables itself. Timers are never early and rarely late by a third.
+// iptablesSlept sums iptables' own sleeps. Timers are never early and rarely late by a third.
 func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 	for i := range e.spans {
 		s := &e.spans[i]
@@ -66,16 +64,16 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 				steps++
 			}
 		}
-		sum += min(all, time.Duration(s.own)) // the rest is said of the lock it waited for
+		sum += min(all, time.Duration(s.own)) // the rest belongs to the lock it waited for
 	}
 	return sum, steps
 }
 
-// pauses are the times between failed runs of iptables and the next run.
+// pauses are the times before a retry.
 type pauses struct {
 	time time.Duration
 	n    int
-	last *model.Image // the last run that failed
+	last *model.Image
 }
 
 func (p *pauses) add(failed *model.Image, d time.Duration) {
@@ -88,12 +86,12 @@ func (p pauses) String() string {
 	return fmt.Sprintf("%d times, each after about %s", p.n, text.Round(p.time/time.Duration(p.n)))
 }
 
-// iptablesAgain adds up the pauses after runs of iptables that exited with resource: those that may have found the
-// lock taken, and those of the nft backend, which has no lock.
+// iptablesAgain sums the pauses after exit code resource: locked may be a taken lock; refused is the nft backend,
+// which has no lock.
 func (e *evidence) iptablesAgain() (locked, refused pauses) {
 	for i := range e.spans {
 		if e.spans[i].agent != nil {
-			continue // what an agent runs one after another may be for several calls
+			continue // an agent's runs may be for several calls
 		}
 		var failed *model.Image
 		for _, child := range e.spans[i].image.Children {
@@ -118,7 +116,6 @@ func (e *evidence) iptablesAgain() (locked, refused pauses) {
 	return locked, refused
 }
 
-// isNFT reports whether an iptables is of the nft backend, by its name or by what it asked of the kernel.
 func isNFT(im *model.Image) bool {
 	if strings.Contains(im.Name, "-nft") {
 		return true

@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// leakedChild: a plugin's caller reads its standard output until the last process closes it. Here that was
-// a child that the plugin left behind: the call went on when it ended.
+// leakedChild: a plugin's caller reads its standard output until all processes close it, here a child left behind.
 func leakedChild(e *evidence) (worst *finding) {
 	look := func(runs []*model.Image, end int64, kind PartKind) {
 		for i, run := range runs {
@@ -36,14 +35,13 @@ func leakedChild(e *evidence) (worst *finding) {
 	return worst
 }
 
-// leaked reports whether what came after a run waited for a child that the run left behind.
 func leaked(run *model.Image, next int64) *finding {
 	child := outlived(run)
 	if child == nil || !child.Ended || child.Unseen {
 		return nil
 	}
 	gap, late := time.Duration(next-run.End), time.Duration(next-child.End)
-	// It goes on when the child is gone, give or take what it takes to start a program.
+	// The tolerance is for starting a program.
 	if gap <= 0 || late < 0 || late > gap/10+20*time.Millisecond {
 		return nil
 	}

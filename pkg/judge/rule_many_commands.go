@@ -7,11 +7,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// many is how many commands a call runs at least that has many: an ordinary ADD of bridge and portmap has 36.
+// many is the least number of commands: an ordinary ADD of bridge and portmap runs 36.
 const many = 40
 
-// manyCommands: none of them is slow, but there are so many. Where few runs of one program take most of the
-// time, the others are not why: that is slowCommand.
+// manyCommands: no command is slow, but there are many. If few runs of one program dominate, it is slowCommand.
 func manyCommands(e *evidence) *finding {
 	var sum, candidate, longest time.Duration
 	n := 0
@@ -27,7 +26,7 @@ func manyCommands(e *evidence) *finding {
 	if n < many || longest > sum/4 {
 		return nil
 	}
-	most := all[0] // of the time
+	most := all[0] // the longest in sum
 	says := fmt.Sprintf("in %d commands, %d of them %s", n, most.runs, most.name)
 	if most.runs == n {
 		says = most.String()
@@ -42,7 +41,7 @@ func manyCommands(e *evidence) *finding {
 	}, time: sum, kind: Commands, candidate: candidate > sum/2}
 }
 
-// atOnce is how to do without so many runs of a program; empty its name where none is known.
+// atOnce is the remedy for many runs; general without a name.
 func atOnce(command string) string {
 	if n := native(command); n != "" {
 		return fmt.Sprintf("replace the runs of %s by %s", command, n)

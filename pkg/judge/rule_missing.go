@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// missing: the chain stopped early without a failure: the next plugin cannot be started, or the runtime gave up.
+// missing: the next plugin of the chain cannot start, or the runtime stopped without a failure.
 func missing(e *evidence) *Verdict {
 	first, rest := e.call.NeverRun[0], e.call.NeverRun[1:]
 	also := ""
@@ -25,14 +25,13 @@ func missing(e *evidence) *Verdict {
 			Remedy: CauseRuntime.remedy(),
 		}
 	}
-	return &Verdict{ // it was not looked at
+	return &Verdict{ // unchecked
 		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q never ran (missing binary?)", first) + also,
 		Remedy: fmt.Sprintf("put %s into the runtime's CNI bin folder, executable: cniscope doctor names the folder", first),
 		Report: "containerd/containerd#8419",
 	}
 }
 
-// unstartable is the verdict of a plugin whose program cannot be started.
 func unstartable(p *event.Program) *Verdict {
 	v := &Verdict{
 		Cause: CauseMissing, Says: fmt.Sprintf("plugin %q cannot start: %s", p.Name, p),
@@ -47,8 +46,8 @@ func unstartable(p *event.Program) *Verdict {
 	return v
 }
 
-// unstartableRun returns the verdict of a failed run whose dynamic loader, which had started, could not load it, or
-// whose message names a program that the kernel did not start; nil if it is neither.
+// unstartableRun is the verdict for a run that its dynamic loader could not load, or whose message names a program
+// that the kernel did not start; or nil.
 func unstartableRun(e *evidence) *Verdict {
 	if e.call.Programs == nil {
 		return nil
@@ -66,6 +65,5 @@ func unstartableRun(e *evidence) *Verdict {
 	return nil
 }
 
-// loaderFailed is the exit code of a program that the dynamic loader could not load (glibc, musl), and of a shell that
-// did not find a command.
+// loaderFailed is the exit code of the dynamic loader (glibc, musl), and of a shell without the command.
 const loaderFailed = 127

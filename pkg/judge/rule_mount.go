@@ -9,10 +9,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// CauseMount is that of slowMount.
+// CauseMount is the cause of slowMount.
 const CauseMount Cause = "mount"
 
-// slowMount: a mount, bind or unmount waited for a file system, or for whoever serves it.
+// slowMount: a mount or unmount waited for a file system or its server.
 func slowMount(e *evidence) *finding {
 	sum, longest, n := e.waited(func(w *wait) bool { _, is := w.what.(*model.Mount); return is })
 	if longest == nil {
@@ -25,7 +25,7 @@ func slowMount(e *evidence) *finding {
 	}}
 }
 
-// Mounting describes what was mounted where: "mount of /run/netns/a (bind, from /proc/7/ns/net)".
+// Mounting describes a mount: "mount of /run/netns/a (bind, from /proc/7/ns/net)".
 func Mounting(m *model.Mount) string {
 	said, more := "mount of ", slices.Clone(m.Flags)
 	if m.Name == "umount2" {

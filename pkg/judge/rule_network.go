@@ -1,6 +1,6 @@
 package judge
 
-// networkConfiguration: the kernel itself took that long to do what a plugin asked for.
+// networkConfiguration: the kernel itself was slow to carry out a plugin's request.
 func networkConfiguration(e *evidence) *finding {
 	return e.mostly(CauseNetwork, "in ",
 		CauseNetwork.remedy(),

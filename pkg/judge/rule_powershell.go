@@ -1,6 +1,6 @@
 package judge
 
-// powerShell takes a second or two to start, each time.
+// powerShell: each start takes one or two seconds.
 func powerShell(e *evidence) *finding {
 	for _, p := range e.programs() {
 		if isPowerShell(p.name) || isPowerShell(p.inner) {

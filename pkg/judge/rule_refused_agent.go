@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// refusedAgent: nobody answers where the plugin calls, and it goes on trying.
+// refusedAgent: no process answers the plugin, which keeps trying.
 func refusedAgent(e *evidence) *finding {
 	time, most, n := e.waited(isRefused)
 	if n == 0 {
@@ -23,7 +23,6 @@ func refusedAgent(e *evidence) *finding {
 	return &finding{Verdict: v, time: time, kind: Agents, candidate: most.candidate}
 }
 
-// isRefused reports whether it was an attempt to connect, which nobody answered.
 func isRefused(w *wait) bool {
 	c := w.connection()
 	return c != nil && c.Error != "" && c.Exchange == nil
@@ -42,7 +41,7 @@ func refusal(c *model.Connection) Verdict {
 	}
 }
 
-// unanswered says how to have somebody answer there, by the errno of a failed connection.
+// unanswered is the remedy for a failed connection, by errno.
 func unanswered(c *model.Connection) string {
 	host := c.Address
 	if to, err := netip.ParseAddrPort(host); err == nil {
@@ -57,11 +56,11 @@ func unanswered(c *model.Connection) string {
 	return fmt.Sprintf("start the agent that listens at %s (kubectl logs --previous has the last lines of one that ended)", c.Address)
 }
 
-// refusedLast returns a failed run's unanswered connection if it was the last: else the run did without.
+// refusedLast returns a failed run's last connection if it was unanswered, else nil: the run continued without it.
 func refusedLast(run *model.Image) (last *model.Connection) {
 	end := int64(0)
 	for f, c := range model.Each[*model.Connection](run.Facts) {
-		// Every program of the C library asks for a cache of names first (nscd(8)).
+		// libc connects to nscd(8) first.
 		if !strings.Contains(c.Address, "/nscd/") && (last == nil || f.When.End >= end) {
 			last, end = c, f.When.End
 		}
@@ -72,5 +71,5 @@ func refusedLast(run *model.Image) (last *model.Connection) {
 	return last
 }
 
-// aftermath bounds how long a plugin undoes its work after the unanswered connection that made it fail.
+// aftermath bounds a plugin's cleanup after the unanswered connection that made it fail.
 const aftermath = 2 * time.Second

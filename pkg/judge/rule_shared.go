@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// sharedHold: during the call the agent waited for a process that was stopped or frozen, or ran a program, for other
-// calls as well. All calls wait until that is over, and the remedy holds for each of them.
+// sharedHold: the agent waited for a halted process, or ran a program, possibly for other calls. All calls wait for
+// that, so the remedy holds for each.
 func sharedHold(e *evidence) *finding {
 	_, c, plugin, _ := e.asked(func(c *model.Connection) bool { return c.Error == "" && c.Work != nil })
 	if c == nil || wasHalted(c, calledFor(c)) {
@@ -27,10 +27,9 @@ func sharedHold(e *evidence) *finding {
 	return nil
 }
 
-// finding says that a plugin waited until an agent, called by c, had done the deeds; nil if that is not likely.
 func (d *deeds) finding(c *model.Connection, plugin string) *finding {
 	if d.most.Image != nil {
-		if !d.most.Perhaps { // it is another call's, and this call may have waited for something else
+		if !d.most.Perhaps { // the call may have waited for something else
 			return nil
 		}
 		name := d.most.Image.Name

@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// slowAgent: an agent took the time, and nothing that it ran or asked for explains it.
+// slowAgent: an agent was slow, and nothing that it ran or asked for explains it.
 func slowAgent(e *evidence) *finding {
 	time, worst, _, _ := e.asked(func(c *model.Connection) bool { return c.Error == "" && c.Exchange == nil })
 	if worst == nil {
@@ -18,7 +18,6 @@ func slowAgent(e *evidence) *finding {
 	}, time: time, kind: Agents, agent: worst}
 }
 
-// calling describes the part that a connection belongs to.
 func (e *evidence) calling(c *model.Connection) string {
 	for i := range e.Parts {
 		if p := &e.Parts[i]; p.Kind == Agents && (p.Name == Peer(c) || p.peer == c) {
@@ -28,7 +27,6 @@ func (e *evidence) calling(c *model.Connection) string {
 	return ""
 }
 
-// agentRemedy says what to do about an agent that nothing else explains.
 func agentRemedy(c *model.Connection) string {
 	if c.Work != nil {
 		when := calledFor(c)

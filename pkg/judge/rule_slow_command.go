@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// slowCommand: one external command, or one again and again.
+// slowCommand: one command was slow, or ran repeatedly.
 func slowCommand(e *evidence) *finding {
 	all := e.programs()
 	if len(all) == 0 {
@@ -22,7 +22,7 @@ func slowCommand(e *evidence) *finding {
 	return f
 }
 
-// remedy says how to do without the program, or how to see what it is slow in.
+// remedy says how to avoid the program, or how to find its slow step.
 func (p *program) remedy() string {
 	if r := instead(p.name); r != "" {
 		return r
@@ -40,7 +40,6 @@ func (p *program) remedy() string {
 	return fmt.Sprintf("run %s: the longest gap is the step to speed up, or to take out", line)
 }
 
-// caller names who ran it for longest.
 func (p *program) caller() string {
 	switch most := p.by[0]; {
 	case most.connection != nil:

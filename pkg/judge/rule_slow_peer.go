@@ -7,10 +7,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// CausePeer is that of slowPeer.
+// CausePeer is the cause of slowPeer.
 const CausePeer Cause = "behind_agent"
 
-// slowPeer: the agent waited for another process in its turn, on the way to its answer.
+// slowPeer: the agent waited for another process on the way to its answer.
 func slowPeer(e *evidence) *finding {
 	for i := range e.Parts { // largest first
 		p := &e.Parts[i]
@@ -25,8 +25,7 @@ func slowPeer(e *evidence) *finding {
 	return nil
 }
 
-// peerRemedy says what to do about whoever an agent waited for within an interval; empty if nobody knows
-// what that one did meanwhile.
+// peerRemedy is the remedy for a process that an agent waited for; may be empty.
 func peerRemedy(c *model.Connection, when model.Interval) string {
 	if c.Agent == nil || c.Agent.PID == 0 {
 		return remoteRemedy(c)
@@ -36,7 +35,7 @@ func peerRemedy(c *model.Connection, when model.Interval) string {
 	}
 	for f, next := range model.Each[*model.Connection](c.Work.Own.Facts) {
 		if next.Exchange != nil && min(f.When.End, when.End)-max(f.When.Start, when.Start) > (when.End-when.Start)/2 {
-			return "" // perhaps it waited for that one
+			return "" // which may be the cause
 		}
 	}
 	return fmt.Sprintf("read what %s (pid %d) logged at that time: it took that long to answer, and is not seen to wait for anybody itself", peerName(c), c.Agent.PID)
@@ -46,7 +45,7 @@ func remoteRemedy(c *model.Connection) string {
 	to, err := netip.ParseAddrPort(c.Address)
 	switch {
 	case err != nil:
-		return "" // nobody knows who that is
+		return "" // unknown process
 	case isAPIServerAddress(to):
 		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and mend what fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
 	case to.Addr().IsLoopback():

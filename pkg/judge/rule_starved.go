@@ -9,15 +9,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// hungry is the share of a call that it has to wait for a CPU before that is the cause.
+// hungry is the share of a call waiting for a CPU that makes this the cause.
 const hungry = 0.4
 
-// starved: there is too much to do for the CPUs. Everything takes long then, and whatever
-// took longest says nothing; but what others held up is not the CPU's fault.
+// starved: the CPUs are overloaded, so everything is slow; but what others held up is not the CPUs' fault.
 func starved(e *evidence) *finding {
 	held, _ := e.of(Locks, KernelLocks, DAD, Agents, Sleep)
 	below := e.agentAbove(e.hungriest)
-	if below != nil { // which has the same CPU limit
+	if below != nil { // it shares the CPU limit
 		held -= e.starvedAgents()
 	}
 	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved {
@@ -38,7 +37,7 @@ func starved(e *evidence) *finding {
 	return f
 }
 
-// starvedAgents is how long agents were ready to run, as samples found them, and got no CPU.
+// starvedAgents is how long agents were ready to run, by samples, without a CPU.
 func (e *evidence) starvedAgents() (took time.Duration) {
 	for i := range e.spans {
 		s := &e.spans[i]
@@ -53,7 +52,6 @@ func (e *evidence) starvedAgents() (took time.Duration) {
 	return took
 }
 
-// agentAbove returns the connection to the innermost agent around a span; nil if there is none.
 func (e *evidence) agentAbove(i int) *model.Connection {
 	depth := e.spans[i].depth
 	for _, s := range slices.Backward(e.spans[:i]) {
@@ -67,7 +65,7 @@ func (e *evidence) agentAbove(i int) *model.Connection {
 	return nil
 }
 
-// raiseLimit is the remedy for an agent's programs without CPU. shares says which of them share its limit.
+// raiseLimit is the remedy for an agent's programs without CPU, which shares names.
 func raiseLimit(agent *model.Connection, shares string) string {
 	return fmt.Sprintf("raise the CPU limit of %s, which %s, if nr_throttled in its cgroup's cpu.stat grows; "+
 		"else start fewer pods at once", nameOf(agent), shares)

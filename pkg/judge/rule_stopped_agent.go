@@ -2,10 +2,10 @@ package judge
 
 import "github.com/cniscope/cniscope/pkg/model"
 
-// CauseStopped is that of stoppedAgent.
+// CauseStopped is the cause of stoppedAgent.
 const CauseStopped Cause = "agent_stopped"
 
-// stoppedAgent: a signal, a debugger or the freezer of its cgroup had stopped the agent for most of the time.
+// stoppedAgent: a signal, a debugger or a freezer had stopped the agent for most of the time.
 func stoppedAgent(e *evidence) *finding {
 	time, worst, _, _ := e.asked(func(c *model.Connection) bool {
 		return c.Work != nil && c.Exchange == nil && wasHalted(c, calledFor(c))
@@ -18,7 +18,6 @@ func stoppedAgent(e *evidence) *finding {
 	}, time: time, kind: Agents, agent: worst, heldUp: true}
 }
 
-// calledFor is when an agent was called by a connection.
 func calledFor(c *model.Connection) model.Interval {
 	return model.Interval{Start: c.Work.Own.Start, End: c.Work.Own.End}
 }

@@ -1,6 +1,6 @@
 package judge
 
-// systemCall: the kernel took long over something that has nothing to do with the network.
+// systemCall: a system call unrelated to the network was slow.
 func systemCall(e *evidence) *finding {
 	time, most := e.of(SystemCalls)
 	if most == nil {

@@ -1,6 +1,6 @@
 package judge
 
-// unexplained: cniscope does not know, and says so.
+// unexplained: the cause is unknown.
 func unexplained(e *evidence) *finding {
 	f := e.mostly(CauseUnexplained, "", "", Unexplained, Waiting)
 	if f != nil && !e.call.Seen {

@@ -8,14 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// sinceBefore takes the waits for one who was stopped or frozen back over the times before them in which the agent
-// did nothing that counts, as far as another exchange with the same process was under way then.
+// sinceBefore extends waits for a halted process back over idle times, while another exchange with it was in
+// progress.
 //
-// An agent is looked at only once somebody waits for it, and what it had asked by then has no beginning. It has also
-// often asked on several streams, all of which are answered at once when the other goes on: of these the way back
-// has only the last, which may have begun late. Who was halted when first looked at had stopped before that; since
-// when, nobody saw. So it must be known to have been halted for more than half of the whole, and never to have been
-// anything else in the time that is added; nor may the agent have been busy then.
+// Agents are sampled only during calls, and earlier questions have no beginning. An agent may have asked on several
+// streams, all answered when the process resumes; the way back has only the last, which may have begun late. A
+// process halted at the first sample had stopped before. So it must be halted for more than half of the whole and
+// throughout the added time, and the agent must not have been busy then.
 func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Connection, counts []model.Interval, when model.Interval) {
 	underWay := notWhole(steps, exchanges, counts)
 	var counting []int
@@ -25,7 +24,7 @@ func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Con
 		}
 	}
 	slices.SortFunc(counting, func(x, y int) int { return cmp.Compare(counts[x].Start, counts[y].Start) })
-	free := when.Start // nothing counts from then on until the next that does
+	free := when.Start // nothing counts from here to the next that does
 	var gaps []model.Interval
 	for _, i := range counting {
 		gaps = append(gaps, model.Interval{Start: free, End: counts[i].Start})
@@ -56,8 +55,7 @@ func (b *behind) sinceBefore(w *model.Work, steps []step, exchanges []*model.Con
 	}
 }
 
-// notWhole returns, by process, the exchange with it that began first, and of these ended last, among those that do not
-// count for the whole of their time.
+// notWhole returns, by process, the exchange that began first, then ended last, among those that do not count wholly.
 func notWhole(steps []step, exchanges []*model.Connection, counts []model.Interval) map[event.Process]int {
 	all := map[event.Process]int{}
 	for i, c := range exchanges {
@@ -72,8 +70,8 @@ func notWhole(steps []step, exchanges []*model.Connection, counts []model.Interv
 	return all
 }
 
-// haltedSince reports whether the agent of a connection was stopped or frozen from the beginning of an interval
-// until an instant after it, as far as anybody looked.
+// haltedSince reports whether an agent was halted in every sample of an interval, and for most of the time until an
+// instant after it.
 func haltedSince(c *model.Connection, when model.Interval, until int64) bool {
 	for _, s := range c.Work.Spent(when) {
 		if !slices.Contains(halted, s.State) {

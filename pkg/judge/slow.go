@@ -9,29 +9,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Thresholds are how long things may take before they count as slow; 0 means any time.
+// Thresholds are durations that count as slow if exceeded; 0 disables.
 type Thresholds struct {
-	// Command applies to an external command that no rule matches, Call to a call.
+	// Command applies if no rule matches.
 	Command, Call time.Duration
-	// Agent applies to a connection to another process, Lock to one wait for a lock.
-	Agent, Lock time.Duration
-	// Rules are tried before Command, in order; the first match counts.
+	Agent, Lock   time.Duration
+	// Rules are tried before Command; the first match counts.
 	Rules []Rule
-	// Baseline says that plugins and commands are compared with what is usual, too; Floor is what is never slower
-	// than usual.
+	// Floor is the duration below which nothing is slower than usual.
 	Baseline bool
 	Floor    time.Duration
 }
 
 // Rule is the threshold of some commands.
 type Rule struct {
-	// Pattern is a glob (path.Match) on the name by which the command was called, or on its
-	// file's base name. Case does not matter.
+	// Pattern is a glob (path.Match) on the command's name or base name, ignoring case.
 	Pattern   string
 	Threshold time.Duration
 }
 
-// mark notes what took too long in a run of a call and below it.
 func (t Thresholds) mark(j *Judgement, c *Call, call *model.Call, run *model.Image) {
 	run.Walk(func(im *model.Image) {
 		if limit := t.threshold(im); limit > 0 && time.Duration(im.End-im.Start) > limit {
@@ -42,7 +38,7 @@ func (t Thresholds) mark(j *Judgement, c *Call, call *model.Call, run *model.Ima
 	})
 }
 
-// markFacts notes an image's connections and lock waits that took too long before the end of the call.
+// markFacts records connections and lock waits that took too long before the end of the call.
 func (t Thresholds) markFacts(j *Judgement, c *Call, call *model.Call, im *model.Image) {
 	beyond := func(i model.Interval, limit time.Duration) bool {
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
@@ -52,7 +48,7 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *model.Call, im *model
 		if made.Exchange != nil {
 			var asks bool
 			if at, asks = asksFor(made, f.When); !asks {
-				continue // for as long as nothing happens
+				continue // a subscription
 			}
 		}
 		if beyond(at, t.Agent) {
@@ -71,7 +67,7 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *model.Call, im *model
 	}
 }
 
-// threshold returns how long im may take; 0 if that is any time, or if it is no command.
+// threshold returns 0 if there is none, or if the image is no command.
 func (t Thresholds) threshold(im *model.Image) time.Duration {
 	if im.Run != nil {
 		return 0

@@ -7,40 +7,37 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// span is an image, clipped to the time in which its call could have waited for it.
+// span is an image, clipped to when its call could wait for it.
 type span struct {
 	image *model.Image
 	depth int
-	outer string // name of the outermost command around it; empty if there is none
-	// top is the index of the outermost command that it is part of, which may be itself; for
-	// what an agent started, of the command that the agent itself ran. -1 if it is no command.
+	outer string // outermost command around it
+	// top is the index of the outermost command around it, possibly itself; below an agent, of the command that the
+	// agent ran. -1 if it is no command.
 	top int
-	// agent is the connection that was answered, if the image stands for the agent's own work;
-	// served the connection on whose behalf an agent ran the image. plugin is who called.
+	// agent is set for an agent's own work; served is the connection for which an agent ran the image; plugin is the
+	// caller.
 	agent, served *model.Connection
-	// ranBy names the agent that ran the image, if its callers are invisible (model.Image.By).
-	ranBy string
-	// behind is whom the agent waited for in its turn; nil if it is none, or if nothing is known of that.
+	// ranBy names an agent whose callers are invisible (model.Image.By).
+	ranBy  string
 	behind *behind
-	// via says for whom an agent works that was not called by a plugin: "asked by agentd, by plugin antrea".
+	// via names the callers of an agent that no plugin called.
 	via string
-	// had is what whoever called the agent had at the end: hadNone if it gave up.
+	// had is what the caller had of the answer: hadNone after a failure.
 	had reply
-	// again: the exchange that it stands for counts at an earlier time, too.
+	// again: the exchange also counts at an earlier time.
 	again  bool
 	plugin string
-	leaves bool // the innermost run around it exited by itself, so it did not wait for what outlived it
-	// candidate: an agent ran it while it was called, which proves nothing (model.Candidate).
+	leaves bool // the innermost run around it exited without waiting for what outlived it
+	// candidate: an agent ran it, which proves nothing (model.Candidate).
 	candidate  bool
 	start, end int64
-	own        int64 // ns in which it was the innermost and waited for nothing known
+	own        int64 // ns without a known wait
 }
 
-// command reports whether it is neither a run nor an agent itself: whatever a command does is
-// counted as the command, unless others hold it up.
+// command reports whether it is a command, whose work counts as the command unless others hold it up.
 func (s *span) command() bool { return s.image.Run == nil && s.agent == nil }
 
-// waiter names who waits while the span is the innermost.
 func (s *span) waiter() string {
 	if s.image.Run != nil {
 		return s.image.Run.Plugin
@@ -48,8 +45,7 @@ func (s *span) waiter() string {
 	return s.image.Name
 }
 
-// flatten lists the images of a call, parents before children: runs, what they started, and
-// what agents did for them, below the connection.
+// flatten lists the images of a call, parents first; agents' work is below the connection.
 func flatten(call *model.Call) []span {
 	n := 0
 	for _, run := range call.Runs {
@@ -62,8 +58,8 @@ func flatten(call *model.Call) []span {
 	return spans
 }
 
-// flattenImage lists an image and what is below it. A child is clipped to its parent's time: nobody waited
-// for it after that. What outlived a run that exited by itself was not waited for at all.
+// flattenImage lists an image and those below, clipped to their parent. Nothing waited for what outlived a run that
+// exited by itself.
 func flattenImage(spans []span, im *model.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
@@ -106,7 +102,6 @@ func flattenImage(spans []span, im *model.Image, parent span) []span {
 	return flattenAgents(spans, im, s)
 }
 
-// ranBy names the agent that ran an image, or what the image belongs to, if its callers are invisible.
 func ranBy(im *model.Image, parent span) string {
 	if im.By != nil {
 		return im.By.Name
@@ -114,11 +109,10 @@ func ranBy(im *model.Image, parent span) string {
 	return parent.ranBy
 }
 
-// flattenAgents lists what agents did that an image, or the agent that it stands for, called.
 func flattenAgents(spans []span, im *model.Image, s span) []span {
 	caller := s.served
 	inAgent := caller != nil && im == caller.Work.Own
-	// Work.Shared is left out: it may have been done for other calls.
+	// Work.Shared is left out, because it may be for other calls.
 	for f, c := range model.Each[*model.Connection](im.Facts) {
 		if c.Work == nil || c.Exchanged > 0 && inAgent {
 			continue
@@ -146,7 +140,7 @@ func flattenAgents(spans []span, im *model.Image, s span) []span {
 	return spans
 }
 
-// onBehalf says for whom somebody works whom an agent called, that was called by a connection.
+// onBehalf names the callers behind a process that an agent called.
 func onBehalf(agent *model.Connection, s span) string {
 	if s.via == "" {
 		return fmt.Sprintf("asked by %s, by plugin %s", nameOf(agent), s.plugin)
@@ -154,7 +148,7 @@ func onBehalf(agent *model.Connection, s span) string {
 	return fmt.Sprintf("asked by %s, %s", nameOf(agent), strings.TrimPrefix(s.via, "asked "))
 }
 
-// doubted reports whether something is only a candidate: by its own attribution, else by that of what it belongs to.
+// doubted reports whether something is only a candidate, by its own attribution, else its parent's.
 func doubted(above bool, own *model.Attribution) bool {
 	if own == nil {
 		return above

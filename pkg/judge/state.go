@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// stateOf returns in which state an agent was longest within an interval, but for idle; nil if it was in none
-// for the share worth of that time.
+// stateOf returns the longest state within an interval other than idle; nil if shorter than worth of it.
 func stateOf(w *model.Work, when model.Interval) *model.Spent {
 	if w == nil {
 		return nil
@@ -26,7 +25,7 @@ func stateOf(w *model.Work, when model.Interval) *model.Spent {
 	return nil
 }
 
-// inWords describes a state: "stopped". Empty for idle, and for one that is not known.
+// inWords describes a state: "stopped". Empty for idle.
 func inWords(s *model.Spent) string {
 	if s == nil {
 		return ""
@@ -44,7 +43,7 @@ func inWords(s *model.Spent) string {
 	return ""
 }
 
-// howHalted says what a process was, and by what: "traced by gdb (pid 812)".
+// howHalted describes a halt: "traced by gdb (pid 812)".
 func howHalted(state event.AgentState, by string) string {
 	switch {
 	case state == event.AgentFrozen && by != "":
@@ -57,7 +56,7 @@ func howHalted(state event.AgentState, by string) string {
 	return "stopped"
 }
 
-// goOn says how to have a process go on that is stopped or frozen.
+// goOn says how to resume a stopped or frozen process.
 func goOn(pid uint32, name string, state event.AgentState, by string) string {
 	switch {
 	case state == event.AgentFrozen && path.Base(by) == "freezer.state":
@@ -79,7 +78,7 @@ func inside(function string) string {
 	return "in " + function
 }
 
-// stateIn is the state of a peer as it stands in brackets: with its time, unless that is nearly all of it.
+// stateIn describes a peer's state, with its time unless that is nearly all.
 func stateIn(w *model.Work, when model.Interval) string {
 	s := stateOf(w, when)
 	said := inWords(s)
@@ -89,8 +88,7 @@ func stateIn(w *model.Work, when model.Interval) string {
 	return said
 }
 
-// remedyFor says what to do about a process that others wait for, by the state it was in meanwhile; empty
-// if that is not known, or calls for nothing.
+// remedyFor is the remedy for an awaited process by its state; may be empty.
 func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	if s == nil || who == nil {
 		return ""
@@ -106,7 +104,7 @@ func remedyFor(who *event.Actor, name string, s *model.Spent) string {
 	return ""
 }
 
-// stuckIn says what a process in an uninterruptible wait (D) waits for, by the function of the kernel.
+// stuckIn explains an uninterruptible wait (D) by the kernel function.
 func stuckIn(function, name string) string {
 	for _, known := range []struct {
 		parts []string

@@ -7,10 +7,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// compare compares the plugins and commands of an operation with what is usual, and has known learn from them.
+// compare compares an operation with the baselines, and updates them.
 func (t Thresholds) compare(known *baseline.Book, j *Judgement, op *model.Operation) {
 	if len(op.Partial) > 0 {
-		return // some of it was not seen, and may be what took the time
+		return // the unseen part may be what took the time
 	}
 	for _, call := range op.Calls {
 		if call.Command != "ADD" && call.Command != "DEL" {
@@ -22,7 +22,7 @@ func (t Thresholds) compare(known *baseline.Book, j *Judgement, op *model.Operat
 	}
 }
 
-// compareRun compares an image of a run and what is below it. A delegate is a run of its own.
+// compareRun compares an image and those below. A delegated plugin is a run of its own.
 func (t Thresholds) compareRun(known *baseline.Book, j *Judgement, op *model.Operation, call *model.Call, run, im *model.Image) {
 	if im.Run != nil {
 		run = im
@@ -35,7 +35,7 @@ func (t Thresholds) compareRun(known *baseline.Book, j *Judgement, op *model.Ope
 	}
 	network, configuration := call.Network, call.Configured
 	if read := run.Run.Configuration; read != nil && read.Network != "" && read.Network != network {
-		network, configuration = read.Network, "" // of a plugin that calls those of other networks: in no file that we read
+		network, configuration = read.Network, "" // called by a plugin such as Multus: in no file that we read
 	}
 	c := baseline.Call{
 		Key:     baseline.Key{Network: network, Plugin: run.Run.Plugin, Command: run.Run.Command},
@@ -56,20 +56,18 @@ func (t Thresholds) compareRun(known *baseline.Book, j *Judgement, op *model.Ope
 	j.Findings = append(j.Findings, a.Findings...)
 }
 
-// teaches reports whether it is known how long an image took, and that is how long it takes when all is well: what
-// fails may do so at once, or wait for what never comes.
+// teaches reports whether a duration is known and normal: failures may be instant, or wait for what never comes.
 func teaches(run, im *model.Image) bool {
 	return im.Ended && !im.Replaced && !im.Unseen && !im.Outlived && !im.InFlight && !im.Unidentified &&
 		!run.Failed() && (im == run || !im.Failed())
 }
 
-// Slower reports whether anything in a call was slower than usual.
+// Slower reports whether any part of a call was slower than usual.
 func (j *Judgement) Slower(call *model.Call) bool {
 	_, a := j.mostUnusual(call)
 	return a.Slower
 }
 
-// compared says how what was most above its usual in a call compares with it; empty if nothing was.
 func (j *Judgement) compared(call *model.Call) string {
 	im, a := j.mostUnusual(call)
 	if im == nil {
@@ -82,8 +80,7 @@ func (j *Judgement) compared(call *model.Call) string {
 	return "; " + name + " took " + a.Usual.Compare(time.Duration(im.End-im.Start))
 }
 
-// mostUnusual is the image of a call that is furthest above its usual, what is slower than usual before the rest;
-// nil if none is above.
+// mostUnusual is the image furthest above its baseline, Slower ones first; or nil.
 func (j *Judgement) mostUnusual(call *model.Call) (most *model.Image, is baseline.Answer) {
 	if j.Usual == nil {
 		return nil, is

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// rules lists the rules in the order in which they are preferred: the special before the general.
+// rules are in order of preference: the special before the general.
 func rules() []rule {
 	return []rule{
 		haltedPlugin, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
@@ -19,14 +19,13 @@ func rules() []rule {
 }
 
 const (
-	// enough is the share of the longest finding's time that a more special one must explain to be preferred.
+	// enough is the share of the longest finding's time that a more special one must explain.
 	enough = 0.8
-	// worth is the share of a call that a second cause must explain to be mentioned, if the
-	// first explains less than half of it.
+	// worth is the share of a call that a second cause must explain if the first explains less than half.
 	worth = 0.2
 )
 
-// verdict says why a call was slow, slower than usual, hung or failed; nil for an ordinary one.
+// verdict is nil for an ordinary call.
 func (e *evidence) verdict() *Verdict {
 	if e.Slow == 0 && e.Failure == "" && !e.call.Hung && !e.Unusual {
 		return nil
@@ -39,13 +38,13 @@ func (e *evidence) verdict() *Verdict {
 	if f == nil {
 		return nil
 	}
-	if killed { // the runtime gave up on it
+	if killed { // the runtime killed it
 		f.say(fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin))
 	}
 	return &f.Verdict
 }
 
-// say adds to the sentence what everybody may know.
+// say adds what all users may know.
 func (v *Verdict) say(more string) {
 	v.Says += more
 	if v.Own != "" {
@@ -53,7 +52,6 @@ func (v *Verdict) say(more string) {
 	}
 }
 
-// slow says what the call's time was lost to; nil if nothing is known.
 func (e *evidence) slow() *finding {
 	var found []*finding
 	for _, rule := range rules() {
@@ -82,9 +80,9 @@ func (e *evidence) slow() *finding {
 		v.Own = ""
 	}
 	if also := meanwhile(best.agent); also != "" {
-		v.Own = cmp.Or(v.Own, v.Says) // it is others' calls
+		v.Own = cmp.Or(v.Own, v.Says) // it is about other calls
 		v.Says += also
-		if v.Cause == CauseAgent || v.Cause == CausePeer && !v.known { // what is only a candidate may well be why
+		if v.Cause == CauseAgent || v.Cause == CausePeer && !v.known { // the candidate may be the cause
 			v.Remedy = ""
 		}
 	}
@@ -95,7 +93,7 @@ func (e *evidence) slow() *finding {
 	return &v
 }
 
-// best returns the most special finding that explains nearly as much as the longest one, of the same time.
+// best returns the most special finding that explains nearly as much as the longest, of the same time.
 func (e *evidence) best(found []*finding) *finding {
 	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
 	for _, f := range found {
@@ -107,13 +105,13 @@ func (e *evidence) best(found []*finding) *finding {
 	return longest
 }
 
-// inARow reports whether two findings explain different times of the call, one after the other. Nothing is known of
-// the time that is unexplained, so another finding may explain it.
+// inARow reports whether two findings explain different times. Unexplained time does not count: another finding may
+// explain it.
 func (e *evidence) inARow(a, b *finding) bool {
 	return a.kind != b.kind && a.time+b.time <= e.Took && b.kind != Unexplained && b.kind != Waiting
 }
 
-// next returns a second finding that is worth mentioning; nil if there is none.
+// next returns a second finding worth mentioning, or nil.
 func (e *evidence) next(best *finding, found []*finding) (next *finding) {
 	if best.overall {
 		return nil
@@ -133,10 +131,9 @@ func (e *evidence) next(best *finding, found []*finding) (next *finding) {
 	return next
 }
 
-// failed says what the plugin reported, and what the call's time was lost to if it was slow.
 func (e *evidence) failed() *Verdict {
 	v := e.failure()
-	v.Certain = true // it is what the plugin says, or did not come to
+	v.Certain = true // the plugin's own words
 	return v
 }
 
@@ -144,7 +141,7 @@ func (e *evidence) failure() *Verdict {
 	switch {
 	case e.Failed == nil && len(e.call.NeverRun) > 0:
 		return missing(e)
-	case e.Failed == nil: // what came after the plugins failed
+	case e.Failed == nil: // a step after the plugins failed
 		return &Verdict{Cause: CauseRuntime, Says: e.Failure, Remedy: undoneRemedy}
 	}
 	if v := unstartableRun(e); v != nil {
@@ -181,7 +178,7 @@ func (e *evidence) failure() *Verdict {
 				v.Own = fmt.Sprintf("%s; before that, %s", v.Says, slow.Own)
 			}
 			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
-			if slow.heldUp { // the plugin's error is that nothing answered, and this process is why
+			if slow.heldUp { // it is why nothing answered
 				v.Cause, v.Remedy, v.Report = slow.Cause, slow.Remedy, slow.Report
 			}
 		}

@@ -6,12 +6,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// rank says how surely a wait explains what its image did meanwhile. Of the waits that were
-// under way at one instant, the highest in rank is charged.
+// rank says how surely a wait explains its image's time. The highest of simultaneous ranks counts.
 type rank int
 
-// The ranks. Those below rankCall are weak: one thread may sleep, or have a connection open,
-// while another computes.
+// Ranks below rankCall are weak: another thread may compute during the wait.
 const (
 	rankPoll rank = iota
 	rankSleep
@@ -26,21 +24,17 @@ const (
 	ranks
 )
 
-// weak reports whether the image may have been computing meanwhile.
 func (r rank) weak() bool { return r < rankCall }
 
-// charging is how facts of one kind are charged.
 type charging struct {
 	rank rank
-	// part describes what the time went into; its Time and Count are the caller's. Nil means
-	// that facts of this kind are not charged one by one.
+	// part says what the time went into, without Time and Count. Nil: facts are not attributed one by one.
 	part func(*span, model.What) Part
-	// held: others hold the image up, so that it counts even for a command.
+	// held: it counts even for a command.
 	held bool
 }
 
-// chargings has an entry for each kind of fact. Sleeps and polls are charged by the intervals
-// that the timeline joins them to (model.Activity).
+// Sleeps and polls are attributed by the joined intervals of model.Activity.
 var chargings = [model.FactKinds]charging{
 	model.FactLock:       {rank: rankLock, part: lockPart, held: true},
 	model.FactMutex:      {rank: rankMutex, part: mutexPart, held: true},
@@ -71,7 +65,6 @@ func mutexPart(s *span, what model.What) Part {
 	return Part{Kind: KernelLocks, Name: w.Name, Detail: holder(w), In: commandOf(s)}
 }
 
-// commandOf is the name of a command or an agent; empty for a run.
 func commandOf(s *span) string {
 	if s.image.Run != nil {
 		return ""
@@ -116,26 +109,24 @@ func haltPart(s *span, what model.What) Part {
 	return Part{Kind: Halts, Name: of + s.waiter() + " was " + howHalted(h.State, h.By)}
 }
 
-// wait is a time in which an image waited for something, clipped to its span.
 type wait struct {
 	rank       rank
-	span       int // index of the span that it belongs to
+	span       int
 	start, end int64
-	own        int64 // ns that are charged to it
-	candidate  bool  // as of a span
-	part       Part  // what it is charged to
-	// what it was; nil for a joined interval.
+	own        int64 // attributed ns
+	candidate  bool
+	part       Part
+	// nil for a joined interval
 	what model.What
 }
 
-// connection returns the connection that was waited for; nil if it was something else.
 func (w *wait) connection() *model.Connection {
 	c, _ := w.what.(*model.Connection)
 	return c
 }
 
-// waitsIn reports whether a fact of an image is charged one by one: not what an agent asks others (see behind),
-// and no system call of one that others wait for, whose state says more.
+// waitsIn excludes facts that count elsewhere: an agent's requests (see behind), and system calls of a process that
+// others wait for, whose state says more.
 func (s *span) waitsIn(f *model.Fact) bool {
 	if c, is := f.What.(*model.Connection); is {
 		return c.Exchange == nil && (c.Exchanged == 0 || s.agent == nil)
@@ -143,7 +134,7 @@ func (s *span) waitsIn(f *model.Fact) bool {
 	return f.Kind() != model.FactCall || s.agent == nil || s.via == ""
 }
 
-// waitsOf lists what the images of spans waited for, in the order of the spans.
+// waitsOf lists waits in the order of spans.
 func waitsOf(spans []span) []wait {
 	n := 0
 	for i := range spans {

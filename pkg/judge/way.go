@@ -8,25 +8,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// step is something that an agent did or waited for while it was called.
+// step is something that an agent did or waited for.
 type step struct {
 	model.Interval
-	// certain: it was done for this call.
+	// certain: it was for this call.
 	certain bool
-	// filler: it says little about the answer, and counts only where no other step is.
+	// filler: it says little, and counts only where no other step is.
 	filler bool
-	// held: the process that was waited for was stopped or frozen for most of it. So nothing went on without that
-	// process, also if a later step began before it was resumed.
+	// held: the awaited process was halted for most of it, so nothing continued without it, even if a later step began
+	// before.
 	held bool
 }
 
-// way finds the steps that lie on the way to an answer, which ends when: going backwards from there the one
-// that ended last, then the one that ended last before that began, and so on. It returns when each of them
-// counts, by the place of the step; nothing of those that are not on the way: whatever goes on beside it, has
-// not ended by then, or has certain work beside it for more than half of the time.
+// way finds the steps on the way to an answer at the end of when: backwards, the step that ended last, then the one
+// that ended last before that began, and so on. It returns when each step counts, by index: not at all if it is
+// unfinished, or beside certain work for most of its time.
 //
-// What an answer waits for has ended before it, and whoever does one thing because of another begins after
-// that: as the kernel tells when, that is exact.
+// An answer's causes end before it, and a step begins after its cause ended; kernel times are exact.
 func way(steps []step, when model.Interval) []model.Interval {
 	var certain busyTimes
 	for _, s := range steps {
@@ -50,7 +48,7 @@ func way(steps []step, when model.Interval) []model.Interval {
 	counts := make([]model.Interval, len(steps))
 	for _, gap := range back(steps, firm, when, counts) {
 		for len(fillers) > 0 && steps[fillers[0]].End > gap.End {
-			fillers = fillers[1:] // nor does it fit into what is earlier
+			fillers = fillers[1:] // nor does it fit earlier gaps
 		}
 		n := 0
 		for n < len(fillers) && steps[fillers[n]].End > gap.Start {
@@ -62,15 +60,14 @@ func way(steps []step, when model.Interval) []model.Interval {
 	return counts
 }
 
-// latest sorts steps by their end, the last one first, and of those with one end the longest.
+// latest sorts by end, latest first, then longest first.
 func latest(steps []step, some []int) {
 	slices.SortStableFunc(some, func(a, b int) int {
 		return cmp.Or(cmp.Compare(steps[b].End, steps[a].End), cmp.Compare(steps[a].Start, steps[b].Start))
 	})
 }
 
-// back goes back from the end of an interval over some steps, the latest first, notes when they count, and
-// returns what lies between them.
+// back goes back over steps, latest first, records when they count, and returns the gaps.
 func back(steps []step, some []int, within model.Interval, counts []model.Interval) (gaps []model.Interval) {
 	now := within.End
 	for _, i := range some {
@@ -88,7 +85,7 @@ func back(steps []step, some []int, within model.Interval, counts []model.Interv
 	return append(gaps, model.Interval{Start: within.Start, End: now})
 }
 
-// covered is how long at least one of some intervals lasts (ns).
+// covered is the length of a union of intervals (ns).
 func covered(some []model.Interval) int64 {
 	t := busyTimes{all: slices.Clone(some)}
 	t.join()
@@ -98,10 +95,10 @@ func covered(some []model.Interval) int64 {
 	return t.before[len(t.before)-1]
 }
 
-// busyTimes are intervals, of which join makes disjoint ones, in order.
+// busyTimes are intervals, disjoint and sorted by join.
 type busyTimes struct {
 	all    []model.Interval
-	before []int64 // how long all lasted up to the beginning of each, and at last in all
+	before []int64 // total before each, and of all
 }
 
 func (t *busyTimes) join() {
@@ -120,7 +117,7 @@ func (t *busyTimes) join() {
 	}
 }
 
-// within is how much of an interval they take (ns).
+// within is how much of an interval they cover (ns).
 func (t *busyTimes) within(when model.Interval) int64 {
 	return t.until(when.End) - t.until(when.Start)
 }

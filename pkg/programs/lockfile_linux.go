@@ -24,7 +24,7 @@ func LockFile(pid int, path string) *event.LockFile {
 	if err != nil {
 		return nil
 	}
-	// Opening a FIFO would wait.
+	// Without O_NONBLOCK, a FIFO would block.
 	file, err := os.OpenFile(at, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
@@ -51,7 +51,7 @@ func LockFile(pid int, path string) *event.LockFile {
 	return l
 }
 
-// maker returns the process whose number is the whole of a lock file, as programs write it; nil if there is none.
+// maker returns the process whose number is the whole content, or nil.
 func maker(content string) *event.Actor {
 	n, err := strconv.ParseUint(strings.TrimSpace(content), 10, 22)
 	if err != nil || n == 0 {

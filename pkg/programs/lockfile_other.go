@@ -4,5 +4,5 @@ package programs
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-// LockFile does not look.
+// LockFile is unavailable.
 func LockFile(int, string) *event.LockFile { return nil }

@@ -1,8 +1,5 @@
-// Package programs is an event source that looks at files of plugins. It looks whether the plugins of the networks
-// can be started, when a call begins and when the networks change: a plugin that the kernel does not start leaves no
-// other trace. It also looks who made a lock file for which a plugin polls.
-//
-// It runs nothing, and no call waits for it.
+// Package programs is an event source that checks whether plugins can start, because the kernel leaves no trace of
+// one that cannot. It also finds the process that made a lock file for which a plugin polls. It runs nothing.
 package programs
 
 import (
@@ -19,35 +16,35 @@ import (
 )
 
 const (
-	// pace is the shortest time from one look to the next that a call causes.
+	// pace is the shortest time between two checks caused by calls.
 	pace = 200 * time.Millisecond
-	// dirsMax is how many directories of plugins are remembered. A node has one or two.
+	// A node has one or two.
 	dirsMax = 8
 )
 
-// Node is what a Source asks.
+// Node is what a Source needs.
 type Node struct {
-	// Dirs returns the directories of plugins, and a process that sees them; none if the runtime does not say.
+	// Dirs returns the runtime's plugin directories, if known, and a process that sees them.
 	Dirs func(context.Context) (pid int, dirs []string)
-	// Faults returns the programs of these names that cannot be started, in directories as the process pid sees them.
+	// Faults returns the programs that cannot start, in directories as the process pid sees them.
 	Faults func(pid int, dirs, names []string) []event.Program
-	// LockFile looks at a lock file as the process pid sees it; nil if that cannot be.
+	// LockFile describes a lock file as the process pid sees it, or nil.
 	LockFile func(pid int, path string) *event.LockFile
 }
 
-// Source is created by New and run once. Tell must be given the events of the other sources.
+// Source is run once; Tell needs the events of all other sources.
 type Source struct {
 	node          Node
 	changed, wake chan struct{}       // the networks changed; a call began
-	locks         chan *event.Missing // lock files that plugins poll for
+	locks         chan *event.Missing // polled by plugins
 
 	mu    sync.Mutex
-	pid   int // of the process that started the latest plugin
+	pid   int // that started the latest plugin
 	dirs  []string
 	names []string
 }
 
-// New returns a source that knows neither directories nor plugins.
+// New returns a source without directories and plugins.
 func New(n Node) *Source {
 	return &Source{
 		node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), locks: make(chan *event.Missing, 8),
@@ -60,7 +57,7 @@ func (*Source) Name() string { return "programs" }
 // Stats is empty.
 func (*Source) Stats() source.Stats { return source.Stats{} }
 
-// Tell receives an event of another source, and does not block.
+// Tell receives an event and does not block.
 func (s *Source) Tell(e event.Event) {
 	wake := s.wake
 	switch b := e.Body.(type) {
@@ -78,7 +75,7 @@ func (s *Source) Tell(e event.Event) {
 		if b.Error == "EEXIST" && path.IsAbs(b.Path) {
 			select {
 			case s.locks <- b:
-			default: // it is reported again
+			default: // reported again later
 			}
 		}
 		return
@@ -91,7 +88,6 @@ func (s *Source) Tell(e event.Event) {
 	}
 }
 
-// found notes directories of plugins.
 func (s *Source) found(pid int, dirs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +101,6 @@ func (s *Source) found(pid int, dirs ...string) {
 	}
 }
 
-// plugins lists the plugins and IPAM plugins of all networks, each once.
 func plugins(networks []event.Network) (names []string) {
 	for _, n := range networks {
 		for _, p := range n.Plugins {
@@ -119,14 +114,14 @@ func plugins(networks []event.Network) (names []string) {
 	return names
 }
 
-// Run looks until ctx ends. On Windows it does not look: there a name does not say which file is started.
+// Run checks until ctx ends; not on Windows, where a name does not say which file starts.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	if runtime.GOOS == "windows" {
 		<-ctx.Done()
 		return nil
 	}
 	var known *event.Programs
-	var last event.Missing // looked at
+	var last event.Missing
 	for {
 		select {
 		case <-s.changed:
@@ -145,7 +140,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		s.mu.Lock()
 		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Clone(s.names)
 		s.mu.Unlock()
-		if len(dirs) == 0 { // the runtime does not say, and no plugin has run yet
+		if len(dirs) == 0 { // unknown, and no plugin has run yet
 			continue
 		}
 		if now := (&event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names)}); !reflect.DeepEqual(now, known) {
@@ -156,8 +151,8 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		case <-time.After(pace):
 		case <-s.changed:
 			select {
-			case s.changed <- struct{}{}: // looked at next
-			default: // they changed once more
+			case s.changed <- struct{}{}:
+			default: // they changed again
 			}
 		case <-ctx.Done():
 			return nil

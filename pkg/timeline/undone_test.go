@@ -15,9 +15,11 @@ func TestANetworkThatIsUndone(t *testing.T) {
 		tell func(*story)
 		want int64
 	}{
-		"at once":         {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, 210},
-		"later":           {func(s *story) { good(s).plugin(400, "b", "DEL", "bridge").exit(420, "b") }, 0},
-		"after a failure": {func(s *story) { s.plugin(100, "a", "ADD", "bridge").exit(200, "a", 1).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, 0},
+		"at once": {func(s *story) { good(s).plugin(210, "b", "DEL", "bridge").exit(220, "b") }, 210},
+		"later":   {func(s *story) { good(s).plugin(400, "b", "DEL", "bridge").exit(420, "b") }, 0},
+		"after a failure": {func(s *story) {
+			s.plugin(100, "a", "ADD", "bridge").exit(200, "a", 1).plugin(210, "b", "DEL", "bridge").exit(220, "b")
+		}, 0},
 		"of a sandbox that ran": {func(s *story) {
 			good(s).at(205, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).plugin(210, "b", "DEL", "bridge").exit(220, "b")
 		}, 0},
