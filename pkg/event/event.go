@@ -1,13 +1,13 @@
-// Package event is the closed vocabulary of observations, for every source (the kernel probe, NRI, the CNI directory, a
-// recording). Consumers do not know where an event came from.
+// Package event is the closed vocabulary of observations. Consumers do not know their source (the kernel probe, NRI,
+// the CNI directory, a recording).
 //
-// It holds only types, none specific to Linux. Sources decode, bound and sanitize: no raw arguments, environment or
-// configuration bytes, no control characters, no invalid UTF-8.
+// Sources decode, bound and sanitize: no raw arguments, environment or configuration bytes, no control characters, no
+// invalid UTF-8. No type is specific to Linux.
 package event
 
 // Event is one observation. The events of one source are in causal order.
 type Event struct {
-	// Time is the end, in monotonic ns.
+	// The end, in monotonic ns.
 	Time int64
 	Body Body
 }
@@ -18,22 +18,22 @@ type Body interface {
 	Doer() Process
 }
 
-// Sink receives the events of a source, in order. It may block, so a source that must not needs a queue and reports
-// drops as Lost.
+// Sink receives a source's events in order. It may block: a source that must not needs a queue and reports drops as
+// Lost.
 type Sink func(Event)
 
-// Process is an opaque key of a process until the node restarts.
+// Process is an opaque key, unique until the node restarts.
 type Process string
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// Key is unique until the node restarts.
+	// Unique until the node restarts.
 	Key string `json:"key,omitempty"`
-	// Label is for people: on Linux the inode number, which is reused.
+	// For people: on Linux the inode number, which is reused.
 	Label string `json:"label,omitempty"`
 }
 
-// TraceContext is a W3C trace context, if any.
+// TraceContext is a W3C trace context.
 type TraceContext struct {
 	Parent string `json:"traceparent,omitempty"`
 	State  string `json:"tracestate,omitempty"`
@@ -47,7 +47,7 @@ var sourceKinds = map[string]Body{
 	"origin":   &Origin{},
 }
 
-// Tick reports that all events before its Time were delivered. Timeouts run on ticks, never on a clock.
+// Tick reports that all events before its Time were delivered. Timeouts run on ticks, not on a clock.
 type Tick struct {
 	// Lag is how far Time is behind the clock, in ns.
 	Lag int64 `json:"lag,omitempty"`
@@ -55,30 +55,29 @@ type Tick struct {
 
 // Clock ties the monotonic clock to the wall clock.
 type Clock struct {
-	// Wall is in ns since 1970.
+	// In ns since 1970.
 	Wall int64 `json:"wall"`
 }
 
 // Lost reports dropped events.
 type Lost struct {
-	// Source is "probe", "nri", "relay", or "recording" (for a slow recorder).
+	// "probe", "nri", "relay", or "recording" (for a slow recorder).
 	Source string `json:"source"`
-	// Reason is a fixed phrase: "ring full".
+	// A fixed phrase: "ring full".
 	Reason string `json:"reason"`
-	// Count is since the last Lost of this reason.
+	// Since the last Lost of this reason.
 	Count uint64 `json:"count"`
-	// Gone means that the process exited too early, rather than that cniscope was late.
+	// Gone: the process exited too early; otherwise cniscope was late.
 	Gone bool `json:"gone,omitempty"`
-	// Process is the root of the plugin's tree; empty if any call in progress may be affected.
+	// The root of the plugin's tree; empty if any call in progress may be affected.
 	Process Process `json:"process,omitempty"`
 }
 
 // OfProcesses reports whether process events may be lost. NRI and the relay report only sandboxes.
 func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
-// Degraded reports, once, that a feature is unavailable.
+// Degraded reports once that a feature is unavailable.
 type Degraded struct {
-	// Feature is such as "nri".
 	Feature  string `json:"feature"`
 	Reason   string `json:"reason"`
 	Restored bool   `json:"restored,omitempty"`
@@ -86,7 +85,7 @@ type Degraded struct {
 
 // Origin reports how processes are observed.
 type Origin struct {
-	// Source is "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which lack system calls.
+	// "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which lack system calls.
 	Source string `json:"source"`
 	// Resolution is the lifetime in ns below which processes may be missed; 0 is none.
 	Resolution int64 `json:"resolution,omitempty"`

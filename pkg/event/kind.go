@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// kinds maps the names of the recording format (pkg/record), which never change, to empty bodies. A new kind needs its
-// type, its Doer, and a line in one of the lists.
+// kinds maps the recording format's names (pkg/record), which never change, to empty bodies.
 var kinds = func() map[string]Body {
 	all := map[string]Body{}
 	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {
@@ -27,7 +26,7 @@ var names = func() map[reflect.Type]string {
 // Kinds returns the sorted names of all kinds of events.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Kind returns the name of a body's kind; empty if there is none.
+// Kind returns the name of a body's kind, or "".
 func Kind(body Body) string { return names[reflect.TypeOf(body)] }
 
 // New returns an empty body, or nil for an unknown kind.

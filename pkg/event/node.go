@@ -12,7 +12,7 @@ var nodeKinds = map[string]Body{
 // Phase is a step in the life of a sandbox.
 type Phase string
 
-// Phases of a sandbox. Running comes after ADD and the sandbox's start, never if CNI failed; Stopped before DEL.
+// Phases of a sandbox. Running comes after ADD, never if CNI failed; Stopped before DEL.
 const (
 	SandboxRunning Phase = "running"
 	SandboxStopped Phase = "stopped"
@@ -20,47 +20,46 @@ const (
 	SandboxPresent Phase = "present" // at the start of the connection to NRI (Synchronize)
 )
 
-// Sandbox is NRI's report about a pod sandbox, not ordered relative to the kernel's events.
+// Sandbox is NRI's report about a pod sandbox, unordered relative to the kernel's events.
 type Sandbox struct {
 	Phase  Phase             `json:"phase"`
 	ID     string            `json:"id"`
 	Pod    Pod               `json:"pod"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are those below "cniscope.dev/". Others may hold secrets (kubectl's whole manifests).
+	// Only those below "cniscope.dev/": others may hold secrets (whole manifests, by kubectl).
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
 	NetNS          string            `json:"netns,omitempty"`
-	// Trace is the context of the NRI call (containerd >= 2.2). It is a link, never a parent: the call begins after CNI.
+	// Trace is of the NRI call (containerd >= 2.2): a link, never a parent, because that call begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime, reported seconds later. It is the parent of a sandbox's CNI calls if their
-// environment names none.
+// Above is a span of the runtime, reported seconds later; parent of the sandbox's CNI calls if their environment names
+// none.
 type Above struct {
 	SandboxID string `json:"sandbox_id"`
 	Name      string `json:"name"`
-	// Start and End are in monotonic ns.
+	// In monotonic ns.
 	Start int64        `json:"start"`
 	End   int64        `json:"end"`
 	Trace TraceContext `json:"trace"`
 }
 
-// Runtime is the container runtime, sent at first and after each change.
+// Runtime is the container runtime, sent first and after each change.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Readiness is the runtime's network readiness, sent at first and after each change.
+// Readiness is the runtime's network readiness, sent first and after each change.
 type Readiness struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
 	// Lacks is the next missing step, Missing a sentence about it, if checked.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	// Overdue means that it lasts too long.
-	Overdue bool `json:"overdue,omitempty"`
+	Overdue bool   `json:"overdue,omitempty"`
 }
 
 // Lack is a missing condition of a ready network.
@@ -70,12 +69,12 @@ type Lack string
 const (
 	LackRuntime       Lack = "runtime"
 	LackFolder        Lack = "cni_folder"        // missing, or a file in it is unreadable
-	LackConfiguration Lack = "cni_configuration" // no network in the CNI directory
-	LackPlugin        Lack = "cni_plugin"        // rejected by the runtime: a plugin, a version
+	LackConfiguration Lack = "cni_configuration" // no network in it
+	LackPlugin        Lack = "cni_plugin"        // the runtime rejects a plugin or version
 	LackStatus        Lack = "cni_status"        // STATUS fails: the agent is not ready
 )
 
-// Networks are the CNI directory's networks in the runtime's order, sent at first and after each change.
+// Networks are the CNI directory's networks in the runtime's order, sent first and after each change.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }
@@ -86,7 +85,7 @@ type Network struct {
 	CNIVersion string   `json:"cni_version,omitempty"`
 	File       string   `json:"file,omitempty"`
 	Plugins    []Plugin `json:"plugins"`
-	// Digest is a 16-bit fingerprint of the configuration without secrets, by a key that never leaves the node. Old
+	// Digest is a 16-bit fingerprint of the configuration without secrets; its key never leaves the node. Old
 	// recordings lack it.
 	Digest string `json:"digest,omitempty"`
 }

@@ -11,57 +11,55 @@ type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
 	PID     uint32  `json:"pid"`
-	// Stack is the parent's, innermost call first, without its standard library; empty if it has no names.
+	// Stack is the parent's, innermost first, without its standard library; empty if it has no names.
 	Stack []Frame `json:"stack,omitempty"`
 }
 
-// Frame is one call on a stack of a trusted program.
+// Frame is one call on a trusted program's stack.
 type Frame struct {
-	// Function has its package's path.
+	// With its package's path.
 	Function string `json:"function"`
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 }
 
-// Exec reports that a process began to run an image: a possible CNI plugin (privileged, with CNI_COMMAND), or its
-// descendant.
+// Exec reports that a process runs a new image: a possible CNI plugin (privileged, with CNI_COMMAND) or its descendant.
 type Exec struct {
-	Process Process `json:"process"`
-	// Parent may have exited.
+	Process   Process `json:"process"`
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
-	// Started is the fork, in monotonic ns.
+	// Time of the fork, in monotonic ns.
 	Started int64 `json:"started"`
-	// Root means that the parent is in no plugin's tree.
+	// Root: the parent is in no plugin's tree.
 	Root bool `json:"root,omitempty"`
 	// Caller is why a root is trusted; empty for others and in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// File is the executed path: of a script, not of its interpreter.
+	// The executed path; for a script, not its interpreter.
 	File string `json:"file"`
-	// Name is the base name of argument 0 without ".exe", or of a script. On Debian iptables' file is xtables-nft-multi.
+	// Base name of argument 0 without ".exe", or of the script: Debian's iptables has the File xtables-nft-multi.
 	Name string `json:"name"`
-	// Args are the permitted ones, without the first.
+	// The permitted ones, without the first.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
-	// Stdin is equal for readers of the same pipe; NoStdin, or empty if unknown.
+	// Equal for readers of the same pipe; NoStdin, or empty if unknown.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// InPath means that File is in a directory of CNI_PATH. Commands with a plugin's environment are elsewhere.
+	// InPath: File is in CNI_PATH, unlike commands that inherit a plugin's environment.
 	InPath bool `json:"in_path,omitempty"`
-	// Call is the CNI call of a trusted, InPath process.
+	// Set if trusted and InPath.
 	Call *Call `json:"call,omitempty"`
-	// Mentions are the sandboxes with a call in progress that the command names.
+	// Mentions are sandboxes with a call in progress that the command names.
 	Mentions []string `json:"mentions,omitempty"`
-	// Used is before this image.
+	// Before this image.
 	Used      Usage `json:"used,omitzero"`
 	Truncated bool  `json:"truncated,omitempty"`
-	// Unidentified means that the process had exited, or changed its image, before it was examined. Only its parent, its
-	// times, and sometimes Name are known.
+	// Unidentified: it had exited or changed its image when examined. Only its parent, times and sometimes Name are
+	// known.
 	Unidentified bool   `json:"unidentified,omitempty"`
 	Build        string `json:"build,omitempty"`
-	// InFlight means that the process ran before the source: Time is its start.
+	// InFlight: it ran before the source, and Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
@@ -80,37 +78,36 @@ const (
 	CallerRootless   Caller = "rootless"   // a runtime in a user namespace
 )
 
-// Anchored reports whether the caller is the container runtime. Old recordings omit it.
+// Anchored reports whether the caller is the container runtime, which old recordings omit.
 func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
 // Exit reports that all threads exited.
 type Exit struct {
-	Process Process `json:"process"`
-	Code    uint32  `json:"code,omitempty"`
-	// Signal is such as "SIGKILL".
-	Signal string    `json:"signal,omitempty"`
-	Used   Usage     `json:"used,omitzero"`
-	NetNS  Namespace `json:"netns,omitzero"`
-	// Unseen means that the process was found gone at Time, with unknown code and usage.
+	Process Process   `json:"process"`
+	Code    uint32    `json:"code,omitempty"`
+	Signal  string    `json:"signal,omitempty"`
+	Used    Usage     `json:"used,omitzero"`
+	NetNS   Namespace `json:"netns,omitzero"`
+	// Unseen: found gone at Time, with unknown code and usage.
 	Unseen bool `json:"unseen,omitempty"`
 }
 
-// Usage is the consumption of a process since its fork, in ns.
+// Usage is a process's consumption since its fork, in ns.
 type Usage struct {
 	CPU int64 `json:"cpu,omitempty"`
-	// RunDelay is runnable time without a CPU.
+	// Runnable without a CPU.
 	RunDelay int64 `json:"run_delay,omitempty"`
 }
 
-// Call is the CNI call of a plugin's environment (CNI specification).
+// Call is the CNI call of a plugin's environment.
 type Call struct {
 	Command     string `json:"command"`
 	ContainerID string `json:"container_id,omitempty"`
-	// NetNS is a path; empty at a sandbox's second DEL.
+	// A path; empty at a sandbox's second DEL.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
 	Pod    Pod    `json:"pod,omitzero"`
-	// Trace is TRACEPARENT and TRACESTATE (containerd >= 2.4).
+	// TRACEPARENT and TRACESTATE (containerd >= 2.4).
 	Trace TraceContext `json:"trace,omitzero"`
 }
 

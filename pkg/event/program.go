@@ -10,22 +10,21 @@ type Fault string
 
 // Faults.
 const (
-	FaultAbsent       Fault = "absent"       // no directory has the file
-	FaultName         Fault = "name"         // its name is a path, which libcni refuses
-	FaultUnreadable   Fault = "unreadable"   // the file cannot be looked at
-	FaultMode         Fault = "mode"         // no executable file (EACCES)
-	FaultEmpty        Fault = "empty"        // the file has no content (ENOEXEC)
-	FaultMount        Fault = "mount"        // its file system is mounted noexec (EACCES)
+	FaultAbsent       Fault = "absent" // no directory has the file
+	FaultName         Fault = "name"   // a path, which libcni refuses
+	FaultUnreadable   Fault = "unreadable"
+	FaultMode         Fault = "mode"         // not executable (EACCES)
+	FaultEmpty        Fault = "empty"        // no content (ENOEXEC)
+	FaultMount        Fault = "mount"        // mounted noexec (EACCES)
 	FaultFormat       Fault = "format"       // neither a program nor a script (ENOEXEC)
-	FaultArchitecture Fault = "architecture" // built for another architecture (ENOEXEC)
-	FaultInterpreter  Fault = "interpreter"  // its interpreter or dynamic loader does not exist (ENOENT)
-	FaultLibrary      Fault = "library"      // the dynamic loader does not find a library
-	FaultVersion      Fault = "version"      // a library is older than the program needs
+	FaultArchitecture Fault = "architecture" // another architecture (ENOEXEC)
+	FaultInterpreter  Fault = "interpreter"  // no interpreter or dynamic loader (ENOENT)
+	FaultLibrary      Fault = "library"      // not found by the dynamic loader
+	FaultVersion      Fault = "version"      // a library is too old
 )
 
-// Programs reports which plugins of all networks cannot be started, at first and after each change.
+// Programs reports which plugins of all networks cannot be started, sent first and after each change.
 type Programs struct {
-	// Looked lists the examined names.
 	Looked []string  `json:"looked,omitempty"`
 	Faults []Program `json:"faults,omitempty"`
 }
@@ -48,15 +47,15 @@ func (p *Programs) Of(name string) *Program {
 
 func (*Programs) Doer() Process { return "" }
 
-// Program is a program that cannot be started, and why.
+// Program is a program that cannot be started.
 type Program struct {
-	// Name is the caller's word, File its place; empty if no directory has it.
+	// Name is the caller's word; File is empty if no directory has it.
 	Name  string `json:"name"`
 	File  string `json:"file,omitempty"`
 	Fault Fault  `json:"fault"`
-	// Needs is an interpreter, a library, its version, or an architecture.
+	// An interpreter, a library, its version, or an architecture.
 	Needs string `json:"needs,omitempty"`
-	// Has is the node's architecture, a mount point, a library, directories, or a file mode.
+	// The node's architecture, a mount point, a library, directories, or a file mode.
 	Has string `json:"has,omitempty"`
 }
 
@@ -87,7 +86,7 @@ func (p Program) String() string {
 	return p.File + " is neither a program nor a script"
 }
 
-// Remedy returns what makes it start; empty if a new copy of the file does.
+// Remedy returns the fix; empty if it is a new copy of the file.
 func (p Program) Remedy() string {
 	switch p.Fault {
 	case FaultMode:

@@ -1,42 +1,42 @@
 package event
 
 // Request is a change or query of the kernel's network configuration: a netlink message, an ioctl, a table of iptables,
-// or a command of bpf(2).
+// or a bpf(2) command.
 type Request struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
-	// Start is of the system call, which may have several messages.
+	// Of the system call, which may have several messages.
 	Start  int64  `json:"start"`
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
-	// Protocol is "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
+	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
-	// Name is from the kernel's headers ("RTM_NEWLINK", "SIOCBRADDIF").
+	// From the kernel's headers ("RTM_NEWLINK", "SIOCBRADDIF").
 	Name string `json:"name"`
-	// Exclusive requests fail for an existing object (NLM_F_EXCL).
+	// Fails for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Port      uint32 `json:"port,omitempty"`
 	Sequence  uint32 `json:"sequence,omitempty"`
-	// Count is the number of such messages at once, if more than one. The fields below describe the first.
+	// Count is the number of such messages at once, if several. The fields below describe the first.
 	Count int `json:"count,omitempty"`
-	// Error is such as "EPERM". Netlink's errors are Answers.
+	// Such as "EPERM". Netlink's errors are Answers.
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// Address is an interface's, with its prefix ("10.22.0.5/16"), a neighbor's, or the source of a routing rule.
+	// An interface's, with prefix ("10.22.0.5/16"), a neighbor's, or a routing rule's source.
 	Address string `json:"address,omitempty"`
 	// Route is the destination of a route or routing rule, Gateway its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// Table and Chain are a packet filter rule's. Table is also an ipset, or the number of a routing table except main.
+	// Table and Chain are a packet filter rule's. Table is also an ipset, or a routing table's number except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
-	// Program is a BPF program or map (15 letters); Type its kind ("sched_cls", "lru_hash"), or the place of an
-	// attachment ("tcx_ingress"); Path the pin, or the cgroup of the attachment.
+	// Program is a BPF program or map (15 letters); Type its kind ("sched_cls", "lru_hash"), or an attachment's place
+	// ("tcx_ingress"); Path the pin, or the attachment's cgroup.
 	Program string `json:"program,omitempty"`
 	Type    string `json:"type,omitempty"`
 	Path    string `json:"path,omitempty"`
-	// Mentions are the sandboxes with a call in progress that an agent's request names.
+	// Mentions are sandboxes with a call in progress that an agent's request names.
 	Mentions []string `json:"mentions,omitempty"`
 }
 
@@ -89,7 +89,7 @@ const (
 	ObjectExpectation Object = "expectation"
 )
 
-// Objects of BPF, named as in bpftool(8); an attachment is a link, or of an older kind.
+// Objects of BPF, named as in bpftool(8); an attachment is a link, or an older kind.
 const (
 	ObjectProgram    Object = "program"
 	ObjectMap        Object = "map"
@@ -101,12 +101,11 @@ const (
 type Interface struct {
 	Index uint32 `json:"index,omitempty"`
 	Name  string `json:"name,omitempty"`
-	// Kind is the kernel's word: "veth".
-	Kind string `json:"kind,omitempty"`
-	Peer string `json:"peer,omitempty"`
-	// Master is the index of its bridge or bond.
+	Kind  string `json:"kind,omitempty"`
+	Peer  string `json:"peer,omitempty"`
+	// Index of its bridge or bond.
 	Master uint32 `json:"master,omitempty"`
-	// State is "up" or "down" if set.
+	// "up" or "down" if set.
 	State string `json:"state,omitempty"`
 	MTU   uint32 `json:"mtu,omitempty"`
 	MAC   string `json:"mac,omitempty"`
