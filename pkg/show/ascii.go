@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// ASCII replacements of cniscope's signs, by position.
+// ASCII replacements of signs, by position.
 const (
 	signs    = "█▌▐▏░│✗✓→×·…±µ–"
 	standIns = "#==|:|x+>x-~~u-"
 )
 
-// ASCII rewrites s for an ASCII terminal and keeps columns. Unknown characters become question marks.
+// ASCII rewrites s for an ASCII terminal and keeps columns.
 func ASCII(s string) string {
 	known := []rune(signs)
 	return strings.Map(func(r rune) rune {

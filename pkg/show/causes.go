@@ -13,20 +13,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
-// Spent is the time of all calls for one cause or part, which add up to the total.
+// Spent is the time of all calls for one cause or part. All add up to the total.
 type Spent struct {
-	// Cause is the judge's, for slow, hung or failed calls; empty for a Part.
+	// The judge's; empty for a Part.
 	Cause string `json:"cause,omitempty"`
 	// Part was not slow; its name is that of cniscope.time.*_ms.
-	Part string `json:"part,omitempty"`
-	Name string `json:"name"`
-	// Calls counts the calls that spent time so. Time is in milliseconds.
+	Part  string  `json:"part,omitempty"`
+	Name  string  `json:"name"`
 	Calls int     `json:"calls"`
 	Time  float64 `json:"time_ms"`
 	Share float64 `json:"share"`
-	// Remedy is the worst call's, or a general one.
+	// The worst call's, or a general one.
 	Remedy string `json:"remedy,omitempty"`
-	// Worst is the call with the most time for a cause.
+	// The call with the most time for a cause.
 	Worst *Example `json:"worst,omitempty"`
 }
 
@@ -40,10 +39,9 @@ type Example struct {
 	head    head
 }
 
-// causesMost bounds causes and parts; this version has less than half as many.
+// causesMost bounds causes and parts, over twice as many as exist.
 const causesMost = 100
 
-// account sums up the time of calls. total is in milliseconds.
 type account struct {
 	spent map[string]*Spent // by cause or part
 	total float64
@@ -98,7 +96,6 @@ func (a *account) spend(call *node, what Spent, ms float64) {
 	}
 }
 
-// list returns causes by time, then the remaining parts.
 func (a *account) list() []Spent {
 	all := make([]Spent, 0, len(a.spent))
 	for _, key := range slices.Sorted(maps.Keys(a.spent)) {
@@ -121,7 +118,6 @@ func (a *account) list() []Spent {
 	return all
 }
 
-// parts returns the parts of a call's time in milliseconds.
 func (n *node) parts() map[attribute.Key]float64 {
 	parts := map[attribute.Key]float64{}
 	for key, value := range n.attrs {

@@ -21,12 +21,12 @@ const (
 	Fewer    Word = "less often"
 	Appeared Word = "appeared"
 	Vanished Word = "vanished"
-	// Unclear means a difference that is not significant with so few calls.
+	// Unclear: not significant with so few calls.
 	Unclear Word = "too few calls"
 	Same    Word = "no significant change"
 )
 
-// A difference is at least 5 % of the row's time and 1 % of the call's (both chosen).
+// Minimum difference: 5 % of the row's time and 1 % of the call's (both chosen).
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
@@ -43,9 +43,9 @@ type Comparison struct {
 
 // KindCompared compares calls of one kind.
 type KindCompared struct {
-	// Change compares whole calls: By is "call", Name such as "CNI ADD eth0".
+	// By is "call", Name such as "CNI ADD eth0".
 	Change
-	// Rows compare the calls' content, sorted by Word, then by time; empty if A or B has no such calls.
+	// Sorted by Word, then by time; empty if A or B has no such calls.
 	Rows []Change `json:"rows"`
 }
 
@@ -53,8 +53,8 @@ type KindCompared struct {
 type Change struct {
 	Row
 	Word Word `json:"word"`
-	// Ratio is B's median time per call with the row divided by A's, CountRatio that of the number per call.
-	// 0 is unknown.
+	// Ratio is B's median time per call with the row divided by A's, CountRatio that of the number per call; 0 is
+	// unknown.
 	Ratio      float64 `json:"ratio,omitempty"`
 	CountRatio float64 `json:"count_ratio,omitempty"`
 	A          Side    `json:"a"`
@@ -63,14 +63,14 @@ type Change struct {
 	count      *test
 }
 
-// Side is one row of one sample. Calls counts the calls with the row, Of the possible ones. PerCall is the mean
-// number per call.
+// Side is one row of one sample: Calls counts calls with the row, Of possible ones. PerCall is the mean number per
+// call.
 type Side struct {
 	Calls   int     `json:"calls"`
 	Of      int     `json:"of"`
 	PerCall float64 `json:"per_call"`
-	// Time is the median time covered by the row in a call with it, PlusMinus half its confidence interval in percent, 0
-	// if unknown. Each is the median of single durations.
+	// Time is the median time covered by the row in a call with it, PlusMinus half its confidence interval in percent
+	// (0: unknown), Each the median of single durations.
 	Time      float64 `json:"time_ms"`
 	PlusMinus float64 `json:"plus_minus_percent,omitempty"`
 	Each      float64 `json:"each_ms"`
@@ -115,7 +115,6 @@ func Compare(a, b *Sample) Comparison {
 	return c
 }
 
-// joined returns the kinds of calls and rows of all samples.
 func joined(samples ...*Sample) map[string]*population {
 	all := map[string]*population{}
 	for _, s := range samples {
@@ -151,7 +150,7 @@ func change(row Row, a, b *population) Change {
 			return append(slices.Clone(thinned(s.counts.kept, has)), make([]float64, none)...)
 		}
 		x, y := counts(before, ofA), counts(after, ofB)
-		// No test supports values that are all equal.
+		// No test supports all-equal values.
 		if slices.Min(x) != slices.Max(y) || slices.Max(x) != slices.Min(y) {
 			c.count = compare(x, y)
 		}
@@ -159,7 +158,7 @@ func change(row Row, a, b *population) Change {
 	return c
 }
 
-// find returns a row and the number of calls that can have it. p may be nil.
+// find returns a row and the number of calls that can have it.
 func (p *population) find(row Row) (s *series, of int) {
 	if p == nil {
 		return &series{}, 0
@@ -184,7 +183,7 @@ func side(s *series, of int) Side {
 	return side
 }
 
-// word returns the result. call is the whole call's duration in milliseconds.
+// call is the whole call's duration in milliseconds.
 func (c *Change) word(call float64) Word {
 	costs := math.Abs(c.moved()) >= leastShare*call
 	if c.A.Calls == 0 || c.B.Calls == 0 {
@@ -207,15 +206,14 @@ func (c *Change) word(call float64) Word {
 	return Same
 }
 
-// presence returns the result for a row on one side. Short waits and requests are not observed, so a row may be missing
-// by chance.
+// presence returns the result for a row on one side, which may be chance: short waits and requests are not observed.
 func (c *Change) presence(costs bool) Word {
 	word, has := Appeared, c.B
 	if c.B.Calls == 0 {
 		word, has = Vanished, c.A
 	}
 	switch {
-	case c.count == nil: // the calls themselves are on one side only
+	case c.count == nil: // the calls are on one side only
 		return word
 	case !costs && !c.runs():
 		return Same
@@ -241,24 +239,23 @@ func (w Word) place() int {
 	return slices.Index([]Word{Slower, Faster, More, Fewer, Appeared, Vanished, Unclear, Same}, w)
 }
 
-// alpha is the probability that a comparison of equal recordings reports any difference; benchstat uses 5 %.
+// alpha is the probability that equal recordings show any difference, as in benchstat.
 const alpha = 0.05
 
-// test asks whether one of two samples is higher (Mann-Whitney, without an assumed distribution).
+// test asks whether one sample is higher (Mann-Whitney, without an assumed distribution).
 type test struct {
-	// p is the probability of such a difference between equal samples, least that of samples without overlap.
+	// p is the probability of such a difference between equal samples, least its minimum (no overlap).
 	p     float64
 	least float64
-	// few means fewer than enough values on one side.
+	// Fewer than enough values on one side.
 	few bool
-	// differs is the answer; unclear means that more values may change it.
+	// unclear: more values may change the answer.
 	differs, unclear bool
 }
 
-// enough is the number of calls per side that shows most differences.
+// enough calls per side show most differences.
 const enough = 10
 
-// compare tests two non-empty samples.
 func compare(a, b []float64) *test {
 	sample := func(values []float64) *benchmath.Sample {
 		return benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
@@ -278,7 +275,7 @@ func least(n, m int) float64 {
 	return min(1, 2*math.Exp(factorial(n)+factorial(m)-factorial(n+m)))
 }
 
-// decide answers all tests together, after Holm (1979): a hundred separate tests at 5 % give five wrong answers.
+// decide answers all tests together (Holm 1979): of a hundred separate tests at 5 %, five are wrong.
 func decide(tests []*test) {
 	slices.SortStableFunc(tests, func(a, b *test) int { return cmp.Compare(a.p, b.p) })
 	differs := true
@@ -290,7 +287,7 @@ func decide(tests []*test) {
 	}
 }
 
-// median returns the median, and half its 95 % confidence interval in percent; infinite for up to five values.
+// median returns also half its 95 % confidence interval in percent; infinite for up to five values.
 func median(values []float64) (center, plusMinus float64) {
 	if len(values) == 0 {
 		return 0, math.Inf(1)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Differences writes a comparison: a line per kind of calls, then tables.
+// Differences writes a comparison.
 func Differences(w io.Writer, c Comparison, o Options) error {
 	p := &painter{Options: o}
 	for _, kind := range c.Kinds {
@@ -90,7 +90,7 @@ func times(r float64) string {
 	return "×" + ratio(r)
 }
 
-// ratio formats r with two significant digits: 0.052, 1.6, 22.
+// Two significant digits: 0.052, 1.6, 22.
 func ratio(r float64) string {
 	if r >= 10 {
 		return strconv.FormatFloat(r, 'f', 0, 64)

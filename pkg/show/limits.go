@@ -16,9 +16,9 @@ import (
 
 // Limits are maxima of calls, for a CI gate.
 type Limits struct {
-	// Call and Command bound durations, if not 0.
+	// Maximum durations, if not 0.
 	Call, Command time.Duration
-	// Commands bounds a call's commands, Failed the failed calls, if not nil.
+	// Maxima of a call's commands and of failed calls, if not nil.
 	Commands, Failed *int
 }
 
@@ -45,9 +45,9 @@ func (c Crossing) String() string {
 // Check is the result of checking limits.
 type Check struct {
 	Calls int
-	// Partial counts incompletely observed calls, which may exceed a limit unseen.
+	// Incompletely observed calls may exceed a limit unseen.
 	Partial int
-	// Crossed are the first CrossedMost of Crossings.
+	// The first CrossedMost of Crossings.
 	Crossed   []Crossing
 	Crossings int
 }
@@ -60,7 +60,7 @@ func (c *Check) cross(all []Crossing) {
 	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
 }
 
-// Check checks every call.
+// Check returns what exceeds the limits.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	checked := Check{Crossed: []Crossing{}}
 	var failed []Crossing
@@ -111,14 +111,13 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	return all
 }
 
-// wants reports whether a call exceeds a limit by itself.
 func (l Limits) wants(call *node) bool { return l.Set() && len(l.crossed(call)) > 0 }
 
 func crossing(call *node, limit, by string) Crossing {
 	return Crossing{Pod: pod(call), Call: what(call), Trace: hex.EncodeToString(call.TraceId), Limit: limit, By: by}
 }
 
-// commands counts a call's commands, and names the most frequent one: "iptables 40 times".
+// commands also names the most frequent one: "iptables 40 times".
 func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {
@@ -136,9 +135,9 @@ func commands(call *node) (ran int, most string) {
 	return max(ran, int(call.number(attr.CommandsKey))), most
 }
 
-// Filter selects operations. The zero value selects all.
+// Filter selects operations; its zero value all.
 type Filter struct {
-	// Pod is NAMESPACE/NAME or NAME, if set.
+	// NAMESPACE/NAME or NAME, if set.
 	Pod string
 	// Problems selects slow, failed and partly observed calls, and those beyond Limits.
 	Problems bool

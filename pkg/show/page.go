@@ -24,20 +24,19 @@ import (
 )
 
 const (
-	// rowsMax bounds a page's rows: 20 MB, which browsers still open.
+	// Rows of a page: 20 MB, which browsers still open.
 	rowsMax = 20_000
-	// problemsMax bounds the list of problems, and the drawn calls unless All.
+	// Listed problems, and drawn calls unless All.
 	problemsMax = 100
-	// pageMax bounds a page in bytes.
+	// In bytes.
 	pageMax = 64 << 20
-	// slowestMost bounds the calls on a page without problems.
+	// Calls on a page without problems.
 	slowestMost = 5
-	// originsMax bounds nodes and runtimes.
+	// Nodes and runtimes.
 	originsMax = 100
 )
 
-// PageOptions select the content of a page. All includes all calls; otherwise those with a problem and those beyond
-// Limits or, if there are none, the slowest.
+// PageOptions select a page's calls: All, or those with a problem or beyond Limits, else the slowest.
 type PageOptions struct {
 	All    bool
 	Limits Limits
@@ -53,7 +52,7 @@ type page struct {
 	problems          int
 	slowest           []head // calls without a problem, slowest first
 	all, failed, slow int
-	// others counts calls without a problem, crossing those beyond a limit.
+	// others are without a problem, crossing beyond a limit.
 	others, crossing int
 	account          *account
 	pods             *distinct
@@ -61,7 +60,7 @@ type page struct {
 	origin           map[string]bool
 	rows             int
 	written          *int64 // bytes
-	// LeftOut counts calls without room.
+	// Calls without room.
 	LeftOut int
 }
 
@@ -88,17 +87,16 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	return p
 }
 
-// problemStates are ordered, worst first.
+// Worst first.
 func problemStates() []string { return []string{"failed", "slow", "partial"} }
 
-// worst keeps a state's longest problems.
 func (p *page) worst(state string) {
 	slices.SortStableFunc(p.byState[state], func(a, b head) int { return cmp.Compare(b.took, a.took) })
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose lists problems and selects drawn calls: those and the causes' examples. Failed calls use up to half of the
-// list if there are slow ones.
+// choose selects drawn calls: listed problems and the causes' examples. Failed calls use up to half of the list if
+// there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)
@@ -152,7 +150,6 @@ func (p *page) count(call *node) {
 	}
 }
 
-// origin returns the node and runtime.
 func origin(rs *tracepb.ResourceSpans) string {
 	resource := attributes(rs.GetResource().GetAttributes())
 	said := resource.words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
@@ -208,10 +205,9 @@ func (p *page) Empty() bool { return p.all == 0 }
 
 func (p *page) shown(call *node) bool { return p.All || p.drawn[idOf(call)] || p.Limits.wants(call) }
 
-// idOf returns the id of a call's HTML element.
 func idOf(call *node) string { return "call-" + hex.EncodeToString(call.SpanId) }
 
-// Others describes the calls without a problem on the page, if any.
+// Others describes the page's calls without a problem.
 func (p *page) Others() string {
 	switch {
 	case p.others == 0:
@@ -274,9 +270,7 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// Page writes operations as one self-contained HTML page without scripts, fonts or requests: the verdict on the
-// worst call, the time of all calls by cause, every slow or failed call, and further selected calls, folded. It
-// iterates several times.
+// Page writes operations as one self-contained HTML page without scripts, fonts or requests. It iterates several times.
 func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
@@ -301,7 +295,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Style is the page's style, the only one that Policy allows.
+// Style is the only style that Policy allows.
 func (*page) Style() template.CSS { return template.CSS(pageStyle) }
 
 // Policy allows only the page's style, in case the escaping of foreign text fails.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// restLeast is the minimum share of a part in Rest.
+// Minimum share of a part in Rest.
 const restLeast = 0.01
 
 // segment is a piece of the bar of all calls' time.
@@ -16,22 +16,19 @@ type segment struct {
 	bar
 }
 
-// lost is a cause in the list below the bar.
 type lost struct {
 	Spent
 	Class, Took, Percent string
 	Worst                *head
 }
 
-// spent is the time of all calls on the page.
 type spent struct {
 	Segments []segment
 	// Lost are the largest causes, Few the others, Rest the parts without slowness.
 	Lost []lost
 	Few  *fewCauses
 	Rest string
-	// All is the total time.
-	All string
+	All  string
 }
 
 // Spent returns the time of all calls; nil for 0.
@@ -74,7 +71,6 @@ func (p *page) Spent() *spent {
 	return s
 }
 
-// restOf lists parts without slowness.
 func restOf(all []Spent) string {
 	var rest []string
 	for _, s := range all {
@@ -95,7 +91,7 @@ const (
 	causeColors = 6 // in page.css
 )
 
-// segmentOf returns a segment from a share of the bar. A label needs 7 pixels per character of a bar of 900.
+// A label needs 7 pixels per character of a bar of 900.
 func segmentOf(what Spent, class string, at float64) segment {
 	s := segment{
 		Class: class, bar: bar{percent(100 * at), percent(100 * what.Share)},
@@ -107,7 +103,6 @@ func segmentOf(what Spent, class string, at float64) segment {
 	return s
 }
 
-// share formats a share: 61 %, or <1 %.
 func share(of float64) string {
 	if of < 0.01 {
 		return "<1 %"

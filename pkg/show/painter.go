@@ -12,15 +12,13 @@ import (
 
 // Options of a waterfall.
 type Options struct {
-	// Width in columns; minimum 40.
+	// In columns; minimum 40.
 	Width int
-	// Color enables ANSI colors.
 	Color bool
 	// All draws every call, including lo and teardowns; Each draws each command on its own line.
 	All, Each bool
-	// ASCII restricts the output, for a locale without UTF-8.
-	ASCII bool
-	// Limits selects calls that exceed them.
+	// For a locale without UTF-8.
+	ASCII  bool
 	Limits Limits
 }
 
@@ -56,7 +54,6 @@ func (p *painter) paint(color, s string) string {
 
 func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
-// note writes a dim line.
 func (p *painter) note(format string, args ...any) {
 	p.b.WriteString(p.paint(dim, fmt.Sprintf(format, args...)) + "\n")
 }
@@ -71,7 +68,6 @@ func title(by string) string {
 	return by
 }
 
-// padded cuts or pads s to a number of columns.
 func padded(s string, columns int) string {
 	if n := utf8.RuneCountInString(s); n <= columns {
 		return s + strings.Repeat(" ", columns-n)

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// remarks returns details of a span.
 func (n *node) remarks() (all []string) {
 	remark := func(is bool, s string) {
 		if is {
@@ -39,7 +38,6 @@ func (n *node) remarks() (all []string) {
 	return all
 }
 
-// about describes a span's interface, lock and holder, or agent.
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
@@ -67,7 +65,6 @@ func (n *node) about() string {
 	return n.own()
 }
 
-// evidence marks unconfirmed work of an agent.
 func (n *node) evidence() string {
 	if n.text(attr.AttributionKey) != "candidate" {
 		return ""
@@ -102,7 +99,7 @@ func (n *node) found() string {
 	return strings.Join(all, ", ")
 }
 
-// own returns the values of attributes cniscope.KIND.*, in order.
+// own returns the values of cniscope.KIND.* attributes.
 func (n *node) own() string {
 	var all []string
 	for _, a := range n.Attributes {
@@ -114,7 +111,6 @@ func (n *node) own() string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
-// named returns an interface's name or index.
 func (n *node) named() string {
 	if name := n.text(semconv.NetworkInterfaceNameKey); name != "" {
 		return name

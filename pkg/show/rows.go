@@ -30,7 +30,7 @@ type pageCall struct {
 // Fact is a name with its value.
 type Fact struct{ Name, Value string }
 
-// pageRow is a span, or several folded ones. Pale marks the extent of a series whose parts are unknown.
+// pageRow is a span, or several folded ones. Pale marks a series whose parts have unknown positions.
 type pageRow struct {
 	Name, Kind, Took, Start string
 	State                   string // failed, slow, or empty
@@ -42,11 +42,11 @@ type pageRow struct {
 	Args                    string
 	About                   []Fact
 	Events                  []Fact
-	// Same are the rows folded into this row, Below those of child spans.
+	// Same are folded into this row, Below those of child spans.
 	Same, Below []*pageRow
 }
 
-// bar is an extent in percent of the call's.
+// In percent of the call.
 type bar struct{ X, Width string }
 
 // Mark returns the row's sign.
@@ -60,7 +60,7 @@ func (c *pageCall) More() []Fact {
 	return facts(c.call.attrs, func(key attribute.Key) bool { return key != attr.KindKey })
 }
 
-// Ticks returns the times at the quarters of the call.
+// Ticks returns the times at the call's quarters.
 func (c *pageCall) Ticks() (all []string) {
 	for i := range 5 {
 		all = append(all, text.Round(c.took*time.Duration(i)/4).String())

@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Sample holds the durations of calls and their spans, at random if there are too many (see values).
+// Sample holds the durations of calls and their spans, at random if there are too many.
 type Sample struct {
 	pods        *distinct
 	account     *account
@@ -27,21 +27,21 @@ type population struct {
 	pods                  *distinct
 	took                  values // of each call, in ms
 	failed, slow, partial int
-	// whole counts calls with all spans. In a storm only the call's own is exported.
+	// Calls with all spans: in a storm only the call's own is exported.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
 	room      *room
 }
 
-// Row identifies a measured thing. By is the kind of span (run, command, lock, agent …), "part" for a part of the
-// call's time, or "cause" for whole calls. Parts are disjoint.
+// Row identifies a measured thing. By is the kind of span (run, command, lock), "part" of the call's time, or "cause"
+// of whole calls. Parts are disjoint.
 type Row struct {
 	By   string `json:"by"`
 	Name string `json:"name"`
 }
 
-// series are the durations of one row in milliseconds.
+// In milliseconds.
 type series struct {
 	each values
 	// Per call with the row: number, and covered time.
@@ -80,7 +80,7 @@ func (s *Sample) add(call *node) {
 	p.add(call)
 }
 
-// sorted returns the populations by total time, largest first.
+// Largest total time first.
 func (s *Sample) sorted() []*population {
 	return slices.SortedFunc(maps.Values(s.populations), func(a, b *population) int {
 		return cmp.Or(cmp.Compare(b.took.total(), a.took.total()), cmp.Compare(a.name, b.name))
@@ -117,8 +117,8 @@ func (p *population) add(call *node) {
 	}
 }
 
-// durations returns the durations of spans and the call's time they cover. A folded series has its longest, and the
-// mean of the others.
+// durations also returns the call's time that the spans cover. A folded series has its longest, and the mean of the
+// others.
 func durations(nodes []*node, call *node) (each []float64, time float64) {
 	var extents []extent
 	for _, n := range nodes {
@@ -170,7 +170,7 @@ func (p *population) row(by, name string) *series {
 	return p.series[row]
 }
 
-// of returns the number and total time of calls that can have a row.
+// of counts calls that can have a row, and their time.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
 		return p.took.n, p.took.total()
@@ -186,14 +186,13 @@ func (s *series) add(each []float64, time float64, room *room) {
 	s.times.add(time, room)
 }
 
-// extent is an interval in nanoseconds since the epoch.
+// In nanoseconds since the epoch.
 type extent struct{ start, end uint64 }
 
 func (n *node) extent() extent {
 	return extent{n.StartTimeUnixNano, max(n.StartTimeUnixNano, n.EndTimeUnixNano)}
 }
 
-// union joins overlapping extents within outside.
 func union(extents []extent, outside extent) (joined []extent) {
 	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
 	for _, e := range extents {

@@ -19,17 +19,17 @@ type Statistics struct {
 	Calls  int    `json:"calls"`
 	Pods   int    `json:"pods"`
 	Failed int    `json:"failed"`
-	// Slow counts calls that, as a whole or in a part, exceeded a threshold. Partial were incompletely observed.
+	// Slow counts calls that exceeded a threshold, as a whole or in a part. Partial were incompletely observed.
 	Slow    int     `json:"slow"`
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
-	// Spent is the time of all calls, causes first.
+	// Causes first.
 	Spent []Spent `json:"spent"`
-	// Kinds are sorted by total time.
+	// By total time.
 	Kinds []KindOfCall `json:"kinds"`
 }
 
-// KindOfCall is the calls of one command for one interface name, such as "CNI ADD eth0".
+// KindOfCall is the calls of one command for one interface name ("CNI ADD eth0").
 type KindOfCall struct {
 	Name    string `json:"name"`
 	Pods    int    `json:"pods"`
@@ -43,27 +43,27 @@ type KindOfCall struct {
 // Statistic is about one row.
 type Statistic struct {
 	Row
-	// Calls counts the calls with the row.
+	// Calls with the row.
 	Calls int `json:"calls"`
 	Distribution
-	// Share is the part of the calls' wall time that the row covers; for a cause, of the calls that have it.
-	// Nested rows overlap, so only parts sum to 1.
+	// Share is the part of the calls' wall time that the row covers; for a cause, of the calls that have it. Nested
+	// rows overlap; only parts sum to 1.
 	Share float64 `json:"share"`
 }
 
-// p99Least is the minimum number of durations for a p99.
+// Minimum number of durations for a p99.
 const p99Least = 100
 
-// Distribution is of durations in milliseconds, with interpolated quantiles.
+// Distribution is in milliseconds, with interpolated quantiles.
 type Distribution struct {
 	Count int      `json:"count"`
 	P50   float64  `json:"p50_ms"`
 	P99   *float64 `json:"p99_ms,omitempty"`
 	Max   float64  `json:"max_ms"`
 	Sum   float64  `json:"sum_ms"`
-	// Sampled means quantiles of a random sample.
+	// Quantiles are of a random sample.
 	Sampled bool `json:"sampled,omitempty"`
-	// Averaged means that folded commands count with their mean; number, sum and maximum are exact.
+	// Folded commands count with their mean; number, sum and maximum are exact.
 	Averaged bool `json:"averaged,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func (s *Sample) Statistics() Statistics {
 	return all
 }
 
-// compareBy orders rows: runs, delegated plugins, commands, other spans, parts, causes.
+// Runs, delegated plugins, commands, other spans, parts, causes.
 func compareBy(a, b string) int {
 	place := func(by string) int {
 		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
@@ -123,5 +123,5 @@ func distribution(ms values) Distribution {
 	return d
 }
 
-// toNS rounds milliseconds to nanoseconds, since smaller digits differ between processors.
+// toNS rounds to nanoseconds, since smaller digits differ between processors.
 func toNS(ms float64) float64 { return math.Round(ms*1e6) / 1e6 }

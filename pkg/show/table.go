@@ -39,7 +39,6 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	return p.flush(w)
 }
 
-// spent writes the causes of lost time with remedies.
 func (p *painter) spent(all []Spent) {
 	if len(all) == 0 {
 		return
@@ -67,10 +66,9 @@ func (p *painter) spent(all []Spent) {
 	}
 }
 
-// mixed is the column's heading if only some rows have a p99.
+// mixed: only some rows have a p99.
 const mixed = "p99/max"
 
-// high returns the column's heading.
 func high(kind KindOfCall) string {
 	lacks := func(s Statistic) bool { return s.P99 == nil }
 	switch {
@@ -82,7 +80,6 @@ func high(kind KindOfCall) string {
 	return mixed
 }
 
-// high returns the p99, or the maximum if there are too few values.
 func (d Distribution) high() time.Duration {
 	if d.P99 == nil {
 		return inMS(d.Max)
@@ -131,7 +128,6 @@ func (p *painter) statistic(column int, name string, s Statistic, remark string)
 	p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-// column returns the width of names, as far as the numbers leave room.
 func (p *painter) column(kind KindOfCall) int {
 	widest := 16
 	for _, s := range kind.Rows {

@@ -1,5 +1,5 @@
-// Package show presents spans: as waterfalls, as an HTML page, as statistics, and as a comparison of two recordings.
-// It reads exported spans, so its output matches a backend's.
+// Package show presents spans: waterfalls, an HTML page, statistics, a comparison of two recordings. It reads exported
+// spans, so its output matches a backend's.
 package show
 
 import (
@@ -24,7 +24,7 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is the number of spans folded into it, here (same) or before export, total their time.
+	// Spans folded into it, here (same) or before export, and their total time.
 	count int
 	same  []*node
 	total time.Duration
@@ -39,7 +39,7 @@ func (a attrs) number(key attribute.Key) int64 { return a[key].GetIntValue() }
 
 func (n *node) kind() string { return n.text(attr.KindKey) }
 
-// walk visits all below n, parents first.
+// Parents first.
 func (n *node) walk(visit func(*node)) {
 	for _, child := range n.children {
 		visit(child)
@@ -61,7 +61,6 @@ func (n *node) notable() bool {
 		n.is(attr.EndUnseenKey) || n.is(attr.OutlivedKey)
 }
 
-// calls returns an operation's calls as trees, in order of start.
 func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	byID := map[string]*node{}
 	var all []*node
@@ -94,7 +93,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	return found
 }
 
-// identity returns the resource's pod attributes, which older spools have on the calls.
+// identity returns the pod attributes, which older spools have on the calls.
 func identity(rs *tracepb.ResourceSpans) attrs {
 	whose := attributes(rs.GetResource().GetAttributes())
 	maps.DeleteFunc(whose, func(key attribute.Key, _ *commonpb.AnyValue) bool {
@@ -105,7 +104,6 @@ func identity(rs *tracepb.ResourceSpans) attrs {
 
 func byStart(a, b *node) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) }
 
-// attrs are the attributes of a span, an event or a resource.
 type attrs map[attribute.Key]*commonpb.AnyValue
 
 func attributes(kvs []*commonpb.KeyValue) attrs {
@@ -142,7 +140,7 @@ func (n *node) sum() string {
 // series reports whether a span is a series of commands (trace.Fold).
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// longest returns the duration, of a series that of its longest command.
+// longest is, for a series, that of its longest command.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)
@@ -157,7 +155,6 @@ func (n *node) arguments() []string {
 	return list(n.attrs[semconv.ProcessCommandArgsKey])
 }
 
-// endings lists a series' exit codes and signals, without success.
 func (n *node) endings() string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(n.attrs)) {
@@ -235,7 +232,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// noPod stands for a call without a pod, such as STATUS.
+// For a call such as STATUS.
 const noPod = "no pod"
 
 func pod(call *node) string {
@@ -249,7 +246,6 @@ func what(call *node) string {
 	return strings.TrimSpace(call.Name + " " + call.text(attr.CNIIfNameKey))
 }
 
-// later returns the time until the pod's first connection, if observed.
 func (n *node) later() string {
 	if n.attrs[attr.FirstConnectionMSKey] == nil {
 		return ""
@@ -257,7 +253,6 @@ func (n *node) later() string {
 	return text.Round(n.ms(attr.FirstConnectionMSKey)).String()
 }
 
-// slow reports whether a call or a part of it was slow.
 func (n *node) slow() bool {
 	return n.is(attr.SlowKey) || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.key) > 0 })
 }
@@ -267,7 +262,7 @@ type slowThing struct {
 	name string
 }
 
-// slowThings are the parts of a call that may be slow, with the attribute that counts them.
+// With the attribute that counts them.
 func slowThings() []slowThing {
 	return []slowThing{
 		{attr.SlowCommandsKey, "slow command"},
@@ -276,7 +271,7 @@ func slowThings() []slowThing {
 	}
 }
 
-// verdict returns the judge's verdict, else the error, else the largest part.
+// The judge's, else the error, else the largest part.
 func (n *node) verdict() string {
 	failure := ""
 	if n.failed() {
@@ -293,10 +288,8 @@ func (n *node) biggestPart() string {
 	return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
 }
 
-// cause returns the judge's cause, else the largest part's name.
 func (n *node) cause() string {
 	return cmp.Or(n.text(attr.CauseKey), n.text(attr.BiggestPartNameKey))
 }
 
-// problem reports whether a call needs attention.
 func (n *node) problem() bool { return n.failed() || n.slow() || n.is(attr.PartialKey) }

@@ -6,30 +6,30 @@ import (
 )
 
 const (
-	// exactly bounds the values kept per row. Of more, a random sample is kept, which is as good for a p99.
+	// Values kept per row. Of more, a random sample is kept, which is as good for a p99.
 	exactly = 10_000
-	// valuesMax bounds all kept values, 24 MB. Rows beyond it keep valuesLeast or more.
+	// All kept values, 24 MB. Rows beyond it keep valuesLeast or more.
 	valuesMax   = 3 << 20
 	valuesLeast = 16
-	// Rows and kinds of calls beyond these bounds count as other.
+	// Beyond these, rows and kinds of calls count as other.
 	rowsMost        = 1000
 	populationsMost = 100
 	other           = "other"
 )
 
-// room is the remaining capacity of a sample.
+// room is a sample's remaining capacity.
 type room struct{ values, rows int }
 
-// values are durations with exact number, sum and maximum, and a random sample.
+// values have exact number, sum and maximum, and a random sample.
 type values struct {
 	n        int
 	sum      float64
 	max      float64
 	kept     []float64
-	averaged bool // some are the mean of a series
+	averaged bool // some are a series' mean
 }
 
-// add adds a value. Without room, each value stays with equal probability (Vitter 1985, algorithm R).
+// Without room, each value stays with equal probability (Vitter 1985, algorithm R).
 func (v *values) add(x float64, room *room) {
 	v.n++
 	v.sum += x

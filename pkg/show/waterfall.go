@@ -47,7 +47,7 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 	return p.flush(w)
 }
 
-// routine reports whether a call is for lo or a teardown, without a problem.
+// routine calls are for lo or a teardown, without a problem.
 func (o Options) routine(call *node) bool {
 	return (call.text(attr.CNIIfNameKey) == "lo" || call.Name == "CNI DEL") && !call.problem() && !o.Limits.wants(call)
 }
@@ -146,7 +146,6 @@ func (p *painter) row(call, n *node, depth int) {
 	}
 }
 
-// line writes one row in columns.
 func (p *painter) line(mark, color, name, bar, text string) {
 	name = padded(name, p.nameColumn())
 	if bar == "" {
@@ -156,13 +155,12 @@ func (p *painter) line(mark, color, name, bar, text string) {
 }
 
 const (
-	// narrow is the width below which remarks have their own lines.
-	narrow = 72
-	// narrowest is the minimum width.
+	// Below it remarks have their own lines.
+	narrow    = 72
 	narrowest = 40
 )
 
-// nameColumn and barColumn return widths, on 80 columns 28 and 20. The rest is for time (9) and remarks.
+// Widths, on 80 columns 28 and 20. The rest is for time (9) and remarks.
 func (p *painter) nameColumn() int { return min(28, max(p.Width, narrowest)*28/80) }
 
 func (p *painter) barColumn() int {
@@ -176,7 +174,7 @@ func (p *painter) axis(call *node) {
 	p.printf("  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
-// bar draws the extents of n, or of spans folded into it, in half cells.
+// In half cells.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
 	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
@@ -206,7 +204,7 @@ func (p *painter) bar(call, n *node) string {
 	return b.String()
 }
 
-// pale marks a column with a part of a series, whose position is unknown.
+// pale marks a part of a series, whose position is unknown.
 const pale = "░"
 
 func cell(left, right, touched bool) string {
@@ -230,7 +228,6 @@ func short(id string) string {
 	return id
 }
 
-// summaryMost bounds the calls in a summary.
 const summaryMost = 200
 
 // Summary writes a line for each failed or slow call.
