@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Bounds of harmless numbers. Secrets made of digits are longer.
+// Bounds of harmless numbers: secrets made of digits are longer.
 const (
 	maxDigits      = 5  // of one number: a port, an MTU, an HTTP code
 	maxDigitsAll   = 8  // of all numbers in a word: "v1.29.12", "node-10-12"
 	maxDigitsBytes = 12 // of all, if none exceeds a byte: "ip-192-168-10-12"
 	maxSuffix      = 4  // of a number after letters: "eth0", "vlan4094"
-	maxLone        = 2  // single letters, "i" and "o" of "i/o"; one with a number, "v1", counts twice
+	maxLone        = 2  // single letters ("i/o"); one with a number ("v1") counts twice
 )
 
-// form reports whether a word without blanks has a harmless form, with numbers or without.
+// form reports whether a word has a harmless form.
 func (c *Call) form(s string, numbers bool) bool {
 	if c.short[lower(s)] {
 		return false
@@ -36,7 +36,7 @@ func (c *Call) form(s string, numbers bool) bool {
 		(n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
 }
 
-// numerals counts a word's digits, in all and in its longest number, and single letters.
+// numerals counts digits and single letters.
 type numerals struct{ all, longest, lone int }
 
 // joined reports whether the parts between separators are harmless. The first separators join names that may contain
@@ -65,8 +65,8 @@ func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string)
 	}
 }
 
-// piece reports whether a part of a word is harmless: empty, a listed word, a number, a word with a number, or a
-// number with a unit.
+// piece reports whether a part of a word is harmless: empty, listed, a number, a word with a number, or a number with a
+// unit.
 func (c *Call) piece(s string, numbers bool) bool {
 	switch {
 	case s == "":
@@ -91,7 +91,7 @@ func (c *Call) piece(s string, numbers bool) bool {
 	return len(s)-len(unit) <= maxDigits && isUnit(unit)
 }
 
-// numbered reports whether s is words followed by numbers: "eth0", "v1beta1", "hostIPv4".
+// Words followed by numbers: "eth0", "v1beta1", "hostIPv4".
 func numbered(s string) bool {
 	numbers := 0
 	for s != "" {
@@ -108,12 +108,12 @@ func numbered(s string) bool {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isID reports whether s is a shortened container id of the call.
+// A shortened container id.
 func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
 
-// idLength is the length of a container id in hexadecimal digits.
+// In hexadecimal digits.
 const idLength = 64
 
 func isUnit(s string) bool {
@@ -125,9 +125,9 @@ func isUnit(s string) bool {
 	return false
 }
 
-// isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a range.
+// An IP address with optional prefix or port, a link address, a PCI address, or a range.
 func isAddress(s string) bool {
-	// A zone can be any text. Most words are no address, so this test comes first.
+	// Most words are no address, so this comes first. A zone can be any text.
 	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
 		return false
 	}
@@ -146,7 +146,7 @@ func isAddress(s string) bool {
 	return isHex(s, "##:##:##:##:##:##") || isHex(s, "####:##:##.#")
 }
 
-// isHex compares s with a pattern in which # is a hexadecimal digit.
+// # in pattern is a hexadecimal digit.
 func isHex(s, pattern string) bool {
 	if len(s) != len(pattern) {
 		return false
@@ -163,7 +163,7 @@ func isHex(s, pattern string) bool {
 	return true
 }
 
-// spells reports whether an IPv6 address encodes a secret. Its sixteen bytes have room for text.
+// spells reports whether an IPv6 address encodes a secret: sixteen bytes have room for text.
 func (c *Call) spells(address string) bool {
 	address, _, _ = strings.Cut(address, "/")
 	a, err := netip.ParseAddr(address)
@@ -177,7 +177,7 @@ func (c *Call) spells(address string) bool {
 	return c.Repeats(string(b[:]))
 }
 
-// timeOf parses a time with seconds, as in certificates and logs.
+// A time with seconds, as in certificates and logs.
 func timeOf(s string) (time.Time, bool) {
 	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
 		return time.Time{}, false
@@ -190,8 +190,8 @@ func timeOf(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rounded rounds a duration or decimal fraction to the thousandth. It returns false for other texts, and for so many
-// digits that they may mean something else.
+// rounded rounds a duration or decimal fraction to the thousandth, unless it has so many digits that they may mean
+// something else.
 func rounded(s string) (string, bool) {
 	if f, err := strconv.ParseFloat(s, 64); err == nil && strings.Trim(s, "0123456789.") == "" && f < 10_000 {
 		return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64), true

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// mark is the fate of a byte.
 type mark uint8
 
 const (
@@ -17,7 +16,7 @@ type message struct {
 	call  *Call
 	s     string
 	marks []mark // by byte
-	// instead replaces a dropped range, by its first byte; the default is a placeholder.
+	// Replaces a dropped range, by its first byte; default is a placeholder.
 	instead map[int]string
 	numbers []string // distinct words with numbers that stay
 }
@@ -28,7 +27,7 @@ const (
 	trimmed  = ".:=!?-*&#/\\%@~+$" // removed from the ends of a chunk
 )
 
-// separates returns the number of separator bytes at i. A backslash counts if it escapes a quote or a blank.
+// A backslash counts if it escapes a quote or a blank.
 func separates(s string, i int) int {
 	switch ch := s[i]; {
 	case ch <= ' ', strings.IndexByte(quotes+brackets, ch) >= 0:
@@ -56,7 +55,7 @@ func (m *message) chunks() {
 		for j < len(m.s) && separates(m.s, j) == 0 {
 			j++
 		}
-		// Go prints bytes as consecutive numbers: "[123 34 98 105 …]".
+		// Go prints bytes as numbers: "[123 34 98 105 …]".
 		if isNumber(m.s[i:j]) {
 			if runs++; runs == 1 {
 				run = i
@@ -78,7 +77,7 @@ func (m *message) chunks() {
 	}
 }
 
-// maxRun is the number of consecutive numbers that are dropped.
+// maxRun consecutive numbers are dropped.
 const maxRun = 4
 
 func isNumber(s string) bool {
@@ -87,13 +86,11 @@ func isNumber(s string) bool {
 	return s != "" && (strings.Trim(s, "0123456789") == "" || is && len(hex) <= 2)
 }
 
-// secretive lists words that precede a secret.
 var secretive = [...]string{
 	"password", "passwd", "passphrase", "pwd", "pass", "secret", "token", "apikey", "key", "credential", "credentials",
 	"authorization", "auth", "bearer", "psk", "cookie",
 }
 
-// namesSecret reports whether a text ends with a word for a secret.
 func namesSecret(s string) bool {
 	s = lower(s[max(0, len(s)-len("authorization")):])
 	for _, word := range secretive {
@@ -104,8 +101,8 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// assigns reports whether the text between two chunks makes the second the first's value, as in JSON and key=value.
-// A colon with a blank alone is prose: "no token: unexpected EOF".
+// assigns reports whether the text between two chunks makes the second the first's value, as in JSON and key=value. A
+// colon with a blank alone is prose: "no token: unexpected EOF".
 func assigns(between string) bool {
 	blank := strings.ContainsAny(between, " \t\n")
 	quoted := strings.ContainsAny(between, quotes)
@@ -120,7 +117,7 @@ func (m *message) chunk(from, to int) {
 	for from < to && strings.IndexByte(trimmed, m.s[to-1]) >= 0 && !isAddress(m.s[from:to]) {
 		to--
 	}
-	// Longer punctuation may be a secret.
+	// Long punctuation may be a secret.
 	if from-begin > maxMarks {
 		m.remove(begin, from)
 	}
@@ -132,10 +129,9 @@ func (m *message) chunk(from, to int) {
 	}
 }
 
-// maxMarks bounds consecutive punctuation: "...".
+// Consecutive punctuation: "...".
 const maxMarks = 3
 
-// part redacts a part of a chunk, or its own parts.
 func (m *message) part(from, to int) {
 	s := m.s[from:to]
 	if m.mayStay(from, to) {
@@ -182,14 +178,14 @@ func (m *message) path(from, to int) {
 	}
 }
 
-// minKey is the shortest key; "c2:b0:57" contains none.
+// "c2:b0:57" contains no key.
 const minKey = 3
 
-// url redacts scheme, host and path separately. It drops the user.
+// url redacts scheme, host and path separately, and drops the user.
 func (m *message) url(from, scheme, to int) {
 	m.part(from, scheme)
 	from = scheme + len("://")
-	// The user ends at the last @ and may contain a slash.
+	// It ends at the last @ and may contain a slash.
 	if i := strings.LastIndexByte(m.s[from:to], '@'); i >= 0 {
 		m.remove(from, from+i)
 		from += i + 1
@@ -209,10 +205,9 @@ func (m *message) mayStay(from, to int) bool {
 	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
 }
 
-// maxNumbers bounds distinct words with numbers in a message: a plugin can spell a computed secret in numbers.
+// maxNumbers bounds a message's distinct words with numbers: a plugin can spell a computed secret in them.
 const maxNumbers = 16
 
-// room reports whether a message may have another word with numbers.
 func (m *message) room(s string) bool {
 	if countDigits(s) == 0 || m.call.names[s] || slices.Contains(m.numbers, s) {
 		return true

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Program returns the redacted name of a program. Few names are listed, so those that look like words stay.
+// Program returns a program's redacted name. Few names are listed, so those that look like words stay.
 func (c *Call) Program(name string) string {
 	if c.Harmless(name) || !c.lost && wordlike(name) && !c.Repeats(name) {
 		return name
@@ -14,8 +14,8 @@ func (c *Call) Program(name string) string {
 	return placeholder(name)
 }
 
-// wordlike reports whether a name looks typed: short words in one case with an optional number, and the kernel's
-// separators ("kworker/u8:2+netns").
+// wordlike names look typed: short words in one case, an optional number, the kernel's separators
+// ("kworker/u8:2+netns").
 func wordlike(name string) bool {
 	pieces := 0
 	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+/:()", r) }) {
@@ -32,10 +32,10 @@ func wordlike(name string) bool {
 	return pieces > 0
 }
 
-// maxTyped bounds a word of a program's name: TASK_COMM_LEN without the NUL.
+// TASK_COMM_LEN without the NUL.
 const maxTyped = 15
 
-// Argument reports whether a name in a command's arguments may stay: an interface, a table, a chain.
+// Argument reports whether a name (interface, table, chain) in a command's arguments may stay.
 func (c *Call) Argument(s string) bool {
 	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)
 }
@@ -43,7 +43,7 @@ func (c *Call) Argument(s string) bool {
 // predictable matches udev's names (systemd.net-naming-scheme(7)): "enp3s0f1np1".
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
-// isInterface reports whether s looks like a plugin's interface name: a listed word and hexadecimal digits.
+// A plugin's interface: a listed word and hexadecimal digits.
 func isInterface(s string) bool {
 	if predictable.MatchString(s) {
 		return true
@@ -57,7 +57,7 @@ func isInterface(s string) bool {
 	return false
 }
 
-// Setting returns the redacted path and value of a sysctl. Numbers or one word stay, secret settings do not.
+// Setting redacts a sysctl's path and value. Numbers or one word stay, secret settings do not.
 func (c *Call) Setting(key, value string) (string, string) {
 	parts := strings.Split(key, "/")
 	for i, part := range parts {
@@ -78,5 +78,5 @@ func (c *Call) Setting(key, value string) (string, string) {
 	return strings.Join(parts, "/"), value
 }
 
-// maxFields bounds a setting's numbers: net.ipv4.tcp_mem has three, kernel.sem four.
+// net.ipv4.tcp_mem has three numbers, kernel.sem four.
 const maxFields = 4

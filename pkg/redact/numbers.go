@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// spelt is the byte sequence of one reading, with each byte's range in the text.
+// The bytes of one reading, each with its range in the text.
 type spelt struct {
 	bytes    []byte
 	from, to []int
@@ -23,13 +23,11 @@ func (s *spelt) add(ch byte, from, to int) {
 	s.bytes, s.from, s.to = append(s.bytes, ch), append(s.from, from), append(s.to, to)
 }
 
-// number is a number with its range in the text.
 type number struct {
 	n        uint64
 	from, to int
 }
 
-// reading is one way to read numbers from a text.
 type reading struct {
 	marks  string // further characters of a word
 	read   func(word string) (n uint64, is bool)
@@ -37,7 +35,7 @@ type reading struct {
 	units  []time.Duration // units that a number may count
 }
 
-// readings lists the ways in which an allowed word contains a number.
+// readings are the ways in which an allowed word contains a number.
 func readings() []reading {
 	one := []time.Duration{1}
 	return []reading{
@@ -65,7 +63,7 @@ func hexadecimal(word string) (uint64, bool) {
 	return n, err == nil
 }
 
-// duration parses "547ms", "1m5.535s" and "18.547" (seconds).
+// "547ms", "1m5.535s" and "18.547" (seconds).
 func duration(word string) (uint64, bool) {
 	word = strings.TrimLeft(word, letters)
 	d, err := time.ParseDuration(word)
@@ -80,14 +78,13 @@ func instant(word string) (uint64, bool) {
 	return uint64(t.Unix()), is //nolint:gosec // not negative
 }
 
-// interfaceID returns the last six bytes of an IPv6 address. A link-local one has any.
+// The last six bytes. A link-local address has any.
 func interfaceID(word string) (uint64, bool) {
 	a, err := netip.ParseAddr(word)
 	b := a.As16()
 	return binary.BigEndian.Uint64(b[8:]) & (1<<48 - 1), err == nil && a.Is6()
 }
 
-// numbers lists the numbers in a text.
 func (r reading) numbers(text string) (all []number) {
 	part := func(ch byte) bool { return isLetter(ch) || isDigit(ch) || strings.IndexByte(r.marks, ch) >= 0 }
 	for from := 0; from < len(text); from++ {
@@ -139,7 +136,7 @@ func (c *Call) counted(message string, marks []mark) {
 
 func isWord(ch byte) bool { return isLetter(ch) || isDigit(ch) }
 
-// other returns every second number, because the rest may be positions.
+// Every second number: the rest may be positions.
 func other(all []number, first int) (some []number) {
 	for i := first; i < len(all); i += 2 {
 		some = append(some, all[i])
@@ -147,7 +144,7 @@ func other(all []number, first int) (some []number) {
 	return some
 }
 
-// varying returns the numbers without those that recur, the filling of "10.88.113.55/24 10.67.97.110/24 …".
+// varying leaves out numbers that recur, the filling of "10.88.113.55/24 10.67.97.110/24 …".
 func varying(all []number) (some []number) {
 	times := map[uint64]int{}
 	for _, number := range all {
@@ -161,10 +158,10 @@ func varying(all []number) (some []number) {
 	return some
 }
 
-// fillingLeast is how often a filling occurs: eight bytes take three addresses with one or two of it.
+// Eight bytes take three addresses with one or two numbers of filling.
 const fillingLeast = 3
 
-// written encodes each number, in units, in width bytes. It leaves out larger ones.
+// Numbers too large for width are left out.
 func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {
 	var s spelt
 	for _, number := range all {
@@ -195,8 +192,7 @@ func (n needles) mark(s *spelt, marks []mark) {
 	}
 }
 
-// spots quickly marks repeated values, also with other separators between letters and digits. It runs for all
-// arguments and paths of a plugin's commands.
+// spots quickly marks repeated values, with any separators. It runs for all arguments and paths of a plugin's commands.
 func (c *Call) spots(s string) []mark {
 	marks := make([]mark, len(s))
 	if len(c.values) == 0 {

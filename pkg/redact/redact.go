@@ -15,37 +15,36 @@ import (
 	"strings"
 )
 
-// window is the number of consecutive secret bytes that may not leave. Ordinary words share shorter pieces.
+// window is how many consecutive secret bytes may not leave. Ordinary words share shorter pieces.
 const window = 8
 
-// shortest is the minimum length of a value that may not leave as a word.
+// Minimum length of a value that may not leave as a word.
 const shortest = 4
 
-// Call holds the known values of a CNI call. The zero value allows listed words only. It is not safe for concurrent
-// use.
+// Call holds a CNI call's known values. The zero value allows listed words only. It is not safe for concurrent use.
 type Call struct {
-	names   map[string]bool // of the call, which spans contain
+	names   map[string]bool // of the call, in spans
 	values  []string        // confidential values
 	ids     []string        // names that tools shorten
 	asked   map[string]bool // cache of Harmless
-	short   map[string]bool // values shorter than a window, in lower case
-	plain   needles         // windows of the values in lower case
-	folded  needles         // windows of their letters and digits only
-	indexed int             // number of values in plain and folded
-	kept    int             // total bytes of values
+	short   map[string]bool // shorter than window, in lower case
+	plain   needles         // windows of values in lower case
+	folded  needles         // the same of letters and digits only
+	indexed int             // values in plain and folded
+	kept    int             // bytes of values
 	told    int             // known configurations
 	awaits  int             // pending configurations
-	lost    bool            // a configuration was not stored completely
+	lost    bool            // a configuration is incomplete
 	full    bool            // nothing more is stored
 }
 
-// Await notes the start of a plugin, whose Configuration follows.
+// Await notes a plugin whose Configuration follows.
 func (c *Call) Await() { c.awaits++ }
 
-// whole reports whether all inputs of the call's plugins are known.
+// whole: all inputs of the call's plugins are known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
-// Name adds names of the call that spans contain: pod, namespace, network, interface, container id, plugin.
+// Name adds the call's names, which spans contain: pod, namespace, network, interface, container id, plugin.
 func (c *Call) Name(names ...string) {
 	if c.names == nil {
 		c.names = map[string]bool{}
@@ -78,7 +77,7 @@ func (c *Call) Message(s string) string {
 	return m.String()
 }
 
-// Path redacts each part of a path, except typed-looking ones below standard directories.
+// Path redacts a path's parts, except typed-looking ones below standard directories.
 func (c *Call) Path(path string) string {
 	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
 	for i, part := range parts {
@@ -95,7 +94,7 @@ func (c *Call) Path(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// system reports whether a path begins with a standard directory (hier(7)).
+// Standard directories (hier(7)).
 func system(parts []string) bool {
 	if len(parts) < 2 || parts[0] != "" {
 		return false
@@ -108,7 +107,7 @@ func system(parts []string) bool {
 	return false
 }
 
-// Apart reports, for each word, whether the words together repeat a value of the call there.
+// Apart reports, per word, whether the words together repeat a value of the call there.
 func (c *Call) Apart(words []string) []bool {
 	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
 	for i, word := range words {
@@ -144,7 +143,6 @@ func (c *Call) Harmless(s string) bool {
 	return harmless
 }
 
-// Repeats reports whether a word contains part of an unencoded value.
 // Repeats reports whether a word contains part of an unencoded value.
 func (c *Call) Repeats(s string) bool {
 	if len(c.values) == 0 || len(s) < shortest {
@@ -183,5 +181,5 @@ func kind(s string) string {
 	return "text"
 }
 
-// Full makes the call keep no further input, and so only listed words.
+// Full makes the call store no further input, so only listed words stay.
 func (c *Call) Full() { c.full = true }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// repeated marks parts of a message that occur in the values, in any spelling. It stores the message's few windows
-// and compares all spellings of the values with them.
+// repeated marks parts that occur in the values, in any spelling. It stores the message's few windows and compares all
+// spellings of the values with them.
 func (c *Call) repeated(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -27,8 +27,8 @@ func (c *Call) repeated(message string, marks []mark) {
 	folded.mark(marks)
 }
 
-// spellings passes each known encoding of a value to give, ignoring case. For base64 it passes all three alignments,
-// without characters that depend on adjacent bytes.
+// spellings passes each known encoding of a value to give, ignoring case; for base64 all three alignments, without
+// characters that depend on adjacent bytes.
 func spellings(v string, give func([]byte)) {
 	give([]byte(v))
 	var escaped bytes.Buffer
@@ -57,13 +57,13 @@ func spellings(v string, give func([]byte)) {
 	}
 }
 
-// sieve finds windows of a message in a stream.
+// sieve finds a message's windows in a stream.
 type sieve struct {
 	fold  bool
 	hits  map[uint64]bool
-	at    []int    // position in the message of each byte
-	bytes []byte   // those bytes
-	may   []uint64 // filter: one bit per window hash
+	at    []int // position of each byte in the message
+	bytes []byte
+	may   []uint64 // filter: a bit per window hash
 }
 
 func newSieve(message string, fold bool) *sieve {
@@ -81,13 +81,13 @@ func newSieve(message string, fold bool) *sieve {
 	return s
 }
 
-// sieveBits makes the filter 8 KiB. With a message of 1 KiB it passes one window in 64.
+// A filter of 8 KiB. With a message of 1 KiB it passes one window in 64.
 const sieveBits = 16
 
-// hash is Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+// Fibonacci hashing (Knuth, TAOCP 3, 6.4).
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) }
 
-// letter normalizes a byte. It returns false if the byte does not count.
+// letter normalizes a byte, or returns false.
 func (s *sieve) letter(ch byte) (byte, bool) {
 	switch {
 	case isUpper(ch):
@@ -119,7 +119,6 @@ func (s *sieve) pass(b []byte) {
 	}
 }
 
-// mark marks the message from the first to the last byte of each found window.
 func (s *sieve) mark(marks []mark) {
 	end := window - 1
 	for w := range windows(string(s.bytes)) {

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Configuration adds a plugin's complete standard input (see Lost). It returns false for invalid JSON, of which
-// nothing may stay.
+// Configuration adds a plugin's complete standard input (see Lost). Of invalid JSON (false), nothing may stay.
 func (c *Call) Configuration(b []byte) bool {
 	defer c.index()
 	if !json.Valid(b) {
@@ -37,13 +36,13 @@ func Ours(secrets ...string) *Call {
 	return c
 }
 
-// Said redacts the first 16 KiB of a peer's text. Logs show far less.
+// Said redacts the first 16 KiB of a peer's text.
 func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
 
-// Lost notes an input beyond the bound. Only listed words may stay then.
+// Lost notes an input beyond the bound: only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
-// Environment adds a plugin's environment and CNI_ARGS, as "key=value", after Name.
+// Environment adds a plugin's environment and CNI_ARGS ("key=value"). Call it after Name.
 func (c *Call) Environment(variables ...string) {
 	defer c.index()
 	for _, variable := range variables {
@@ -67,14 +66,14 @@ func (c *Call) Arguments(all ...string) {
 	}
 }
 
-// Kept returns the kept bytes of input. Memory is about forty times as much.
+// Kept returns the stored bytes of input. Memory is about forty times as much.
 func (c *Call) Kept() int { return c.kept }
 
-// maxValue bounds a variable or argument in bytes, like a standard input.
+// Of a variable or argument, in bytes.
 const maxValue = 32 << 10
 
-// repeatable reports whether a key's value is public if its form is harmless: keys of the CNI specification, of
-// widespread plugins, and of environments.
+// repeatable reports whether a key's value is public if its form is harmless: keys of the CNI specification, widespread
+// plugins, and environments.
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu",
@@ -88,22 +87,21 @@ func repeatable(key string) bool {
 	return false
 }
 
-// place is a value's position in a configuration.
 type place struct {
-	key, above string // its key, and its object's key
-	depth      int    // number of enclosing objects
+	key, above string // its own, and its object's
+	depth      int    // enclosing objects
 	secret     bool   // a key on the path is confidential
-	previous   bool   // part of another plugin's result
+	previous   bool   // of another plugin's result
 }
 
-// walk adds the values of a valid configuration, also of repeated keys, because plugins differ in the one they use.
+// walk also adds repeated keys' values: plugins differ in which they use.
 func (c *Call) walk(b []byte, at place) {
 	in := json.NewDecoder(bytes.NewReader(b))
 	in.UseNumber()
 	c.next(in, at)
 }
 
-// next adds the next value. It returns false at the end of an array.
+// next returns false at the end of an array.
 func (c *Call) next(in *json.Decoder, at place) bool {
 	token, err := in.Token()
 	if err != nil {
@@ -170,7 +168,6 @@ func (c *Call) scalar(v string, at place) {
 	c.value(v)
 }
 
-// public reports whether a value is public by its form, or by form and key.
 func (c *Call) public(v string, at place) bool {
 	switch {
 	case isAddress(v) && !c.spells(v), in(v):
@@ -181,7 +178,7 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves reports whether spans contain the value: the network's name, plugin types, interfaces of a previous result.
+// leaves: spans contain the value (network name, plugin types, interfaces of a previous result).
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -192,10 +189,10 @@ func leaves(v string, at place) bool {
 	return false
 }
 
-// maxInterface is IFNAMSIZ without the NUL.
+// IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// nested reports whether a key holds another plugin's configuration.
+// nested: the key holds another plugin's configuration.
 func nested(key string) bool {
 	switch key {
 	case "ipam", "delegate", "delegates", "plugins":
@@ -204,7 +201,7 @@ func nested(key string) bool {
 	return false
 }
 
-// path adds the parts of a path, or of a PATH, that Path would redact.
+// path adds what Path would redact, also of a PATH.
 func (c *Call) path(v string) {
 	for path := range strings.SplitSeq(v, ":") {
 		parts := strings.Split(path, "/")
@@ -261,7 +258,7 @@ func Confidential(key string) bool {
 	return false
 }
 
-// common matches public parts of a value: addresses, schemes, PEM headers.
+// Public parts of a value: addresses, schemes, PEM headers.
 var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?` +
 	`|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
@@ -304,8 +301,8 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// maxKept bounds the stored inputs of one run and its delegated plugins in bytes, since indexes need about forty
-// times as much. Ten delegated plugins with configurations of 4 KiB need a sixth.
+// maxKept bounds stored inputs of a run and its delegated plugins in bytes: indexes need about forty times as much. Ten
+// delegated plugins with 4 KiB each need a sixth.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
@@ -339,7 +336,7 @@ func (c *Call) index() {
 	c.indexed, c.asked = len(c.values), nil
 }
 
-// needles is a set of windows, as numbers.
+// A set of windows.
 type needles map[uint64]struct{}
 
 func (n needles) add(s string) {
@@ -368,7 +365,7 @@ func windows(s string) iter.Seq[uint64] {
 	}
 }
 
-// lower lowers ASCII letters.
+// ASCII only.
 func lower(s string) string {
 	for i := range len(s) {
 		if isUpper(s[i]) {
@@ -384,7 +381,7 @@ func lower(s string) string {
 	return s
 }
 
-// fold returns letters in lower case and digits, which quoting does not change.
+// fold keeps only letters, in lower case, and digits, which quoting does not change.
 func fold(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

@@ -11,7 +11,7 @@ import (
 //go:embed words.txt
 var list string
 
-// words holds words.txt, which `make words` generates.
+// From words.txt, which `make words` generates.
 var words = sync.OnceValue(func() *lexicon {
 	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, slots(strings.Count(list, "\n")))}
 	at := uint32(0)
@@ -26,14 +26,14 @@ var words = sync.OnceValue(func() *lexicon {
 	return l
 })
 
-// lexicon is a set of words: a hash table of line ends in list, 0 for an empty slot. It needs a sixth of a map's
-// memory, and the garbage collector skips it.
+// lexicon is a hash table of line ends in list, 0 for an empty slot: a sixth of a map's memory, and the garbage
+// collector skips it.
 type lexicon struct {
 	seed  maphash.Seed
 	lines []uint32 // see slots
 }
 
-// slots returns the table size: a power of two, less than three quarters full.
+// A power of two, less than three quarters full.
 func slots(words int) int { return 1 << bits.Len(uint(words*4/3)) }
 
 func (l *lexicon) slot(word string) int {
@@ -66,10 +66,9 @@ func listed(s string) bool {
 	}
 }
 
-// maxParts bounds the words joined in one.
 const maxParts = 6
 
-// hump returns the end of the first word in camel case: "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
+// The end of the first word in camel case: "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
 func hump(s string) int {
 	i := 1
 	for i < len(s) && isUpper(s[i]) {
@@ -91,7 +90,7 @@ func hump(s string) int {
 	return i
 }
 
-// known reports whether a word in lower case or one of its forms is listed: "marshal" covers "unmarshaled".
+// known words are in lower case, listed or a form of one: "marshal" covers "unmarshaled".
 func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {
 		return true
