@@ -10,13 +10,13 @@ import (
 )
 
 // A call's parent span is in its environment (containerd >= 2.4), or the runtime reports its spans later (event.Above).
-// For that an ended operation waits up to Options.Wait. No run joins it any more.
+// For these an ended operation, which no run joins any more, waits up to Options.Wait.
 
 const (
-	// abovesMax bounds stored spans per operation: a setup has three, a teardown one for each request.
+	// Stored spans per operation: a setup has three, a teardown one for each request.
 	abovesMax = 16
-	// slip bounds the drift of the calendar clock until spans are reported: adjtimex(2) slews by 0.5 ms per second, for
-	// half a minute.
+	// slip bounds the calendar clock's drift until spans are reported: adjtimex(2) slews by 0.5 ms per second, for half
+	// a minute.
 	slip = 20 * time.Millisecond
 )
 
@@ -35,14 +35,14 @@ func (t *Timeline) awaits(op *active.Operation, holding map[string]bool) bool {
 		return false
 	}
 	if op.Until == 0 {
-		// Waiting operations may use half of the places.
+		// At most half of the places, so that new operations have room.
 		if len(t.open) > t.options.Operations/2 {
 			t.orphan(op)
 			return false
 		}
 		op.Until, op.Ending = t.now+int64(t.options.Wait), op.Closed
 		if op.Commit == 0 {
-			op.Commit = t.now // nothing joins it any more
+			op.Commit = t.now
 		}
 	}
 	if t.now < op.Until {
@@ -60,7 +60,7 @@ func (t *Timeline) orphan(op *active.Operation) {
 	t.past.orphans.put(op.ContainerID, op.Key())
 }
 
-// unsampled reports whether the runtime does not sample the request, according to NRI's call (containerd >= 2.2).
+// unsampled: according to NRI's call (containerd >= 2.2), the runtime does not sample the request.
 func (t *Timeline) unsampled(op *active.Operation) bool {
 	s := t.pods.Sandbox(op.ContainerID)
 	if s == nil || (op.Kind == model.Setup) != (s.Phase == event.SandboxRunning) {
@@ -69,8 +69,7 @@ func (t *Timeline) unsampled(op *active.Operation) bool {
 	return w3c.Parse(s.Trace).Unsampled()
 }
 
-// adopt gives each call the narrowest span of the runtime that contains it, and reports whether all calls have a
-// parent.
+// adopt gives each call the narrowest span of the runtime that contains it, and reports whether all have a parent.
 func adopt(op *active.Operation) bool {
 	all := true
 	for _, call := range op.Calls {
@@ -92,7 +91,7 @@ func adopt(op *active.Operation) bool {
 	return all
 }
 
-// around reports whether a span covers start to end, within slip. start must be before the span's end.
+// start must be before the span's end; otherwise slip is allowed.
 func around(a *event.Above, start, end int64) bool {
 	return a.Start-int64(slip) <= start && start < a.End && end <= a.End+int64(slip)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// teardownBegins closes the setup of the same container.
 func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	for _, op := range t.open {
 		if op.Kind == model.Setup && op.ContainerID == e.Call.ContainerID && op.Commit == 0 && mayJoin(e.Caller, op.Began) {
@@ -24,8 +23,8 @@ func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*model.Operation {
 	})
 }
 
-// operationOf finds or makes the operation of a run; nil beyond the limit. A sandbox's two DELs, the second without
-// netns, are one teardown if the second comes before the first has settled.
+// operationOf finds or makes a run's operation; nil beyond the limit. A sandbox's two DELs, the second without netns,
+// are one teardown if the first has not settled.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	if op := t.inProgress(now, e); op != nil {
@@ -38,7 +37,7 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.node.Mono, Wall: t.node.Wall, MinSpan: t.options.MinSpan,
 	}, e.Caller, active.Limits{Images: t.options.Images, Facts: t.options.Facts}, t.interfaces)
-	// NRI's report may arrive before the first plugin's event.
+	// NRI's report may precede the first plugin's event.
 	if s := t.pods.Sandbox(op.ContainerID); kind == model.Setup && s != nil && s.Ran && now < s.Since {
 		op.Commit, op.Ending = s.Since, model.ClosedRunning
 	}
@@ -46,10 +45,9 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *active.Operation {
 	return op
 }
 
-// callFor finds or makes the call of a run.
 func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec) *model.Call {
 	for _, sameInterface := range []bool{true, false} {
-		// The latest first: a repeated chain's second plugin belongs to the repetition.
+		// Latest first: a repeated chain's second plugin belongs to the repetition.
 		for _, call := range slices.Backward(op.Calls) {
 			if (call.IfName == e.Call.IfName) == sameInterface && t.continues(call, im, e) {
 				return call
@@ -68,8 +66,8 @@ func (t *Timeline) callFor(op *active.Operation, im *model.Image, e *event.Exec)
 	return call
 }
 
-// waiting returns the process of a run below the link that waits for it: with another parent than the chain's, an agent
-// started it (Multus thick).
+// waiting returns the process of a run below the link that waits for it: an agent started it (Multus thick), so it has
+// another parent than the chain's.
 func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Process {
 	for _, call := range slices.Backward(op.Calls) {
 		link := call.Live()
@@ -80,7 +78,7 @@ func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Proce
 	return nil
 }
 
-// continues reports whether a run is the next of a call's chain, not the first of another call.
+// continues: a run is the next of a call's chain, not the first of another call.
 func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) bool {
 	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
 	if call.Command != e.Call.Command {
@@ -94,21 +92,21 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 	case !last.Ended:
 		return false // plugins of a chain run one after another
 	case first.Run.Plugin == im.Run.Plugin:
-		// A repeated call, or a chain with the same plugin twice.
+		// A repeated call, or one plugin twice in a chain.
 		return t.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
 	}
 	return true
 }
 
-// mayJoin reports whether a run by caller may join or end an operation that began starts. Other processes than the
-// runtime can name any container, so their operations are separate. An agent works for its callers.
+// mayJoin reports whether a run by caller may join or end an operation. Only the runtime is trusted to name any
+// container; others get separate operations. An agent works for its callers.
 func mayJoin(caller, began event.Caller) bool {
 	return caller == event.CallerAgent || caller.Anchored() == began.Anchored() ||
 		caller.Anchored() && began == event.CallerAgent
 }
 
-// inProgress returns the open operation of a run, those of the runtime first. NRI may report the end before the
-// kernel's earlier events.
+// inProgress returns a run's open operation, those of the runtime first. NRI may report the end before the kernel's
+// earlier events.
 func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
@@ -122,8 +120,7 @@ func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	return nil
 }
 
-// admits reports whether there is room. Half of the places are for the runtime's operations, so imitated plugins cannot
-// use all.
+// admits keeps half of the places for the runtime's operations, so imitated plugins cannot use all.
 func (t *Timeline) admits(caller event.Caller) bool {
 	if len(t.open) >= t.options.Operations {
 		t.stats.Refused++

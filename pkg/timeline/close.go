@@ -11,10 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// cutOff is the reason for a partial operation whose end cniscope did not see.
 const cutOff = "still under way when cniscope ended"
 
-// over returns why an operation has ended by now, or nothing.
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)
 	switch {
@@ -28,16 +26,15 @@ func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	return ""
 }
 
-// patience is the multiple of Options.Settle that a known unfinished operation waits: a busy node needs seconds between
-// plugins.
+// patience times Options.Settle: how long an unfinished operation waits. A busy node needs seconds between plugins.
 const patience = 10
 
-// expects reports whether more is to come: the rest of a chain, or NRI's report of the running sandbox.
+// expects more: the rest of a chain, or NRI's report of the running sandbox.
 func (t *Timeline) expects(op *active.Operation) bool {
 	for _, call := range op.Calls {
 		last := call.Runs[len(call.Runs)-1]
 		if last.Failed() || last.Unseen {
-			return false // a failed chain stops
+			return false
 		}
 	}
 	if op.Kind == model.Setup && t.nri && !op.Unheard {
@@ -49,7 +46,6 @@ func (t *Timeline) expects(op *active.Operation) bool {
 	})
 }
 
-// close ends the operations for which why gives a reason.
 func (t *Timeline) close(why func(*active.Operation) model.Closed) (closed []*model.Operation) {
 	holding, over := map[string]bool{}, []*active.Operation(nil)
 	t.open = slices.DeleteFunc(t.open, func(op *active.Operation) bool {
@@ -71,7 +67,6 @@ func (t *Timeline) close(why func(*active.Operation) model.Closed) (closed []*mo
 	return closed
 }
 
-// oldest returns when the first open operation began, or now.
 func (t *Timeline) oldest() int64 {
 	oldest := t.now
 	for _, op := range t.open {
@@ -80,10 +75,10 @@ func (t *Timeline) oldest() int64 {
 	return oldest
 }
 
-// finish completes an ended operation. Each step needs those before it.
+// Each step needs those before it.
 func (t *Timeline) finish(op *active.Operation) {
 	t.identify(op)
-	t.abandon(op)                               // its processes record their last waits and connections
+	t.abandon(op)                               // records last waits and connections
 	t.past.before(op).link(op.Operation)        // by its pod
 	t.extend(op)                                // its images are complete
 	op.Resolve(t.options.Wait > 0)              // facts by all names, and ends of images
@@ -91,7 +86,6 @@ func (t *Timeline) finish(op *active.Operation) {
 	t.agents.Close(op, t.now, len(t.open) == 0) // all connections have ended
 }
 
-// identify sets an operation's pod and runtime, and why it may be incomplete.
 func (t *Timeline) identify(op *active.Operation) {
 	op.Runtime = t.node.Runtime
 	switch {
@@ -107,7 +101,6 @@ func (t *Timeline) identify(op *active.Operation) {
 	}
 }
 
-// extend sets the networks of an operation's calls, and ends images in progress.
 func (t *Timeline) extend(op *active.Operation) {
 	for _, call := range op.Calls {
 		t.networks.resolve(op, call, t.options.Settle)
@@ -120,11 +113,11 @@ func (t *Timeline) extend(op *active.Operation) {
 	t.undo(op)
 }
 
-// undoneWithin is shorter than a runtime needs to start a sandbox and to be asked to stop it.
+// undoneWithin is shorter than a runtime needs to start a sandbox and be asked to stop it.
 const undoneWithin = int64(50 * time.Millisecond)
 
-// undo notes that the runtime removed a network although every plugin had succeeded. A runtime whose sandboxes NRI does
-// not report may have run the sandbox and stopped it, so that only a removal at once counts.
+// undo notes that the runtime removed a network although every plugin had succeeded. If NRI does not report its
+// sandboxes, the sandbox may have run, so only an immediate removal counts.
 func (t *Timeline) undo(op *active.Operation) {
 	call := op.Network()
 	if call == nil || !op.Began.Anchored() {
@@ -147,10 +140,9 @@ func (t *Timeline) undo(op *active.Operation) {
 	}
 }
 
-// runtimesMax bounds the processes of runtimes that are remembered. Each start of a runtime is one more.
+// Each start of a runtime is one more.
 const runtimesMax = 64
 
-// abandon stops following the processes of op.
 func (t *Timeline) abandon(op *active.Operation) {
 	var left []*tree.Process
 	t.tree.Each(func(of *tree.Process) {
@@ -158,7 +150,7 @@ func (t *Timeline) abandon(op *active.Operation) {
 			left = append(left, of)
 		}
 	})
-	// The order of facts depends on it.
+	// Facts are recorded in this order.
 	slices.SortFunc(left, func(a, b *tree.Process) int { return cmp.Compare(a.Key, b.Key) })
 	for _, of := range left {
 		t.leave(t.now, of.Key, active.Of(of))
@@ -166,7 +158,6 @@ func (t *Timeline) abandon(op *active.Operation) {
 	}
 }
 
-// leave records a process's locks, unfinished waits and connections.
 func (t *Timeline) leave(now int64, key event.Process, p *active.Process) {
 	t.locks.Leave(key, p)
 	p.Disconnect(now)

@@ -9,14 +9,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// history stores the last operation of each sandbox and pod, up to a limit.
+// history stores the last operation of each sandbox and pod.
 type history struct {
 	limit   int
 	entries map[string]*list.Element
-	order   list.List // of *past, the latest first
+	order   list.List // of *past, latest first
 }
 
-// past is the last operation under a name, and how many there were.
 type past struct {
 	name  string
 	last  model.Key
@@ -27,7 +26,6 @@ func newHistory(limit int) *history {
 	return &history{limit: limit, entries: map[string]*list.Element{}}
 }
 
-// get returns the entry of a name, or nil.
 func (h *history) get(name string) *past {
 	if e := h.entries[name]; e != nil {
 		return e.Value.(*past)
@@ -52,7 +50,6 @@ func (h *history) put(name string, key model.Key) *past {
 	return p
 }
 
-// link sets what op follows, and stores op for later operations.
 func (h *history) link(op *model.Operation) {
 	if op.ContainerID == "" {
 		return
@@ -77,11 +74,10 @@ func (h *history) link(op *model.Operation) {
 	}
 }
 
-// pasts is the state of ended operations.
 type pasts struct {
 	vouched *history
-	hearsay *history // of operations that the runtime does not vouch for
-	orphans *history // the last ones without a span of the runtime, by container
+	hearsay *history // the runtime does not vouch for these
+	orphans *history // without a span of the runtime, by container
 	extents extents
 }
 
@@ -89,7 +85,6 @@ func newPasts(limit int) pasts {
 	return pasts{vouched: newHistory(4 * limit), hearsay: newHistory(4 * limit), orphans: newHistory(limit)}
 }
 
-// before returns the history for an operation.
 func (p *pasts) before(op *active.Operation) *history {
 	if op.Vouched() {
 		return p.vouched
@@ -97,10 +92,10 @@ func (p *pasts) before(op *active.Operation) *history {
 	return p.hearsay
 }
 
-// extents are the times of ended calls that overlap with open operations.
+// Ended calls that overlap with open operations.
 type extents []model.Interval
 
-// concur sets Call.Concurrent of ended operations. It stores up to limit calls.
+// concur sets Call.Concurrent. It stores up to limit calls.
 func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
@@ -127,12 +122,11 @@ func (x *extents) concur(over []*model.Operation, open []*active.Operation, now 
 			call.Concurrent = others(call, all)
 		}
 	}
-	// Earlier calls overlap with no later one.
 	*x = slices.DeleteFunc(*x, func(i model.Interval) bool { return i.End < oldest })
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-// others returns the maximum number of other calls at one moment of a call.
+// Maximum number of simultaneous other calls.
 func others(call *model.Call, all []model.Interval) int {
 	type edge struct {
 		at   int64
@@ -152,5 +146,5 @@ func others(call *model.Call, all []model.Interval) int {
 		now += e.more
 		most = max(most, now)
 	}
-	return max(0, most-1) // itself is one of them
+	return max(0, most-1)
 }

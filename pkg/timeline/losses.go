@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// losses are losses below unknown roots. They are reported at once, events only when they are read.
+// Below unknown roots: losses are reported at once, events only when read.
 type losses struct {
 	limit int
 	early []belated
@@ -17,10 +17,10 @@ type losses struct {
 type belated struct {
 	*event.Lost
 	told int64
-	of   []*active.Operation // that lack the events
+	of   []*active.Operation // lacking the events
 }
 
-// later stores a loss until all earlier events have been read.
+// Until all earlier events have been read.
 func (s *losses) later(now int64, l *event.Lost) {
 	if len(s.early) >= s.limit {
 		*s.late++
@@ -29,7 +29,7 @@ func (s *losses) later(now int64, l *event.Lost) {
 	s.early = append(s.early, belated{Lost: l, told: now})
 }
 
-// belongs assigns losses of root since then to op. They were reported before root was known to belong to op.
+// belongs assigns losses reported before root was known to belong to op.
 func (s *losses) belongs(root event.Process, op *active.Operation, since int64) {
 	for i := range s.early {
 		if b := &s.early[i]; b.Process == root && b.told >= since && !slices.Contains(b.of, op) {
@@ -39,7 +39,7 @@ func (s *losses) belongs(root event.Process, op *active.Operation, since int64) 
 	}
 }
 
-// forget drops losses of roots that remain unknown: unrelated processes and ended runs.
+// forget drops losses of unrelated processes and ended runs.
 func (s *losses) forget(now int64) {
 	s.early = slices.DeleteFunc(s.early, func(b belated) bool {
 		if b.told < now && len(b.of) == 0 {

@@ -10,17 +10,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// loopback is the network that go-cni adds to every sandbox without a file (go-cni opts.go, WithLoNetwork).
+// go-cni adds it to every sandbox without a file (opts.go, WithLoNetwork).
 var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type: "loopback"}}}
 
-// networks are those of the CNI directory.
 type networks struct {
 	known    []event.Network
 	since    int64           // of the latest change
-	programs *event.Programs // of their plugins; nil if unread
+	programs *event.Programs // nil if unread
 }
 
-// of returns the network of a call, and the plugins of its chain that have not run, if only one network fits.
+// of also returns the chain's plugins that have not run. Both need a single matching network.
 func (n *networks) of(call *model.Call) (name string, rest []string, known bool) {
 	ran := call.Plugins()
 	var found []event.Network
@@ -35,7 +34,6 @@ func (n *networks) of(call *model.Call) (name string, rest []string, known bool)
 	return found[0].Name, chain(found[0], call.Command)[len(ran):], true
 }
 
-// resolve sets the network of a call, and the plugins of its chain that never ran.
 func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.Duration) {
 	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.ConfiguredNetwork(), name)
@@ -45,7 +43,7 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	case op.Kind == model.Setup && op.Running:
 		// A missing plugin would have prevented it.
 	case call.Start < n.since:
-		// The runtime may have used the previous configuration.
+		// It may have used the previous configuration.
 	case op.Closed == model.ClosedFinished && !last.Failed(): // they may have run unseen
 		op.Lacks(cutOff)
 	case !last.Failed() && (op.Closed != model.ClosedNext || op.Commit-op.End >= int64(settle)):
@@ -56,7 +54,7 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	}
 }
 
-// digest returns the digest of the network with a name; empty unless there is exactly one.
+// digest is empty unless exactly one network has the name.
 func (n *networks) digest(name string) string {
 	found := configuredAs(slices.Clone(n.known), name)
 	if name == "" || len(found) != 1 {
@@ -65,15 +63,13 @@ func (n *networks) digest(name string) string {
 	return found[0].Digest
 }
 
-// begin reports whether any known network's chain begins with these plugins.
 func (n *networks) begin(ran []string, command string) bool {
 	return slices.ContainsFunc(n.known, func(one event.Network) bool {
 		return hasPrefix(chain(one, command), ran)
 	})
 }
 
-// chain lists a network's plugins in the order in which the command calls them. DEL goes backwards (CNI
-// specification, section 3).
+// In the order of the command: DEL goes backwards (CNI specification, section 3).
 func chain(n event.Network, command string) (types []string) {
 	for _, plugin := range n.Plugins {
 		types = append(types, plugin.Type)
@@ -88,7 +84,6 @@ func hasPrefix(chain, ran []string) bool {
 	return len(ran) <= len(chain) && slices.Equal(chain[:len(ran)], ran)
 }
 
-// configuredAs filters networks by name, if any.
 func configuredAs(networks []event.Network, name string) []event.Network {
 	if name == "" {
 		return networks

@@ -12,29 +12,28 @@ import (
 
 // Stats counts dropped events and refused processes.
 type Stats struct {
-	// Late counts events of closed operations.
+	// Of closed operations.
 	Late uint64
-	// Refused counts runs, and processes of runs, beyond the limits.
+	// Runs and their processes, beyond the limits.
 	Refused uint64
-	// Unanchored counts runs that the container runtime did not start, beyond their half of Options.Operations.
+	// Runs that the container runtime did not start, beyond their half of Options.Operations.
 	Unanchored uint64
-	// Orphaned counts operations whose span of the runtime did not come, or that could not wait for it.
+	// Operations whose span of the runtime did not come, or that could not wait for it.
 	Orphaned uint64
-	// AfterDropped counts programs that agents ran after an ADD, beyond the limit of one pod.
+	// Programs that agents ran after an ADD, beyond one pod's limit.
 	AfterDropped uint64
 }
 
-// Timeline is the state between events. It is not safe for concurrent use. Each field's type owns its state; the
-// methods of Timeline pass events on.
+// Timeline is the state between events. It is not safe for concurrent use. Each field's type owns its state.
 type Timeline struct {
 	options Options
 	stats   Stats
 	node    pods.Node
-	now     int64 // the latest event, in monotonic ns
-	swept   int64 // when old locks and namespaces were last dropped
+	now     int64 // in monotonic ns
+	swept   int64
 
 	tree *tree.Tree          // of processes in open operations
-	open []*active.Operation // in order of their start
+	open []*active.Operation // by start
 
 	agents      *agents.Agents
 	connections *agents.Connections
@@ -47,7 +46,7 @@ type Timeline struct {
 
 	nri    bool // NRI is connected and will report running sandboxes
 	seeing bool // system calls are observed
-	// reporting are the runtimes of which NRI has reported a sandbox: a node may have another runtime beside.
+	// Runtimes of which NRI has reported a sandbox: a node may have several.
 	reporting map[event.Process]bool
 }
 
@@ -70,18 +69,18 @@ func New(o Options) *Timeline {
 
 // Options bound waiting and memory.
 type Options struct {
-	// Settle is how long after its last run an operation waits for the next plugin of the chain, and for NRI to name
-	// the pod.
+	// Settle is how long after its last run an operation waits for the chain's next plugin, and for NRI to name the
+	// pod.
 	Settle time.Duration
-	// MaxHold is the maximum duration of an operation.
+	// Maximum duration of an operation.
 	MaxHold time.Duration
-	// Wait is how long an ended operation waits for the runtime's spans (event.Above) if its calls' environment names
-	// no parent; 0 is not at all.
+	// Wait is how long an ended operation waits for the runtime's spans (event.Above) if no environment names a parent;
+	// 0 is not at all.
 	Wait time.Duration
-	// Hung is the age at which Overdue returns a call; 0 is never.
+	// Age at which Overdue returns a call; 0 is never.
 	Hung time.Duration
-	// MinSpan is the minimum duration of stored waits and queries. Shorter ones are only counted.
+	// Minimum duration of stored waits and queries. Shorter ones are only counted.
 	MinSpan time.Duration
-	// Processes and Operations bound the total, Images and Facts each operation. Excess is counted.
+	// Processes and Operations bound the total, Images and Facts each operation.
 	Processes, Operations, Images, Facts int
 }

@@ -1,6 +1,5 @@
-// Package timeline joins events into operations: processes into runs, runs into calls, calls into operations of a
-// sandbox. It is a pure state machine without a clock: ticks tell it the time, so the same events give the same
-// operations.
+// Package timeline joins events into operations: processes into runs, runs into calls, calls into a sandbox's
+// operations. It is a pure state machine: time comes from ticks, so the same events give the same operations.
 package timeline
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/pods"
 )
 
-// Apply applies the next event and returns the operations that it finished, in order of their start.
+// Apply applies the next event and returns the operations that it finished, by start.
 func (t *Timeline) Apply(e event.Event) []*model.Operation {
 	t.now = max(t.now, e.Time)
 	switch b := e.Body.(type) {
@@ -75,7 +74,7 @@ func (t *Timeline) degraded(b *event.Degraded) {
 	}
 }
 
-// sampled applies a sample of an agent, or of a plugin or lock holder that stands still (Since).
+// sampled applies a sample of an agent, or, with Since, of a halted plugin or lock holder.
 func (t *Timeline) sampled(now int64, b *event.Agent) {
 	if b.Since == 0 {
 		t.agents.Sample(now, b)
@@ -84,7 +83,6 @@ func (t *Timeline) sampled(now int64, b *event.Agent) {
 	}
 }
 
-// doing applies an activity of an open operation's process, or of an agent.
 func (t *Timeline) doing(now int64, body event.Body) {
 	p := t.doer(body)
 	if p == nil && t.agents.Known(body.Doer()) {
@@ -146,7 +144,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	}
 }
 
-// touched lists the open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
+// touched lists open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
 func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	if p := active.Of(t.tree.Get(root)); p != nil {
 		return []*active.Operation{p.Op}
@@ -164,7 +162,7 @@ func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	return nil
 }
 
-// sandbox applies a report of NRI. A running sandbox ends its setup.
+// A running sandbox ends its setup.
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	t.nri = true
 	if !t.pods.Reported(now, s) {
@@ -177,14 +175,13 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	}
 }
 
-// unheard notes that NRI's reports may have been lost, so open operations no longer wait for one.
+// unheard: NRI's reports may have been lost, so open operations no longer wait for one.
 func (t *Timeline) unheard() {
 	for _, op := range t.open {
 		op.Unheard = true
 	}
 }
 
-// above stores a span of the runtime for the operations that it may contain.
 func (t *Timeline) above(a *event.Above) []*model.Operation {
 	found := false
 	for _, op := range t.open {
@@ -204,7 +201,6 @@ func (t *Timeline) above(a *event.Above) []*model.Operation {
 	})
 }
 
-// detail notes whether system calls are observed from now on.
 func (t *Timeline) detail(d *event.Detail) {
 	t.seeing = d.On
 	if !d.On {
@@ -228,7 +224,7 @@ func (t *Timeline) reconfigure(now int64, all []event.Network) {
 	}
 }
 
-// tick closes what has ended by now. All events before now have been applied.
+// All events before now have been applied.
 func (t *Timeline) tick(now int64) []*model.Operation {
 	t.losses.forget(now)
 	if now-t.swept >= int64(time.Second) {
@@ -240,9 +236,9 @@ func (t *Timeline) tick(now int64) []*model.Operation {
 	return t.close(func(op *active.Operation) model.Closed { return t.over(op, now) })
 }
 
-// Flush closes all operations at the end of the stream, also those that may have continued.
+// Flush closes all operations at the end of the stream.
 func (t *Timeline) Flush() []*model.Operation {
-	t.options.Wait = 0 // no spans will come
+	t.options.Wait = 0
 	closed := t.close(func(op *active.Operation) model.Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why
@@ -266,7 +262,6 @@ func (t *Timeline) Stats() Stats {
 // Pods returns the state of pods outside of operations.
 func (t *Timeline) Pods() *pods.Pods { return t.pods }
 
-// live yields the calls with a run in progress, in order of their operations' start.
 func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
 	return func(yield func(*active.Operation, *model.Call) bool) {
 		for _, op := range t.open {
@@ -279,7 +274,7 @@ func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
 	}
 }
 
-// InFlight returns the calls with a run in progress, in order of their start.
+// InFlight returns the calls with a run in progress, by start.
 func (t *Timeline) InFlight() (flights []model.Flight) {
 	for op, call := range t.live() {
 		flights = append(flights, t.flight(op, call))
@@ -304,7 +299,6 @@ func (t *Timeline) Overdue() (flights []model.Flight) {
 	return flights
 }
 
-// link applies a name that the kernel returned to a process of an operation, or to an agent.
 func (t *Timeline) link(l *event.Link) {
 	switch p := active.Of(t.tree.Get(l.Process)); {
 	case p != nil:
