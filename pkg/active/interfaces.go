@@ -5,17 +5,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// place is a namespace and an index. The kernel reuses an index only after all others (net/core/dev.c,
-// dev_index_reserve).
+// The kernel reuses an index only after all others (net/core/dev.c, dev_index_reserve).
 type place struct {
 	netns string
 	index uint32
 }
 
-// Interfaces are the known names of network interfaces. Most requests contain only an index.
+// Interfaces are the known names of network interfaces: most requests contain only an index.
 type Interfaces struct {
 	names map[place]string
-	order []place // of their first reports
+	order []place
 	limit int
 }
 
@@ -25,10 +24,10 @@ func NewInterfaces(limit int) *Interfaces {
 }
 
 const (
-	// InterfacesMax bounds the known interfaces of the node, ownMax those of one operation.
+	// InterfacesMax bounds the node's known interfaces, ownMax those of one operation.
 	InterfacesMax = 2048
 	ownMax        = 256
-	// loopbackIndex is lo's in every namespace: LOOPBACK_IFINDEX (include/net/flow.h).
+	// LOOPBACK_IFINDEX (include/net/flow.h), in every namespace.
 	loopbackIndex = 1
 )
 
@@ -43,7 +42,7 @@ func (n *Interfaces) put(at place, name string) {
 	n.names[at] = name
 }
 
-// naming is the names for an operation: the node's, and its own of namespaces without a unique key.
+// The node's names, and an operation's own for namespaces without a unique key.
 type naming struct{ node, own *Interfaces }
 
 func (n naming) of(ns event.Namespace) *Interfaces {
@@ -67,7 +66,6 @@ func (n naming) put(ns event.Namespace, index uint32, name string) {
 	n.of(ns).put(place{ns.Key, index}, name)
 }
 
-// learn stores an interface's index and name from a request.
 func (n naming) learn(r *model.Request) {
 	i := r.Interface
 	if r.Object != event.ObjectLink || i.Index == 0 {
@@ -82,7 +80,6 @@ func (n naming) learn(r *model.Request) {
 	}
 }
 
-// resolve sets the names of a request's interfaces, if known.
 func (n naming) resolve(r *model.Request) {
 	if r.On == "" {
 		r.On = r.Interface.Name

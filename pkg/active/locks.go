@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Locks are the holders of file locks, by path, now and before.
+// Locks are the past and present holders of file locks, by path.
 type Locks struct {
 	suspects
 	limit int // of paths
@@ -17,20 +17,19 @@ type Locks struct {
 	held  map[event.Process][]string
 }
 
-// hold is a period in which a process held a lock.
 type hold struct {
 	by      event.Process
 	pid     uint32
 	name    string
-	suspect *suspect // its run; nil if there is none
+	suspect *suspect // its run, if any
 	since   int64
 	until   int64 // 0 while it is held
 }
 
 const (
-	// holdsMax bounds remembered holders of one lock.
+	// Of one lock.
 	holdsMax = 64
-	// remembered is how long a free lock is stored.
+	// How long a free lock is stored.
 	remembered = time.Minute
 )
 
@@ -45,12 +44,12 @@ func NewLocks(limit int, t *tree.Tree) *Locks {
 func (l *Locks) take(path string, h hold) {
 	for _, other := range l.paths[path] {
 		if other.by == h.by && other.until == 0 {
-			return // it is known
+			return
 		}
 	}
 	holds, known := l.paths[path]
 	if !known && len(l.paths) >= l.limit {
-		return // only the minimum age of its holder will be known
+		return // only a minimum of its holder's age will be known
 	}
 	if len(holds) >= holdsMax {
 		l.forget(path, holds[0].by)
@@ -96,7 +95,7 @@ func (l *Locks) holder(
 			continue
 		}
 		if h.since > wait.Start {
-			least = min(least, h.since) // the holder had released it by then
+			least = min(least, h.since) // released by then
 			continue
 		}
 		if h.until != 0 && h.until <= wait.Start ||
@@ -119,7 +118,6 @@ func (l *Locks) holder(
 	return said, max(0, least-wait.Start), false
 }
 
-// accused returns the holder's run at the start of a wait.
 func (l *Locks) accused(wait *model.Wait, when model.Interval, waiter *Process) *suspect {
 	for _, h := range l.paths[wait.Path] {
 		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) &&
@@ -130,7 +128,6 @@ func (l *Locks) accused(wait *model.Wait, when model.Interval, waiter *Process) 
 	return l.run(wait.Holder.Process, waiter)
 }
 
-// passed counts the later holders during a wait.
 func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n int) {
 	for _, h := range l.paths[path] {
 		if h.since > wait.Start && h.since < wait.End && h.by != first {
@@ -140,7 +137,7 @@ func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n
 	return n
 }
 
-// Prune drops locks that have been free for a while.
+// Prune drops locks that are free for long.
 func (l *Locks) Prune(now int64) {
 	for path, holds := range l.paths {
 		last := int64(0)
@@ -191,7 +188,7 @@ func (l *Locks) waits(over int64, w *event.Wait, p *Process) {
 		}
 	}
 	a.wait.Holder, a.wait.HolderAge, a.wait.AgeExact = l.holder(w.Path, holder, w.Process, a.when)
-	if w.Error != "" && len(p.tries) < triesMax { // it may try again
+	if w.Error != "" && len(p.tries) < triesMax { // it may retry
 		p.tries = append(p.tries, a)
 		return
 	}
@@ -211,7 +208,7 @@ func (l *Locks) waited(p *Process, a try) {
 	}
 }
 
-// Leave records a process's locks and its failed waits.
+// Leave records a process's locks and failed waits.
 func (l *Locks) Leave(key event.Process, p *Process) {
 	l.over(key, p)
 	for _, a := range p.tries {
@@ -220,21 +217,20 @@ func (l *Locks) Leave(key event.Process, p *Process) {
 	p.tries = nil
 }
 
-// try is a series of refused attempts to lock.
+// try is a series of refused attempts.
 type try struct {
 	wait   *model.Wait
 	thread uint32
 	when   model.Interval
-	over   int64 // when the last attempt was refused
+	over   int64 // when last refused
 }
 
 const (
-	// idleMax bounds the times in which threads of one image slept or polled.
+	// Times in which threads of one image slept or polled.
 	idleMax = 4096
-	// retry is the maximum time between attempts of one wait: iptables repeats every second (iptables(8),
-	// --wait-interval).
+	// Maximum time between attempts of one wait: iptables repeats every second (iptables(8), --wait-interval).
 	retry = 2 * time.Second
-	// triesMax bounds the locks that a process retries.
+	// Locks that a process retries.
 	triesMax = 8
 )
 
@@ -245,7 +241,7 @@ func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 	fact, long := &model.Fact{Thread: w.Thread, When: when, What: kept}, p.Worth(when)
 	switch fact.Kind() {
 	case model.FactMutex:
-		long = true // the source sends only long ones, within requests
+		long = true // the source sends only long ones
 	case model.FactSleep:
 		im.Asleep = p.idle(im.Asleep, when)
 		long = when.Took() >= model.Idly*int64(p.Op.MinSpan)
@@ -254,7 +250,7 @@ func (p *Process) Wait(now int64, w *event.Wait, holder *suspect) {
 		long = false
 	case model.FactCall:
 		if p.latest == (systemCall{w.Thread, when.Start}) {
-			return // a request or setting describes this call better
+			return // a request or setting describes it better
 		}
 	}
 	im.Tallies[fact.Kind()].Add(1, when.Took())
@@ -272,10 +268,10 @@ func (p *Process) idle(to []model.Interval, i model.Interval) []model.Interval {
 	return join(to, i)
 }
 
-// between is the maximum work between two sleeps of one interval: loops sleep a hundred thousand times.
+// Maximum work between two sleeps of one interval: loops sleep a hundred thousand times.
 const between = 100 * time.Microsecond
 
-// join adds an interval to earlier ones, which are in order.
+// join expects an ordered list.
 func join(to []model.Interval, i model.Interval) []model.Interval {
 	for len(to) > 0 && to[len(to)-1].End+int64(between) >= i.Start {
 		last := to[len(to)-1]
@@ -285,7 +281,7 @@ func join(to []model.Interval, i model.Interval) []model.Interval {
 	return append(to, i)
 }
 
-// systemCall identifies a system call. Its requests share its time, and a wait may report it again.
+// Its requests share its time, and a wait may report it again.
 type systemCall struct {
 	thread uint32
 	start  int64

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// answersMax bounds answers without a request per process.
+// Answers without a request, per process.
 const answersMax = 16
 
 func (p *Process) request(now int64, r *event.Request) {
@@ -51,7 +51,7 @@ func (p *Process) answer(a *event.Answer) {
 		found.Answer = a
 		return
 	}
-	// The answer may be read before its request. Those of unstored queries stay until others displace them.
+	// The answer may be read before its request. Those of unstored queries stay until displaced.
 	if len(p.answers) >= answersMax {
 		p.answers = slices.Delete(p.answers, 0, 1)
 	}
@@ -86,7 +86,7 @@ func (p *Process) address(now int64, a *event.Address) {
 	}
 }
 
-// asked returns when the image gave an interface this address, or now.
+// When the image requested the address, or now.
 func asked(im *model.Image, a *event.Address, now int64) int64 {
 	for _, f := range slices.Backward(im.Facts) {
 		r, is := f.What.(*model.Request)
@@ -99,7 +99,6 @@ func asked(im *model.Image, a *event.Address, now int64) int64 {
 	return now
 }
 
-// bare returns an address without its prefix length.
 func bare(address string) string {
 	s, _, _ := strings.Cut(address, "/")
 	return s

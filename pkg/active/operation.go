@@ -11,30 +11,28 @@ import (
 // Operation is an open model.Operation.
 type Operation struct {
 	*model.Operation
-	// Began is the caller of its first run.
+	// The caller of its first run.
 	Began event.Caller
-	// Unheard means that reports of NRI may have been lost.
+	// Reports of NRI may have been lost.
 	Unheard bool
-	// Commit is when a report ended the operation, except for its runs; Ending is the report.
+	// Commit is when a report ended the operation, except for its runs; Ending is the reason.
 	Commit int64
 	Ending model.Closed
-	// Until is the deadline for its calls' parents; 0 while it runs.
+	// Deadline for its calls' parents; 0 while it runs.
 	Until int64
-	// Aboves are the runtime's spans of the sandbox so far.
-	Aboves []*event.Above
-	// Namespaces counts its network namespaces.
+	// The runtime's spans of the sandbox so far.
+	Aboves     []*event.Above
 	Namespaces int
-	// Works are what agents do for it.
-	Works []Work
+	Works      []Work
 
 	limits        Limits
-	images, facts int // stored so far
+	images, facts int
 	names         naming
-	suspects      []*suspect // its runs that others may have waited for
-	accused       []accused  // runs that its own runs waited for
+	suspects      []*suspect // others may have waited for these
+	accused       []accused  // its own runs waited for these
 }
 
-// Limits bound the images and facts of one operation.
+// Limits bound one operation.
 type Limits struct{ Images, Facts int }
 
 // New returns a started operation on a node with these interfaces.
@@ -48,12 +46,12 @@ func (op *Operation) Behind(images int) *Operation {
 	return New(behind, op.Began, Limits{Images: images}, op.names.node)
 }
 
-// Below returns a process of an agent whose work is below a run of a call.
+// Below returns an agent's process whose work is below a run of a call.
 func (op *Operation) Below(call *model.Call, run *model.Image, claim Claim) *Process {
 	return &Process{Op: op, Call: call, Run: run, up: run, Claim: claim}
 }
 
-// Lacks adds a reason why the operation may be incomplete.
+// Lacks adds a reason why it may be incomplete.
 func (op *Operation) Lacks(why string) {
 	if i, found := slices.BinarySearch(op.Partial, why); !found {
 		op.Partial = slices.Insert(op.Partial, i, why)
@@ -84,7 +82,7 @@ func (op *Operation) Identify(pod event.Pod) {
 	}
 }
 
-// callOf returns the call with run in its chain; nil for a delegated plugin.
+// callOf returns nil for a delegated plugin.
 func (op *Operation) callOf(run *model.Image) *model.Call {
 	for _, call := range op.Calls {
 		if slices.Contains(call.Runs, run) {
@@ -94,14 +92,14 @@ func (op *Operation) callOf(run *model.Image) *model.Call {
 	return nil
 }
 
-// Vouched reports whether the runtime began the operation, or an agent that answered one of its calls. Others get no
-// parents from the runtime, and do not precede its operations.
+// Vouched reports whether the runtime, or an agent that answered a call, began the operation. Others get no parents
+// from the runtime, and do not precede its operations.
 func (op *Operation) Vouched() bool {
 	return op.Began.Anchored() || op.Began == event.CallerAgent
 }
 
-// Resolve completes facts: interfaces, detections, and holders of locks. told means that a call's parent may come after
-// its end.
+// Resolve completes interfaces, detections and holders of locks. told means that a call's parent may come after its
+// end.
 func (op *Operation) Resolve(told bool) {
 	one := func(im *model.Image) {
 		for _, f := range im.Facts {
@@ -132,10 +130,10 @@ func (op *Operation) Resolve(told bool) {
 	op.acquit()
 }
 
-// lockFilesMax bounds the lock files of a call. A plugin waits for one.
+// Per call. A plugin waits for one.
 const lockFilesMax = 8
 
-// LockFile notes what is known of a lock file on the calls that polled for it.
+// LockFile stores a lock file on the calls that polled for it.
 func (op *Operation) LockFile(l *event.LockFile) {
 	for _, call := range op.Calls {
 		polled := func(im *model.Image) {

@@ -12,32 +12,32 @@ import (
 type Process struct {
 	Op   *Operation
 	Call *model.Call
-	Run  *model.Image // the innermost one
-	// Work is the agent's; nil for a plugin's process.
+	Run  *model.Image // innermost
+	// nil for a plugin's process.
 	Work Work
-	// Claim attributes the next image of an agent's process, or the next fact of its stand-in.
+	// Claim attributes an agent's next image, or its stand-in's next fact.
 	Claim       Claim
 	Connections []Connection
 
-	// up is the parent of its images.
+	// Parent of its images.
 	up *model.Image
-	// image is the current one; nil before the first exec.
+	// nil before the first exec.
 	image   *model.Image
-	halted  *model.Fact // the current *Halt; nil if it runs
+	halted  *model.Fact // the current *Halt
 	tries   []try
 	answers []*event.Answer
 
-	used, ran event.Usage // of the process before its image, and before its run
-	latest    systemCall  // of the latest request or setting
+	used, ran event.Usage // before its image, and before its run
+	latest    systemCall
 }
 
 // Work is an agent's work during a connection.
 type Work interface {
-	// Images stand for the agent (model.Work).
+	// Images stand for the agent.
 	Images() (own, shared *model.Image)
 }
 
-// Claim states for which calls an agent may have done something.
+// Claim is for which calls an agent may have done something.
 type Claim interface {
 	// Evidence returns the attribution, and the agent if its callers are invisible.
 	Evidence() (how *model.Attribution, by *event.Actor)
@@ -48,7 +48,6 @@ type Claim interface {
 // Connection is a process's connection.
 type Connection interface {
 	// Disconnect ends it: its process exited, or is no longer followed.
-	// Disconnect ends it: its process is over, or no longer followed.
 	Disconnect(now int64)
 }
 
@@ -84,10 +83,10 @@ func (p *Process) Did(now int64, body event.Body) {
 	case *event.Configuration:
 		p.configuration(b)
 	case *event.Result:
-		p.Run.Run.Result = b // of any process of the run
+		p.Run.Run.Result = b // of any of the run's processes
 	case *event.Missing:
 		p.missing(now, b)
-	case *event.Questions: // short queries
+	case *event.Questions:
 		p.Current().Tallies[model.FactQuery].Add(int(b.Count), b.Took)
 	case *event.Cut:
 		p.cut(b)
@@ -105,7 +104,7 @@ func Of(p *tree.Process) *Process {
 	return mine
 }
 
-// Child returns the state of a process that p forks.
+// Child returns the state for a fork of p.
 func (p *Process) Child() *Process {
 	up := p.image
 	if up == nil { // p is a subshell
@@ -114,7 +113,7 @@ func (p *Process) Child() *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, Work: p.Work}
 }
 
-// Current returns the image of p; of a subshell, that of its parent.
+// Current returns the image of p, or of a subshell's parent.
 func (p *Process) Current() *model.Image {
 	if p.image != nil {
 		return p.image
@@ -130,7 +129,7 @@ func (p *Process) Replace(now int64, used event.Usage) {
 	}
 }
 
-// Runs starts an image after a consumption of used.
+// Runs starts an image. used is the consumption before.
 func (p *Process) Runs(im *model.Image, used event.Usage) {
 	p.Replace(im.Start, used)
 	if p.Claim != nil {
@@ -170,7 +169,7 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	}
 }
 
-// Room counts one more fact, if the operation has room, or what in Call.Cut.
+// Room counts one more fact, or, without room, what in Call.Cut.
 func (p *Process) Room(what string) bool {
 	if p.Op.facts < p.Op.limits.Facts {
 		p.Op.facts++
@@ -181,7 +180,6 @@ func (p *Process) Room(what string) bool {
 	return false
 }
 
-// miss counts dropped details.
 func (p *Process) miss(what string, n uint64) {
 	if p.Call.Cut == nil {
 		p.Call.Cut = map[string]uint64{}
@@ -205,11 +203,10 @@ func (p *Process) Keep(f *model.Fact) *model.Fact {
 // Worth reports whether an interval is long enough for a fact.
 func (p *Process) Worth(when model.Interval) bool { return when.Took() >= int64(p.Op.MinSpan) }
 
-// cut counts what the source dropped.
 func (p *Process) cut(c *event.Cut) {
 	what := c.What
 	switch what {
-	case "bytes": // the known part of a stream is right
+	case "bytes": // the stored part is right
 	case "requests":
 		p.Op.Lacks("more requests of one process than are read")
 	default:
@@ -218,14 +215,13 @@ func (p *Process) cut(c *event.Cut) {
 	p.miss(what, c.Count)
 }
 
-// configuration stores a run's input: a shell script's cat reads for the plugin.
+// A shell script's cat reads for the plugin.
 func (p *Process) configuration(c *event.Configuration) {
 	if run := p.Run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
 		run.Configuration = c
 	}
 }
 
-// plain stores an event that is a fact by itself.
 func (p *Process) plain(now int64, body event.Body) {
 	fact, named := model.Plain(body)
 	if fact == nil {
@@ -240,8 +236,7 @@ func (p *Process) plain(now int64, body event.Body) {
 	}
 }
 
-// missing takes a report that a path was tried again. A lock file delays the whole run, whichever of its
-// commands tries it.
+// A lock file delays the whole run, whichever command tries it.
 func (p *Process) missing(now int64, b *event.Missing) {
 	im := p.Current()
 	if b.Error == "EEXIST" && p.Work == nil {
@@ -272,7 +267,7 @@ func (p *Process) enter(e *event.Enter) {
 	}
 }
 
-// Halt applies a sample of a process that is stopped or frozen, or has resumed.
+// Halt applies a sample of a stopped, frozen or resumed process.
 func (p *Process) Halt(now int64, b *event.Agent) {
 	middle, what := b.Since+(now-b.Since)/2, model.Halt{State: b.State, By: b.By}
 	if p.halted != nil {
@@ -288,7 +283,7 @@ func (p *Process) Halt(now int64, b *event.Agent) {
 	}
 }
 
-// outlive marks images that run longer than their run. They do not keep a call open.
+// Images that outlive their run do not keep a call open.
 func outlive(run *model.Image) {
 	run.Walk(func(im *model.Image) {
 		if !im.Ended {
@@ -314,7 +309,7 @@ func Settle(im *model.Image, now int64) {
 	}
 }
 
-// NewImage returns an image, of a plugin or of a command.
+// NewImage returns an image of a plugin or command.
 func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	im := &model.Image{
 		Program: model.Program{
@@ -330,7 +325,7 @@ func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	return im
 }
 
-// ended ends an image that began at the consumption before.
+// before is the consumption at its start.
 func ended(im *model.Image, now int64, before, used event.Usage) {
 	im.Ended = true
 	im.End = max(now, im.Start)

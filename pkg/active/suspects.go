@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// recentRuns bounds remembered exited processes. A wait for a lock of one ends after it.
+// Remembered exited processes: a wait for such a process's lock ends after its exit.
 const recentRuns = 256
 
 // suspects maps processes of open operations, and recent ones, to runs.
@@ -16,7 +16,6 @@ type suspects struct {
 	order []event.Process
 }
 
-// suspect returns the run of p for waits of others.
 func (p *Process) suspect() *suspect {
 	op := p.Op
 	for _, s := range op.suspects {
@@ -40,7 +39,7 @@ func (s *suspects) over(key event.Process, p *Process) {
 	s.by[key] = p.suspect()
 }
 
-// run returns the run of a lock's holder; nil if there is none or it is the waiter's own.
+// run returns a lock holder's run; nil if it is the waiter's own.
 func (s *suspects) run(key event.Process, waiter *Process) *suspect {
 	had := s.by[key]
 	if p := Of(s.tree.Get(key)); p != nil {
@@ -52,7 +51,7 @@ func (s *suspects) run(key event.Process, waiter *Process) *suspect {
 	return had
 }
 
-// Holding returns the run that had what a process waited for; nil if unknown.
+// Holding returns the run that had what a process waited for, if known.
 func (s *suspects) Holding(w *event.Wait, waiter *Process) *suspect {
 	if w.Holder == nil || w.Kind != event.WaitMutex {
 		return nil
@@ -60,7 +59,7 @@ func (s *suspects) Holding(w *event.Wait, waiter *Process) *suspect {
 	return s.run(w.Holder.Process, waiter)
 }
 
-// acquit replaces the runs of a closed op by their names, so op can be freed.
+// acquit replaces runs of a closed op by their names, so op can be freed.
 func (op *Operation) acquit() {
 	for _, s := range op.suspects {
 		s.blame = s.name()
@@ -69,13 +68,12 @@ func (op *Operation) acquit() {
 	op.suspects = nil
 }
 
-// accused is the run that held a lock during a wait.
 type accused struct {
 	wait *model.Wait
 	*suspect
 }
 
-// accuse notes the run that held what p waited for, unless it is unknown or an agent waited.
+// An agent's waits are left out.
 func (p *Process) accuse(wait *model.Wait, s *suspect) {
 	if p.Work != nil {
 		if own, shared := p.Work.Images(); p.Current() == own || p.Current() == shared {
@@ -95,7 +93,7 @@ type suspect struct {
 	blame *model.Blame
 }
 
-// known returns the run's name; nil if its call's parent may still be reported.
+// known returns nil if its call's parent may still be reported.
 func (s *suspect) known(told bool) *model.Blame {
 	if s.blame != nil || told && s.call.Trace.Parent == "" {
 		return s.blame
