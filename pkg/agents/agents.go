@@ -1,5 +1,5 @@
-// Package agents attributes the work of agents to the calls that wait for it: daemons that plugins connect to, and
-// those that these call in turn.
+// Package agents attributes the work of agents to calls that wait for it: daemons that plugins connect to, and those
+// that these call.
 package agents
 
 import (
@@ -17,18 +17,17 @@ type work struct {
 	*model.Work
 	of          *connection
 	agent       *agent
-	cpu         int64           // of the agent at the connection's start
+	cpu         int64           // of the agent, at the connection's start
 	known       bool            // cpu is
 	depth       int             // agents between a run and the work
-	own, shared *active.Process // stand for the agent
-	below       []*work         // of agents that it calls
+	own, shared *active.Process // stand-ins
+	below       []*work         // of called agents
 }
 
 type agent struct {
-	calls  []*connection // open ones, in order of their start
+	calls  []*connection // open ones, by start
 	recent []*connection // the last recentMax closed ones
-	// periodic are the programs and requests without a connection, by the first 15 letters, which is what the kernel
-	// stores.
+	// Programs and requests without a connection, by 15 letters (all that the kernel stores).
 	periodic map[string]bool
 	hidden   bool // its callers are invisible
 	identity event.Actor
@@ -56,15 +55,13 @@ func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation,
 func (as *Agents) Known(p event.Process) bool { return as.known[p] != nil }
 
 const (
-	// recentMax bounds closed connections per agent: their last work may be read later.
+	// Closed connections per agent: their last work may be read later.
 	recentMax = 16
-	// nestedMax bounds agents that call each other endlessly.
-	nestedMax = 8
-	// periodicMax bounds agent.periodic.
+	// Agents that call each other endlessly.
+	nestedMax   = 8
 	periodicMax = 64
 )
 
-// serve notes that a connection was answered.
 func (as *Agents) serve(c *connection) {
 	p := c.owner
 	if c.Agent == nil || c.Agent.Process == "" || p.Op.Closed != "" || depth(p) >= nestedMax || c.Agent.Process == c.by {
@@ -79,7 +76,7 @@ func (as *Agents) serve(c *connection) {
 		return
 	}
 	as.departed.succeed(c)
-	if c.work != nil { // the listener and the accepting process differ
+	if c.work != nil { // listener and accepting process differ
 		c.work.agent.leave(c)
 		c.work.by(a, c.Agent)
 		as.calls(a, c)
@@ -119,7 +116,7 @@ func (as *Agents) agent(process event.Process, depth int) *agent {
 	return a
 }
 
-// makeRoom drops an agent without connections at the limit, and reports whether there is room.
+// makeRoom drops an agent without connections if necessary.
 func (as *Agents) makeRoom() bool {
 	if len(as.known) < as.limit {
 		return true
@@ -138,14 +135,12 @@ func (as *Agents) forget(key event.Process) {
 	as.release(key)
 }
 
-// release drops what an agent started for no call.
 func (as *Agents) release(key event.Process) {
 	if a := as.tree.Agent(key); a != nil {
 		as.tree.Dismiss(a)
 	}
 }
 
-// by transfers the work to another agent.
 func (w *work) by(a *agent, who *event.Actor) {
 	w.agent, w.known = a, false
 	for _, im := range []*model.Image{w.Own, w.Shared} {
@@ -153,7 +148,7 @@ func (w *work) by(a *agent, who *event.Actor) {
 	}
 }
 
-// works reports whether an agent still does the work of p, also for other processes and idle agents.
+// works: the agent still does the work of p, also for other processes and idle agents.
 func (as *Agents) works(process event.Process, p *active.Process) bool {
 	a := as.known[process]
 	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
@@ -161,7 +156,6 @@ func (as *Agents) works(process event.Process, p *active.Process) bool {
 	})
 }
 
-// leave removes c from the open connections, and reports whether it was one.
 func (a *agent) leave(c *connection) bool {
 	i := slices.Index(a.calls, c)
 	if i >= 0 {
@@ -229,7 +223,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 }
 
-// killed records what killed an agent, before its end or after it.
+// killed applies before an agent's end or after it.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		if by != "" && (c.Open || c.Work.Gone != 0) {
@@ -238,7 +232,6 @@ func (a *agent) killed(by string) {
 	}
 }
 
-// habit notes what an agent does without a connection.
 func (a *agent) habit(name string) {
 	if len(a.periodic) < periodicMax {
 		a.periodic[name[:min(len(name), 15)]] = true
@@ -247,7 +240,7 @@ func (a *agent) habit(name string) {
 
 func (a *agent) habitual(name string) bool { return a.periodic[name[:min(len(name), 15)]] }
 
-// Gone ends the connections of an agent that has exited.
+// Gone ends the connections of an exited agent.
 func (as *Agents) Gone(now int64, process event.Process) {
 	a := as.known[process]
 	as.forget(process)
@@ -261,7 +254,6 @@ func (as *Agents) Gone(now int64, process event.Process) {
 	as.departed.add(process, a)
 }
 
-// depth returns the number of agents between p and a run.
 func depth(p *active.Process) int {
 	if w, is := p.Work.(*work); is {
 		return w.depth
@@ -272,7 +264,7 @@ func depth(p *active.Process) int {
 // Images implements active.Work.
 func (w *work) Images() (own, shared *model.Image) { return w.Own, w.Shared }
 
-// Close completes the agents' work for a closed operation, connections first. idle means that no operation is open.
+// Close completes agents' work for a closed operation. idle means that no operation is open.
 func (as *Agents) Close(op *active.Operation, now int64, idle bool) {
 	for _, w := range op.Works {
 		w := w.(*work)
@@ -335,7 +327,7 @@ func (as *Agents) HiddenWork(
 	return ops[0].Below(call, call.Live(), cl), &who
 }
 
-// servedNow lists the operations with a running plugin, of the given containers if any; vouched ones first.
+// servedNow lists operations with a running plugin, of the given containers if any; vouched ones first.
 func servedNow(open []*active.Operation, containers []string) (ops []*active.Operation) {
 	for _, vouched := range []bool{true, false} {
 		for _, op := range open {
@@ -351,7 +343,7 @@ func servedNow(open []*active.Operation, containers []string) (ops []*active.Ope
 	return ops
 }
 
-// served returns the call of op with a running plugin, preferably not of lo.
+// Preferably not of lo.
 func served(op *active.Operation) (found *model.Call) {
 	for _, call := range op.Calls {
 		if call.Live() != nil && (found == nil || found.IfName == "lo") {

@@ -10,13 +10,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// claim states for which calls an agent may have done something.
 type claim struct {
 	first  *connection   // its place in the trace; nil if unseen
 	others []*connection // of other possible calls
-	// startedBefore means before all open connections.
+	// Before all open connections.
 	startedBefore bool
-	// by is the agent if its callers are invisible.
+	// The agent, if its callers are invisible.
 	by *event.Actor
 	model.Attribution
 }
@@ -32,8 +31,7 @@ func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attr
 // Did implements active.Claim.
 func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
-// attribute finds the connection for which an agent did something: by mentioned containers, or open when it began (0:
-// any).
+// attribute finds the connection of a deed: by mentioned containers, or open when it began (0: any).
 func (a *agent) attribute(mentions []string, began int64) *claim {
 	if len(mentions) == 0 {
 		return a.overlapping(began)
@@ -48,8 +46,7 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 	return a.candidates(found)
 }
 
-// overlapping finds the connections that were open when something began. Earlier work is for none, but each may have
-// waited for it.
+// Earlier work is for no connection, but each may have waited for it.
 func (a *agent) overlapping(began int64) *claim {
 	var found []*connection
 	for _, c := range a.calls {
@@ -68,8 +65,7 @@ func (a *agent) overlapping(began int64) *claim {
 	return cl
 }
 
-// candidates returns the claim for one of these connections. Successive claims share the list: an agent may do hundreds
-// of things for hundreds of callers.
+// Successive claims share the list: an agent may do hundreds of things for hundreds of callers.
 func (a *agent) candidates(found []*connection) *claim {
 	if a.among == nil || !slices.Equal(a.among.found, found) {
 		each := eachCall(found)
@@ -82,13 +78,11 @@ func (a *agent) candidates(found []*connection) *claim {
 	return &cl
 }
 
-// among is the claim for some connections.
 type among struct {
 	found []*connection
 	claim claim
 }
 
-// eachCall returns the first connection of each call.
 func eachCall(all []*connection) (some []*connection) {
 	for _, c := range all {
 		if !slices.ContainsFunc(some, func(other *connection) bool { return other.owner.Call == c.owner.Call }) {
@@ -105,7 +99,6 @@ func keysOf(calls []*connection) (keys []model.Key) {
 	return keys
 }
 
-// standIn returns the process that stands for a claim's work.
 func (cl *claim) standIn() *active.Process {
 	if len(cl.others) > 0 || cl.Periodic {
 		return cl.first.work.shared
@@ -113,7 +106,7 @@ func (cl *claim) standIn() *active.Process {
 	return cl.first.work.own
 }
 
-// named lists the connections of open calls for these containers: vouched calls first, then open connections.
+// named lists connections of open calls for these containers: vouched calls first, then open connections.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {
@@ -131,7 +124,7 @@ func (a *agent) named(containers []string) (found []*connection) {
 	return nil
 }
 
-// afterwards is how long an agent's work after a connection may be for that (chosen).
+// How long work after a connection may be for that (chosen).
 const afterwards = int64(500 * time.Millisecond)
 
 // housekeeping learns what an agent changes without a recent caller, and marks claims on such changes.
@@ -167,8 +160,7 @@ func (as *Agents) Work(e *event.Exec, of *tree.Process) *active.Process {
 	return p
 }
 
-// Commissioned finds the call for which an agent runs a plugin, by the container in its environment, and returns the
-// new process, if any.
+// Commissioned is Work for a plugin, by the container in its environment.
 func (as *Agents) Commissioned(e *event.Exec, run *tree.Run) *active.Process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
@@ -199,8 +191,8 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	}
 	switch b := body.(type) {
 	case *event.Enter, *event.Address, *event.Questions, *event.Cut, *event.Configuration, *event.Result:
-		return nil // no evidence for a call
-	case *event.Answer: // belongs to its request
+		return nil
+	case *event.Answer: // has its request's
 		for _, c := range slices.Concat(a.calls, a.recent) {
 			for _, w := range []*active.Process{c.work.own, c.work.shared} {
 				if w.Op.Closed == "" && active.RefusedBy(w.Current(), b) {
@@ -220,7 +212,7 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	return p
 }
 
-// evidence returns what attributes an agent's work: mentioned containers, and when it began (0 if irrelevant).
+// began is 0 if irrelevant.
 func evidence(body event.Body) (mentions []string, began int64) {
 	switch b := body.(type) {
 	case *event.Request:

@@ -12,7 +12,7 @@ import (
 type connection struct {
 	*model.Connection
 	by     event.Process
-	owner  *active.Process // by, or the stand-in of the agent by
+	owner  *active.Process // by, or the agent's stand-in
 	socket string
 	image  *model.Image // its maker
 	fact   *model.Fact
@@ -21,7 +21,7 @@ type connection struct {
 	among  *Connections
 }
 
-// acceptsMax bounds accepts without a connect: over loopback accept may return first.
+// Accepts without a connect: over loopback accept may return first.
 const acceptsMax = 64
 
 // Connections are the open connections, by socket.
@@ -29,10 +29,10 @@ type Connections struct {
 	agents  *Agents
 	sockets map[string]*connection
 	pending map[stream]*connection // exchanges in progress
-	// supposed are those with an unseen request, whose peer stands still. Some may have ended.
+	// supposed have an unseen request, and a halted peer. Some may have ended.
 	supposed []*connection
 	reads    reads
-	accepts  []*event.Accept // without a connect so far
+	accepts  []*event.Accept
 }
 
 // NewConnections returns an empty set.
@@ -81,7 +81,6 @@ func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
 	}
 }
 
-// refuse turns a started connection into a refused attempt.
 func (cs *Connections) refuse(made *connection, now int64, why string) {
 	delete(cs.sockets, made.socket)
 	made.hangUp(now)
@@ -93,7 +92,6 @@ func (cs *Connections) refuse(made *connection, now int64, why string) {
 	made.image.Facts = slices.DeleteFunc(made.image.Facts, func(f *model.Fact) bool { return f == made.fact })
 }
 
-// keep makes the connection a fact of its owner.
 func (c *connection) keep(thread uint32, when model.Interval) {
 	c.fact = c.owner.Keep(&model.Fact{Thread: thread, When: when, What: c.Connection})
 	if cl, is := c.owner.Claim.(*claim); is {
@@ -101,14 +99,13 @@ func (c *connection) keep(thread uint32, when model.Interval) {
 	}
 }
 
-// again adds a refused attempt.
 func again(refused *model.Fact, now int64, why string) {
 	c := refused.What.(*model.Connection)
 	refused.When.End, c.Error = max(refused.When.End, now), why
 	c.Tries++
 }
 
-// refused returns the refused attempts at an address since the last success.
+// Since the last success.
 func refused(im *model.Image, network, address string) *model.Fact {
 	for _, f := range slices.Backward(im.Facts) {
 		c, is := f.What.(*model.Connection)
@@ -156,7 +153,6 @@ func (c *connection) hangUp(now int64) {
 	}
 }
 
-// gone reports whether the agent exited while the connection was open.
 func (c *connection) gone() bool { return c.Work != nil && c.Work.Gone != 0 }
 
 // Disconnect implements active.Connection.

@@ -6,10 +6,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// departedMax bounds remembered agents that exited, for late reports of the reason and for their successors.
+// Exited agents are stored for late reports of the reason and for their successors.
 const departedMax = 16
 
-// departed are agents that exited while called, the latest last.
+// Exited while called, latest last.
 type departed []departure
 
 type departure struct {
@@ -36,7 +36,7 @@ func (d departed) of(process event.Process) *agent {
 	return nil
 }
 
-// succeed notes that the agent of c replaces one that exited: it has its address or its name.
+// The new agent has the address or the name of an exited one.
 func (d departed) succeed(c *connection) {
 	if !c.Answered {
 		return
@@ -58,7 +58,6 @@ func (d departed) succeed(c *connection) {
 	}
 }
 
-// dismiss drops the connections of a closed operation.
 func (d *departed) dismiss(of func(*connection) bool) {
 	*d = slices.DeleteFunc(*d, func(one departure) bool {
 		one.recent = slices.DeleteFunc(one.recent, of)

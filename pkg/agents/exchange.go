@@ -11,13 +11,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// unfollowed is the error of an exchange whose end was not seen.
+// The end was not seen.
 const unfollowed = "unfollowed"
 
-// supposedMax bounds supposed waits.
 const supposedMax = 64
 
-// stream is one end of a stream.
 type stream struct {
 	by     event.Process
 	socket string
@@ -25,7 +23,7 @@ type stream struct {
 
 func (c *connection) stream() stream { return stream{c.by, c.socket} }
 
-// Apply applies an event of a connection. attribute finds the process of a new exchange; nil if there is none.
+// Apply applies an event of a connection. attribute finds the process of a new exchange, if any.
 func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Body) *active.Process) {
 	switch b := body.(type) {
 	case *event.Accept:
@@ -37,7 +35,6 @@ func (cs *Connections) Apply(now int64, body event.Body, attribute func(event.Bo
 	}
 }
 
-// exchange applies a report of an exchange.
 func (cs *Connections) exchange(now int64, x *event.Exchange, attribute func(event.Body) *active.Process) {
 	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)
 	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
@@ -94,7 +91,7 @@ func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64
 	}
 }
 
-// superseded reports whether a report is of the next exchange, because the end of the pending one was lost.
+// superseded: a report is of the next exchange, because the pending one's end was lost.
 func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	if x.Start > c.fact.When.End {
 		return true
@@ -106,7 +103,7 @@ func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	return false
 }
 
-// spoke ends the supposed waits for a peer that sends again, on any stream.
+// spoke ends supposed waits for a peer that sends again, on any stream.
 func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
@@ -121,7 +118,7 @@ func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	})
 }
 
-// serve attributes the peer's work to the exchange rather than to its connection, since its times are more exact.
+// An exchange's times are more exact than its connection's.
 func (cs *Connections) serve(c *connection) {
 	cs.agents.serve(c)
 	if dialled := cs.sockets[c.socket]; c.work != nil && dialled != nil && dialled.by == c.by && dialled.work != nil {
@@ -129,7 +126,7 @@ func (cs *Connections) serve(c *connection) {
 	}
 }
 
-// exchanges makes the fact; nil for a short one.
+// exchanges returns nil for a short one.
 func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process, receipt bool) *connection {
 	if p == nil {
 		return nil
@@ -159,7 +156,6 @@ func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process
 	return made
 }
 
-// reads are the last reads from streams of agents.
 type reads map[stream]read
 
 type read struct {
@@ -168,21 +164,19 @@ type read struct {
 }
 
 const (
-	// readsMax bounds reads. An agent has dozens of streams.
+	// An agent has dozens of streams.
 	readsMax = 1024
-	// soon is how soon an agent acknowledges a read: in the goroutine that reads, or in one that it wakes (HTTP/2's
+	// An agent acknowledges a read this soon: in the goroutine that reads, or in one that it wakes (HTTP/2's
 	// WINDOW_UPDATE, RFC 9113, 6.9).
 	soon = 5 * time.Millisecond
 )
 
-// receipt reports whether a write may only have acknowledged the previous read, as on HTTP/2, so nothing waits for an
-// answer.
+// receipt: a write may only have acknowledged the previous read, as on HTTP/2, so nothing waits for an answer.
 func (rs reads) receipt(x *event.Exchange, at int64) bool {
 	last, known := rs[stream{x.Process, x.Socket}]
 	return known && last.spoke && !x.Unasked && at >= last.at && at-last.at <= int64(soon)
 }
 
-// add adds a read.
 func (rs reads) add(now int64, x *event.Exchange) {
 	key := stream{x.Process, x.Socket}
 	if _, known := rs[key]; !known && len(rs) >= readsMax {
@@ -191,7 +185,7 @@ func (rs reads) add(now int64, x *event.Exchange) {
 	rs[key] = read{now, rs[key].spoke || x.Unasked}
 }
 
-// forget drops the quarter of the streams with the oldest reads.
+// forget drops the quarter with the oldest reads.
 func (rs reads) forget() {
 	all := slices.SortedFunc(maps.Keys(rs), func(a, b stream) int {
 		return cmp.Or(cmp.Compare(rs[a].at, rs[b].at), cmp.Compare(a.socket, b.socket), cmp.Compare(a.by, b.by))

@@ -8,16 +8,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// deed is an agent's image or fact.
 type deed struct {
 	image      *model.Image
 	fact       *model.Fact
-	connection *connection // if the fact is one
+	connection *connection // if it is a fact
 	claim      *claim
 }
 
 const (
-	// deedsMax bounds an agent's deeds (the longest), meanwhileMax those of one connection.
+	// deedsMax bounds an agent's deeds (the longest stay), meanwhileMax those of one connection.
 	deedsMax     = 256
 	meanwhileMax = 16
 )
@@ -32,7 +31,7 @@ func (d *deed) when(now int64) model.Interval {
 	return model.Interval{Start: d.image.Start, End: max(now, d.image.Start)}
 }
 
-// did stores a deed for the calls of other connections at that time.
+// For calls of other connections at that time.
 func (cl *claim) did(d deed) {
 	if cl.first == nil { // the caller is unknown
 		return
@@ -74,7 +73,7 @@ func (w *work) states() {
 	}
 }
 
-// meanwhile lists, longest first, what the agent of c did for others during it.
+// Longest first.
 func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	type part struct {
 		*deed
@@ -99,7 +98,6 @@ func (c *connection) meanwhile(now int64) (all []model.Meanwhile) {
 	return all
 }
 
-// belongsOnlyTo reports whether a deed certainly belongs to a connection's call.
 func (d *deed) belongsOnlyTo(c *connection) bool {
 	return len(d.claim.others) == 0 && !d.claim.Periodic && d.claim.first.owner.Call == c.owner.Call
 }

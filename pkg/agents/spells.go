@@ -8,21 +8,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// spells are an agent's sampled states, in order and disjoint. The time between two different samples is halved.
+// Sampled states, in order and disjoint. The time between two different samples is halved.
 type spells struct {
 	all  []model.Spell
 	last event.Agent // the latest sample
-	at   int64       // of last; 0 if the agent is not followed
+	at   int64       // 0 if not followed
 }
 
 const (
-	// spellsMax bounds an agent's spells: at twenty different samples per second, those of the last 25 s.
+	// At twenty different samples per second: 25 s.
 	spellsMax = 512
-	// apart is the maximum distance of two samples that determine the time between them.
+	// Maximum distance of two samples that determine the time between them.
 	apart = int64(2 * time.Second)
 )
 
-// sample adds a sample. One without a state is of an old recording and of a single thread, so it is ignored.
+// Samples without a state (old recordings) are of a single thread, so they are ignored.
 func (s *spells) sample(now int64, b *event.Agent) {
 	if b.State != "" && s.at != 0 && now > s.at && now-s.at <= apart {
 		middle := now
