@@ -4,11 +4,11 @@
 // Apply gets each Fork, Exec and Exit, in order. The probe and the timeline each have a Tree:
 //
 //   - The probe reads standard input and output of Process.Run.Leader. Root and Delegate begin new streams, Image
-//     reopens the input. Run.Call names the container. It calls Serve when the kernel side follows an agent, Dismiss
-//     when it stops, and Remove for a process whose exit will not come.
+//     reopens the input. It calls Serve when the kernel side follows an agent, Dismiss when it stops, and Remove for a
+//     process whose exit will not come.
 //   - The timeline puts an image of each Exec below the Step's run, image, or agent's connection.
 //
-// The kernel side sends more processes and pipes than those of runs: the tree filters them.
+// The kernel side sends more processes than those of runs: the tree filters them.
 package tree
 
 import (
@@ -28,7 +28,7 @@ type Tree struct {
 	dropped   uint64
 }
 
-// New returns an empty tree for limit processes in runs, and as many that agents started outside of runs.
+// New returns an empty tree for limit processes in runs, and as many outside of runs.
 func New(limit int) *Tree {
 	return &Tree{limit: limit, processes: map[event.Process]*Process{}, agents: map[event.Process]*Agent{}}
 }
@@ -36,23 +36,22 @@ func New(limit int) *Tree {
 // Process has either a Run or an Agent.
 type Process struct {
 	Key event.Process
-	// Run is the innermost; it may be over.
+	// Innermost; may be over.
 	Run *Run
-	// Agent is the process, or its starter outside of a run.
+	// The process itself, or its starter outside of a run.
 	Agent *Agent
-	// Worker means assigned to a call (Tree.Assign), or descended from such a process.
+	// Assigned to a call (Tree.Assign), or descended from such a process.
 	Worker bool
-	// Stack is its parent's at the fork.
+	// Its parent's at the fork.
 	Stack []event.Frame
-	// Kept is the user's data, also after it becomes a root.
+	// The user's data.
 	Kept any
 }
 
 // Leads reports whether p is its run's plugin process.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth counts the agents between p and a run: 0 in a run, 1 for an agent that a run calls and its descendants, 2 for
-// one that such an agent calls.
+// Depth counts the agents between p and a run: 0 in a run, 1 for an agent that a run calls and its descendants.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -63,27 +62,27 @@ func (p *Process) Depth() int {
 // Run is a plugin's process tree, until its last process exits.
 type Run struct {
 	Leader event.Process
-	// Stdin is of the leader's current image.
+	// Of the leader's current image.
 	Stdin string
-	// Call and Home (the network namespace) are the leader's at the start.
+	// The leader's at the start. Home is the network namespace.
 	Call *event.Call
 	Home event.Namespace
-	// Around delegated to this run, if any; Agent started it, if any.
+	// Around delegated to this run; Agent started it.
 	Around *Run
 	Agent  *Agent
-	// Over means that the leader exited.
+	// The leader exited.
 	Over bool
 
 	caller    event.Caller
-	nested    int // of enclosing runs
+	nested    int // enclosing runs
 	processes map[event.Process]*Process
 	inner     map[*Run]struct{}
 }
 
-// maxNested bounds delegated plugins that start each other endlessly. Plugins nest two or three deep.
+// Plugins nest two or three deep; broken ones may start each other endlessly.
 const maxNested = 32
 
-// framesMax is that of the probe; a recording may have more.
+// As in the probe; a recording may have more.
 const framesMax = 8
 
 // Vouched reports whether the container runtime, or an agent of a plugin, started the run.
@@ -97,7 +96,7 @@ func (r *Run) Vouched() bool {
 // Agent is a process that answers plugins.
 type Agent struct {
 	Process event.Process
-	// Depth is 1 if a run calls it, 2 if an agent of depth 1 does.
+	// 1 if a run calls it, 2 if an agent of depth 1 does.
 	Depth int
 
 	processes map[event.Process]*Process
@@ -130,13 +129,13 @@ const (
 type Step struct {
 	Role    Role
 	Process *Process
-	// Parent is set for Forked.
+	// For Forked.
 	Parent *Process
-	// New means that its fork was lost.
+	// Its fork was lost.
 	New bool
 }
 
-// Apply applies a Fork, Exec or Exit. Others are Unknown.
+// Apply applies a Fork, Exec or Exit; for others the role is Unknown.
 func (t *Tree) Apply(body event.Body) Step {
 	switch b := body.(type) {
 	case *event.Fork:
@@ -228,13 +227,14 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// delegates tells a delegated plugin from a command with the same environment: by CNI_PATH and its own standard input.
+// delegates tells a delegated plugin from a command that inherits its environment: by CNI_PATH and its own standard
+// input.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil &&
 		e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
-// root begins a run that up started or becomes; up may be nil.
+// up, which may be nil, started the run or becomes it.
 func (t *Tree) root(e *event.Exec, up *Process) Step {
 	var agent *Agent
 	if up != nil && up.Run == nil {
