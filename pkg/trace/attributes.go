@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// identity is on the resource.
 func identity(op *model.Operation) []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.K8SNamespaceName(op.Pod.Namespace),
@@ -28,7 +27,7 @@ func identity(op *model.Operation) []attribute.KeyValue {
 		return kvs
 	}
 	if len(op.Sandbox.IPs) > 0 {
-		// People search for a scalar.
+		// Scalars are easier to search.
 		kvs = append(kvs, semconv.K8SPodIP(op.Sandbox.IPs[0]))
 	}
 	if len(op.Sandbox.IPs) > 1 {
@@ -42,13 +41,13 @@ func identity(op *model.Operation) []attribute.KeyValue {
 	return kvs
 }
 
-// ownLabels are containerd's, among the pod's labels of NRI; ownType lacks the prefix.
+// containerd's labels among the pod's; ownType lacks the prefix.
 const (
 	ownLabels = "io.cri-containerd."
 	ownType   = "oci_runtime_type"
 )
 
-// aboutSandbox is on the operation, or on its calls if it has no span.
+// On the operation, or on its calls if it has no span.
 func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -63,7 +62,6 @@ func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	return append(kvs, nonZero(attr.RuntimeHandler(op.Sandbox.RuntimeHandler))...)
 }
 
-// aboutCall is on a call and on everything below it.
 func aboutCall(call *model.Call) []attribute.KeyValue {
 	return nonZero(
 		attr.CNIIfName(call.IfName),
@@ -168,12 +166,11 @@ func aboutStack(stack []event.Frame) []attribute.KeyValue {
 	)
 }
 
-// aboutRun is on a plugin run and on everything below it.
 func aboutRun(run *model.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
 }
 
-// callErrorType has few values. failed is the run that failed, or nil.
+// Few values. failed is the run that failed, or nil.
 func callErrorType(call *model.Call, failed *model.Image) string {
 	switch {
 	case failed != nil:
@@ -294,7 +291,6 @@ func ends(local, remote string) []attribute.KeyValue {
 	return nonZero(semconv.NetworkLocalAddress(local), semconv.NetworkPeerAddress(remote))
 }
 
-// aboutAttribution is empty for the plugin's own work.
 func aboutAttribution(a *model.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil

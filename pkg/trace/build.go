@@ -20,7 +20,7 @@ func (b *Builder) Build(op *model.Operation, j *judge.Judgement) Trace {
 	return w.finish(op.Runtime)
 }
 
-// place returns the recorded span of a call's environment, else the operation's root span.
+// In the recorded span of a call's environment, else the operation's root span.
 func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
 		return where, nil
@@ -114,7 +114,7 @@ func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")
 }
 
-// before links to a teardown's setup, and to the previous attempt.
+// The teardown's setup, and the previous attempt.
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// drawing is the state for one image.
 type drawing struct {
 	*writer
 	image   *model.Image
@@ -26,7 +25,7 @@ type drawing struct {
 	groups  map[string]*tracepb.Span // of interfaces
 }
 
-// child derives the id from a number within the image. Facts have no key.
+// By a number within the image: facts have no key.
 func (d *drawing) child(where at, name, kind string, when model.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
 	key := fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start) + d.agent
@@ -46,7 +45,6 @@ func (d *drawing) long(f *model.Fact) bool {
 	return time.Duration(f.When.End-f.When.Start) >= d.op.MinSpan
 }
 
-// fail marks a span only if its plugin failed.
 func (d *drawing) fail(s *tracepb.Span, message, errorType string) {
 	if d.failing {
 		fail(s, message, errorType)

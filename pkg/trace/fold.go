@@ -94,12 +94,11 @@ func (b *branch) look() {
 	}
 	switch b.kind {
 	case attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindSysctl, attr.KindLock, attr.KindWait:
-	default: // never dozens: an agent, a plugin, a mount, IPv6 duplicate address detection
+	default: // never dozens
 		b.quick = false
 	}
 }
 
-// remarkable reports whether a span was slow, failed, or incompletely observed.
 func (b *branch) remarkable() bool {
 	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.value(attr.FoldedCountKey) != nil {
 		return true
@@ -158,7 +157,7 @@ func series(parent []byte, children []*branch) {
 				}
 			}
 		}
-		// parents come before children
+		// parents come first
 		first := slices.MinFunc(group, func(a, b *branch) int { return cmp.Compare(a.place, b.place) })
 		first.Span, first.gone, first.copied, first.children = one, false, true, below
 		for _, child := range below {
@@ -169,7 +168,7 @@ func series(parent []byte, children []*branch) {
 	}
 }
 
-// drop removes a branch that its command's sums cover.
+// drop removes what its command's sums cover.
 func (b *branch) drop() {
 	b.gone = true
 	for _, child := range b.children {
@@ -177,7 +176,6 @@ func (b *branch) drop() {
 	}
 }
 
-// own returns a copy to change.
 func (b *branch) own() *tracepb.Span {
 	if b.copied {
 		return b.Span
@@ -191,7 +189,7 @@ func (b *branch) own() *tracepb.Span {
 	return b.Span
 }
 
-// equality is the same program, attributed by the same evidence.
+// The same program, attributed by the same evidence.
 func (b *branch) equality() string {
 	key := b.Name
 	for _, k := range []attribute.Key{
@@ -207,7 +205,7 @@ func (b *branch) equality() string {
 	return key
 }
 
-// merged expects commands sorted by time.
+// group is sorted by time.
 func merged(group []*branch, parent []byte) *tracepb.Span {
 	first, worst := group[0], group[0]
 	end, total := first.EndTimeUnixNano, time.Duration(0)
@@ -234,7 +232,7 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
 
-// common returns equal attributes, except those of individual processes.
+// Without attributes of individual processes.
 func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	leave := map[string]bool{}
 	for _, key := range slices.Concat(summed(), []attribute.Key{
@@ -273,7 +271,7 @@ func summed() []attribute.Key {
 	}
 }
 
-// sums adds in ns, so that the order does not matter.
+// In ns, so that the order does not matter.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
 	for _, key := range summed() {
 		var number, ns int64
@@ -296,7 +294,7 @@ func sums(group []*branch) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// exits counts signals and exit codes. A replaced image has none.
+// A replaced image has none.
 func exits(group []*branch) (kvs []attribute.KeyValue) {
 	counts := map[string]int{}
 	for _, b := range group {

@@ -34,11 +34,10 @@ func recorded(parent event.TraceContext) (at, bool) {
 	return where, above.Recorded()
 }
 
-// IDs derives ids, so a replayed recording has the exported ones, and a repeated operation is one trace. Seed is unique
-// until a node restarts: its boot id.
+// IDs derives ids, so a replayed recording has the exported ones. Seed is unique until a node restarts: its boot id.
 type IDs struct{ Seed string }
 
-// trace is for an operation without a recorded parent.
+// For an operation without a recorded parent.
 func (g IDs) trace(op model.Key) (id oteltrace.TraceID) {
 	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id
@@ -56,7 +55,7 @@ func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) ote
 	return g.span(trace, "hung "+string(first), start)
 }
 
-// of returns the operation's root span, or the first call's if that has a recorded parent.
+// The operation's root span, or the first call's if that has a recorded parent.
 func (g IDs) of(op model.Key) oteltrace.SpanContext {
 	if above, ok := recorded(op.Trace); ok {
 		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))

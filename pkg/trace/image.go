@@ -12,8 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// image makes spans of an image and of all below. run is its plugin run, nil for a run of the chain; failing means that
-// the call failed.
+// run is the image's plugin run, nil for a run of the chain; failing means that the call failed.
 func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
@@ -32,8 +31,8 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
 	}
-	// Error means that the call failed: `iptables -C` exits with 1 in every healthy ADD, and SIGPIPE ends writers when
-	// their reader stops.
+	// `iptables -C` exits with 1 in every healthy ADD, and SIGPIPE ends writers when their reader stops, so only these
+	// are errors.
 	died := im.Signal != "" && im.Signal != "SIGPIPE"
 	if im.Failed() && (died || failing && judge.Fails(run)) || im.Run != nil && failing && judge.Fails(im) {
 		fail(s, judge.Describe(im), errorType(im))
@@ -47,7 +46,7 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	}
 }
 
-// drawer draws one kind of fact, as a span or an event.
+// Draws one kind of fact, as a span or an event.
 type drawer struct {
 	turn int // order of drawing, before that of events
 	draw func(*drawing, *model.Fact)

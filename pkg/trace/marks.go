@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Hung returns a span for a call in progress at now, which may never get its own. Both have the same parent, and the
-// call's span links to it.
+// Hung returns a span for a call in progress, which may never get its own; that span would link to this one.
 func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -28,7 +27,7 @@ func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	return w.finish(f.Runtime)
 }
 
-// Connected returns a span from the end of an exported ADD to its pod's first connection, below the ADD's.
+// Connected returns a span from an exported ADD's end to its pod's first connection, below the ADD's.
 func (b *Builder) Connected(c model.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
@@ -69,7 +68,7 @@ func (b *Builder) mark(f model.Flight) (*writer, at) {
 	return w, where
 }
 
-// Outage returns a span, a trace of its own, for a time without a ready node network.
+// Outage returns a trace of one span for a time without a ready node network.
 func (b *Builder) Outage(o model.Outage) Trace {
 	w := b.writer(&model.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)
@@ -98,15 +97,13 @@ func (b *Builder) Outage(o model.Outage) Trace {
 	return w.finish(o.Runtime)
 }
 
-// Test returns a trace of one span to test a backend (`cniscope doctor`). Its kind "test" hides it from searches for
-// calls.
+// Test returns a trace of one span to test a backend. Its kind "test" hides it from searches for calls.
 func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 	w := NewBuilder(ids, n.Resource(), n.Version).writer(&model.Operation{Wall: at.UnixNano()}, nil)
 	w.single("test", at.UnixNano(), "cniscope doctor", 0, 0, attr.KindTest)
 	return w.finish(event.Runtime{}).Spans
 }
 
-// single derives the ids from what and when.
 func (w *writer) single(what string, when int64, name string, start, end int64, kind string) *tracepb.Span {
 	w.ids.derive(w.trace.ID[:], when, w.ids.Seed, what)
 	return w.span(at{trace: w.trace.ID}, w.ids.span(w.trace.ID, what, when), name, start, end, kind)

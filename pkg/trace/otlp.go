@@ -19,7 +19,6 @@ func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
 	s.Attributes = append(s.Attributes, keyValues(kvs)...)
 }
 
-// fail sets error.type, which other spans lack.
 func fail(s *tracepb.Span, message, errorType string) {
 	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
 	add(s, semconv.ErrorTypeKey.String(errorType))
@@ -40,7 +39,7 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues needs two allocations, plus those of values. The SDK's is not exported.
+// Two allocations, plus those of values. The SDK's is not exported.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue
@@ -76,13 +75,13 @@ func set(to *commonpb.AnyValue, v attribute.Value) {
 
 // Node has the resource attributes of every trace.
 type Node struct {
-	// Cluster may be empty.
+	// May be empty.
 	Name, Cluster string
-	// OS and Arch are as in Go's runtime package.
+	// As in Go's runtime package.
 	Host, OS, Arch string
 	// Instance is unique to one cniscope process; Version is cniscope's.
 	Instance, Version string
-	// Attributes of the operator cannot replace those above, but can name the service.
+	// The operator's; they can name the service, not replace the above.
 	Attributes map[string]string
 }
 

@@ -23,7 +23,7 @@ func (d *drawing) query(f *model.Fact) {
 	}
 }
 
-// change draws an interface's changes below one span; a command's, and those without an interface, below the image.
+// An interface's changes are below one span; a command's, and those without an interface, below the image.
 func (d *drawing) change(f *model.Fact) {
 	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span
@@ -64,7 +64,7 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// interfaceOf returns a key by name, else index; may be empty. Evidence of agents' changes is part of it.
+// By name, else index; may be empty. Evidence of agents' changes is part of it.
 func interfaceOf(r request) string {
 	evidence := ""
 	if r.Attribution != nil {
@@ -97,7 +97,7 @@ func (d *drawing) nameOf(r request) string {
 	return "netlink " + d.requests.Limit(r.Name, "request")
 }
 
-// programName returns such as "load program cil_from_contai (sched_cls)".
+// "load program cil_from_contai (sched_cls)".
 func programName(r request) string {
 	verbs := map[event.Verb]string{event.VerbAdd: "attach", event.VerbChange: "replace", event.VerbDelete: "detach"}
 	what := verbs[r.Verb] + " program"

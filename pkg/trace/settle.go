@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// ordinary reports whether the call was fast, successful and completely observed.
+// Fast, successful and completely observed.
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey,
@@ -25,7 +25,7 @@ func (b *branch) ordinary() bool {
 	return !b.remarkable()
 }
 
-// brief removes what only explains a delay. Sums remain.
+// Sums remain.
 func (b *branch) brief() {
 	for _, child := range b.children {
 		switch {
@@ -39,7 +39,7 @@ func (b *branch) brief() {
 	}
 }
 
-// small reports whether the process's sums cover the span. It links at most to a lock's holder.
+// The process's sums cover it, and it links at most to a lock's holder.
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false
@@ -47,7 +47,7 @@ func (b *branch) small() bool {
 	return !slices.ContainsFunc(b.children, func(child *branch) bool { return !child.small() })
 }
 
-// shorten removes attributes that only explain a delay, and requests' events.
+// Events of requests go, also attributes that only explain a delay.
 func (b *branch) shorten() {
 	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
 		return
@@ -64,10 +64,10 @@ func (b *branch) shorten() {
 	})
 }
 
-// configured attributes repeat a plugin's configuration.
+// Repeats a plugin's configuration.
 const configured = "cniscope.configured."
 
-// explanations only explain a delay, or repeat others.
+// They only explain a delay, or repeat others.
 func explanations() []attribute.Key {
 	return []attribute.Key{
 		attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,

@@ -28,7 +28,7 @@ type Builder struct {
 	origin   event.Origin
 	version  string
 	names    text.Names // bounded, since backends index span names
-	requests text.Names // of requests
+	requests text.Names
 }
 
 // NewBuilder sets the spans' resource and cniscope's version.
@@ -79,7 +79,7 @@ func (w *writer) finish(runtime event.Runtime) Trace {
 	return w.trace
 }
 
-// about is the resource. The pod's attributes replace the operator's ([resource.attributes]).
+// The pod's attributes replace the operator's ([resource.attributes]).
 func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	pod := identity(w.op)
 	known := map[attribute.Key]bool{}
@@ -117,14 +117,13 @@ func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attri
 	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
 }
 
-// slow adds attributes for searches, and an event for readers.
+// An attribute is searched, an event read.
 func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	add(s, attr.Slow(true), attr.SlowThresholdMS(limit))
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// linksMax bounds a span's links: hundreds of calls with hundreds of actions each would all be linked. An attribute has
-// the number.
+// Hundreds of calls with hundreds of actions each would all be linked. An attribute has the number.
 const linksMax = 32
 
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
