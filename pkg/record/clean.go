@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxString is PATH_MAX of Linux. Sources cut to this or less.
+// Linux' PATH_MAX. Sources cut to this or less.
 const maxString = 4096
 
-// clean sanitizes every string in v, a pointer to data of a possibly hostile file.
+// v points to data of a possibly hostile file.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -44,7 +44,7 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// cleanMap sorts the keys, so the same one wins if two become equal.
+// Sorted, so the same key wins if two become equal.
 func cleanMap(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v

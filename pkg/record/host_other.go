@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kernel returns the release, bootID the boot's id; empty without /proc.
+// Empty without /proc.
 func kernel() string { return sysctl("osrelease") }
 
 func bootID() string { return sysctl("random/boot_id") }

@@ -68,7 +68,7 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// decompress recognizes gzip by its first bytes (RFC 1952): the file may have any name.
+// By the first bytes (RFC 1952): the file may have any name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	magic, err := buffered.Peek(2)
@@ -81,7 +81,7 @@ func decompress(in io.Reader) (io.Reader, error) {
 	return gzip.NewReader(buffered)
 }
 
-// keepEnds keeps line feeds, which incomplete lines lack.
+// Incomplete lines lack a line feed.
 func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -101,7 +101,7 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
 	}
 	r.line++
-	// Version first: a newer header may differ in everything else.
+	// A newer header may differ in everything else.
 	var is struct {
 		Format  string `json:"cniscope"`
 		Version int    `json:"version"`
@@ -129,7 +129,7 @@ func (r *Reader) readHeader() error {
 // Bound limits Next in unpacked bytes and in events; 0 is no limit. Set it for strangers' files.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
-// Place returns the file and the last line, for messages.
+// Place returns file and line, for messages.
 func (r *Reader) Place() string { return place(r.name, r.line) }
 
 // Header returns the recording's cleaned first line.
@@ -138,8 +138,8 @@ func (r *Reader) Header() Header { return r.header }
 // Skipped counts events of unknown kinds, from a newer cniscope.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
-// Next returns the next event, or io.EOF. Errors are final: a *TruncatedError if the recording ends within a line, a
-// *BoundError beyond Bound, and ErrBroken or ErrTooLong for other lines.
+// Next returns the next event, or io.EOF. Errors are final: a *TruncatedError, a *BoundError beyond Bound, ErrBroken or
+// ErrTooLong.
 func (r *Reader) Next() (event.Event, error) {
 	for r.err == nil {
 		var e event.Event
@@ -203,7 +203,7 @@ func (r *Reader) ending() error {
 	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
 }
 
-// decode returns no body for an unknown kind.
+// An unknown kind has no body.
 func decode(line []byte, version int) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
 	if quick && event.New(kind) != nil {
@@ -214,8 +214,7 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// split splits a line in the Writer's layout; false for others. A second parse of each line would double the work. raw
-// may be no JSON.
+// split splits a line in the Writer's layout: a second parse of each line would double the work. raw may be no JSON.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')

@@ -27,7 +27,7 @@ func OpenUntil(ctx context.Context, path string) (*Reader, error) {
 	}
 }
 
-// Until returns a reader that fails with ctx's cause when ctx ends. A hung read of in leaks a goroutine and 64 KiB.
+// Until returns a reader that fails with ctx's cause when ctx ends. A hung read leaks a goroutine and 64 KiB.
 func Until(ctx context.Context, in io.Reader) io.Reader {
 	return &until{ctx: ctx, in: in, done: make(chan chunk, 1), buffer: make([]byte, 64<<10)}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Version 1 is from before the first release. Only decodeBody uses this file.
+// From before the first release.
 
 func decode1(raw []byte, body any) error {
 	switch b := body.(type) {
@@ -33,7 +33,7 @@ func decode1(raw []byte, body any) error {
 	return json.Unmarshal(raw, body)
 }
 
-// state1 uses the first thread's kernel function: signals and freezers stop whole processes.
+// The first thread's kernel function: signals and freezers stop whole processes.
 func state1(channel string) event.AgentState {
 	switch channel {
 	case "do_signal_stop":
@@ -44,7 +44,7 @@ func state1(channel string) event.AgentState {
 	return ""
 }
 
-// request1 reads a request with a name and a boolean instead of object and verb.
+// Name and a boolean stood for object and verb.
 func request1(raw []byte, r *event.Request) error {
 	old := struct {
 		*event.Request
@@ -60,7 +60,7 @@ func request1(raw []byte, r *event.Request) error {
 	return nil
 }
 
-// objects1 is by the end of the name.
+// By the end of the name.
 var objects1 = map[string]event.Object{
 	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
 	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
@@ -97,7 +97,7 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	return object, event.VerbChange
 }
 
-// named1 handles names such as "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
+// "RTM_NEWLINK" or "NFT_MSG_NEWRULE".
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{

@@ -23,7 +23,7 @@ import (
 type Writer struct {
 	out  *bufio.Writer
 	gzip *gzip.Writer // nil if not compressed
-	file disk.File    // nil if it is the caller's
+	file disk.File    // nil if the caller's
 	line bytes.Buffer
 	json *json.Encoder // into line
 }
@@ -41,7 +41,7 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 }
 
 // Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it fails
-// with fs.ErrExist; with it, the new file replaces a regular one. It never follows symbolic links.
+// with fs.ErrExist. It never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }
@@ -60,7 +60,7 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 		}
 		return begin(on, path, compressed, header)
 	}
-	// A kill may leave it. No other program uses the name.
+	// A kill may leave it.
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".next")
 	if err := errors.Join(spare(on, next), remove(on, next)); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 }
 
 func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, error) {
-	// O_CREATE|O_EXCL never follows the last component (open(2)), and no process can have the file open.
+	// O_CREATE|O_EXCL never follows the last component (open(2)).
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
@@ -101,7 +101,6 @@ func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, er
 	return w, nil
 }
 
-// spare fails for anything but a regular file.
 func spare(on disk.FS, path string) error {
 	info, err := on.Lstat(path)
 	switch {
@@ -122,8 +121,7 @@ func remove(on disk.FS, path string) error {
 	return nil
 }
 
-// Write appends an event. One longer than MaxLine fails with ErrTooLong, and the recording may continue. Other errors
-// are final.
+// Write appends an event. After ErrTooLong (MaxLine) the recording may continue; other errors are final.
 func (w *Writer) Write(e event.Event) error {
 	kind := event.Kind(e.Body)
 	if kind == "" {
