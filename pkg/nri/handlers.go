@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// handlers are a session's NRI handlers. The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
+// The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
 type handlers struct {
 	plugin       *Plugin
 	state        atomic.Int32  // waiting, configured or abandoned
@@ -40,7 +40,7 @@ func newHandlers(p *Plugin) *handlers {
 	return h
 }
 
-// gate rejects a Configure after the registration was abandoned.
+// gate rejects a Configure after an abandoned registration.
 func (h *handlers) gate(
 	ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method,
 ) (any, error) {
@@ -63,7 +63,7 @@ func (h *handlers) Configure(_ context.Context, config, runtime, version string)
 		h.plugin.apply(config)
 		h.plugin.announce(clean(runtime), clean(version))
 	}()
-	return 0, nil // 0: all events with a handler
+	return 0, nil // all events with a handler
 }
 
 func (p *Plugin) apply(config string) {
@@ -125,5 +125,5 @@ func (p *Plugin) receive(ctx context.Context, phase event.Phase, trace event.Tra
 	}
 }
 
-// said redacts and bounds an error, parts of which are the runtime's.
+// Parts are the runtime's.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), 2*text.Bound) }

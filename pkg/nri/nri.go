@@ -1,13 +1,13 @@
 // Package nri is the source of a sandbox's identity and lifecycle: a plugin of the container runtime's Node Resource
 // Interface.
 //
-// It never blocks or fails a pod, and changes nothing. The runtime calls handlers one after another under locks of the
-// node: each millisecond delays every pod, an error fails the pod, and a timeout of two seconds disconnects the plugin.
-// So a handler copies bounded fields into a bounded queue, recovers panics and returns nil.
+// It never blocks or fails a pod. The runtime calls handlers one after another under locks of the node: each
+// millisecond delays every pod, an error fails the pod, and a timeout of 2 s disconnects the plugin. So a handler
+// copies bounded fields into a bounded queue, recovers panics and returns nil.
 //
 // An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin inherits
-// a socket, and exits with its runtime, because the next one starts its own. If it is only disconnected, it uses the
-// external socket, but a containerd that disconnected it kills it at the next request.
+// a socket, and exits with its runtime, because the next one starts its own. If only disconnected, it uses the external
+// socket, but a containerd that disconnected it kills it at the next request.
 package nri
 
 import (
@@ -33,25 +33,25 @@ import (
 const (
 	DefaultName  = "cniscope"
 	DefaultIndex = "90" // late: others need not wait for it
-	// DefaultSocket is containerd's socket for external plugins.
+	// DefaultSocket is for external plugins.
 	DefaultSocket = api.DefaultSocketPath
 	// DefaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
 	DefaultQueue = 1024
 )
 
-// ErrRuntimeGone means that the runtime of a pre-installed plugin exited. The program should exit also.
+// ErrRuntimeGone means that a pre-installed plugin's runtime exited. The program should exit also.
 var ErrRuntimeGone = errors.New("the container runtime that started this plugin is gone")
 
 // Options may be empty.
 type Options struct {
-	// Name and Index (two digits, the order) register an external plugin. A pre-installed one has them in its file name.
+	// For an external plugin; Index is two digits (the order). A pre-installed one has them in its file name.
 	Name, Index string
 	Socket      string
-	// Queue is the number of events.
+	// Events.
 	Queue int
-	// Configure gets a pre-installed plugin's configuration, if any. It may be slow. Its error is logged.
+	// Gets a pre-installed plugin's configuration, may be slow. Its error is logged.
 	Configure func(text string) error
-	// Connected is called at each registration, in its own goroutine.
+	// Called at each registration, in its own goroutine.
 	Connected func(name, version string)
 	Anchors   *anchor.Set
 	Log       *slog.Logger
@@ -75,7 +75,7 @@ type Plugin struct {
 	times      times
 }
 
-// New returns a plugin, which is pre-installed if NRI_PLUGIN_SOCKET is set. The error names a wrong option.
+// New returns a plugin, which is pre-installed if NRI_PLUGIN_SOCKET is set.
 func New(o Options) (*Plugin, error) {
 	o.Name, o.Index = cmp.Or(o.Name, DefaultName), cmp.Or(o.Index, DefaultIndex)
 	o.Socket, o.Queue = cmp.Or(o.Socket, DefaultSocket), cmp.Or(o.Queue, DefaultQueue)
@@ -120,13 +120,13 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 // Counts are the plugin's counters.
 type Counts struct {
 	Connected bool
-	// RuntimePID is the other end's PID; 0 if unknown.
+	// 0 if unknown.
 	RuntimePID int
-	// Sessions counts registrations.
+	// Registrations.
 	Sessions uint64
-	// Received counts sandbox events, and Dropped those beyond the queue.
+	// Sandbox events, and those beyond the queue.
 	Received, Dropped uint64
-	// Panics counts recovered panics, in handlers and the sink.
+	// Recovered, in handlers and the sink.
 	Panics  uint64
 	Handler Times // of handlers that a pod waits for
 }
@@ -184,11 +184,11 @@ func (p *Plugin) survive(where string) {
 type pace struct {
 	first   time.Duration // delay before the first reconnect
 	missing time.Duration // longest delay without a listener: a try costs nothing
-	refused time.Duration // longest delay with a listener: a try takes a lock of the node
+	refused time.Duration // longest delay with one: a try takes a lock of the node
 	steady  time.Duration // session length that resets the delay
 	start   time.Duration // registration timeout
-	settle  time.Duration // timeout of the first synchronization
-	stop    time.Duration // timeout of the stub's stop
+	settle  time.Duration // of the first synchronization
+	stop    time.Duration // of the stub
 }
 
 // The runtime allows 5 s for a registration and 2 s for a request (nri pkg/api: DefaultPluginRegistrationTimeout,

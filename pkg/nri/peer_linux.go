@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processEnded returns false if ctx ends first.
+// False if ctx ends first.
 func processEnded(ctx context.Context, pid int) bool {
 	parent := os.Getppid()
 	if pid == 0 {
@@ -32,7 +32,7 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// pidfdEnded waits without a thread: a pidfd is readable after the exit (pidfd_open(2)). !ok means unsupported.
+// A pidfd is readable after the exit (pidfd_open(2)), so no thread waits. !ok means unsupported.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -50,7 +50,7 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	return ended, err == nil || ctx.Err() != nil
 }
 
-// orphaned is the fallback (a seccomp profile may forbid pidfds): the exit changes the parent.
+// A seccomp profile may forbid pidfds; the exit also changes the parent.
 func orphaned(ctx context.Context, parent int) bool {
 	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {

@@ -8,11 +8,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// queue decouples the handlers from the sink, which may block.
+// The sink may block, the handlers must not.
 type queue struct {
 	events  chan event.Event
 	lost    atomic.Uint64          // not yet reported
-	dropped atomic.Uint64          // dropped in all
+	dropped atomic.Uint64          // in all
 	trouble atomic.Pointer[string] // why NRI is unavailable, or nil
 	wake    chan struct{}
 }
@@ -26,7 +26,7 @@ func newQueue(size int) queue {
 	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
 }
 
-// offer does not wake the pump: see pokeAfter.
+// Does not wake the pump: see pokeAfter.
 func (q *queue) offer(e event.Event) {
 	select {
 	case q.events <- e:
@@ -36,7 +36,6 @@ func (q *queue) offer(e event.Event) {
 	}
 }
 
-// say keeps only the latest value.
 func (q *queue) say(trouble *string) {
 	q.trouble.Store(trouble)
 	q.poke()
@@ -49,8 +48,8 @@ func (q *queue) poke() {
 	}
 }
 
-// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx). Earlier, it might take the handler's
-// CPU.
+// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx). Earlier, the pump might take the
+// handler's CPU.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()
@@ -59,7 +58,6 @@ func (q *queue) pokeAfter(ctx context.Context) {
 	context.AfterFunc(ctx, q.poke)
 }
 
-// pump makes all calls of the sink.
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	var degraded bool // as sent
 	for over := false; !over; {

@@ -19,7 +19,7 @@ const (
 	maxTrace  = 512 // W3C's recommendation for tracestate
 )
 
-// annotationPrefix excludes annotations that may hold secrets.
+// Others may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
 func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
@@ -42,7 +42,7 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// some copies entries by prefix, arbitrary ones beyond maxLabels: sorting would delay pods.
+// Beyond maxLabels arbitrary ones: sorting would delay pods.
 func some(all map[string]string, prefix string) map[string]string {
 	var out map[string]string
 	for key, value := range all {
@@ -71,7 +71,7 @@ func addresses(ips []string) []string {
 	return out
 }
 
-// networkNamespace returns CNI_NETNS; empty once it is gone.
+// CNI_NETNS; empty once it is gone.
 func networkNamespace(pod *api.PodSandbox) string {
 	for _, ns := range pod.GetLinux().GetNamespaces() {
 		if ns.GetType() == "network" {
@@ -81,7 +81,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// traceOf reads the runtime's trace context (containerd >= 2.2).
+// containerd >= 2.2.
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

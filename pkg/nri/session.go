@@ -26,7 +26,7 @@ var (
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// session returns a non-nil error at the end of the connection.
+// The error at the connection's end is never nil.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))
@@ -57,7 +57,7 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 }
 
-// anchor records the other end as the runtime, or a pre-installed plugin's parent.
+// The other end is the runtime, or a pre-installed plugin's parent.
 func (p *Plugin) anchor(peer int) {
 	if peer == 0 && p.preinstalled {
 		peer = os.Getppid()
@@ -66,7 +66,7 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// stubOptions give the stub our connection, for one session. Otherwise it would use the inherited socket.
+// The stub gets our connection, for one session; otherwise it would use the inherited socket.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -131,7 +131,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// settle waits shortly for options and sandboxes, because the runtime may hold a lock of the node until then.
+// The wait is short, because the runtime may hold a lock of the node until then.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()
@@ -183,7 +183,6 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// stubLog demotes the stub's log to debug level.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
@@ -200,7 +199,7 @@ func (l stubLog) say(ctx context.Context, format string, args []any) {
 	}
 }
 
-// withTTRPCLog does the same for ttrpc, which logs to its context's logger, or else to standard error.
+// ttrpc logs to its context's logger, or else to standard error.
 func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// A bucket is a quarter of a power of two; the last one holds everything above 8 s.
+// A bucket is a quarter of a power of two; the last holds everything above 8 s.
 const (
 	perOctave = 4
 	octaves   = 33
 	buckets   = perOctave * octaves
 )
 
-// times is a histogram of a few atomic additions per handler.
 type times struct {
 	buckets [buckets]atomic.Uint64
 	max     atomic.Int64
@@ -29,7 +28,7 @@ func (t *times) add(d time.Duration) {
 	}
 }
 
-// bucketOf uses the highest bit and the two below it.
+// By the highest bit and the two below it.
 func bucketOf(d time.Duration) int {
 	n := uint64(max(d, perOctave)) // no buckets below 4 ns
 	octave := bits.Len64(n) - 1
