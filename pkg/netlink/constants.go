@@ -1,6 +1,6 @@
 package netlink
 
-// From Linux' headers (include/uapi/linux): golang.org/x/sys/unix has these only on Linux.
+// golang.org/x/sys/unix has these only on Linux (include/uapi/linux).
 
 // Netlink families (netlink.h).
 const (
@@ -91,7 +91,7 @@ const (
 	ipsetAttrSetName = 2
 )
 
-// Maximum bytes of names, with the terminating zero.
+// With the terminating zero.
 const (
 	ifNameSize    = 16  // IFNAMSIZ (if.h)
 	altIfNameSize = 128 // ALTIFNAMSIZ (if.h)
@@ -101,7 +101,7 @@ const (
 	nftNameSize   = 128 // half of NFT_NAME_MAXLEN (netfilter/nf_tables.h)
 )
 
-// The fixed headers of messages (rtnetlink(7)).
+// Messages' fixed headers (rtnetlink(7)).
 
 type (
 	ifInfoMsg struct { // struct ifinfomsg

@@ -38,7 +38,7 @@ func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request
 	return q
 }
 
-// ifreq reads a struct ifreq (netdevice(7)).
+// netdevice(7).
 func ifreq(q *event.Request, data []byte) {
 	q.Interface.Name = foreign(data[:min(len(data), ifNameSize)], ifNameSize)
 	if len(data) < ifNameSize+8 || q.Error != "" && q.Query() {
@@ -64,7 +64,7 @@ func ifreq(q *event.Request, data []byte) {
 	}
 }
 
-// control is an ioctl of sockets; about means that it has a struct ifreq.
+// about: it has a struct ifreq.
 type control struct {
 	name   string
 	verb   event.Verb
@@ -72,10 +72,10 @@ type control struct {
 	about  bool
 }
 
-// firstControl is SIOCADDRT: lower commands do not concern the network.
+// SIOCADDRT: lower commands do not concern the network.
 const firstControl = 0x890b
 
-// controls are from include/uapi/linux/sockios.h.
+// include/uapi/linux/sockios.h.
 var controls = func() map[uint32]control {
 	const (
 		add, change, remove, query = event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery

@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// link reads a struct ifinfomsg (rtnetlink(7)).
+// struct ifinfomsg (rtnetlink(7)).
 func (c *Call) link(q *event.Request, data []byte) {
 	var m ifInfoMsg
 	rest, ok := fixed(data, &m)
@@ -19,7 +19,7 @@ func (c *Call) link(q *event.Request, data []byte) {
 	if change && m.Index == 0 && len(rest) == 0 {
 		q.Verb = event.VerbQuery // ip probes the kernel in this way
 	}
-	// An empty mask means all flags (rtnl_dev_get_flags), if any flag is set.
+	// An empty mask means all (rtnl_dev_get_flags), if any flag is set.
 	if change && (m.Change&iffUp != 0 || m.Change == 0 && m.Flags&iffUp != 0) {
 		i.State = "down"
 		if m.Flags&iffUp != 0 {
@@ -113,7 +113,7 @@ func (c *Call) linkName(data []byte) *event.Link {
 	return l
 }
 
-// assigned is a struct ifaddrmsg (rtnetlink(7)).
+// struct ifaddrmsg (rtnetlink(7)).
 type assigned struct {
 	index   uint32
 	address string // with its prefix

@@ -9,13 +9,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// subsystem is a part of the packet filter.
 type subsystem struct {
 	protocol, prefix string
 	messages         []string
 }
 
-// subsystems are those of plugins in include/uapi/linux/netfilter/nfnetlink.h, with the enumerations beside it.
+// Those of plugins in include/uapi/linux/netfilter/nfnetlink.h.
 func subsystems(n uint8) (s subsystem) {
 	switch n {
 	case subsysNFTables:
@@ -94,7 +93,7 @@ func ruleMeaning(name string) event.Object {
 	return ""
 }
 
-// Questions returns the queries of an nfnetlink subsystem as bits by message number.
+// Questions returns a subsystem's queries as bits by message number.
 func Questions(subsystem uint8) (bits uint64) {
 	s := subsystems(subsystem)
 	for n, name := range s.messages {
@@ -125,7 +124,7 @@ func setMeaning(name string) (event.Object, event.Verb) {
 	return event.ObjectSet, event.VerbQuery
 }
 
-// netfilter reads a struct nfgenmsg with attributes. The upper half of its type is the subsystem.
+// struct nfgenmsg. The upper half of the type is the subsystem.
 func netfilter(q *event.Request, m netlink.Message) {
 	s, n, name := subsystems(uint8(m.Header.Type>>8)), int(m.Header.Type&0xff), ""
 	if n < len(s.messages) {
@@ -150,7 +149,7 @@ func netfilter(q *event.Request, m netlink.Message) {
 		switch at := ad.Type(); {
 		case s.protocol == "ipset" && at == ipsetAttrSetName:
 			q.Table = foreign(ad.Bytes(), setNameSize)
-		// the first attribute of every nf_tables object
+		// first attribute of every object
 		case s.protocol == "nf_tables" && at == nftaTableName && q.Object != event.ObjectRuleset:
 			q.Table = foreign(ad.Bytes(), nftNameSize)
 		case q.Object == event.ObjectChain && at == nftaChainName,

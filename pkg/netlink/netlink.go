@@ -1,5 +1,5 @@
 // Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: rtnetlink,
-// nf_tables, ipset and conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut, so
+// nf_tables, ipset, conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut, so
 // undecodable parts are omitted.
 package netlink
 
@@ -22,17 +22,17 @@ type Call struct {
 	Thread  uint32
 	Start   int64
 	NetNS   event.Namespace
-	// Family and Port are a netlink socket's.
+	// Of a netlink socket.
 	Family uint16
 	Port   uint32
-	// Errno names a negative error number, otherwise it returns "".
+	// Empty if not negative.
 	Errno func(int64) string
-	// ByFile and ByPID return the network namespace of a descriptor, or of a process; empty if unknown.
+	// By descriptor, or by process; empty if unknown.
 	ByFile, ByPID func(uint32) event.Namespace
 }
 
-// Requests decodes data. Equal consecutive messages, hundreds for a firewall change, become one request. rtnetlink's
-// changes do not, since their objects differ.
+// Requests decodes data. Equal consecutive messages, hundreds for a firewall change, become one request, except
+// rtnetlink's changes, whose objects differ.
 func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	var last *event.Request
 	for _, m := range messages(data) {
@@ -50,8 +50,7 @@ func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	return requests
 }
 
-// Answers decodes refusals (*event.Answer), names of interfaces (*event.Link), and IPv6 addresses (*event.Address),
-// in order.
+// Answers decodes refusals (*event.Answer), interface names (*event.Link), and IPv6 addresses (*event.Address).
 func (c *Call) Answers(data []byte) (bodies []event.Body) {
 	for _, m := range messages(data) {
 		switch {
@@ -112,7 +111,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	return q
 }
 
-// refusal reads a struct nlmsgerr with attributes (netlink(7)); nil for a granted request.
+// struct nlmsgerr (netlink(7)); nil for a granted request.
 func (c *Call) refusal(m netlink.Message) *event.Answer {
 	const head = 4 + headerSize
 	if len(m.Data) < head {
@@ -138,7 +137,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	return a
 }
 
-// messages splits b; the last message may be cut.
+// The last may be cut.
 func messages(b []byte) (all []netlink.Message) {
 	for len(b) >= headerSize {
 		length := uint64(binary.NativeEndian.Uint32(b))
@@ -173,7 +172,7 @@ func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	}
 }
 
-// fixed reads a struct, and returns the attributes behind it; false if it is cut.
+// Also returns the attributes behind the struct; false if cut.
 func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	n, err := binary.Decode(b, binary.NativeEndian, to)
 	if err != nil {
@@ -182,7 +181,6 @@ func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	return b[min(uint64(len(b)), align(uint64(n))):], true
 }
 
-// foreign sanitizes a name, up to its zero.
 func foreign(b []byte, limit int) string {
 	name, _, _ := bytes.Cut(b, []byte{0})
 	return text.Clean(string(name), limit)
@@ -207,7 +205,7 @@ func prefix(b []byte, bits uint8) string {
 	return a.String()
 }
 
-// mac formats a link-layer address: up to 20 bytes (InfiniBand).
+// Up to 20 bytes (InfiniBand).
 func mac(b []byte) string {
 	if len(b) > 20 {
 		return ""

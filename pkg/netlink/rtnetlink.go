@@ -8,14 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// group has four messages: NEW, DEL, GET and SET.
+// NEW, DEL, GET and SET.
 type group struct {
 	name   string
 	object event.Object
 }
 
-// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Plugins do not use those without an
-// object.
+// By (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Plugins do not use those without an object.
 var groups = []group{
 	{"LINK", event.ObjectLink},
 	{"ADDR", event.ObjectAddress},
@@ -83,7 +82,7 @@ func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
 	}
 }
 
-// route reads a struct rtmsg (rtnetlink(7)).
+// struct rtmsg (rtnetlink(7)).
 func route(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)
@@ -113,7 +112,6 @@ func route(q *event.Request, data []byte) {
 			way(q, ad)
 		}
 	})
-	// Most routes are in the main table.
 	if table != rtTableUnspec && table != rtTableMain {
 		q.Table = strconv.FormatUint(uint64(table), 10)
 	}
@@ -132,7 +130,7 @@ func way(q *event.Request, ad *netlink.AttributeDecoder) {
 	}
 }
 
-// neighbor reads a struct ndmsg (rtnetlink(7)).
+// struct ndmsg (rtnetlink(7)).
 func neighbor(q *event.Request, data []byte) {
 	var m neighborMsg
 	rest, ok := fixed(data, &m)
@@ -150,7 +148,7 @@ func neighbor(q *event.Request, data []byte) {
 	})
 }
 
-// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
+// struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
 func rule(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)
