@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start is one instant on both clocks.
 var start = began()
 
 type instant struct {
@@ -15,8 +14,8 @@ type instant struct {
 	at   time.Time
 }
 
-// began uses the tightest of 10 readings. It reads the kernel's clock before Go's: with Monotonic ahead, a tick would
-// promise undelivered events.
+// The tightest of 10 readings. The kernel's clock is read first: with Monotonic ahead, a tick would promise undelivered
+// events.
 func began() (i instant) {
 	best := time.Duration(1 << 62)
 	for range 10 {
@@ -40,8 +39,8 @@ func kernel() int64 {
 	return ts.Nano() - ours.mono
 }
 
-// Anchor returns one instant on both clocks: monotonic ns and ns since 1970. It uses the tightest of 5 readings,
-// since a preemption between them would shift every span.
+// Anchor returns one instant in monotonic ns and ns since 1970: the tightest of 5 readings, since a preemption between
+// them would shift every span.
 func Anchor() (mono, wall int64) {
 	best := int64(1 << 62)
 	for range 5 {

@@ -16,17 +16,17 @@ var (
 
 func perSecond(ask *windows.LazyProc) uint64 { return max(1, uint64(read(ask))) }
 
-// read calls QueryPerformanceCounter or QueryPerformanceFrequency, which never fail since Windows XP.
+// These calls never fail since Windows XP.
 func read(ask *windows.LazyProc) (n int64) {
 	_, _, _ = ask.Call(uintptr(unsafe.Pointer(&n)))
 	return n
 }
 
-// Monotonic returns ns since the machine started, by QueryPerformanceCounter, the clock of ETW. Go's monotonic clock
-// moves only every 0.5 to 16 ms.
+// Monotonic returns ns since the machine started, by QueryPerformanceCounter, ETW's clock. Go's moves only every 0.5 to
+// 16 ms.
 func Monotonic() int64 { return FromCounter(read(counter)) }
 
-// FromCounter returns the Monotonic time of a QueryPerformanceCounter value.
+// FromCounter converts a QueryPerformanceCounter value.
 func FromCounter(ticks int64) int64 {
 	high, low := bits.Mul64(uint64(max(0, ticks)), 1e9)
 	if high >= frequency {
@@ -36,7 +36,7 @@ func FromCounter(ticks int64) int64 {
 	return int64(min(ns, 1<<63-1))
 }
 
-// Anchor returns one instant on both clocks: monotonic ns and ns since 1970.
+// Anchor returns one instant in monotonic ns and ns since 1970.
 func Anchor() (mono, wall int64) {
 	best := int64(1 << 62)
 	for range 5 {

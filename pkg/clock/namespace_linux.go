@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offsets are what this process's time namespace adds to the node's clocks, in ns (time_namespaces(7)), but not to
-// the kernel's events.
+// This process's time namespace adds these ns to the node's clocks (time_namespaces(7)), but not to the kernel's
+// events.
 type offsets struct{ mono, boot int64 }
 
 var ours = ownOffsets()
 
-// ownOffsets reads the offsets of the children's namespace. If that is another one, the process is in the initial one,
-// unless namespaces are nested.
+// ownOffsets reads those of the children's namespace. If that is another one, the process is in the initial one, unless
+// namespaces are nested.
 func ownOffsets() offsets {
 	own, _ := os.Readlink("/proc/self/ns/time")
 	children, _ := os.Readlink("/proc/self/ns/time_for_children")

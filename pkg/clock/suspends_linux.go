@@ -2,21 +2,21 @@ package clock
 
 import "slices"
 
-// Suspends converts times of /proc (CLOCK_BOOTTIME) to times of events (CLOCK_MONOTONIC), which exclude suspended
-// time since NewSuspends. It is not safe for concurrent use.
+// Suspends converts times of /proc (CLOCK_BOOTTIME) to times of events (CLOCK_MONOTONIC), which exclude suspended time.
+// It is not safe for concurrent use.
 type Suspends struct {
 	read   func() (boot, mono int64)
 	all    []suspend
 	looked int64
 }
 
-// suspend is the lead of boot time, for boot times from since on.
+// The lead of boot time, for boot times from since on.
 type suspend struct{ since, ahead int64 }
 
 const (
-	// shortest is the shortest suspend that matters, in ns.
+	// Of suspends that matter, in ns.
 	shortest = int64(100e6)
-	// suspendsMax bounds the list. Times from before the oldest entry come out too early.
+	// Times from before the oldest entry come out too early.
 	suspendsMax = 64
 )
 
@@ -36,8 +36,8 @@ func newSuspends(read func() (boot, mono int64)) *Suspends {
 	return s
 }
 
-// Look checks for a suspend. Call it more often than the node suspends: a process that started between two calls
-// counts as started after the suspend.
+// Look checks for a suspend. Call it often: a process that started between two calls counts as started after the
+// suspend.
 func (s *Suspends) Look() {
 	boot, mono := s.read()
 	if ahead := boot - mono; ahead-s.all[len(s.all)-1].ahead >= shortest {

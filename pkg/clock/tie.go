@@ -2,24 +2,24 @@ package clock
 
 import "time"
 
-// Tie reports when to publish the offset of the wall clock again, which may be set and counts suspended time. The zero
+// Tie reports when to publish the wall clock's offset again, since it may be set and counts suspended time. The zero
 // value is ready. It is not safe for concurrent use.
 type Tie struct{ mono, wall int64 }
 
 const (
-	// tiedFor is the validity of an offset: NTP corrects less than 0.1 ms in that time (500 ppm, adjtimex(2)).
+	// NTP corrects less than 0.1 ms in that time (500 ppm, adjtimex(2)).
 	tiedFor = 100 * time.Millisecond
-	// moved is a step of the wall clock. NTP steps it by 128 ms or more; a preemption causes less.
+	// NTP steps by 128 ms or more; a preemption causes less.
 	moved = 10 * time.Millisecond
 )
 
-// Again reads both clocks as Anchor does, and reports whether to publish them.
+// Again reads both clocks and reports whether to publish them.
 func (t *Tie) Again() (mono, wall int64, tell bool) {
 	mono, wall = Anchor()
 	return mono, wall, t.Due(mono, wall)
 }
 
-// Due is Again for a caller that read both clocks itself.
+// Due is Again for a caller that read both clocks.
 func (t *Tie) Due(mono, wall int64) (tell bool) {
 	step := time.Duration((wall - mono) - (t.wall - t.mono))
 	if tell = t.wall == 0 || mono-t.mono > int64(tiedFor) || step >= moved || step <= -moved; tell {
