@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// waiting bounds the events. Each source has its own queue before it, which counts drops.
+	// Events. Each source has its own queue before it, which counts drops.
 	waiting = 4096
-	// together is the batch size.
+	// Batch size.
 	together = 256
-	// within is the longest delay of an event: waking the consumer costs more than processing most events.
+	// Longest delay of an event: waking the consumer costs more than processing most events.
 	within = 50 * time.Millisecond
 )
 
-// handover is a queue of all sources' events, consumed in batches.
 type handover struct {
 	wake chan struct{} // events are waiting
 
@@ -65,7 +64,7 @@ func (h *handover) handOn(take event.Sink) {
 	clear(events) // drop the references
 }
 
-// take returns events that are valid until the next call.
+// Events are valid until the next call.
 func (h *handover) take() []event.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +74,7 @@ func (h *handover) take() []event.Event {
 	return h.taken
 }
 
-// hurries reports whether an event is urgent: a tick, or a plugin, which is examined while it runs.
+// A tick is urgent; a plugin also, which is examined while it runs.
 func hurries(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Tick:

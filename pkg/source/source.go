@@ -6,10 +6,8 @@
 //   - Run returns soon after its context ends, and delivers all observed events first. It may never be called.
 //   - Without a feature the source continues, and reports event.Degraded once, and again when the feature is back. An
 //     error of Run stops cniscope: only for a source without which nothing is observed.
-//   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are reported as
-//     event.Lost under the source's name.
-//   - It delivers only pkg/event: strings are bounded and cleaned (pkg/text), secrets do not leave, times are
-//     monotonic (pkg/clock).
+//   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are event.Lost.
+//   - It delivers only pkg/event: bounded and cleaned strings (pkg/text), no secrets, monotonic times (pkg/clock).
 //   - At most one source of a node sends ticks: a tick promises that every earlier process event was delivered.
 //   - It imports no consumer (.golangci.yml, depguard).
 package source
@@ -31,7 +29,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Source follows the rules of the package's documentation.
+// Source follows the rules of the package.
 type Source interface {
 	Name() string
 	Run(ctx context.Context, sink event.Sink) error
@@ -41,13 +39,13 @@ type Source interface {
 
 // Stats is the state of a source.
 type Stats struct {
-	// State is such as "attached".
+	// Such as "attached".
 	State string
-	// Unready means that the source prevents any observation; /readyz reports it.
+	// The source prevents any observation; /readyz reports it.
 	Unready bool
-	// Features (event.Degraded.Feature) and Losses (event.Lost.Reason) are all values, with which metrics begin.
+	// All values of event.Degraded.Feature and event.Lost.Reason, with which metrics begin.
 	Features, Losses []string
-	// Missed counts failed runs of a part of the source, which no event reports.
+	// Failed runs of a part of the source, which no event reports.
 	Missed   uint64
 	Readings []meter.Reading
 }
@@ -55,8 +53,8 @@ type Stats struct {
 // Now returns an event at this time.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
-// Merge runs the sources until ctx ends or one fails, and passes their events to take one at a time. The log and the
-// error name a source that does not return within patience.
+// Merge runs the sources until ctx ends or one fails, and passes their events to take one at a time. It names a source
+// that does not return within patience.
 func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take event.Sink, sources ...Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -146,7 +144,7 @@ func (s *Started) Close() {
 	<-s.ended
 }
 
-// guarded turns a panic into an error, so that observed events are still exported.
+// After a panic, observed events are still exported.
 func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
