@@ -1,5 +1,5 @@
-// Package event is the closed vocabulary of observations. Consumers do not know their source (the kernel probe, NRI,
-// the CNI directory, a recording).
+// Package event is the closed vocabulary of observations; consumers do not know their source (kernel probe, NRI, CNI
+// directory, recording).
 //
 // Sources decode, bound and sanitize: no raw arguments, environment or configuration bytes, no control characters, no
 // invalid UTF-8. No type is specific to Linux.
@@ -7,7 +7,7 @@ package event
 
 // Event is one observation. The events of one source are in causal order.
 type Event struct {
-	// The end, in monotonic ns.
+	// End, in monotonic ns.
 	Time int64
 	Body Body
 }
@@ -18,7 +18,7 @@ type Body interface {
 	Doer() Process
 }
 
-// Sink receives a source's events in order. It may block: a source that must not needs a queue and reports drops as
+// Sink receives a source's events in order. It may block: a source that must not needs a queue, and reports drops as
 // Lost.
 type Sink func(Event)
 
@@ -27,7 +27,6 @@ type Process string
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// Unique until the node restarts.
 	Key string `json:"key,omitempty"`
 	// For people: on Linux the inode number, which is reused.
 	Label string `json:"label,omitempty"`
@@ -49,7 +48,7 @@ var sourceKinds = map[string]Body{
 
 // Tick reports that all events before its Time were delivered. Timeouts run on ticks, not on a clock.
 type Tick struct {
-	// Lag is how far Time is behind the clock, in ns.
+	// In ns behind the clock.
 	Lag int64 `json:"lag,omitempty"`
 }
 
@@ -61,19 +60,19 @@ type Clock struct {
 
 // Lost reports dropped events.
 type Lost struct {
-	// "probe", "nri", "relay", or "recording" (for a slow recorder).
+	// "probe", "nri", "relay", or "recording" (slow recorder).
 	Source string `json:"source"`
-	// A fixed phrase: "ring full".
+	// A constant phrase.
 	Reason string `json:"reason"`
 	// Since the last Lost of this reason.
 	Count uint64 `json:"count"`
-	// Gone: the process exited too early; otherwise cniscope was late.
+	// The process exited too early; otherwise cniscope was late.
 	Gone bool `json:"gone,omitempty"`
-	// The root of the plugin's tree; empty if any call in progress may be affected.
+	// Root of the plugin's tree; empty if any call may be affected.
 	Process Process `json:"process,omitempty"`
 }
 
-// OfProcesses reports whether process events may be lost. NRI and the relay report only sandboxes.
+// OfProcesses reports whether process events may be lost; NRI and the relay report only sandboxes.
 func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
 // Degraded reports once that a feature is unavailable.
@@ -85,9 +84,9 @@ type Degraded struct {
 
 // Origin reports how processes are observed.
 type Origin struct {
-	// "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which lack system calls.
+	// "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", all without system calls.
 	Source string `json:"source"`
-	// Resolution is the lifetime in ns below which processes may be missed; 0 is none.
+	// Processes with a shorter lifetime (ns) may be missed; 0 is none.
 	Resolution int64 `json:"resolution,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// kinds maps the recording format's names (pkg/record), which never change, to empty bodies.
+// Names are the recording format's (pkg/record) and never change.
 var kinds = func() map[string]Body {
 	all := map[string]Body{}
 	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {

@@ -17,7 +17,7 @@ const (
 	SandboxRunning Phase = "running"
 	SandboxStopped Phase = "stopped"
 	SandboxRemoved Phase = "removed"
-	SandboxPresent Phase = "present" // at the start of the connection to NRI (Synchronize)
+	SandboxPresent Phase = "present" // when NRI connects (Synchronize)
 )
 
 // Sandbox is NRI's report about a pod sandbox, unordered relative to the kernel's events.
@@ -26,16 +26,16 @@ type Sandbox struct {
 	ID     string            `json:"id"`
 	Pod    Pod               `json:"pod"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Only those below "cniscope.dev/": others may hold secrets (whole manifests, by kubectl).
+	// Below "cniscope.dev/": others may hold secrets.
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
 	NetNS          string            `json:"netns,omitempty"`
-	// Trace is of the NRI call (containerd >= 2.2): a link, never a parent, because that call begins after CNI.
+	// Of the NRI call (containerd >= 2.2): a link, never a parent, because that call begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime, reported seconds later; parent of the sandbox's CNI calls if their environment names
+// Above is a span of the runtime, reported seconds later; parent of the sandbox's CNI calls if their environment has
 // none.
 type Above struct {
 	SandboxID string `json:"sandbox_id"`
@@ -56,7 +56,7 @@ type Runtime struct {
 type Readiness struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
-	// Lacks is the next missing step, Missing a sentence about it, if checked.
+	// The next missing step, and a sentence about it.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
 	Overdue bool   `json:"overdue,omitempty"`
@@ -65,16 +65,16 @@ type Readiness struct {
 // Lack is a missing condition of a ready network.
 type Lack string
 
-// Lacks, in the order in which a starting node resolves them.
+// Lacks, in the order of a node's start.
 const (
 	LackRuntime       Lack = "runtime"
-	LackFolder        Lack = "cni_folder"        // missing, or a file in it is unreadable
+	LackFolder        Lack = "cni_folder"        // missing or unreadable
 	LackConfiguration Lack = "cni_configuration" // no network in it
-	LackPlugin        Lack = "cni_plugin"        // the runtime rejects a plugin or version
+	LackPlugin        Lack = "cni_plugin"        // rejected by the runtime
 	LackStatus        Lack = "cni_status"        // STATUS fails: the agent is not ready
 )
 
-// Networks are the CNI directory's networks in the runtime's order, sent first and after each change.
+// Networks are the CNI directory's, in the runtime's order, sent first and after each change.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }
@@ -85,8 +85,7 @@ type Network struct {
 	CNIVersion string   `json:"cni_version,omitempty"`
 	File       string   `json:"file,omitempty"`
 	Plugins    []Plugin `json:"plugins"`
-	// Digest is a 16-bit fingerprint of the configuration without secrets; its key never leaves the node. Old
-	// recordings lack it.
+	// A 16-bit fingerprint without secrets, keyed per node. Old recordings lack it.
 	Digest string `json:"digest,omitempty"`
 }
 

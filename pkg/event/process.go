@@ -11,55 +11,53 @@ type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
 	PID     uint32  `json:"pid"`
-	// Stack is the parent's, innermost first, without its standard library; empty if it has no names.
+	// The parent's, innermost first, without its standard library; empty without names.
 	Stack []Frame `json:"stack,omitempty"`
 }
 
 // Frame is one call on a trusted program's stack.
 type Frame struct {
-	// With its package's path.
 	Function string `json:"function"`
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 }
 
-// Exec reports that a process runs a new image: a possible CNI plugin (privileged, with CNI_COMMAND) or its descendant.
+// Exec reports a new image: a possible CNI plugin (privileged, with CNI_COMMAND) or its descendant.
 type Exec struct {
 	Process   Process `json:"process"`
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
-	// Time of the fork, in monotonic ns.
+	// The fork, in monotonic ns.
 	Started int64 `json:"started"`
-	// Root: the parent is in no plugin's tree.
+	// The parent is in no plugin's tree.
 	Root bool `json:"root,omitempty"`
-	// Caller is why a root is trusted; empty for others and in old recordings.
+	// Why a root is trusted; empty in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// The executed path; for a script, not its interpreter.
+	// For a script, not its interpreter.
 	File string `json:"file"`
-	// Base name of argument 0 without ".exe", or of the script: Debian's iptables has the File xtables-nft-multi.
+	// Argument 0's base name without ".exe", or the script's: Debian's iptables has the File xtables-nft-multi.
 	Name string `json:"name"`
-	// The permitted ones, without the first.
+	// Permitted ones, without the first.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
-	// Equal for readers of the same pipe; NoStdin, or empty if unknown.
+	// Equal for readers of one pipe; NoStdin, or empty if unknown.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// InPath: File is in CNI_PATH, unlike commands that inherit a plugin's environment.
+	// In CNI_PATH, unlike commands that inherit a plugin's environment.
 	InPath bool `json:"in_path,omitempty"`
 	// Set if trusted and InPath.
 	Call *Call `json:"call,omitempty"`
-	// Mentions are sandboxes with a call in progress that the command names.
+	// Sandboxes with a call in progress that the command names.
 	Mentions []string `json:"mentions,omitempty"`
 	// Before this image.
 	Used      Usage `json:"used,omitzero"`
 	Truncated bool  `json:"truncated,omitempty"`
-	// Unidentified: it had exited or changed its image when examined. Only its parent, times and sometimes Name are
-	// known.
+	// It had exited or changed its image when examined. Only parent, times and sometimes Name are known.
 	Unidentified bool   `json:"unidentified,omitempty"`
 	Build        string `json:"build,omitempty"`
-	// InFlight: it ran before the source, and Time is its start.
+	// It ran before the source; Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
@@ -78,7 +76,7 @@ const (
 	CallerRootless   Caller = "rootless"   // a runtime in a user namespace
 )
 
-// Anchored reports whether the caller is the container runtime, which old recordings omit.
+// Anchored reports whether the caller is the runtime, which old recordings omit.
 func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
 // Exit reports that all threads exited.
@@ -88,7 +86,7 @@ type Exit struct {
 	Signal  string    `json:"signal,omitempty"`
 	Used    Usage     `json:"used,omitzero"`
 	NetNS   Namespace `json:"netns,omitzero"`
-	// Unseen: found gone at Time, with unknown code and usage.
+	// Found gone at Time, with unknown code and usage.
 	Unseen bool `json:"unseen,omitempty"`
 }
 
@@ -103,7 +101,7 @@ type Usage struct {
 type Call struct {
 	Command     string `json:"command"`
 	ContainerID string `json:"container_id,omitempty"`
-	// A path; empty at a sandbox's second DEL.
+	// Empty at a sandbox's second DEL.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
 	Pod    Pod    `json:"pod,omitzero"`
@@ -111,7 +109,7 @@ type Call struct {
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Pod names a Kubernetes pod, as far as known.
+// Pod names a Kubernetes pod.
 type Pod struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`

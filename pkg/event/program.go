@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Fault is why the kernel or the dynamic loader cannot start a program.
+// Fault is why the kernel or dynamic loader cannot start a program.
 type Fault string
 
 // Faults.
@@ -23,7 +23,7 @@ const (
 	FaultVersion      Fault = "version"      // a library is too old
 )
 
-// Programs reports which plugins of all networks cannot be started, sent first and after each change.
+// Programs reports which plugins cannot be started, at first and after each change.
 type Programs struct {
 	Looked []string  `json:"looked,omitempty"`
 	Faults []Program `json:"faults,omitempty"`
@@ -49,17 +49,17 @@ func (*Programs) Doer() Process { return "" }
 
 // Program is a program that cannot be started.
 type Program struct {
-	// Name is the caller's word; File is empty if no directory has it.
+	// The caller's word; File is empty if no directory has it.
 	Name  string `json:"name"`
 	File  string `json:"file,omitempty"`
 	Fault Fault  `json:"fault"`
-	// An interpreter, a library, its version, or an architecture.
+	// Interpreter, library, version, or architecture.
 	Needs string `json:"needs,omitempty"`
-	// The node's architecture, a mount point, a library, directories, or a file mode.
+	// The node's architecture, mount point, library, directories, or file mode.
 	Has string `json:"has,omitempty"`
 }
 
-// String returns why it cannot be started, as a clause.
+// String returns the fault as a clause.
 func (p Program) String() string {
 	switch p.Fault {
 	case FaultAbsent:

@@ -1,6 +1,6 @@
 package event
 
-// Request is a change or query of the kernel's network configuration: a netlink message, an ioctl, a table of iptables,
+// Request is a change or query of the kernel's network configuration: a netlink message, an ioctl, an iptables table,
 // or a bpf(2) command.
 type Request struct {
 	Process Process `json:"process"`
@@ -11,32 +11,32 @@ type Request struct {
 	Verb   Verb   `json:"verb,omitempty"`
 	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
-	// From the kernel's headers ("RTM_NEWLINK", "SIOCBRADDIF").
+	// From the kernel's headers ("RTM_NEWLINK").
 	Name string `json:"name"`
 	// Fails for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Port      uint32 `json:"port,omitempty"`
 	Sequence  uint32 `json:"sequence,omitempty"`
-	// Count is the number of such messages at once, if several. The fields below describe the first.
+	// Such messages at once, if several; the fields below describe the first.
 	Count int `json:"count,omitempty"`
-	// Such as "EPERM". Netlink's errors are Answers.
+	// Netlink's errors are Answers.
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// An interface's, with prefix ("10.22.0.5/16"), a neighbor's, or a routing rule's source.
+	// An interface's, with prefix, a neighbor's, or a routing rule's source.
 	Address string `json:"address,omitempty"`
-	// Route is the destination of a route or routing rule, Gateway its next hop.
+	// Destination of a route or routing rule, and its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// Table and Chain are a packet filter rule's. Table is also an ipset, or a routing table's number except main.
+	// A packet filter rule's. Table is also an ipset, or a routing table's number except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
-	// Program is a BPF program or map (15 letters); Type its kind ("sched_cls", "lru_hash"), or an attachment's place
-	// ("tcx_ingress"); Path the pin, or the attachment's cgroup.
+	// A BPF program or map (15 letters); its kind ("lru_hash") or an attachment's place ("tcx_ingress"); the pin, or
+	// the attachment's cgroup.
 	Program string `json:"program,omitempty"`
 	Type    string `json:"type,omitempty"`
 	Path    string `json:"path,omitempty"`
-	// Mentions are sandboxes with a call in progress that an agent's request names.
+	// Sandboxes with a call in progress that an agent's request names.
 	Mentions []string `json:"mentions,omitempty"`
 }
 
@@ -57,7 +57,7 @@ const (
 // Object is a request's object.
 type Object string
 
-// Objects of routing and of interfaces, named as in ip(8), bridge(8) and tc(8).
+// Objects of routing and interfaces, as in ip(8), bridge(8) and tc(8).
 const (
 	ObjectLink     Object = "link"
 	ObjectPort     Object = "port" // of a bridge or bond
@@ -75,7 +75,7 @@ const (
 	ObjectAction   Object = "action"
 )
 
-// Objects of packet filters and connection tracking, named as in nft(8), ipset(8) and conntrack(8).
+// Objects of packet filters and connection tracking, as in nft(8), ipset(8) and conntrack(8).
 const (
 	ObjectRuleset     Object = "ruleset"
 	ObjectTable       Object = "table"
@@ -89,7 +89,7 @@ const (
 	ObjectExpectation Object = "expectation"
 )
 
-// Objects of BPF, named as in bpftool(8); an attachment is a link, or an older kind.
+// Objects of BPF, as in bpftool(8).
 const (
 	ObjectProgram    Object = "program"
 	ObjectMap        Object = "map"
@@ -109,7 +109,7 @@ type Interface struct {
 	State string `json:"state,omitempty"`
 	MTU   uint32 `json:"mtu,omitempty"`
 	MAC   string `json:"mac,omitempty"`
-	// NetNS is of its creation or destination, PeerNetNS its peer's.
+	// Of its creation or destination, and its peer's.
 	NetNS     Namespace `json:"netns,omitzero"`
 	PeerNetNS Namespace `json:"peer_netns,omitzero"`
 }
