@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// Bounds of harmless numbers: secrets made of digits are longer.
+// Harmless numbers: secrets made of digits are longer.
 const (
 	maxDigits      = 5  // of one number: a port, an MTU, an HTTP code
 	maxDigitsAll   = 8  // of all numbers in a word: "v1.29.12", "node-10-12"
 	maxDigitsBytes = 12 // of all, if none exceeds a byte: "ip-192-168-10-12"
 	maxSuffix      = 4  // of a number after letters: "eth0", "vlan4094"
-	maxLone        = 2  // single letters ("i/o"); one with a number ("v1") counts twice
+	maxLone        = 2  // "i/o"; one with a number ("v1") counts twice
 )
 
-// form reports whether a word has a harmless form.
 func (c *Call) form(s string, numbers bool) bool {
 	if c.short[lower(s)] {
 		return false
@@ -36,11 +35,9 @@ func (c *Call) form(s string, numbers bool) bool {
 		(n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
 }
 
-// numerals counts digits and single letters.
 type numerals struct{ all, longest, lone int }
 
-// joined reports whether the parts between separators are harmless. The first separators join names that may contain
-// later ones.
+// The first separators join names that may contain later ones.
 func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
 	if numbers && (c.names[s] || c.isID(s)) {
 		return true
@@ -65,8 +62,7 @@ func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string)
 	}
 }
 
-// piece reports whether a part of a word is harmless: empty, listed, a number, a word with a number, or a number with a
-// unit.
+// Harmless pieces: empty, listed, a number, a word with a number, a number with a unit.
 func (c *Call) piece(s string, numbers bool) bool {
 	switch {
 	case s == "":
@@ -91,7 +87,7 @@ func (c *Call) piece(s string, numbers bool) bool {
 	return len(s)-len(unit) <= maxDigits && isUnit(unit)
 }
 
-// Words followed by numbers: "eth0", "v1beta1", "hostIPv4".
+// "eth0", "v1beta1", "hostIPv4".
 func numbered(s string) bool {
 	numbers := 0
 	for s != "" {
@@ -113,7 +109,6 @@ func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
 
-// In hexadecimal digits.
 const idLength = 64
 
 func isUnit(s string) bool {
@@ -125,7 +120,7 @@ func isUnit(s string) bool {
 	return false
 }
 
-// An IP address with optional prefix or port, a link address, a PCI address, or a range.
+// IP address with optional prefix or port, link address, PCI address, or a range of addresses.
 func isAddress(s string) bool {
 	// Most words are no address, so this comes first. A zone can be any text.
 	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
@@ -190,8 +185,7 @@ func timeOf(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rounded rounds a duration or decimal fraction to the thousandth, unless it has so many digits that they may mean
-// something else.
+// rounded rounds a duration or fraction to the thousandth, unless so many digits may mean something else.
 func rounded(s string) (string, bool) {
 	if f, err := strconv.ParseFloat(s, 64); err == nil && strings.Trim(s, "0123456789.") == "" && f < 10_000 {
 		return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64), true

@@ -16,7 +16,7 @@ type message struct {
 	call  *Call
 	s     string
 	marks []mark // by byte
-	// Replaces a dropped range, by its first byte; default is a placeholder.
+	// By a range's first byte; default is a placeholder.
 	instead map[int]string
 	numbers []string // distinct words with numbers that stay
 }
@@ -101,8 +101,8 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// assigns reports whether the text between two chunks makes the second the first's value, as in JSON and key=value. A
-// colon with a blank alone is prose: "no token: unexpected EOF".
+// assigns: the second chunk is the first's value, as in JSON and key=value. A colon with a blank alone is prose: "no
+// token: unexpected EOF".
 func assigns(between string) bool {
 	blank := strings.ContainsAny(between, " \t\n")
 	quoted := strings.ContainsAny(between, quotes)
@@ -129,7 +129,6 @@ func (m *message) chunk(from, to int) {
 	}
 }
 
-// Consecutive punctuation: "...".
 const maxMarks = 3
 
 func (m *message) part(from, to int) {
@@ -181,7 +180,6 @@ func (m *message) path(from, to int) {
 // "c2:b0:57" contains no key.
 const minKey = 3
 
-// url redacts scheme, host and path separately, and drops the user.
 func (m *message) url(from, scheme, to int) {
 	m.part(from, scheme)
 	from = scheme + len("://")
@@ -205,7 +203,7 @@ func (m *message) mayStay(from, to int) bool {
 	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
 }
 
-// maxNumbers bounds a message's distinct words with numbers: a plugin can spell a computed secret in them.
+// A plugin can spell a computed secret in numbers.
 const maxNumbers = 16
 
 func (m *message) room(s string) bool {

@@ -14,8 +14,7 @@ func (c *Call) Program(name string) string {
 	return placeholder(name)
 }
 
-// wordlike names look typed: short words in one case, an optional number, the kernel's separators
-// ("kworker/u8:2+netns").
+// Typed-looking names: short words in one case, an optional number, the kernel's separators ("kworker/u8:2+netns").
 func wordlike(name string) bool {
 	pieces := 0
 	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+/:()", r) }) {
@@ -35,7 +34,7 @@ func wordlike(name string) bool {
 // TASK_COMM_LEN without the NUL.
 const maxTyped = 15
 
-// Argument reports whether a name (interface, table, chain) in a command's arguments may stay.
+// Argument reports whether an interface, table or chain in arguments may stay.
 func (c *Call) Argument(s string) bool {
 	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)
 }

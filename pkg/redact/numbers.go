@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// The bytes of one reading, each with its range in the text.
 type spelt struct {
 	bytes    []byte
 	from, to []int
@@ -29,13 +28,12 @@ type number struct {
 }
 
 type reading struct {
-	marks  string // further characters of a word
+	marks  string
 	read   func(word string) (n uint64, is bool)
 	widths []int           // bytes per number
 	units  []time.Duration // units that a number may count
 }
 
-// readings are the ways in which an allowed word contains a number.
 func readings() []reading {
 	one := []time.Duration{1}
 	return []reading{
@@ -102,8 +100,8 @@ func (r reading) numbers(text string) (all []number) {
 	return all
 }
 
-// counted marks numbers and letters that spell a value of the call, with any separators: "88.113.55.67", "x58 x71",
-// "\u0058", "port 22641", "22.641s".
+// counted marks numbers and letters that spell a value, with any separators: "88.113.55.67", "x58 x71", "\u0058", "port
+// 22641", "22.641s".
 func (c *Call) counted(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -144,7 +142,7 @@ func other(all []number, first int) (some []number) {
 	return some
 }
 
-// varying leaves out numbers that recur, the filling of "10.88.113.55/24 10.67.97.110/24 …".
+// varying leaves out recurring numbers, the filling of "10.88.113.55/24 10.67.97.110/24 …".
 func varying(all []number) (some []number) {
 	times := map[uint64]int{}
 	for _, number := range all {
@@ -161,7 +159,6 @@ func varying(all []number) (some []number) {
 // Eight bytes take three addresses with one or two numbers of filling.
 const fillingLeast = 3
 
-// Numbers too large for width are left out.
 func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {
 	var s spelt
 	for _, number := range all {
@@ -192,7 +189,7 @@ func (n needles) mark(s *spelt, marks []mark) {
 	}
 }
 
-// spots quickly marks repeated values, with any separators. It runs for all arguments and paths of a plugin's commands.
+// A quick form: it runs for all arguments and paths of a plugin's commands.
 func (c *Call) spots(s string) []mark {
 	marks := make([]mark, len(s))
 	if len(c.values) == 0 {

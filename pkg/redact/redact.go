@@ -1,12 +1,11 @@
-// Package redact decides which parts of a foreign text may leave the node: a plugin's error message, a command's
-// arguments, a path, a setting's value.
+// Package redact decides which parts of a foreign text may leave the node: an error message, arguments, a path, a
+// setting.
 //
-// A part stays on two conditions. First, it has a harmless form: listed words, small numbers, addresses, names of the
-// call. Only an allow-list holds against unforeseen spellings. Second, it repeats no eight bytes of the plugin's
-// configuration, plain or encoded, unless those are public: a password may consist of listed words.
+// A part stays on two conditions. It has a harmless form: listed words, small numbers, addresses, names of the call.
+// Only an allow-list holds against unforeseen spellings. And it repeats no eight bytes of the plugin's configuration,
+// plain or encoded, unless those are public: a password may consist of listed words.
 //
-// Other parts become a placeholder with kind and length: ‹hex 64›. Redact before you cut: half a secret has another
-// form.
+// Other parts become a placeholder: ‹hex 64›. Redact before you cut: half a secret has another form.
 package redact
 
 import (
@@ -15,7 +14,7 @@ import (
 	"strings"
 )
 
-// window is how many consecutive secret bytes may not leave. Ordinary words share shorter pieces.
+// window is how many consecutive secret bytes may not leave; ordinary words share fewer.
 const window = 8
 
 // Minimum length of a value that may not leave as a word.
@@ -32,19 +31,19 @@ type Call struct {
 	folded  needles         // the same of letters and digits only
 	indexed int             // values in plain and folded
 	kept    int             // bytes of values
-	told    int             // known configurations
+	told    int             // configurations
 	awaits  int             // pending configurations
 	lost    bool            // a configuration is incomplete
-	full    bool            // nothing more is stored
+	full    bool
 }
 
 // Await notes a plugin whose Configuration follows.
 func (c *Call) Await() { c.awaits++ }
 
-// whole: all inputs of the call's plugins are known.
+// All inputs of the call's plugins are known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
-// Name adds the call's names, which spans contain: pod, namespace, network, interface, container id, plugin.
+// Name adds the call's names in spans: pod, namespace, network, interface, container id, plugin.
 func (c *Call) Name(names ...string) {
 	if c.names == nil {
 		c.names = map[string]bool{}
@@ -107,7 +106,7 @@ func system(parts []string) bool {
 	return false
 }
 
-// Apart reports, per word, whether the words together repeat a value of the call there.
+// Apart reports, per word, whether the words together repeat a value there.
 func (c *Call) Apart(words []string) []bool {
 	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
 	for i, word := range words {
@@ -125,7 +124,7 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless reports whether a word may stay. It caches answers, because most words recur.
+// Harmless reports whether a word may stay. Answers are cached.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true
@@ -181,5 +180,5 @@ func kind(s string) string {
 	return "text"
 }
 
-// Full makes the call store no further input, so only listed words stay.
+// Full stops storing input, so only listed words stay.
 func (c *Call) Full() { c.full = true }

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// repeated marks parts that occur in the values, in any spelling. It stores the message's few windows and compares all
-// spellings of the values with them.
+// The message's few windows are stored, and all spellings of the values compared with them.
 func (c *Call) repeated(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -27,8 +26,7 @@ func (c *Call) repeated(message string, marks []mark) {
 	folded.mark(marks)
 }
 
-// spellings passes each known encoding of a value to give, ignoring case; for base64 all three alignments, without
-// characters that depend on adjacent bytes.
+// Each known encoding, ignoring case; base64 in three alignments, without characters that depend on adjacent bytes.
 func spellings(v string, give func([]byte)) {
 	give([]byte(v))
 	var escaped bytes.Buffer
@@ -57,11 +55,10 @@ func spellings(v string, give func([]byte)) {
 	}
 }
 
-// sieve finds a message's windows in a stream.
 type sieve struct {
 	fold  bool
 	hits  map[uint64]bool
-	at    []int // position of each byte in the message
+	at    []int // in the message
 	bytes []byte
 	may   []uint64 // filter: a bit per window hash
 }
@@ -81,13 +78,12 @@ func newSieve(message string, fold bool) *sieve {
 	return s
 }
 
-// A filter of 8 KiB. With a message of 1 KiB it passes one window in 64.
+// 8 KiB: one window in 64 passes with a message of 1 KiB.
 const sieveBits = 16
 
 // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) }
 
-// letter normalizes a byte, or returns false.
 func (s *sieve) letter(ch byte) (byte, bool) {
 	switch {
 	case isUpper(ch):

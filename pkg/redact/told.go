@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Configuration adds a plugin's complete standard input (see Lost). Of invalid JSON (false), nothing may stay.
+// Configuration adds a plugin's complete standard input. Of invalid JSON (false), nothing may stay.
 func (c *Call) Configuration(b []byte) bool {
 	defer c.index()
 	if !json.Valid(b) {
@@ -25,7 +25,7 @@ func (c *Call) Configuration(b []byte) bool {
 	return true
 }
 
-// Ours returns a Call for texts of a peer that receives cniscope's own secrets.
+// Ours returns a Call for a peer that receives cniscope's own secrets.
 func Ours(secrets ...string) *Call {
 	c := &Call{told: 1}
 	for _, s := range secrets {
@@ -39,7 +39,7 @@ func Ours(secrets ...string) *Call {
 // Said redacts the first 16 KiB of a peer's text.
 func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
 
-// Lost notes an input beyond the bound: only listed words may stay.
+// Lost notes a truncated input: only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
 // Environment adds a plugin's environment and CNI_ARGS ("key=value"). Call it after Name.
@@ -72,8 +72,7 @@ func (c *Call) Kept() int { return c.kept }
 // Of a variable or argument, in bytes.
 const maxValue = 32 << 10
 
-// repeatable reports whether a key's value is public if its form is harmless: keys of the CNI specification, widespread
-// plugins, and environments.
+// Public values if harmless in form: keys of the CNI specification, widespread plugins, and environments.
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu",
@@ -178,7 +177,7 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves: spans contain the value (network name, plugin types, interfaces of a previous result).
+// Spans contain these: network name, plugin types, interfaces of a previous result.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -192,7 +191,7 @@ func leaves(v string, at place) bool {
 // IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// nested: the key holds another plugin's configuration.
+// The key holds another plugin's configuration.
 func nested(key string) bool {
 	switch key {
 	case "ipam", "delegate", "delegates", "plugins":
@@ -221,7 +220,6 @@ func (c *Call) path(v string) {
 	}
 }
 
-// paths adds paths below standard directories, and returns v without them.
 func (c *Call) paths(v string) string {
 	if !strings.Contains(v, " /") {
 		return v
@@ -262,7 +260,7 @@ func Confidential(key string) bool {
 var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?` +
 	`|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
-// value adds a confidential value, its parts, and its decodings.
+// A confidential value, its parts, and its decodings.
 func (c *Call) value(v string) {
 	for _, part := range common.Split(v, -1) {
 		if strings.HasPrefix(part, "/") && part != v { // part of a URL
@@ -301,8 +299,8 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// maxKept bounds stored inputs of a run and its delegated plugins in bytes: indexes need about forty times as much. Ten
-// delegated plugins with 4 KiB each need a sixth.
+// Stored bytes of a run and its delegated plugins: indexes need about forty times as much. Ten delegated plugins with 4
+// KiB each need a sixth.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
@@ -336,7 +334,6 @@ func (c *Call) index() {
 	c.indexed, c.asked = len(c.values), nil
 }
 
-// A set of windows.
 type needles map[uint64]struct{}
 
 func (n needles) add(s string) {
@@ -381,7 +378,7 @@ func lower(s string) string {
 	return s
 }
 
-// fold keeps only letters, in lower case, and digits, which quoting does not change.
+// Letters and digits only, which quoting does not change.
 func fold(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

@@ -11,7 +11,7 @@ import (
 //go:embed words.txt
 var list string
 
-// From words.txt, which `make words` generates.
+// `make words` generates words.txt.
 var words = sync.OnceValue(func() *lexicon {
 	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, slots(strings.Count(list, "\n")))}
 	at := uint32(0)
@@ -26,8 +26,7 @@ var words = sync.OnceValue(func() *lexicon {
 	return l
 })
 
-// lexicon is a hash table of line ends in list, 0 for an empty slot: a sixth of a map's memory, and the garbage
-// collector skips it.
+// Line ends in list, hashed; 0 for an empty slot. A sixth of a map's memory, and the garbage collector skips it.
 type lexicon struct {
 	seed  maphash.Seed
 	lines []uint32 // see slots
@@ -52,7 +51,7 @@ func (l *lexicon) has(word string) bool {
 	return false
 }
 
-// listed reports whether s is a listed word in any case, or several joined: "podCIDRs".
+// listed words may be joined: "podCIDRs".
 func listed(s string) bool {
 	for parts := 0; ; parts++ {
 		if known(lower(s)) {
@@ -68,7 +67,7 @@ func listed(s string) bool {
 
 const maxParts = 6
 
-// The end of the first word in camel case: "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
+// "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
 func hump(s string) int {
 	i := 1
 	for i < len(s) && isUpper(s[i]) {
@@ -90,7 +89,7 @@ func hump(s string) int {
 	return i
 }
 
-// known words are in lower case, listed or a form of one: "marshal" covers "unmarshaled".
+// Listed, or a form of a listed word: "marshal" covers "unmarshaled".
 func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {
 		return true
