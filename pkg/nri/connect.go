@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
-// Until ctx ends, or the runtime of a pre-installed plugin exits.
+// Until ctx ends, or a pre-installed plugin's runtime exits.
 func (p *Plugin) serve(ctx context.Context) error {
 	defer p.attempt()
 	inherited := p.inherit()
@@ -65,7 +65,6 @@ func ending(ctx context.Context) error {
 	return nil
 }
 
-// The socket of a pre-installed plugin.
 func (p *Plugin) inherit() net.Conn {
 	if !p.preinstalled {
 		return nil
@@ -124,7 +123,7 @@ func remedy(err error, socket string) string {
 	return fmt.Sprintf("NRI at %s: %s: %s; containerd's log says more", socket, said(err), without)
 }
 
-// Randomized, so that plugins disconnected together do not reconnect together.
+// Random, so that plugins do not reconnect together.
 func backoff(first, limit time.Duration, failures int, random float64) time.Duration {
 	delay := limit
 	if failures < 16 { // avoids an overflow

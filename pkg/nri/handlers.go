@@ -20,9 +20,9 @@ import (
 // The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
 type handlers struct {
 	plugin       *Plugin
-	state        atomic.Int32  // waiting, configured or abandoned
-	applied      chan struct{} // options are applied
-	synchronised chan struct{} // existing sandboxes are received
+	state        atomic.Int32
+	applied      chan struct{}
+	synchronised chan struct{} // existing sandboxes received
 	apply, sync  func()        // close them, once
 }
 
@@ -40,7 +40,6 @@ func newHandlers(p *Plugin) *handlers {
 	return h
 }
 
-// gate rejects a Configure after an abandoned registration.
 func (h *handlers) gate(
 	ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method,
 ) (any, error) {
@@ -83,7 +82,7 @@ func (p *Plugin) announce(runtime, version string) {
 	}
 }
 
-// Synchronize receives the sandboxes that exist at registration.
+// Synchronize receives the existing sandboxes at registration.
 func (h *handlers) Synchronize(
 	ctx context.Context, pods []*api.PodSandbox, _ []*api.Container,
 ) ([]*api.ContainerUpdate, error) {
@@ -107,7 +106,7 @@ func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) er
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }
 
-// handle never returns an error, which would fail the pod, and measures how long the pod waits.
+// An error would fail the pod, so handle returns none. It measures how long the pod waits.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
 	p.receive(ctx, phase, traceOf(ctx), pod)
@@ -125,5 +124,4 @@ func (p *Plugin) receive(ctx context.Context, phase event.Phase, trace event.Tra
 	}
 }
 
-// Parts are the runtime's.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), 2*text.Bound) }

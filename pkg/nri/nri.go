@@ -1,5 +1,4 @@
-// Package nri is the source of a sandbox's identity and lifecycle: a plugin of the container runtime's Node Resource
-// Interface.
+// Package nri is the source of a sandbox's identity and lifecycle, a Node Resource Interface plugin.
 //
 // It never blocks or fails a pod. The runtime calls handlers one after another under locks of the node: each
 // millisecond delays every pod, an error fails the pod, and a timeout of 2 s disconnects the plugin. So a handler
@@ -39,19 +38,18 @@ const (
 	DefaultQueue = 1024
 )
 
-// ErrRuntimeGone means that a pre-installed plugin's runtime exited. The program should exit also.
+// ErrRuntimeGone means that a pre-installed plugin's runtime exited, so the program should exit.
 var ErrRuntimeGone = errors.New("the container runtime that started this plugin is gone")
 
 // Options may be empty.
 type Options struct {
-	// For an external plugin; Index is two digits (the order). A pre-installed one has them in its file name.
+	// For an external plugin; Index is two digits. A pre-installed one has them in its file name.
 	Name, Index string
 	Socket      string
-	// Events.
-	Queue int
-	// Gets a pre-installed plugin's configuration, may be slow. Its error is logged.
+	Queue       int
+	// Receives a pre-installed plugin's configuration; may be slow. Errors are logged.
 	Configure func(text string) error
-	// Called at each registration, in its own goroutine.
+	// At each registration, in its own goroutine.
 	Connected func(name, version string)
 	Anchors   *anchor.Set
 	Log       *slog.Logger
@@ -103,7 +101,7 @@ func New(o Options) (*Plugin, error) {
 // Attempted is closed after the first registration. Heavy work should wait for it.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
-// Run delivers events to the sink from one goroutine until ctx ends. It returns nil or ErrRuntimeGone.
+// Run delivers events from one goroutine until ctx ends. It returns nil or ErrRuntimeGone.
 func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	pumpCtx, stopPump := context.WithCancel(context.WithoutCancel(ctx))
 	var pump sync.WaitGroup
@@ -122,11 +120,10 @@ type Counts struct {
 	Connected bool
 	// 0 if unknown.
 	RuntimePID int
-	// Registrations.
-	Sessions uint64
-	// Sandbox events, and those beyond the queue.
+	Sessions   uint64
+	// Sandbox events. The queue was full for those Dropped.
 	Received, Dropped uint64
-	// Recovered, in handlers and the sink.
+	// In handlers and the sink.
 	Panics  uint64
 	Handler Times // of handlers that a pod waits for
 }
@@ -182,17 +179,16 @@ func (p *Plugin) survive(where string) {
 }
 
 type pace struct {
-	first   time.Duration // delay before the first reconnect
-	missing time.Duration // longest delay without a listener: a try costs nothing
-	refused time.Duration // longest delay with one: a try takes a lock of the node
+	first   time.Duration // before the first reconnect
+	missing time.Duration // maximum delay without a listener: a try costs nothing
+	refused time.Duration // maximum with one: a try takes a lock of the node
 	steady  time.Duration // session length that resets the delay
 	start   time.Duration // registration timeout
 	settle  time.Duration // of the first synchronization
 	stop    time.Duration // of the stub
 }
 
-// The runtime allows 5 s for a registration and 2 s for a request (nri pkg/api: DefaultPluginRegistrationTimeout,
-// DefaultPluginRequestTimeout).
+// The runtime's are 5 s and 2 s (nri pkg/api: DefaultPluginRegistrationTimeout, DefaultPluginRequestTimeout).
 var defaultPace = pace{
 	first:   500 * time.Millisecond,
 	missing: 5 * time.Second,

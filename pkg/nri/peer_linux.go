@@ -32,7 +32,7 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// A pidfd is readable after the exit (pidfd_open(2)), so no thread waits. !ok means unsupported.
+// No thread waits: a pidfd is readable after the exit (pidfd_open(2)). !ok means unsupported.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -50,7 +50,7 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	return ended, err == nil || ctx.Err() != nil
 }
 
-// A seccomp profile may forbid pidfds; the exit also changes the parent.
+// The exit also changes the parent; a seccomp profile may forbid pidfds.
 func orphaned(ctx context.Context, parent int) bool {
 	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {

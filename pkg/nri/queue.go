@@ -13,7 +13,7 @@ type queue struct {
 	events  chan event.Event
 	lost    atomic.Uint64          // not yet reported
 	dropped atomic.Uint64          // in all
-	trouble atomic.Pointer[string] // why NRI is unavailable, or nil
+	trouble atomic.Pointer[string] // why NRI is unavailable
 	wake    chan struct{}
 }
 
@@ -26,7 +26,6 @@ func newQueue(size int) queue {
 	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
 }
 
-// Does not wake the pump: see pokeAfter.
 func (q *queue) offer(e event.Event) {
 	select {
 	case q.events <- e:
@@ -48,8 +47,8 @@ func (q *queue) poke() {
 	}
 }
 
-// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx). Earlier, the pump might take the
-// handler's CPU.
+// pokeAfter wakes the pump after ctx's call was answered (the server cancels ctx); earlier, it might take the handler's
+// CPU.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()
@@ -59,7 +58,7 @@ func (q *queue) pokeAfter(ctx context.Context) {
 }
 
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
-	var degraded bool // as sent
+	var degraded bool
 	for over := false; !over; {
 		select {
 		case <-p.queue.wake:

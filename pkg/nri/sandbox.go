@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Kubernetes limits names to 253 bytes, a label's key to 317 and its value to 63.
+// Kubernetes' limits: 253 bytes for names, 317 for a label's key and 63 for its value.
 const (
 	maxLabels = 64
 	maxKey    = 320

@@ -26,7 +26,7 @@ var (
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// The error at the connection's end is never nil.
+// The error is never nil.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))
@@ -57,7 +57,6 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}
 }
 
-// The other end is the runtime, or a pre-installed plugin's parent.
 func (p *Plugin) anchor(peer int) {
 	if peer == 0 && p.preinstalled {
 		peer = os.Getppid()
@@ -66,7 +65,7 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// The stub gets our connection, for one session; otherwise it would use the inherited socket.
+// The stub gets our connection for one session; otherwise it would use the inherited socket.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -103,7 +102,7 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start return whose connection is closed. After the registration Start waits for Configure, so release
+// release makes a Start with a closed connection return. After the registration it waits for Configure, so release
 // calls that, and the handler returns errAbandoned. The gate permits only one such call.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
@@ -131,7 +130,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// The wait is short, because the runtime may hold a lock of the node until then.
+// Shortly: the runtime may hold a lock of the node until then.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()
@@ -153,11 +152,11 @@ func within(limit time.Duration, f func()) {
 	}
 }
 
-// conn reports its first use and its end, which the stub does not.
+// The stub does not report a connection's first use and its end.
 type conn struct {
 	net.Conn
 	spoke, gone  chan struct{} // first write; read error or Close
-	speaks, over func()        // close them, once
+	speaks, over func()
 }
 
 func watch(c net.Conn) *conn {
@@ -199,7 +198,7 @@ func (l stubLog) say(ctx context.Context, format string, args []any) {
 	}
 }
 
-// ttrpc logs to its context's logger, or else to standard error.
+// ttrpc logs to its context's logger, else to standard error.
 func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)

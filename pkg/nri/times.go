@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A bucket is a quarter of a power of two; the last holds everything above 8 s.
+// A bucket is a quarter of a power of two; the last one begins at 8 s.
 const (
 	perOctave = 4
 	octaves   = 33
@@ -28,7 +28,6 @@ func (t *times) add(d time.Duration) {
 	}
 }
 
-// By the highest bit and the two below it.
 func bucketOf(d time.Duration) int {
 	n := uint64(max(d, perOctave)) // no buckets below 4 ns
 	octave := bits.Len64(n) - 1
