@@ -4,8 +4,7 @@
 // Apply gets each Fork, Exec and Exit, in order. The probe and the timeline each have a Tree:
 //
 //   - The probe reads standard input and output of Process.Run.Leader. Root and Delegate begin new streams, Image
-//     reopens the input. It calls Serve when the kernel side follows an agent, Dismiss when it stops, and Remove for a
-//     process whose exit will not come.
+//     reopens the input. Serve and Dismiss follow the kernel side's agents; Remove is for an exit that will not come.
 //   - The timeline puts an image of each Exec below the Step's run, image, or agent's connection.
 //
 // The kernel side sends more processes than those of runs: the tree filters them.
@@ -28,7 +27,7 @@ type Tree struct {
 	dropped   uint64
 }
 
-// New returns an empty tree for limit processes in runs, and as many outside of runs.
+// New returns an empty tree for limit processes in runs, and as many outside.
 func New(limit int) *Tree {
 	return &Tree{limit: limit, processes: map[event.Process]*Process{}, agents: map[event.Process]*Agent{}}
 }
@@ -38,20 +37,19 @@ type Process struct {
 	Key event.Process
 	// Innermost; may be over.
 	Run *Run
-	// The process itself, or its starter outside of a run.
+	// Itself, or its starter outside of a run.
 	Agent *Agent
-	// Assigned to a call (Tree.Assign), or descended from such a process.
+	// Assigned to a call (Tree.Assign), or its descendant.
 	Worker bool
-	// Its parent's at the fork.
+	// The parent's at the fork.
 	Stack []event.Frame
-	// The user's data.
-	Kept any
+	Kept  any
 }
 
 // Leads reports whether p is its run's plugin process.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth counts the agents between p and a run: 0 in a run, 1 for an agent that a run calls and its descendants.
+// Depth counts the agents between p and a run: 0 in a run, 1 for an agent of a run and its descendants.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -62,30 +60,29 @@ func (p *Process) Depth() int {
 // Run is a plugin's process tree, until its last process exits.
 type Run struct {
 	Leader event.Process
-	// Of the leader's current image.
+	// Of its current image.
 	Stdin string
-	// The leader's at the start. Home is the network namespace.
+	// At the start; Home is the network namespace.
 	Call *event.Call
 	Home event.Namespace
 	// Around delegated to this run; Agent started it.
 	Around *Run
 	Agent  *Agent
-	// The leader exited.
-	Over bool
+	Over   bool
 
 	caller    event.Caller
-	nested    int // enclosing runs
+	nested    int
 	processes map[event.Process]*Process
 	inner     map[*Run]struct{}
 }
 
-// Plugins nest two or three deep; broken ones may start each other endlessly.
+// Plugins nest two or three deep.
 const maxNested = 32
 
 // As in the probe; a recording may have more.
 const framesMax = 8
 
-// Vouched reports whether the container runtime, or an agent of a plugin, started the run.
+// Vouched reports whether the runtime, or an agent of a plugin, started the run.
 func (r *Run) Vouched() bool {
 	for r.Around != nil {
 		r = r.Around
@@ -96,7 +93,7 @@ func (r *Run) Vouched() bool {
 // Agent is a process that answers plugins.
 type Agent struct {
 	Process event.Process
-	// 1 if a run calls it, 2 if an agent of depth 1 does.
+	// 1 if a run calls it, 2 if such an agent does.
 	Depth int
 
 	processes map[event.Process]*Process
@@ -108,19 +105,19 @@ type Role int
 // The roles.
 const (
 	Unknown Role = iota
-	// the tree is full: Step.Process is the parent; nil for a root
+	// full; Step.Process is the parent, if any
 	Refused
-	// a new process without an exec
+	// without an exec so far
 	Forked
-	// an outermost run's leader
+	// leader of an outermost run
 	Root
-	// the leader of a run that another run's process started
+	// leader of a run within a run
 	Delegate
-	// a leader executes another image; the run goes on
+	// a leader's next image
 	Image
 	// another program in a run
 	Command
-	// an agent's program, or one that it started
+	// by an agent, or its child
 	Work
 	Exited
 )
@@ -135,7 +132,7 @@ type Step struct {
 	New bool
 }
 
-// Apply applies a Fork, Exec or Exit; for others the role is Unknown.
+// Apply applies a Fork, Exec or Exit; others are Unknown.
 func (t *Tree) Apply(body event.Body) Step {
 	switch b := body.(type) {
 	case *event.Fork:
@@ -178,7 +175,7 @@ func (t *Tree) Processes() []event.Process { return slices.Sorted(maps.Keys(t.pr
 
 func (t *Tree) fork(process, parent event.Process) Step {
 	up := t.processes[parent]
-	if up == nil || t.processes[process] != nil { // found before, or repeated
+	if up == nil || t.processes[process] != nil {
 		return Step{}
 	}
 	p := t.add(&Process{Key: process, Run: up.Run, Agent: up.Agent, Worker: up.Worker})
@@ -198,7 +195,7 @@ func (t *Tree) exec(e *event.Exec) Step {
 		case up == nil:
 			return Step{}
 		}
-		forked := t.fork(e.Process, e.Parent) // its fork was lost
+		forked := t.fork(e.Process, e.Parent)
 		if forked.Role == Refused {
 			return forked
 		}
@@ -227,14 +224,13 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// delegates tells a delegated plugin from a command that inherits its environment: by CNI_PATH and its own standard
-// input.
+// By CNI_PATH and its own standard input: commands may inherit a plugin's environment.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil &&
 		e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
-// up, which may be nil, started the run or becomes it.
+// up (or nil) started the run or becomes it.
 func (t *Tree) root(e *event.Exec, up *Process) Step {
 	var agent *Agent
 	if up != nil && up.Run == nil {
@@ -279,7 +275,7 @@ func (t *Tree) owner(p *Process) (map[event.Process]*Process, *int) {
 	return p.Agent.processes, &t.ofAgents
 }
 
-// Remove drops a process. If it leads a run, the run is over.
+// Remove drops a process, and ends the run that it leads.
 func (t *Tree) Remove(process event.Process) {
 	p := t.processes[process]
 	if p == nil {
@@ -306,8 +302,8 @@ func (t *Tree) Remove(process event.Process) {
 	}
 }
 
-// Serve follows a process as an agent of the lesser depth; nil if the tree is full. A process of a run stays in its
-// run, and a worker with its agent, as do their children.
+// Serve follows an agent of the lesser depth; nil if the tree is full. A process of a run stays in its run, and a
+// worker with its agent, as do their children.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
 		a.Depth = min(a.Depth, depth)
@@ -328,7 +324,7 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 // Agent returns the agent that a process is, or nil.
 func (t *Tree) Agent(process event.Process) *Agent { return t.agents[process] }
 
-// Assign makes an agent's process and its later children workers for a call, until they exit.
+// Assign makes an agent's process and its later children workers for a call.
 func (t *Tree) Assign(p *Process) { p.Worker = true }
 
 // Dismiss stops following an agent and its descendants, except workers.
