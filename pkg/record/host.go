@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// Host returns a header with this machine's data, as far as readable.
+// Host returns a header with this machine's data.
 func Host() Header {
 	h := Header{Kernel: kernel(), BootID: bootID(), Arch: runtime.GOARCH}
 	h.Clock.Mono, h.Clock.Wall = clock.Anchor()

@@ -19,18 +19,18 @@ import (
 type Reader struct {
 	name      string
 	lines     *bufio.Scanner
-	line      int // from 1
+	line      int
 	header    Header
 	skipped   uint64
-	bytes     int64 // unpacked so far
+	bytes     int64 // unpacked
 	events    int
-	maxBytes  int64 // see Bound
+	maxBytes  int64
 	maxEvents int
-	err       error // final error
+	err       error
 	file      disk.File
 }
 
-// Open opens a recording, with the errors of NewReader.
+// Open opens a recording; errors are as of NewReader.
 func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
 
 func open(on disk.FS, path string) (*Reader, error) {
@@ -50,7 +50,7 @@ func over(f disk.File, failed error, through func(io.Reader) io.Reader, path str
 	return r, nil
 }
 
-// NewReader reads a recording's header. It fails with ErrNotRecording, or with ErrNewer.
+// NewReader reads the header. It fails with ErrNotRecording or ErrNewer.
 func NewReader(in io.Reader) (*Reader, error) { return newReader(in, "") }
 
 func newReader(in io.Reader, name string) (*Reader, error) {
@@ -68,7 +68,7 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// By the first bytes (RFC 1952): the file may have any name.
+// By the first bytes (RFC 1952), whatever the file's name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	magic, err := buffered.Peek(2)
@@ -101,7 +101,7 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
 	}
 	r.line++
-	// A newer header may differ in everything else.
+	// A newer header may differ elsewhere.
 	var is struct {
 		Format  string `json:"cniscope"`
 		Version int    `json:"version"`
@@ -126,7 +126,7 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// Bound limits Next in unpacked bytes and in events; 0 is no limit. Set it for strangers' files.
+// Bound limits Next in unpacked bytes and events; 0 is no limit. Set it for strangers' files.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
 // Place returns file and line, for messages.
@@ -138,8 +138,7 @@ func (r *Reader) Header() Header { return r.header }
 // Skipped counts events of unknown kinds, from a newer cniscope.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
-// Next returns the next event, or io.EOF. Errors are final: a *TruncatedError, a *BoundError beyond Bound, ErrBroken or
-// ErrTooLong.
+// Next returns the next event, or io.EOF. Errors are final: *TruncatedError, *BoundError, ErrBroken or ErrTooLong.
 func (r *Reader) Next() (event.Event, error) {
 	for r.err == nil {
 		var e event.Event
@@ -214,7 +213,7 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// split splits a line in the Writer's layout: a second parse of each line would double the work. raw may be no JSON.
+// In the Writer's layout, without a second parse of each line. raw may be no JSON.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')

@@ -3,12 +3,10 @@
 // A recording is text, optionally gzipped: one JSON object a line, the Header and then events:
 //
 //	{"cniscope":"recording","version":2,"writer":"0.1.0","kernel":"6.12.9", … }
-//	{"t":81230111,"exec":{"process":"…","pid":4711,"file":"/opt/cni/bin/bridge", … }}
 //	{"t":81270950,"exit":{"process":"…","code":1}}
 //
-// New kinds and fields do not change the version: a reader counts unknown kinds and ignores unknown fields. Version 1
-// is converted (version1.go). A recording may come from a stranger, so the reader bounds lines, events and unpacked
-// bytes, and cleans every string.
+// New kinds and fields do not change the version: a reader counts unknown kinds and ignores unknown fields. The reader
+// bounds lines, events and unpacked bytes, and cleans every string, because a recording may come from a stranger.
 package record
 
 import (
@@ -28,7 +26,7 @@ const (
 	// Unpacked.
 	MaxBytes  = 512 << 20
 	MaxEvents = 4 << 20
-	// Bytes of an event, except for networks and sandboxes, which hold people's text.
+	// Bytes of an event, except networks and sandboxes, which hold people's text.
 	MaxEvent = 64 << 10
 )
 
@@ -44,9 +42,8 @@ type Header struct {
 	// Equal for recordings with the same monotonic clock.
 	BootID string `json:"boot_id,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// GOARCH.
-	Arch string `json:"arch,omitempty"`
-	// The caller's options that affect judging, without secrets: a JSON object.
+	Arch   string `json:"arch,omitempty"`
+	// Options that affect judging, without secrets: a JSON object.
 	Options json.RawMessage `json:"options,omitempty"`
 	// At the beginning.
 	Clock Clock `json:"clock"`
@@ -58,7 +55,7 @@ type Clock struct {
 	Wall int64 `json:"wall"`
 }
 
-// Errors of a recording, wrapped with place and remedy.
+// Errors of a recording.
 var (
 	ErrNotRecording = errors.New("not a cniscope recording")
 	ErrNewer        = errors.New("recorded by a newer cniscope")
@@ -68,7 +65,7 @@ var (
 )
 
 // TruncatedError means that a recording ends within a line: its writer was killed, or the copy is incomplete. Earlier
-// events are valid. File may be empty.
+// events are valid.
 type TruncatedError struct {
 	File string
 	Line int
@@ -81,7 +78,7 @@ func (e *TruncatedError) Error() string {
 }
 
 // BoundError means that a recording exceeds Reader.Bound, such as More: "4194304 events". Earlier events are valid.
-// File may be empty, Line is the first unread one.
+// Line is the first unread one.
 type BoundError struct {
 	File string
 	Line int

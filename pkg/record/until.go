@@ -37,7 +37,7 @@ type until struct {
 	in     io.Reader
 	done   chan chunk
 	buffer []byte
-	rest   chunk // read, but not yet returned
+	rest   chunk
 }
 
 type chunk struct {

@@ -44,7 +44,6 @@ func state1(channel string) event.AgentState {
 	return ""
 }
 
-// Name and a boolean stood for object and verb.
 func request1(raw []byte, r *event.Request) error {
 	old := struct {
 		*event.Request

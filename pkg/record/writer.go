@@ -41,7 +41,7 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 }
 
 // Create begins a recording in a new file with mode 0600, gzipped if its name ends in ".gz". Without overwrite it fails
-// with fs.ErrExist. It never follows symbolic links.
+// with fs.ErrExist; with it, it replaces only a regular file. It never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }
@@ -121,7 +121,7 @@ func remove(on disk.FS, path string) error {
 	return nil
 }
 
-// Write appends an event. After ErrTooLong (MaxLine) the recording may continue; other errors are final.
+// Write appends an event. After ErrTooLong the recording may continue; other errors are final.
 func (w *Writer) Write(e event.Event) error {
 	kind := event.Kind(e.Body)
 	if kind == "" {
