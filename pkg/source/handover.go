@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// Events. Each source has its own queue before it, which counts drops.
+	// Each source has its own queue before it, which counts drops.
 	waiting = 4096
 	// Batch size.
 	together = 256
-	// Longest delay of an event: waking the consumer costs more than processing most events.
+	// Maximum delay: waking the consumer costs more than processing most events.
 	within = 50 * time.Millisecond
 )
 
 type handover struct {
-	wake chan struct{} // events are waiting
+	wake chan struct{}
 
 	mu     sync.Mutex // of the fields below
 	room   sync.Cond  // for another event
@@ -74,7 +74,7 @@ func (h *handover) take() []event.Event {
 	return h.taken
 }
 
-// A tick is urgent; a plugin also, which is examined while it runs.
+// A plugin is urgent because it is examined while it runs.
 func hurries(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Tick:

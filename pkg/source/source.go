@@ -1,13 +1,13 @@
 // Package source runs the sources of a node and merges their events into one stream.
 //
-// A new source is a package of its own and one line in pkg/node/observe.go. Its rules:
+// A new source is a package and one line in pkg/node/observe.go. Its rules:
 //
 //   - The constructor starts and opens nothing. Run does, once, and undoes it before it returns.
 //   - Run returns soon after its context ends, and delivers all observed events first. It may never be called.
-//   - Without a feature the source continues, and reports event.Degraded once, and again when the feature is back. An
-//     error of Run stops cniscope: only for a source without which nothing is observed.
+//   - Without a feature it continues, and reports event.Degraded once, and again when the feature is back. An error of
+//     Run stops cniscope: only for a source without which nothing is observed.
 //   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are event.Lost.
-//   - It delivers only pkg/event: bounded and cleaned strings (pkg/text), no secrets, monotonic times (pkg/clock).
+//   - Strings are bounded and cleaned (pkg/text), secrets do not leave, times are monotonic (pkg/clock).
 //   - At most one source of a node sends ticks: a tick promises that every earlier process event was delivered.
 //   - It imports no consumer (.golangci.yml, depguard).
 package source
@@ -39,13 +39,12 @@ type Source interface {
 
 // Stats is the state of a source.
 type Stats struct {
-	// Such as "attached".
 	State string
-	// The source prevents any observation; /readyz reports it.
+	// Nothing can be observed; /readyz reports it.
 	Unready bool
-	// All values of event.Degraded.Feature and event.Lost.Reason, with which metrics begin.
+	// All values of event.Degraded.Feature and event.Lost.Reason, so metrics begin with them.
 	Features, Losses []string
-	// Failed runs of a part of the source, which no event reports.
+	// Failed runs of a part, which no event reports.
 	Missed   uint64
 	Readings []meter.Reading
 }
@@ -87,7 +86,7 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	events.handOn(take)
 	var err error
 	select {
-	case err = <-failed: // the first, which ended the others
+	case err = <-failed:
 	default:
 	}
 	for len(ends) > 0 {
