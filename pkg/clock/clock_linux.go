@@ -14,8 +14,7 @@ type instant struct {
 	at   time.Time
 }
 
-// The tightest of 10 readings. The kernel's clock is read first: with Monotonic ahead, a tick would promise undelivered
-// events.
+// The tightest of 10 readings; the kernel's clock first: with Monotonic ahead, a tick would promise undelivered events.
 func began() (i instant) {
 	best := time.Duration(1 << 62)
 	for range 10 {
@@ -39,8 +38,8 @@ func kernel() int64 {
 	return ts.Nano() - ours.mono
 }
 
-// Anchor returns one instant in monotonic ns and ns since 1970: the tightest of 5 readings, since a preemption between
-// them would shift every span.
+// Anchor returns one instant in monotonic ns and ns since 1970: the tightest of 5 readings, since a preemption would
+// shift every span.
 func Anchor() (mono, wall int64) {
 	best := int64(1 << 62)
 	for range 5 {

@@ -16,14 +16,13 @@ var (
 
 func perSecond(ask *windows.LazyProc) uint64 { return max(1, uint64(read(ask))) }
 
-// These calls never fail since Windows XP.
+// They never fail since Windows XP.
 func read(ask *windows.LazyProc) (n int64) {
 	_, _, _ = ask.Call(uintptr(unsafe.Pointer(&n)))
 	return n
 }
 
-// Monotonic returns ns since the machine started, by QueryPerformanceCounter, ETW's clock. Go's moves only every 0.5 to
-// 16 ms.
+// Monotonic returns ns since the start, by QueryPerformanceCounter, ETW's clock. Go's moves only every 0.5 to 16 ms.
 func Monotonic() int64 { return FromCounter(read(counter)) }
 
 // FromCounter converts a QueryPerformanceCounter value.

@@ -9,14 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This process's time namespace adds these ns to the node's clocks (time_namespaces(7)), but not to the kernel's
-// events.
+// In ns; this process's time namespace adds them to the node's clocks (time_namespaces(7)), not to the kernel's events.
 type offsets struct{ mono, boot int64 }
 
 var ours = ownOffsets()
 
-// ownOffsets reads those of the children's namespace. If that is another one, the process is in the initial one, unless
-// namespaces are nested.
+// The children's. If theirs is another namespace, the process is in the initial one, unless namespaces are nested.
 func ownOffsets() offsets {
 	own, _ := os.Readlink("/proc/self/ns/time")
 	children, _ := os.Readlink("/proc/self/ns/time_for_children")
@@ -51,13 +49,13 @@ func Boot() int64 {
 	return ts.Nano() - ours.boot
 }
 
-// Suspended returns how long the node was suspended since it started, in ns.
+// Suspended returns the node's suspended time in ns.
 func Suspended() int64 { return Boot() - Monotonic() }
 
-// Shift returns by how many ns this process's times in /proc are ahead of Boot.
+// Shift returns by how many ns times in /proc are ahead of Boot.
 func Shift() int64 { return ours.boot }
 
-// CheckNamespace fails if the boottime offset is no multiple of tick: /proc rounds start times after adding it.
+// CheckNamespace fails if the boottime offset is no multiple of tick, to which /proc rounds afterwards.
 func CheckNamespace(tick time.Duration) error { return ours.check(tick) }
 
 func (o offsets) check(tick time.Duration) error {

@@ -2,21 +2,21 @@ package clock
 
 import "slices"
 
-// Suspends converts times of /proc (CLOCK_BOOTTIME) to times of events (CLOCK_MONOTONIC), which exclude suspended time.
-// It is not safe for concurrent use.
+// Suspends converts times of /proc (CLOCK_BOOTTIME) to CLOCK_MONOTONIC, without time suspended since NewSuspends. It is
+// not safe for concurrent use.
 type Suspends struct {
 	read   func() (boot, mono int64)
 	all    []suspend
 	looked int64
 }
 
-// The lead of boot time, for boot times from since on.
+// For boot times from since on.
 type suspend struct{ since, ahead int64 }
 
 const (
-	// Of suspends that matter, in ns.
+	// In ns.
 	shortest = int64(100e6)
-	// Times from before the oldest entry come out too early.
+	// Times before the oldest entry come out too early.
 	suspendsMax = 64
 )
 
@@ -36,8 +36,7 @@ func newSuspends(read func() (boot, mono int64)) *Suspends {
 	return s
 }
 
-// Look checks for a suspend. Call it often: a process that started between two calls counts as started after the
-// suspend.
+// Look checks for a suspend. A process that started between two calls counts as started after it.
 func (s *Suspends) Look() {
 	boot, mono := s.read()
 	if ahead := boot - mono; ahead-s.all[len(s.all)-1].ahead >= shortest {
@@ -47,7 +46,7 @@ func (s *Suspends) Look() {
 	s.looked = mono
 }
 
-// Monotonic converts a time of /proc, both in ns.
+// Monotonic converts a time of /proc; both are in ns.
 func (s *Suspends) Monotonic(boot int64) int64 {
 	s.Look()
 	for _, one := range slices.Backward(s.all) {
