@@ -74,7 +74,7 @@ func (n naming) learn(r *model.Request) {
 	if i.Name != "" {
 		n.put(r.NetNS, i.Index, i.Name)
 	}
-	// A moved interface keeps its index, unless that is taken.
+	// A moved interface keeps its index, unless taken.
 	if name := n.name(r.NetNS, i.Index); name != "" && i.NetNS.Key != "" && !r.Query() && n.name(i.NetNS, i.Index) == "" {
 		n.put(i.NetNS, i.Index, name)
 	}
@@ -92,12 +92,12 @@ func (n naming) resolve(r *model.Request) {
 	}
 }
 
-// Learn stores a name that the kernel returned to an agent.
+// Learn stores a name returned to an agent.
 func (n *Interfaces) Learn(l *event.Link) {
 	if (naming{node: n}).of(l.NetNS) == n {
 		n.put(place{l.NetNS.Key, l.Index}, l.Name)
 	}
 }
 
-// Learn stores a name that the kernel returned to a process of op.
+// Learn stores a name returned to a process of op.
 func (op *Operation) Learn(l *event.Link) { op.names.put(l.NetNS, l.Index, l.Name) }

@@ -12,7 +12,7 @@ import (
 // Locks are the past and present holders of file locks, by path.
 type Locks struct {
 	suspects
-	limit int // of paths
+	limit int
 	paths map[string][]hold
 	held  map[event.Process][]string
 }
@@ -21,15 +21,15 @@ type hold struct {
 	by      event.Process
 	pid     uint32
 	name    string
-	suspect *suspect // its run, if any
+	suspect *suspect
 	since   int64
-	until   int64 // 0 while it is held
+	until   int64 // 0 while held
 }
 
 const (
 	// Of one lock.
 	holdsMax = 64
-	// How long a free lock is stored.
+	// For a free lock.
 	remembered = time.Minute
 )
 
@@ -82,7 +82,7 @@ func (l *Locks) Gone(by event.Process, now int64) {
 	}
 }
 
-// holder returns who held a lock when waiter began to wait, and how long. said is the source's information.
+// holder returns a lock's holder when waiter began to wait, and how long it had it. said is the source's information.
 func (l *Locks) holder(
 	path string, said *event.Actor, waiter event.Process, wait model.Interval,
 ) (who *event.Actor, age int64, exact bool) {
@@ -188,7 +188,7 @@ func (l *Locks) waits(over int64, w *event.Wait, p *Process) {
 		}
 	}
 	a.wait.Holder, a.wait.HolderAge, a.wait.AgeExact = l.holder(w.Path, holder, w.Process, a.when)
-	if w.Error != "" && len(p.tries) < triesMax { // it may retry
+	if w.Error != "" && len(p.tries) < triesMax {
 		p.tries = append(p.tries, a)
 		return
 	}
@@ -222,13 +222,13 @@ type try struct {
 	wait   *model.Wait
 	thread uint32
 	when   model.Interval
-	over   int64 // when last refused
+	over   int64
 }
 
 const (
 	// Times in which threads of one image slept or polled.
 	idleMax = 4096
-	// Maximum time between attempts of one wait: iptables repeats every second (iptables(8), --wait-interval).
+	// Between attempts of one wait: iptables repeats every second (iptables(8), --wait-interval).
 	retry = 2 * time.Second
 	// Locks that a process retries.
 	triesMax = 8
@@ -268,7 +268,7 @@ func (p *Process) idle(to []model.Interval, i model.Interval) []model.Interval {
 	return join(to, i)
 }
 
-// Maximum work between two sleeps of one interval: loops sleep a hundred thousand times.
+// Between two sleeps of one interval: loops sleep a hundred thousand times.
 const between = 100 * time.Microsecond
 
 // join expects an ordered list.

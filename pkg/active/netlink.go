@@ -51,7 +51,7 @@ func (p *Process) answer(a *event.Answer) {
 		found.Answer = a
 		return
 	}
-	// The answer may be read before its request. Those of unstored queries stay until displaced.
+	// It may be read before its request. Those of unstored queries stay until displaced.
 	if len(p.answers) >= answersMax {
 		p.answers = slices.Delete(p.answers, 0, 1)
 	}

@@ -11,16 +11,14 @@ import (
 // Operation is an open model.Operation.
 type Operation struct {
 	*model.Operation
-	// The caller of its first run.
 	Began event.Caller
-	// Reports of NRI may have been lost.
+	// NRI's reports may have been lost.
 	Unheard bool
-	// Commit is when a report ended the operation, except for its runs; Ending is the reason.
+	// When, except for its runs, a report ended it, and the reason.
 	Commit int64
 	Ending model.Closed
 	// Deadline for its calls' parents; 0 while it runs.
-	Until int64
-	// The runtime's spans of the sandbox so far.
+	Until      int64
 	Aboves     []*event.Above
 	Namespaces int
 	Works      []Work
@@ -46,7 +44,7 @@ func (op *Operation) Behind(images int) *Operation {
 	return New(behind, op.Began, Limits{Images: images}, op.names.node)
 }
 
-// Below returns an agent's process whose work is below a run of a call.
+// Below returns an agent's process below a run of a call.
 func (op *Operation) Below(call *model.Call, run *model.Image, claim Claim) *Process {
 	return &Process{Op: op, Call: call, Run: run, up: run, Claim: claim}
 }
@@ -92,14 +90,13 @@ func (op *Operation) callOf(run *model.Image) *model.Call {
 	return nil
 }
 
-// Vouched reports whether the runtime, or an agent that answered a call, began the operation. Others get no parents
-// from the runtime, and do not precede its operations.
+// Vouched reports whether the runtime, or an agent of a call, began the operation. Others get no parents from the
+// runtime, and do not precede its operations.
 func (op *Operation) Vouched() bool {
 	return op.Began.Anchored() || op.Began == event.CallerAgent
 }
 
-// Resolve completes interfaces, detections and holders of locks. told means that a call's parent may come after its
-// end.
+// Resolve completes interfaces, detections and lock holders. told: a call's parent may come after its end.
 func (op *Operation) Resolve(told bool) {
 	one := func(im *model.Image) {
 		for _, f := range im.Facts {

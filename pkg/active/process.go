@@ -12,18 +12,17 @@ import (
 type Process struct {
 	Op   *Operation
 	Call *model.Call
-	Run  *model.Image // innermost
+	Run  *model.Image
 	// nil for a plugin's process.
 	Work Work
 	// Claim attributes an agent's next image, or its stand-in's next fact.
 	Claim       Claim
 	Connections []Connection
 
-	// Parent of its images.
 	up *model.Image
 	// nil before the first exec.
 	image   *model.Image
-	halted  *model.Fact // the current *Halt
+	halted  *model.Fact
 	tries   []try
 	answers []*event.Answer
 
@@ -83,7 +82,7 @@ func (p *Process) Did(now int64, body event.Body) {
 	case *event.Configuration:
 		p.configuration(b)
 	case *event.Result:
-		p.Run.Run.Result = b // of any of the run's processes
+		p.Run.Run.Result = b // of any process of the run
 	case *event.Missing:
 		p.missing(now, b)
 	case *event.Questions:
@@ -121,7 +120,7 @@ func (p *Process) Current() *model.Image {
 	return p.up
 }
 
-// Replace ends the image of p, unless it leads a run, which lasts as long as its process.
+// Replace ends the image of p, unless p leads a run, which lasts as long as its process.
 func (p *Process) Replace(now int64, used event.Usage) {
 	if p.image != nil && p.image != p.Run {
 		ended(p.image, now, p.used, used)
@@ -129,7 +128,7 @@ func (p *Process) Replace(now int64, used event.Usage) {
 	}
 }
 
-// Runs starts an image. used is the consumption before.
+// Runs starts an image; used is the earlier consumption.
 func (p *Process) Runs(im *model.Image, used event.Usage) {
 	p.Replace(im.Start, used)
 	if p.Claim != nil {
@@ -137,7 +136,7 @@ func (p *Process) Runs(im *model.Image, used event.Usage) {
 		p.Claim.Did(im, nil)
 		p.Claim = nil
 	}
-	im.Outlived = p.Run.Ended // it was forked earlier
+	im.Outlived = p.Run.Ended // forked earlier
 	p.up.Children = append(p.up.Children, im)
 	p.image, p.used = im, used
 	if im.Run != nil { // children inherit it
@@ -169,7 +168,7 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	}
 }
 
-// Room counts one more fact, or, without room, what in Call.Cut.
+// Room counts one more fact or, without room, what in Call.Cut.
 func (p *Process) Room(what string) bool {
 	if p.Op.facts < p.Op.limits.Facts {
 		p.Op.facts++
@@ -292,7 +291,7 @@ func outlive(run *model.Image) {
 	})
 }
 
-// Settle ends images in progress now, and those that outlived their run with it.
+// Settle ends running images now, and those that outlived their run with it.
 func Settle(im *model.Image, now int64) {
 	if !im.Ended && !im.Outlived {
 		im.End = max(im.End, now)

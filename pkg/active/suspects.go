@@ -6,10 +6,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Remembered exited processes: a wait for such a process's lock ends after its exit.
+// A wait for an exited process's lock ends after its exit, so recent ones stay.
 const recentRuns = 256
 
-// suspects maps processes of open operations, and recent ones, to runs.
 type suspects struct {
 	tree  *tree.Tree
 	by    map[event.Process]*suspect
