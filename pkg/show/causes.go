@@ -17,7 +17,7 @@ import (
 type Spent struct {
 	// The judge's; empty for a Part.
 	Cause string `json:"cause,omitempty"`
-	// Part was not slow; its name is that of cniscope.time.*_ms.
+	// Not slow; named as in cniscope.time.*_ms.
 	Part  string  `json:"part,omitempty"`
 	Name  string  `json:"name"`
 	Calls int     `json:"calls"`
@@ -25,7 +25,7 @@ type Spent struct {
 	Share float64 `json:"share"`
 	// The worst call's, or a general one.
 	Remedy string `json:"remedy,omitempty"`
-	// The call with the most time for a cause.
+	// The one with the most time for a cause.
 	Worst *Example `json:"worst,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type Example struct {
 	head    head
 }
 
-// causesMost bounds causes and parts, over twice as many as exist.
+// causesMost is more than twice as many as exist.
 const causesMost = 100
 
 type account struct {
@@ -56,13 +56,13 @@ func (a *account) add(call *node) {
 	for _, ms := range parts {
 		sum += ms
 	}
-	if sum == 0 { // no parts are known
+	if sum == 0 {
 		parts, sum = map[attribute.Key]float64{attr.TimeUnexplainedMSKey: took}, took
 	}
 	causes := call.causes(parts)
 	times := map[Spent]float64{}
 	for part, ms := range parts {
-		ms *= took / max(sum, 1e-6) // scaled, so that parts add up to the call's time
+		ms *= took / max(sum, 1e-6) // scaled to the call's time
 		if cause := causes[part]; cause != "" {
 			times[Spent{Cause: string(cause)}] += ms
 		} else {
@@ -132,7 +132,7 @@ func partName(key attribute.Key) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(string(key), attr.TimePrefix), "_ms"), "_", " ")
 }
 
-// causes assigns causes to parts that the verdict covers or that were slow themselves.
+// Of parts that the verdict covers or that were slow themselves.
 func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.Cause {
 	causes := map[attribute.Key]judge.Cause{}
 	verdict := judge.Cause(n.text(attr.CauseKey)).About()

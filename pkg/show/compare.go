@@ -21,12 +21,12 @@ const (
 	Fewer    Word = "less often"
 	Appeared Word = "appeared"
 	Vanished Word = "vanished"
-	// Unclear: not significant with so few calls.
+	// Not significant with so few calls.
 	Unclear Word = "too few calls"
 	Same    Word = "no significant change"
 )
 
-// Minimum difference: 5 % of the row's time and 1 % of the call's (both chosen).
+// At least 5 % of the row's time and 1 % of the call's (both chosen).
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
@@ -45,7 +45,7 @@ type Comparison struct {
 type KindCompared struct {
 	// By is "call", Name such as "CNI ADD eth0".
 	Change
-	// Sorted by Word, then by time; empty if A or B has no such calls.
+	// By Word, then by time; empty if A or B has no such calls.
 	Rows []Change `json:"rows"`
 }
 
@@ -53,8 +53,7 @@ type KindCompared struct {
 type Change struct {
 	Row
 	Word Word `json:"word"`
-	// Ratio is B's median time per call with the row divided by A's, CountRatio that of the number per call; 0 is
-	// unknown.
+	// B's median time per call with the row divided by A's, and that of the number per call; 0 is unknown.
 	Ratio      float64 `json:"ratio,omitempty"`
 	CountRatio float64 `json:"count_ratio,omitempty"`
 	A          Side    `json:"a"`
@@ -63,14 +62,13 @@ type Change struct {
 	count      *test
 }
 
-// Side is one row of one sample: Calls counts calls with the row, Of possible ones. PerCall is the mean number per
-// call.
+// Side is one row of one sample: calls with the row, Of possible ones. PerCall is the mean number per call.
 type Side struct {
 	Calls   int     `json:"calls"`
 	Of      int     `json:"of"`
 	PerCall float64 `json:"per_call"`
-	// Time is the median time covered by the row in a call with it, PlusMinus half its confidence interval in percent
-	// (0: unknown), Each the median of single durations.
+	// Time is the median covered in a call with the row, PlusMinus half its confidence interval in percent (0:
+	// unknown), Each the median of single durations.
 	Time      float64 `json:"time_ms"`
 	PlusMinus float64 `json:"plus_minus_percent,omitempty"`
 	Each      float64 `json:"each_ms"`
@@ -158,7 +156,6 @@ func change(row Row, a, b *population) Change {
 	return c
 }
 
-// find returns a row and the number of calls that can have it.
 func (p *population) find(row Row) (s *series, of int) {
 	if p == nil {
 		return &series{}, 0
@@ -206,14 +203,14 @@ func (c *Change) word(call float64) Word {
 	return Same
 }
 
-// presence returns the result for a row on one side, which may be chance: short waits and requests are not observed.
+// A row on one side may be chance: short waits and requests are not observed.
 func (c *Change) presence(costs bool) Word {
 	word, has := Appeared, c.B
 	if c.B.Calls == 0 {
 		word, has = Vanished, c.A
 	}
 	switch {
-	case c.count == nil: // the calls are on one side only
+	case c.count == nil:
 		return word
 	case !costs && !c.runs():
 		return Same
@@ -225,12 +222,12 @@ func (c *Change) presence(costs bool) Word {
 	return Same
 }
 
-// runs reports whether the row is about programs, whose number is not random.
+// The number of programs is not random.
 func (c *Change) runs() bool {
 	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
 }
 
-// moved returns the mean additional milliseconds per call.
+// In milliseconds per call.
 func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }
 
 func (s Side) whole() float64 { return s.Time * float64(s.Calls) / max(1, float64(s.Of)) }
@@ -239,17 +236,16 @@ func (w Word) place() int {
 	return slices.Index([]Word{Slower, Faster, More, Fewer, Appeared, Vanished, Unclear, Same}, w)
 }
 
-// alpha is the probability that equal recordings show any difference, as in benchstat.
+// alpha is as in benchstat.
 const alpha = 0.05
 
-// test asks whether one sample is higher (Mann-Whitney, without an assumed distribution).
+// Is one sample higher (Mann-Whitney, without an assumed distribution)?
 type test struct {
-	// p is the probability of such a difference between equal samples, least its minimum (no overlap).
+	// p is the probability of such a difference between equal samples, least its minimum.
 	p     float64
 	least float64
-	// Fewer than enough values on one side.
-	few bool
-	// unclear: more values may change the answer.
+	few   bool
+	// More values may change the answer.
 	differs, unclear bool
 }
 
@@ -266,7 +262,7 @@ func compare(a, b []float64) *test {
 	}
 }
 
-// least returns 2 divided by the number of orders of n and m values.
+// 2 divided by the number of orders of n and m values.
 func least(n, m int) float64 {
 	factorial := func(n int) float64 {
 		log, _ := math.Lgamma(float64(n) + 1)
@@ -275,7 +271,7 @@ func least(n, m int) float64 {
 	return min(1, 2*math.Exp(factorial(n)+factorial(m)-factorial(n+m)))
 }
 
-// decide answers all tests together (Holm 1979): of a hundred separate tests at 5 %, five are wrong.
+// Holm 1979: of a hundred separate tests at 5 %, five are wrong.
 func decide(tests []*test) {
 	slices.SortStableFunc(tests, func(a, b *test) int { return cmp.Compare(a.p, b.p) })
 	differs := true
@@ -287,7 +283,7 @@ func decide(tests []*test) {
 	}
 }
 
-// median returns also half its 95 % confidence interval in percent; infinite for up to five values.
+// And half its 95 % confidence interval in percent; infinite for up to five values.
 func median(values []float64) (center, plusMinus float64) {
 	if len(values) == 0 {
 		return 0, math.Inf(1)

@@ -18,7 +18,7 @@ import (
 type Limits struct {
 	// Maximum durations, if not 0.
 	Call, Command time.Duration
-	// Maxima of a call's commands and of failed calls, if not nil.
+	// Of a call's commands, and of failed calls, if not nil.
 	Commands, Failed *int
 }
 
@@ -30,10 +30,10 @@ func (l Limits) Set() bool {
 // Crossing is a limit that a call exceeds.
 type Crossing struct {
 	Pod string
-	// Call is such as "CNI ADD eth0"; Trace the trace id.
+	// Such as "CNI ADD eth0", and its trace id.
 	Call  string
 	Trace string
-	// Limit is the option's name; By describes the excess.
+	// The option's name, and the excess.
 	Limit string
 	By    string
 }
@@ -45,9 +45,9 @@ func (c Crossing) String() string {
 // Check is the result of checking limits.
 type Check struct {
 	Calls int
-	// Incompletely observed calls may exceed a limit unseen.
+	// They may exceed a limit unseen.
 	Partial int
-	// The first CrossedMost of Crossings.
+	// Up to CrossedMost of Crossings.
 	Crossed   []Crossing
 	Crossings int
 }
@@ -139,7 +139,7 @@ func commands(call *node) (ran int, most string) {
 type Filter struct {
 	// NAMESPACE/NAME or NAME, if set.
 	Pod string
-	// Problems selects slow, failed and partly observed calls, and those beyond Limits.
+	// Slow, failed and partly observed calls, and those beyond Limits.
 	Problems bool
 	Limits   *Limits
 }

@@ -32,8 +32,7 @@ const (
 	pageMax = 64 << 20
 	// Calls on a page without problems.
 	slowestMost = 5
-	// Nodes and runtimes.
-	originsMax = 100
+	originsMax  = 100
 )
 
 // PageOptions select a page's calls: All, or those with a problem or beyond Limits, else the slowest.
@@ -45,14 +44,14 @@ type PageOptions struct {
 type page struct {
 	PageOptions
 	operations iter.Seq[*tracepb.ResourceSpans]
-	// Problems are up to problemsMax calls, worst first; problems counts all.
+	// Up to problemsMax calls, worst first; problems counts all.
 	Problems          []head
 	byState           map[string][]head
 	drawn             map[string]bool // by ID
 	problems          int
 	slowest           []head // calls without a problem, slowest first
 	all, failed, slow int
-	// others are without a problem, crossing beyond a limit.
+	// Without a problem, and beyond a limit.
 	others, crossing int
 	account          *account
 	pods             *distinct
@@ -60,8 +59,7 @@ type page struct {
 	origin           map[string]bool
 	rows             int
 	written          *int64 // bytes
-	// Calls without room.
-	LeftOut int
+	LeftOut          int
 }
 
 type head struct {

@@ -9,9 +9,8 @@ import (
 // Minimum share of a part in Rest.
 const restLeast = 0.01
 
-// segment is a piece of the bar of all calls' time.
 type segment struct {
-	// Class is the color, Label the text if it fits, Middle its position.
+	// The color, the text if it fits, and its position.
 	Class, Label, Middle string
 	bar
 }
@@ -24,7 +23,7 @@ type lost struct {
 
 type spent struct {
 	Segments []segment
-	// Lost are the largest causes, Few the others, Rest the parts without slowness.
+	// The largest causes, the others, and parts without slowness.
 	Lost []lost
 	Few  *fewCauses
 	Rest string
@@ -91,7 +90,7 @@ const (
 	causeColors = 6 // in page.css
 )
 
-// A label needs 7 pixels per character of a bar of 900.
+// 7 pixels per character of a bar of 900.
 func segmentOf(what Spent, class string, at float64) segment {
 	s := segment{
 		Class: class, bar: bar{percent(100 * at), percent(100 * what.Share)},

@@ -15,7 +15,7 @@ type Options struct {
 	// In columns; minimum 40.
 	Width int
 	Color bool
-	// All draws every call, including lo and teardowns; Each draws each command on its own line.
+	// All draws also lo and teardowns; Each draws each command on its own line.
 	All, Each bool
 	// For a locale without UTF-8.
 	ASCII  bool

@@ -30,7 +30,7 @@ type pageCall struct {
 // Fact is a name with its value.
 type Fact struct{ Name, Value string }
 
-// pageRow is a span, or several folded ones. Pale marks a series whose parts have unknown positions.
+// Pale marks a series whose parts have unknown positions.
 type pageRow struct {
 	Name, Kind, Took, Start string
 	State                   string // failed, slow, or empty
@@ -42,7 +42,7 @@ type pageRow struct {
 	Args                    string
 	About                   []Fact
 	Events                  []Fact
-	// Same are folded into this row, Below those of child spans.
+	// Folded into this row, and of child spans.
 	Same, Below []*pageRow
 }
 

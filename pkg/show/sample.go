@@ -18,16 +18,16 @@ import (
 type Sample struct {
 	pods        *distinct
 	account     *account
-	populations map[string]*population // by kind of call: "CNI ADD eth0"
+	populations map[string]*population // "CNI ADD eth0"
 	room        room
 }
 
 type population struct {
 	name                  string
 	pods                  *distinct
-	took                  values // of each call, in ms
+	took                  values // in ms
 	failed, slow, partial int
-	// Calls with all spans: in a storm only the call's own is exported.
+	// In a storm only the call's own span is exported.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
@@ -44,7 +44,7 @@ type Row struct {
 // In milliseconds.
 type series struct {
 	each values
-	// Per call with the row: number, and covered time.
+	// Per call with the row.
 	counts, times values
 }
 
@@ -117,8 +117,7 @@ func (p *population) add(call *node) {
 	}
 }
 
-// durations also returns the call's time that the spans cover. A folded series has its longest, and the mean of the
-// others.
+// And the call's time that they cover. A folded series has its longest, and the mean of the others.
 func durations(nodes []*node, call *node) (each []float64, time float64) {
 	var extents []extent
 	for _, n := range nodes {
@@ -138,7 +137,7 @@ func durations(nodes []*node, call *node) (each []float64, time float64) {
 	return each, min(time, milliseconds(call.extent()))
 }
 
-// seriesMost bounds a series, like limits.images; a file may claim more.
+// Like limits.images; a file may claim more.
 const seriesMost = 5000
 
 func (n *node) label() string {
@@ -170,7 +169,7 @@ func (p *population) row(by, name string) *series {
 	return p.series[row]
 }
 
-// of counts calls that can have a row, and their time.
+// Calls that can have a row, and their time.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
 		return p.took.n, p.took.total()

@@ -19,7 +19,7 @@ type Statistics struct {
 	Calls  int    `json:"calls"`
 	Pods   int    `json:"pods"`
 	Failed int    `json:"failed"`
-	// Slow counts calls that exceeded a threshold, as a whole or in a part. Partial were incompletely observed.
+	// Slow calls exceeded a threshold, as a whole or in a part. Partial were incompletely observed.
 	Slow    int     `json:"slow"`
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
@@ -46,12 +46,12 @@ type Statistic struct {
 	// Calls with the row.
 	Calls int `json:"calls"`
 	Distribution
-	// Share is the part of the calls' wall time that the row covers; for a cause, of the calls that have it. Nested
-	// rows overlap; only parts sum to 1.
+	// The part of the calls' wall time that the row covers; for a cause, of the calls that have it. Nested rows
+	// overlap; only parts sum to 1.
 	Share float64 `json:"share"`
 }
 
-// Minimum number of durations for a p99.
+// For a p99.
 const p99Least = 100
 
 // Distribution is in milliseconds, with interpolated quantiles.
@@ -79,7 +79,7 @@ func (s *Sample) Statistics() Statistics {
 			_, took := p.of(row)
 			kind.Rows = append(kind.Rows, Statistic{
 				Row: row, Calls: series.counts.n, Distribution: distribution(series.each),
-				Share: toNS(series.times.total() / max(took, 1e-6)), // 1e-6 ms avoids a division by zero
+				Share: toNS(series.times.total() / max(took, 1e-6)), // avoids a division by zero
 			})
 		}
 		slices.SortFunc(kind.Rows, func(a, b Statistic) int {
@@ -123,5 +123,5 @@ func distribution(ms values) Distribution {
 	return d
 }
 
-// toNS rounds to nanoseconds, since smaller digits differ between processors.
+// Smaller digits differ between processors.
 func toNS(ms float64) float64 { return math.Round(ms*1e6) / 1e6 }

@@ -1,5 +1,4 @@
-// Package show presents spans: waterfalls, an HTML page, statistics, a comparison of two recordings. It reads exported
-// spans, so its output matches a backend's.
+// Package show presents exported spans: waterfalls, an HTML page, statistics, a comparison of two recordings.
 package show
 
 import (
@@ -55,7 +54,6 @@ func (n *node) failed() bool {
 	return n.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }
 
-// notable reports whether a span needs its own line.
 func (n *node) notable() bool {
 	return n.failed() || n.is(attr.SlowKey) || n.is(attr.UnfinishedKey) ||
 		n.is(attr.EndUnseenKey) || n.is(attr.OutlivedKey)
@@ -93,7 +91,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	return found
 }
 
-// identity returns the pod attributes, which older spools have on the calls.
+// Older spools have these on the calls.
 func identity(rs *tracepb.ResourceSpans) attrs {
 	whose := attributes(rs.GetResource().GetAttributes())
 	maps.DeleteFunc(whose, func(key attribute.Key, _ *commonpb.AnyValue) bool {
@@ -114,7 +112,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike reports whether neighbors may be folded, such as thirty runs of iptables.
+// alike neighbors may be folded, such as thirty runs of iptables.
 func alike(a, b *node) bool {
 	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() ||
 		a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
@@ -137,10 +135,10 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// series reports whether a span is a series of commands (trace.Fold).
+// By trace.Fold.
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// longest is, for a series, that of its longest command.
+// Of a series, its longest command.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// Values kept per row. Of more, a random sample is kept, which is as good for a p99.
+	// Values kept per row. Of more, a random sample is as good for a p99.
 	exactly = 10_000
-	// All kept values, 24 MB. Rows beyond it keep valuesLeast or more.
+	// All values, 24 MB. Rows beyond it keep valuesLeast or more.
 	valuesMax   = 3 << 20
 	valuesLeast = 16
 	// Beyond these, rows and kinds of calls count as other.
@@ -17,10 +17,9 @@ const (
 	other           = "other"
 )
 
-// room is a sample's remaining capacity.
 type room struct{ values, rows int }
 
-// values have exact number, sum and maximum, and a random sample.
+// Exact number, sum and maximum, and a random sample.
 type values struct {
 	n        int
 	sum      float64
@@ -44,7 +43,7 @@ func (v *values) add(x float64, room *room) {
 	}
 }
 
-// drawn returns a pseudo-random number below n, deterministic by n (splitmix64).
+// Pseudo-random below n, deterministic by n (splitmix64).
 func drawn(n int) int {
 	z := uint64(n) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -62,7 +61,7 @@ func (v *values) total() float64 {
 	return sum(v.kept)
 }
 
-// thinned returns up to n values, evenly spaced.
+// Evenly spaced.
 func thinned(values []float64, n int) []float64 {
 	if len(values) <= n {
 		return values
@@ -74,7 +73,7 @@ func thinned(values []float64, n int) []float64 {
 	return few
 }
 
-// distinct counts names with 8 bytes each.
+// With 8 bytes each.
 type distinct struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

@@ -17,7 +17,7 @@ import (
 )
 
 // Waterfalls draws operations: per call a headline, a verdict, and a bar per span. Routine calls are only counted,
-// unless there are no others.
+// unless all are.
 func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	drawn, more, longest := 0, 0, time.Duration(0)
 	for rs := range operations {
