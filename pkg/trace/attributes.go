@@ -41,7 +41,7 @@ func identity(op *model.Operation) []attribute.KeyValue {
 	return kvs
 }
 
-// containerd's labels among the pod's; ownType lacks the prefix.
+// Among the pod's labels; ownType lacks the prefix.
 const (
 	ownLabels = "io.cri-containerd."
 	ownType   = "oci_runtime_type"
@@ -178,7 +178,7 @@ func callErrorType(call *model.Call, failed *model.Image) string {
 	case len(call.NeverRun) > 0:
 		return "never run"
 	}
-	return "network removed" // after all of them had succeeded
+	return "network removed" // although all had succeeded
 }
 
 func errorType(im *model.Image) string {

@@ -19,10 +19,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Fold returns an operation's spans in a cheaper form. A series of equal commands below one span becomes one span with
-// number, sum, exit codes, and the longest. Slow, failed and incompletely observed commands keep their spans. An
-// ordinary call also loses requests and waits, whose sums its process has. Fold is pure, and ignores the order of
-// spans.
+// Fold returns an operation's spans in a cheaper form. Equal commands below one span become one span with number, sum,
+// exit codes, and the longest, unless slow, failed or incompletely observed. An ordinary call also loses requests and
+// waits, whose sums its process has. Fold is pure, and ignores the order of spans.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
 	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
 	for _, scope := range spans.ScopeSpans {
@@ -59,9 +58,9 @@ type branch struct {
 	kind     string
 	parent   *branch
 	children []*branch
-	place    int // index among all spans
+	place    int
 	gone     bool
-	copied   bool // Span is a copy
+	copied   bool
 	quick    bool // see look
 }
 

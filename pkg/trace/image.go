@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// run is the image's plugin run, nil for a run of the chain; failing means that the call failed.
+// run is the image's, nil for a run of the chain; failing: the call failed.
 func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
@@ -46,7 +46,6 @@ func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	}
 }
 
-// Draws one kind of fact, as a span or an event.
 type drawer struct {
 	turn int // order of drawing, before that of events
 	draw func(*drawing, *model.Fact)

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Hung returns a span for a call in progress, which may never get its own; that span would link to this one.
+// Hung returns a span for a call in progress, which may never get its own.
 func (b *Builder) Hung(f model.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -97,7 +97,7 @@ func (b *Builder) Outage(o model.Outage) Trace {
 	return w.finish(o.Runtime)
 }
 
-// Test returns a trace of one span to test a backend. Its kind "test" hides it from searches for calls.
+// Test returns a trace of one span for a backend's test. Its kind "test" hides it from searches for calls.
 func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 	w := NewBuilder(ids, n.Resource(), n.Version).writer(&model.Operation{Wall: at.UnixNano()}, nil)
 	w.single("test", at.UnixNano(), "cniscope doctor", 0, 0, attr.KindTest)

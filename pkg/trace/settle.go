@@ -47,7 +47,7 @@ func (b *branch) small() bool {
 	return !slices.ContainsFunc(b.children, func(child *branch) bool { return !child.small() })
 }
 
-// Events of requests go, also attributes that only explain a delay.
+// Drops requests' events, and attributes that only explain a delay.
 func (b *branch) shorten() {
 	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
 		return

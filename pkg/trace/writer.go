@@ -123,7 +123,7 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// Hundreds of calls with hundreds of actions each would all be linked. An attribute has the number.
+// Hundreds of calls with hundreds of actions each would all be linked.
 const linksMax = 32
 
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
