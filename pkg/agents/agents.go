@@ -25,15 +25,15 @@ type work struct {
 }
 
 type agent struct {
-	calls  []*connection // open ones, by start
-	recent []*connection // the last recentMax closed ones
-	// Programs and requests without a connection, by 15 letters (all that the kernel stores).
+	calls  []*connection // by start
+	recent []*connection // up to recentMax closed ones
+	// Done without a connection, by 15 letters (all that the kernel stores).
 	periodic map[string]bool
 	hidden   bool // its callers are invisible
 	identity event.Actor
 	spells   spells
 	deeds    []deed
-	among    *among // the latest claim on several connections
+	among    *among // on several connections
 }
 
 // Agents are the agents of runs, and their work for calls.
@@ -46,7 +46,7 @@ type Agents struct {
 	departed departed
 }
 
-// New returns an empty set for up to limit agents. It calls belongs when an agent may work for an operation.
+// New returns an empty set for up to limit agents; belongs is called when an agent may work for an operation.
 func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation, int64)) *Agents {
 	return &Agents{limit: limit, tree: t, belongs: belongs, known: map[event.Process]*agent{}}
 }
@@ -55,7 +55,7 @@ func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation,
 func (as *Agents) Known(p event.Process) bool { return as.known[p] != nil }
 
 const (
-	// Closed connections per agent: their last work may be read later.
+	// Their last work may be read later.
 	recentMax = 16
 	// Agents that call each other endlessly.
 	nestedMax   = 8
@@ -116,7 +116,6 @@ func (as *Agents) agent(process event.Process, depth int) *agent {
 	return a
 }
 
-// makeRoom drops an agent without connections if necessary.
 func (as *Agents) makeRoom() bool {
 	if len(as.known) < as.limit {
 		return true

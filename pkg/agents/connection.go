@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// connection is a Connection in progress.
 type connection struct {
 	*model.Connection
 	by     event.Process
@@ -21,7 +20,7 @@ type connection struct {
 	among  *Connections
 }
 
-// Accepts without a connect: over loopback accept may return first.
+// Over loopback accept may return before connect.
 const acceptsMax = 64
 
 // Connections are the open connections, by socket.
