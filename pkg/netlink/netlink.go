@@ -1,6 +1,6 @@
-// Package netlink decodes requests to the kernel's network configuration from the bytes of system calls: rtnetlink,
-// nf_tables, ipset, conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut, so
-// undecodable parts are omitted.
+// Package netlink decodes requests to the kernel's network configuration from system calls: rtnetlink, nf_tables,
+// ipset, conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut, so undecodable
+// parts are omitted.
 package netlink
 
 import (
