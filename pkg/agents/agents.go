@@ -27,7 +27,7 @@ type work struct {
 type agent struct {
 	calls  []*connection // by start
 	recent []*connection // up to recentMax closed ones
-	// Done without a connection, by 15 letters (all that the kernel stores).
+	// Programs and requests outside of connections, by 15 letters (all that the kernel stores).
 	periodic map[string]bool
 	hidden   bool // its callers are invisible
 	identity event.Actor

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// It parses the package, so that no new type of body is forgotten.
+// It parses the package, so that a new type of body cannot be missed.
 func TestEveryBodyHasAKind(t *testing.T) {
 	declared := bodies(t)
 	slices.Sort(declared)

@@ -82,7 +82,7 @@ func TestCompareSpeaksOfNoDifferenceByChance(t *testing.T) {
 	}
 }
 
-// mostlyLittle returns 1 to 50 ms, skewed to short ones like commands.
+// Skewed to short durations, like commands.
 func mostlyLittle(random *rand.Rand) float64 {
 	return 1 + 49*random.Float64()*random.Float64()*random.Float64()
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// relayed is a story under a runtime whose spans are relayed.
+// Under a runtime whose spans are relayed.
 func relayed(t *testing.T) *story {
 	s := tell(t)
 	s.line.options.Wait = 7 * time.Second
 	return s
 }
 
-// span tells, at a time, a span of the runtime that lasted from start to end.
+// span reports a span of the runtime.
 func (s *story) span(at int64, name string, start, end int64, container ...string) *story {
 	a := &event.Above{SandboxID: "c1", Name: name, Start: start * ms, End: end * ms,
 		Trace: event.TraceContext{Parent: name}}
@@ -39,10 +39,9 @@ const (
 	unsampledContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// Each story gives, for each operation that left: when it did and why, and what is above
-// its calls.
+// Per operation: when and why it left, and its calls' parents.
 func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
-	setup := func(s *story) *story { // over at 60: NRI says so, and a tick that all until then is read
+	setup := func(s *story) *story { // ends at 60: NRI reports it, and a tick follows
 		return s.plugin(0, "l", "ADD", "loopback", on("lo")).exit(3, "l").
 			plugin(1, "b", "ADD", "bridge").exit(50, "b").at(55, running("c1", sampledContext)).tick(60)
 	}
@@ -98,7 +97,7 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 					plugin(4000, "e", "DEL", "bridge", netns("")).exit(4005, "e").tick(6100).
 					span(6200, "RemovePodSandbox", 3990, 4010).span(6300, "StopPodSandbox", -50, 20).tick(6400)
 			},
-			// The second one leaves after the first, which it links to.
+			// It leaves after the first, to which it links.
 			"6300 teardown settled: eth0<StopPodSandbox\n6300 teardown settled: eth0<RemovePodSandbox\n",
 		},
 		"the wait is over after its time": {
@@ -166,7 +165,6 @@ func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
 	}
 }
 
-// departures draws when each operation left, why, and what is above its calls.
 func departures(s *story) string {
 	var b strings.Builder
 	for i, op := range s.closed {
@@ -201,9 +199,9 @@ func TestSpansThatComeTooLateAreCounted(t *testing.T) {
 	}
 }
 
-// What waits must not keep out what goes on, and hostile spans must not fill memory.
+// Waiting operations must leave room for others, and hostile spans must not fill memory.
 func TestWaitingIsBounded(t *testing.T) {
-	s := relayed(t) // 8 operations
+	s := relayed(t)
 	for i := range 100 {
 		p, id := fmt.Sprint("p", i), container(fmt.Sprint("c", i))
 		s.plugin(int64(i), p, "ADD", "bridge", id).exit(int64(i), p)

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// afterwards says what was done behind ADDs.
 func (s *story) afterwards() string {
 	var all []string
 	for _, a := range s.line.Pods().Afters() {
@@ -127,7 +126,7 @@ func TestWorkBehindAnADD(t *testing.T) {
 	}
 }
 
-// Commands below an agent's program end when it is reported, even those still running.
+// Commands below an agent's program end when it is reported, even running ones.
 func TestCommandsBelowUnfinishedWork(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell func(*story)
@@ -152,7 +151,7 @@ func TestCommandsBelowUnfinishedWork(t *testing.T) {
 	}
 }
 
-// A recording may report anything of a program that an agent runs after an ADD, also what no source reports today.
+// A recording may report anything of such a program.
 func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
 	inside := event.Namespace{Key: "ns1"}
 	for name, body := range map[string]event.Body{

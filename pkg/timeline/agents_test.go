@@ -9,25 +9,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// for2 makes a plugin's run one of another sandbox.
+// Of another sandbox.
 func for2(e *event.Exec) { e.Call = &event.Call{Command: "ADD", ContainerID: "c2", IfName: "eth0"} }
 
 func mentions(ids ...string) func(*event.Exec) {
 	return func(e *event.Exec) { e.Mentions = ids }
 }
 
-// calls tells that a plugin called the server "a", and was answered.
+// Plugin calls server "a", which answers.
 func (s *story) calls(at int64, process, key string) *story {
 	s.dial(at, at, process, key, "")
 	return s.at(at, &event.Accept{Socket: key, Agent: event.Actor{Process: "a", PID: 9, Name: "agentd"}})
 }
 
-// listens tells that nobody was seen to accept a connection, and "l" is who listens.
+// No accept was seen; "l" is the listener.
 func (s *story) listens(at int64, key string) *story {
 	return s.at(at, &event.Accept{Socket: key, Agent: event.Actor{Process: "l", PID: 8, Name: "listener"}, Listens: true})
 }
 
-// done describes what servers did for each operation that is closed.
+// What servers did, per closed operation.
 func (s *story) done() string {
 	var lines []string
 	for _, op := range s.closed {
@@ -170,7 +170,7 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			func(s *story) {
 				s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "d", PID: 6}})
 				s.command(12, "w", "d", "modprobe").exit(13, "w")
-				s.dial(14, 14, "d", "s4", "") // which stays open
+				s.dial(14, 14, "d", "s4", "") // stays open
 			},
 			"c1: modprobe candidate, of agentd's server",
 		},
@@ -246,12 +246,11 @@ func TestServersThatNobodyCallsMakeRoom(t *testing.T) {
 	}
 }
 
-// What an agent does also while nobody calls it is not said to be of the only call that there is:
-// programs that the kernel side saw it run while it was not followed, and changes that it made a while after
-// the last call. What it changes soon after one may be for that.
+// What an agent also does without callers is not attributed to the only call: programs that it ran before it was
+// followed, and changes long after the last call. Changes soon after a call may be for it.
 func TestWhatAnAgentDoesByItself(t *testing.T) {
 	for name, test := range map[string]struct {
-		before int64 // how long after the last call it was done
+		before int64 // since the last call
 		want   string
 	}{
 		"a while after a call": {600, "candidate periodic, candidate periodic, certain"},

@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// One event of a pod's setup: bridge with its delegate and 57 commands, each with a
-// fork, an exec and an exit.
+// A pod's setup: bridge with its delegated plugin and 57 commands.
 func BenchmarkApply(b *testing.B) {
 	var events []event.Event
 	at := func(body event.Body) {
@@ -38,7 +37,7 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		e := events[i%len(events)]
-		e.Time += int64(i/len(events)) * 1000 * ms // the same again, a second later
+		e.Time += int64(i/len(events)) * 1000 * ms // repeated a second later
 		closed += len(t.Apply(e))
 		i++
 	}

@@ -17,7 +17,7 @@ func under(parent string) func(*event.Exec) {
 	return func(e *event.Exec) { e.Call.Trace.Parent = parent }
 }
 
-// Of a wait it is known which run of which call had what was waited for.
+// Of a wait, the holder's run and call are known.
 func TestWhoIsToBlame(t *testing.T) {
 	const path, other = "/run/lock", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for name, test := range map[string]struct {
@@ -108,7 +108,7 @@ func TestWhoIsToBlame(t *testing.T) {
 	}
 }
 
-// Whoever is remembered takes no more room than that.
+// Memory of holders is bounded.
 func TestSuspectsAreBounded(t *testing.T) {
 	s := looked(t)
 	for i := range int64(2000) {

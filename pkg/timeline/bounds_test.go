@@ -78,14 +78,14 @@ func TestHistoryIsBounded(t *testing.T) {
 
 func TestEverythingIsBounded(t *testing.T) {
 	s := tell(t)
-	for i := range 1000 { // more calls than the limit
+	for i := range 1000 {
 		s.plugin(0, fmt.Sprint("p", i), "ADD", "bridge", container(fmt.Sprint("c", i)))
 		s.at(0, &event.Sandbox{ID: fmt.Sprint("c", i)})
 	}
-	for i := range 1000 { // more commands than the limit
+	for i := range 1000 {
 		s.command(1, fmt.Sprint("x", i), "p0", "iptables").exit(1, fmt.Sprint("x", i))
 	}
-	for i := range 1000 { // more processes than the limit
+	for i := range 1000 {
 		s.at(1, &event.Fork{Process: event.Process(fmt.Sprint("f", i)), Parent: "p1"})
 	}
 	if n := len(s.line.open); n != 8 {
@@ -113,7 +113,7 @@ func lost(process event.Process) *event.Lost {
 	return &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: process}
 }
 
-// Of losses whose runs are not read yet the latest are kept, as many as there may be operations; the others are counted.
+// Of losses with runs not yet read the latest are stored; the others are counted.
 func TestEarlyLossesAreBounded(t *testing.T) {
 	s := tell(t)
 	for i := range 20 {
@@ -135,7 +135,7 @@ func TestEarlyLossesAreBounded(t *testing.T) {
 	}
 }
 
-// A loss is reported before its run is read; one whose run never comes is counted.
+// A loss is reported before its run is read; without a run it is counted.
 func TestLossesOfNobodyAreCounted(t *testing.T) {
 	s := tell(t).plugin(0, "o", "ADD", "bridge", container("c2")).at(9, lost("b")).at(9, lost("x")).at(9, lost("y")).
 		plugin(2, "b", "ADD", "bridge")

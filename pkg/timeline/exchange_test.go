@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// asks tells an exchange of a process with who has the other end of a stream; -1: it is pending.
+// asks reports an exchange; -1 is pending.
 func (s *story) asks(start, end int64, process, key string, change ...func(*event.Exchange)) *story {
 	x := &event.Exchange{Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix",
 		Address: "/run/" + key, Thread: 7}
@@ -31,12 +31,12 @@ func with(process string) func(*event.Exchange) {
 	}
 }
 
-// found tells a sample of an agent.
+// found reports a sample of an agent.
 func (s *story) found(at int64, process string, state event.AgentState, channel string) *story {
 	return s.at(at, &event.Agent{Process: event.Process(process), State: state, Channel: channel})
 }
 
-// behind draws whom the agents of an image waited for, one line each, indented by depth.
+// For whom agents waited, indented by depth.
 func behind(im *model.Image, depth int) string {
 	var b strings.Builder
 	for f, c := range model.Each[*model.Connection](im.Facts) {
@@ -79,7 +79,7 @@ func behind(im *model.Image, depth int) string {
 	return b.String()
 }
 
-// A connection that an agent still has open when the operation ends lasts until then, whatever else the agent asks.
+// A connection that an agent still has open lasts until the operation ends, whatever else it asks.
 func TestAnOpenDialBesideAnExchange(t *testing.T) {
 	for name, beside := range map[string]func(*story){
 		"alone":               func(*story) {},
@@ -350,7 +350,7 @@ func TestAnAgentThatEnds(t *testing.T) {
 	}
 }
 
-// Also while the operation that it is drawn below goes on.
+// Also while its operation continues.
 func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
 		asks(10, 60, "a", "db", pending, with("d")).asks(12, 63, "d", "disk", pending, with("e")).
@@ -370,7 +370,7 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 	t.Error("the peer's peer is not known")
 }
 
-// What an agent waits for since before anybody called is in the way of those who call later, too.
+// What an agent already waits for also delays later callers.
 func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
 	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").
 		asks(1, 60, "a", "db", pending, with("d")).

@@ -7,13 +7,13 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A child that a process forks itself has the stack of that fork, and no other.
+// A child has the stack of its own fork.
 func TestAnImageHasTheStackOfItsFork(t *testing.T) {
 	of := func(function string) []event.Frame { return []event.Frame{{Function: function}} }
 	s := tell(t)
 	s.plugin(0, "b", "ADD", "bridge")
 	s.at(1, &event.Fork{Process: "sh", Parent: "b", Stack: of("main.configure")}).command(2, "sh", "b", "sh")
-	s.command(3, "sh", "b", "iptables") // another image of the same process
+	s.command(3, "sh", "b", "iptables") // another image of the process
 	s.at(4, &event.Fork{Process: "tc", Parent: "sh"}).command(5, "tc", "sh", "tc").exit(6, "tc").exit(7, "sh")
 	s.at(8, &event.Fork{Process: "hl", Parent: "b", Stack: of("ipam.Allocate")}).command(9, "hl", "b", "ip").exit(10, "hl").exit(20, "b").tick(20000)
 	harness.Equal(t, len(s.closed), 1)

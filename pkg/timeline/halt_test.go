@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// What a plugin's process is stopped for is from the middle between two samples to the middle between two others, or to its end.
+// A halt is from the middle between two samples to the middle between two others, or to the process's end.
 func TestHalts(t *testing.T) {
 	halt := func(s *story, at, since int64, state event.AgentState, by string) {
 		s.at(at, &event.Agent{Process: "b", State: state, By: by, Since: since * ms})

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// hidden tells of an agent of which nobody sees who calls it.
+// An agent whose callers are invisible.
 func (s *story) hidden(at int64, process string) *story {
 	return s.at(at, &event.Agent{Process: event.Process(process), PID: 7, Name: process, Hidden: true})
 }
@@ -18,7 +18,7 @@ func mentioning(containers ...string) func(*event.Exec) {
 	return func(e *event.Exec) { e.Mentions = containers }
 }
 
-// attributed says what agents ran for the operations that are closed, and on what evidence.
+// What agents ran for closed operations, and the evidence.
 func (s *story) attributed() string {
 	var all []string
 	for _, op := range s.closed {

@@ -11,14 +11,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// looked is a story in which the inside of plugins is seen.
+// With system calls.
 func looked(t *testing.T) *story {
 	s := tell(t)
 	s.line.options.MinSpan = time.Millisecond
 	return s
 }
 
-// wait tells, at its end, that a process waited since start.
 func (s *story) wait(start, end int64, process string, kind event.WaitKind, name string, change ...func(*event.Wait)) *story {
 	w := &event.Wait{Process: event.Process(process), Start: start * ms, Kind: kind, Name: name}
 	if kind == event.WaitLock {
@@ -41,14 +40,13 @@ func heldBy(process string, pid uint32, name string) func(*event.Wait) {
 	}
 }
 
-// until tells that the wait lasted so long at least, and that its end was noticed later.
+// The wait's end was noticed late.
 func until(end int64) func(*event.Wait) { return func(w *event.Wait) { w.End = end * ms } }
 
 func inVain(errno string) func(*event.Wait) { return func(w *event.Wait) { w.Error = errno } }
 
 func pid(n uint32) func(*event.Exec) { return func(e *event.Exec) { e.PID = n } }
 
-// meanings are what the requests of these tests are about and do.
 var meanings = map[string]event.Request{
 	"RTM_NEWLINK":      {Object: event.ObjectLink, Verb: event.VerbAdd},
 	"RTM_GETLINK":      {Object: event.ObjectLink, Verb: event.VerbQuery},
@@ -60,7 +58,7 @@ var meanings = map[string]event.Request{
 	"NFT_MSG_NEWRULE":  {Object: event.ObjectRule, Verb: event.VerbAdd},
 }
 
-// ask tells that a process sent the kernel a request that took until end.
+// ask reports a request that ended at end.
 func (s *story) ask(start, end int64, process, name string, change ...func(*event.Request)) *story {
 	r := meanings[name]
 	r.Process, r.Start, r.Protocol, r.Name, r.NetNS.Key = event.Process(process), start*ms, "rtnetlink", name, "host"
@@ -84,7 +82,6 @@ func (s *story) answer(at int64, process string, n uint32, errno, message string
 	return s.at(at, &event.Answer{Process: event.Process(process), Sequence: n, Error: errno, Message: message})
 }
 
-// inside is what was kept of the inside of the image called name.
 func (s *story) inside(name string) *model.Image {
 	var found *model.Image
 	for _, op := range s.closed {
@@ -267,7 +264,7 @@ func TestAMountIsAFactByItself(t *testing.T) {
 	}
 }
 
-// everyImage calls f for every image of op, and for those that stand for the work of agents.
+// everyImage includes agents' work.
 func everyImage(op *model.Operation, f func(*model.Image)) {
 	var each func(*model.Image)
 	each = func(im *model.Image) {

@@ -18,7 +18,7 @@ func (s *story) connects(at int64, key string) *story {
 		Remote: "10.22.0.1:53"})
 }
 
-// setUp is a setup that works in the namespace "pod", from 0 to 50.
+// In namespace "pod", from 0 to 50.
 func setUp(s *story) *story {
 	return s.plugin(0, "l", "ADD", "loopback", on("lo"), inNetNS("host")).exit(4, "l").
 		plugin(0, "b", "ADD", "bridge", inNetNS("host")).enter(1, "b", "pod").enter(2, "b", "host").exit(50, "b")
@@ -27,7 +27,7 @@ func setUp(s *story) *story {
 func TestTheFirstConnectionOfAPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell func(*story)
-		want string // what its call knows, and what is said when that is over
+		want string // of its call, and afterwards
 	}{
 		"while the operation is open, its call knows": {
 			func(s *story) { setUp(s).connects(70, "pod").connects(90, "pod").tick(2000) },
@@ -100,7 +100,6 @@ func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
 	}
 }
 
-// Each call has the most others that were open at one instant of it.
 func TestConcurrentCalls(t *testing.T) {
 	s := tell(t).
 		plugin(0, "a", "ADD", "bridge", container("c1")).
@@ -115,7 +114,7 @@ func TestConcurrentCalls(t *testing.T) {
 	if want := "c1:2 c2:2 c3:2 c4:2 c5:0 "; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// One that is over first counts too, and nothing is remembered for ever.
+	// An ended call counts too; old ones are dropped.
 	s = tell(t).plugin(0, "a", "ADD", "bridge").plugin(1, "b", "ADD", "bridge", container("c2")).exit(2, "b").tick(3000).
 		exit(4000, "a").tick(9000)
 	if s.closed[0].Calls[0].Concurrent != 1 || s.closed[1].Calls[0].Concurrent != 1 || len(s.line.past.extents) != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Whatever comes in whatever order, late, twice or never: nobody is followed for an operation that is over.
+// In any order, late, twice or never: no process is followed for an ended operation.
 func TestInAnyOrderNobodyIsFollowedForWhatIsOver(t *testing.T) {
 	for seed := range uint64(300) {
 		r, s, now := rand.New(rand.NewPCG(seed, 7)), tell(t), int64(0)

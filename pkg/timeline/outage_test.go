@@ -11,7 +11,7 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	pods := event.Network{Name: "pods", File: "10-pods.conflist",
 		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}
 	s := tell(t)
-	s.at(5, &event.Readiness{Ready: true}) // as it should be
+	s.at(5, &event.Readiness{Ready: true})
 	if n := len(s.line.Pods().Outages()); n != 0 {
 		t.Errorf("%d outages before there was one", n)
 	}

@@ -10,7 +10,7 @@ import (
 
 const socket = "/run/agent.sock"
 
-// dial tells that a process connected a socket, or could not.
+// dial reports a connection or a failed attempt.
 func (s *story) dial(start, end int64, process, key, errno string) *story {
 	return s.at(end, &event.Connect{
 		Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix", Address: socket,

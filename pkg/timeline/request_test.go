@@ -103,8 +103,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What the kernel told anybody who is followed, an agent too and before the call, names what a request gives
-// the index of; where namespaces have no key that stays unique, only what it told within the operation.
+// Names that the kernel returned to any followed process, an agent too and before the call, resolve an index; where
+// namespaces lack a unique key, only names within the operation.
 func TestTheKernelNamesInterfaces(t *testing.T) {
 	for _, test := range []struct {
 		of   event.Namespace
@@ -137,7 +137,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// The sum of what was asked is added to what was told, and goes to the image that ends.
+// Sums of short queries are added to reported ones, for the image that ends.
 func TestQuestionsThatAreNotToldOneByOneAreCounted(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge").ask(1, 3, "b", "RTM_GETLINK")
 	s.at(50, &event.Questions{Process: "b", Count: 40, Took: 5 * ms}).exit(50, "b").tick(2000)
@@ -146,7 +146,7 @@ func TestQuestionsThatAreNotToldOneByOneAreCounted(t *testing.T) {
 	}
 }
 
-// Facts take no places of images, and what is over is named.
+// Facts take no places of images; exceeded limits are named.
 func TestTheInsideIsBounded(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge")
 	for range 100 {

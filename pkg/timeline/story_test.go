@@ -15,15 +15,14 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// story writes events as a person would tell them: at a time, by names.
+// story writes events by time and name.
 type story struct {
 	t      *testing.T
 	line   *Timeline
 	closed []*model.Operation
-	left   []int64 // when each of them was closed, in ms
+	left   []int64 // when closed, in ms
 }
 
-// followed lists the processes that belong to open operations.
 func (s *story) followed() (all []*active.Process) {
 	s.line.tree.Each(func(p *tree.Process) {
 		if mine := active.Of(p); mine != nil {
@@ -33,7 +32,7 @@ func (s *story) followed() (all []*active.Process) {
 	return all
 }
 
-// held is how many there are in a part of what is held, which other packages keep to themselves.
+// How many entries an internal part holds.
 func held(of any, path ...string) int { return part(of, path...).Len() }
 
 func part(of any, path ...string) reflect.Value {
@@ -57,7 +56,6 @@ func (s *story) at(at int64, body event.Body) *story {
 	return s
 }
 
-// plugin is a run started by containerd (process "cd").
 func (s *story) plugin(at int64, process, command, name string, change ...func(*event.Exec)) *story {
 	e := &event.Exec{
 		Process: event.Process(process), Parent: "cd", Root: true, InPath: true,
@@ -70,13 +68,13 @@ func (s *story) plugin(at int64, process, command, name string, change ...func(*
 	return s.at(at, e)
 }
 
-// command is a program run by the process parent, in a process of its own.
+// In a process of its own.
 func (s *story) command(at int64, process, parent, name string, change ...func(*event.Exec)) *story {
 	s.at(at, &event.Fork{Process: event.Process(process), Parent: event.Process(parent)})
 	return s.image(at, process, parent, name, change...)
 }
 
-// image is a program run by a process that is there already.
+// In an existing process.
 func (s *story) image(at int64, process, parent, name string, change ...func(*event.Exec)) *story {
 	e := &event.Exec{Process: event.Process(process), Parent: event.Process(parent), File: "/usr/sbin/" + name, Name: name}
 	for _, f := range change {
@@ -115,7 +113,7 @@ func by(process string) func(*event.Exec) {
 
 func container(id string) func(*event.Exec) { return func(e *event.Exec) { e.Call.ContainerID = id } }
 
-// draw writes what was closed, one line each, indented by depth.
+// One line each, indented by depth.
 func draw(ops []*model.Operation) string {
 	var b strings.Builder
 	var image func(*model.Image, int)

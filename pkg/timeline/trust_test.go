@@ -13,8 +13,8 @@ func startedBy(caller event.Caller) func(*event.Exec) {
 	return func(e *event.Exec) { e.Caller = caller }
 }
 
-// A hundred forged calls a second, each a process that exits at once and whose operation
-// waits for the word of NRI, take every place there is in ten seconds.
+// A hundred forged calls a second, each from a process that exits at once and waits for NRI, fill all places in ten
+// seconds.
 func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
 	for _, forger := range []event.Caller{event.CallerHost, event.CallerPrivileged, event.CallerRootless,
 		event.CallerAgent} {
@@ -48,7 +48,7 @@ func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
 	}
 }
 
-// Any container can be named in an environment.
+// An environment can name any container.
 func TestWhoeverPassesForAPluginIsInNobodysOperation(t *testing.T) {
 	for _, command := range []string{"ADD", "DEL"} {
 		s := tell(t)
@@ -68,7 +68,6 @@ func TestWhoeverPassesForAPluginIsInNobodysOperation(t *testing.T) {
 	}
 }
 
-// Whether or not one was there before it.
 func TestTheRuntimeIsNotInAForgersOperation(t *testing.T) {
 	s := tell(t)
 	s.plugin(0, "f", "ADD", "evil", startedBy(event.CallerPrivileged)).
@@ -84,7 +83,7 @@ func TestTheRuntimeIsNotInAForgersOperation(t *testing.T) {
 	}
 }
 
-// Multus' daemon runs the delegates of whoever called it.
+// Multus' daemon runs its callers' delegated plugins.
 func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
 	for _, caller := range []event.Caller{event.CallerRuntime, event.CallerHost} {
 		s := tell(t)
@@ -99,7 +98,7 @@ func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
 	}
 }
 
-// What the runtime tells of its own calls is no forger's, and neither is what went before them.
+// The runtime's reports of its own calls are not a forger's, nor is what preceded them.
 func TestAForgerIsNotBelowTheRuntimesSpans(t *testing.T) {
 	s := relayed(t)
 	s.plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(50, "a").
@@ -130,7 +129,7 @@ func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
 		if op.Calls[0].Runs[0].Name == "evil" {
 			continue
 		}
-		want, attempt := 1, 0 // what it follows on, and how many before it
+		want, attempt := 1, 0 // the predecessor, and the number before it
 		switch {
 		case op.ContainerID == "next":
 			attempt = 2
@@ -148,9 +147,9 @@ func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
 	}
 }
 
-// A forger that names a pod's container and calls the same agent is not who the agent works for.
+// A forger that names a pod's container and calls the same agent gets none of its work.
 func TestWhatAnAgentDoesForAPodIsNotAForgers(t *testing.T) {
-	for _, over := range []bool{false, true} { // whether the pod's connection is, when the agent works
+	for _, over := range []bool{false, true} { // whether the pod's connection has ended
 		s := tell(t)
 		s.plugin(0, "p", "ADD", "bridge", startedBy(event.CallerRuntime)).calls(2, "p", "k").
 			plugin(3, "f", "ADD", "evil", startedBy(event.CallerHost)).calls(4, "f", "l")

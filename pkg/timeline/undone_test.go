@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// A runtime that removes a network at once, or before NRI reported the sandbox, had a sandbox that failed, although every
-// plugin succeeded.
+// If a runtime removes a network at once, or before NRI reported the sandbox, the sandbox failed, although every plugin
+// succeeded.
 func TestANetworkThatIsUndone(t *testing.T) {
 	good := func(s *story) *story { return s.plugin(100, "a", "ADD", "bridge").exit(200, "a") }
 	for name, test := range map[string]struct {

@@ -9,8 +9,8 @@ import (
 
 func stdin(is string) func(*event.Exec) { return func(e *event.Exec) { e.Stdin = is } }
 
-// A run's process is that run, whatever it execs and whatever that reads: a wrapper may hand
-// the real plugin another configuration. What it forks may be a delegate.
+// A run's process stays that run, whatever it execs and reads: a wrapper may pass the real plugin another
+// configuration. Its forks may be delegated plugins.
 func TestWrappers(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell func(*story)
