@@ -1,7 +1,7 @@
 package event
 
-// Request and these events are activities of plugins' processes and agents. Start is in monotonic ns, Event.Time the
-// end. Error is a name ("EEXIST") or empty.
+// Request and these are activities of plugins' processes and agents. Start is in monotonic ns, Event.Time the end.
+// Error is a name ("EEXIST") or empty.
 
 var activityKinds = map[string]Body{
 	"detail":          &Detail{},
@@ -44,15 +44,15 @@ const (
 	WaitCall  WaitKind = "system call"
 )
 
-// Wait reports a thread blocked for 1 ms or longer, by a kernel lock 0.1 ms, by a file lock any time.
+// Wait reports a thread blocked for 1 ms, by a kernel lock 0.1 ms, by a file lock any time.
 type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// The last sighting if the end was noticed late; 0: the event's time.
+	// If the end was noticed late, the last sighting; 0: the event's time.
 	End  int64    `json:"end,omitempty"`
 	Kind WaitKind `json:"kind"`
-	// A system call ("flock"), or a kernel lock ("rtnl").
+	// System call ("flock") or kernel lock ("rtnl").
 	Name     string `json:"name"`
 	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -72,10 +72,10 @@ func (w *Wait) Until(now int64) int64 {
 type Actor struct {
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
-	// Up to 15 bytes (TASK_COMM_LEN).
+	// TASK_COMM_LEN.
 	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// If a file lock's holder was stopped or frozen for most of the wait. By is as in Agent.
+	// Of a file lock's holder halted for most of the wait. By is as in Agent.
 	State AgentState `json:"state,omitempty"`
 	By    string     `json:"by,omitempty"`
 }
@@ -83,7 +83,7 @@ type Actor struct {
 // Halted reports whether it is stopped or frozen.
 func (a *Actor) Halted() bool { return a != nil && a.State.Halted() }
 
-// Answer is the kernel's refusal of the Request with this Port and Sequence.
+// Answer is the kernel's refusal of a Request, by Port and Sequence.
 type Answer struct {
 	Process  Process `json:"process"`
 	Port     uint32  `json:"port,omitempty"`
@@ -103,14 +103,14 @@ type Link struct {
 // AddressState is the state of duplicate address detection.
 type AddressState string
 
-// The states of an IPv6 address.
+// States of an IPv6 address.
 const (
 	AddressTentative AddressState = "tentative"
 	AddressReady     AddressState = "ready"
 	AddressDuplicate AddressState = "duplicate"
 )
 
-// Address reports an IPv6 address's state: unusable before duplicate address detection ends.
+// Address reports an IPv6 address's state; it is unusable before duplicate address detection ends.
 type Address struct {
 	Process Process      `json:"process"`
 	NetNS   Namespace    `json:"netns,omitzero"`
@@ -147,7 +147,7 @@ type Mount struct {
 	Source  string  `json:"source,omitempty"`
 	Target  string  `json:"target,omitempty"`
 	FSType  string  `json:"fstype,omitempty"`
-	// As in mount(8) and umount(8), without tuning ones.
+	// Except tuning ones.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
@@ -157,13 +157,12 @@ type Connect struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// For Accept and Close.
-	Socket string `json:"socket"`
+	Socket  string  `json:"socket"`
 	// "unix" or "tcp", and a path or "address:port".
 	Network string `json:"network"`
 	Address string `json:"address"`
 	Error   string `json:"error,omitempty"`
-	// Created the listening socket; with socket activation another process answers.
+	// It created the socket; with socket activation another process answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
@@ -171,7 +170,7 @@ type Connect struct {
 type Accept struct {
 	Socket string `json:"socket"`
 	Agent  Actor  `json:"agent"`
-	// Agent is the listener: no accept was seen.
+	// No accept was seen; Agent is the listener.
 	Listens bool `json:"listens,omitempty"`
 }
 
@@ -184,24 +183,22 @@ type Close struct {
 // Exchange reports that an agent of a call, or a process it waits for, wrote to a stream and read 1 ms or more later.
 type Exchange struct {
 	Process Process `json:"process"`
-	// 0 until it read.
-	Thread uint32 `json:"thread,omitempty"`
+	Thread  uint32  `json:"thread,omitempty"`
 	// The first write since the last read; if Unasked the last read, or 0.
 	Start int64 `json:"start,omitempty"`
-	// The last write after Start, or 0: an unanswered request may precede the awaited one.
+	// The last later write, or 0: an unanswered request may precede the awaited one.
 	Last    int64  `json:"last,omitempty"`
 	Socket  string `json:"socket"`
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
-	// The other end, if on this machine.
-	Peer *Actor `json:"peer,omitempty"`
-	// The peer wrote without a new request (notification, late answer).
+	Peer    *Actor `json:"peer,omitempty"`
+	// A notification or late answer.
 	Unasked bool `json:"unasked,omitempty"`
 	// Pending is repeated until the process reads. With Unasked, it wrote for a call before its last read and may wait
-	// for more. With Start 0, no request was seen: the stopped peer shares a stream with the awaited process, which may
-	// not answer; an Unasked exchange ends this.
+	// for more. With Start 0, no request was seen: the stopped peer shares a stream with the awaited process; an
+	// Unasked exchange ends this.
 	Pending bool `json:"pending,omitempty"`
-	// Why the process will never read: "EPIPE", "EOF" (from the peer), "closed", "unfollowed" (it no longer waits).
+	// Why it will never read: "EPIPE", "EOF" (from the peer), "closed", "unfollowed" (it no longer waits).
 	Error string `json:"error,omitempty"`
 }
 
@@ -217,30 +214,29 @@ const (
 	AgentFrozen          AgentState = "frozen"          // by its cgroup's freezer
 	AgentUninterruptible AgentState = "uninterruptible" // in D state: no signal ends it
 	AgentRunning         AgentState = "running"         // or runnable
-	AgentWaiting         AgentState = "waiting"         // in a kernel function that is not for idle threads
+	AgentWaiting         AgentState = "waiting"         // outside of idle threads' kernel functions
 	AgentIdle            AgentState = "idle"            // all threads wait for work or each other
 )
 
 // Agent is a sample of an agent, or of a process it waits for: when following starts and ends, and during a call; with
-// Since, of a plugin's stopped, frozen or resumed process.
+// Since, of a plugin's halted or resumed process.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Its connections are invisible, so mentions and times attribute its work.
+	// Mentions and times attribute its work, since its connections are invisible.
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
 	// ns, to 10 ms, without children.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
-	// Kernel function of a waiting or uninterruptible thread; without State, of the first thread.
+	// Kernel function of a waiting or uninterruptible thread; without State, of the first.
 	Channel string `json:"channel,omitempty"`
-	// What stopped it ("gdb (pid 812)"), or the freezer's file.
-	By    string `json:"by,omitempty"`
-	Since int64  `json:"since,omitempty"`
-	// "OOM", or empty.
+	// "gdb (pid 812)", or the freezer's file.
+	By     string `json:"by,omitempty"`
+	Since  int64  `json:"since,omitempty"`
 	Killed string `json:"killed,omitempty"`
-	// They ran before it was followed; up to 15 letters each.
+	// Run before it was followed; up to 15 letters each.
 	Programs []string `json:"programs,omitempty"`
 }
 
@@ -289,16 +285,15 @@ type Cut struct {
 	Count uint64 `json:"count"`
 }
 
-// Missing reports repeated tries with the same error (ENOENT; EEXIST for a lock file), up to ten times a second.
+// Missing reports repeated tries with the same error (ENOENT; EEXIST for a lock file).
 type Missing struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
-	// The first observed try.
-	Start int64  `json:"start"`
-	Name  string `json:"name,omitempty"`
-	Path  string `json:"path"`
-	Error string `json:"error"`
-	// Observed tries; for EEXIST, of all processes of the run.
+	Start   int64   `json:"start"`
+	Name    string  `json:"name,omitempty"`
+	Path    string  `json:"path"`
+	Error   string  `json:"error"`
+	// For EEXIST, of all processes of the run.
 	Count uint64 `json:"count"`
 }
 
@@ -307,7 +302,7 @@ type LockFile struct {
 	Path string `json:"path"`
 	// Last change, in wall ns.
 	Written int64 `json:"written"`
-	// The process whose PID the file contains, without a name if gone; nil without a PID.
+	// By the PID in the file; without a name if gone; nil without a PID.
 	Maker *Actor `json:"maker,omitempty"`
 	// Maker exited, or began after the file was written.
 	Gone bool `json:"gone,omitempty"`

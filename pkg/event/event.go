@@ -1,8 +1,8 @@
 // Package event is the closed vocabulary of observations; consumers do not know their source (kernel probe, NRI, CNI
 // directory, recording).
 //
-// Sources decode, bound and sanitize: no raw arguments, environment or configuration bytes, no control characters, no
-// invalid UTF-8. No type is specific to Linux.
+// Sources decode, bound and sanitize: no raw arguments, environment or configuration, no control characters, no invalid
+// UTF-8. No type is specific to Linux.
 package event
 
 // Event is one observation. The events of one source are in causal order.
@@ -54,7 +54,6 @@ type Tick struct {
 
 // Clock ties the monotonic clock to the wall clock.
 type Clock struct {
-	// In ns since 1970.
 	Wall int64 `json:"wall"`
 }
 
@@ -62,13 +61,12 @@ type Clock struct {
 type Lost struct {
 	// "probe", "nri", "relay", or "recording" (slow recorder).
 	Source string `json:"source"`
-	// A constant phrase.
 	Reason string `json:"reason"`
 	// Since the last Lost of this reason.
 	Count uint64 `json:"count"`
 	// The process exited too early; otherwise cniscope was late.
 	Gone bool `json:"gone,omitempty"`
-	// Root of the plugin's tree; empty if any call may be affected.
+	// The plugin's root; empty if any call may be affected.
 	Process Process `json:"process,omitempty"`
 }
 
@@ -86,7 +84,7 @@ type Degraded struct {
 type Origin struct {
 	// "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", all without system calls.
 	Source string `json:"source"`
-	// Processes with a shorter lifetime (ns) may be missed; 0 is none.
+	// Lifetime (ns) below which processes may be missed; 0 is none.
 	Resolution int64 `json:"resolution,omitempty"`
 }
 

@@ -20,7 +20,7 @@ const (
 	SandboxPresent Phase = "present" // when NRI connects (Synchronize)
 )
 
-// Sandbox is NRI's report about a pod sandbox, unordered relative to the kernel's events.
+// Sandbox is NRI's report about a pod sandbox, unordered relative to other events.
 type Sandbox struct {
 	Phase  Phase             `json:"phase"`
 	ID     string            `json:"id"`
@@ -31,19 +31,17 @@ type Sandbox struct {
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
 	NetNS          string            `json:"netns,omitempty"`
-	// Of the NRI call (containerd >= 2.2): a link, never a parent, because that call begins after CNI.
+	// Of the NRI call (containerd >= 2.2): a link, not a parent, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime, reported seconds later; parent of the sandbox's CNI calls if their environment has
-// none.
+// Above is a span of the runtime, reported seconds later: the parent of a sandbox's CNI calls without another.
 type Above struct {
-	SandboxID string `json:"sandbox_id"`
-	Name      string `json:"name"`
-	// In monotonic ns.
-	Start int64        `json:"start"`
-	End   int64        `json:"end"`
-	Trace TraceContext `json:"trace"`
+	SandboxID string       `json:"sandbox_id"`
+	Name      string       `json:"name"`
+	Start     int64        `json:"start"`
+	End       int64        `json:"end"`
+	Trace     TraceContext `json:"trace"`
 }
 
 // Runtime is the container runtime, sent first and after each change.
@@ -54,9 +52,8 @@ type Runtime struct {
 
 // Readiness is the runtime's network readiness, sent first and after each change.
 type Readiness struct {
-	Ready  bool   `json:"ready"`
-	Reason string `json:"reason,omitempty"`
-	// The next missing step, and a sentence about it.
+	Ready   bool   `json:"ready"`
+	Reason  string `json:"reason,omitempty"`
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
 	Overdue bool   `json:"overdue,omitempty"`

@@ -11,7 +11,7 @@ type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
 	PID     uint32  `json:"pid"`
-	// The parent's, innermost first, without its standard library; empty without names.
+	// The parent's, innermost first, without its standard library.
 	Stack []Frame `json:"stack,omitempty"`
 }
 
@@ -28,8 +28,7 @@ type Exec struct {
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
-	// The fork, in monotonic ns.
-	Started int64 `json:"started"`
+	Started   int64   `json:"started"`
 	// The parent is in no plugin's tree.
 	Root bool `json:"root,omitempty"`
 	// Why a root is trusted; empty in old recordings.
@@ -42,7 +41,7 @@ type Exec struct {
 	// Permitted ones, without the first.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
-	// Equal for readers of one pipe; NoStdin, or empty if unknown.
+	// Equal for readers of one pipe; or NoStdin.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
 	// In CNI_PATH, unlike commands that inherit a plugin's environment.
@@ -50,11 +49,10 @@ type Exec struct {
 	// Set if trusted and InPath.
 	Call *Call `json:"call,omitempty"`
 	// Sandboxes with a call in progress that the command names.
-	Mentions []string `json:"mentions,omitempty"`
-	// Before this image.
-	Used      Usage `json:"used,omitzero"`
-	Truncated bool  `json:"truncated,omitempty"`
-	// It had exited or changed its image when examined. Only parent, times and sometimes Name are known.
+	Mentions  []string `json:"mentions,omitempty"`
+	Used      Usage    `json:"used,omitzero"`
+	Truncated bool     `json:"truncated,omitempty"`
+	// It had exited or changed its image when examined: only parent, times and sometimes Name are known.
 	Unidentified bool   `json:"unidentified,omitempty"`
 	Build        string `json:"build,omitempty"`
 	// It ran before the source; Time is its start.
@@ -86,7 +84,7 @@ type Exit struct {
 	Signal  string    `json:"signal,omitempty"`
 	Used    Usage     `json:"used,omitzero"`
 	NetNS   Namespace `json:"netns,omitzero"`
-	// Found gone at Time, with unknown code and usage.
+	// Found gone at Time.
 	Unseen bool `json:"unseen,omitempty"`
 }
 

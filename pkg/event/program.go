@@ -55,7 +55,7 @@ type Program struct {
 	Fault Fault  `json:"fault"`
 	// Interpreter, library, version, or architecture.
 	Needs string `json:"needs,omitempty"`
-	// The node's architecture, mount point, library, directories, or file mode.
+	// Architecture, mount point, library, directories, or file mode.
 	Has string `json:"has,omitempty"`
 }
 

@@ -9,9 +9,9 @@ type Request struct {
 	Start  int64  `json:"start"`
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
-	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
+	// Or another netlink family: "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf".
 	Protocol string `json:"protocol"`
-	// From the kernel's headers ("RTM_NEWLINK").
+	// Of the kernel's headers.
 	Name string `json:"name"`
 	// Fails for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
@@ -23,16 +23,16 @@ type Request struct {
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// An interface's, with prefix, a neighbor's, or a routing rule's source.
+	// Of an interface (with prefix), a neighbor, or a routing rule's source.
 	Address string `json:"address,omitempty"`
 	// Destination of a route or routing rule, and its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// A packet filter rule's. Table is also an ipset, or a routing table's number except main.
+	// Of a packet filter rule. Table is also an ipset, or a routing table except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
-	// A BPF program or map (15 letters); its kind ("lru_hash") or an attachment's place ("tcx_ingress"); the pin, or
-	// the attachment's cgroup.
+	// A BPF program or map (15 letters); its kind ("lru_hash") or an attachment's place ("tcx_ingress"); the pin or
+	// cgroup.
 	Program string `json:"program,omitempty"`
 	Type    string `json:"type,omitempty"`
 	Path    string `json:"path,omitempty"`
@@ -105,10 +105,9 @@ type Interface struct {
 	Peer  string `json:"peer,omitempty"`
 	// Index of its bridge or bond.
 	Master uint32 `json:"master,omitempty"`
-	// "up" or "down" if set.
-	State string `json:"state,omitempty"`
-	MTU   uint32 `json:"mtu,omitempty"`
-	MAC   string `json:"mac,omitempty"`
+	State  string `json:"state,omitempty"`
+	MTU    uint32 `json:"mtu,omitempty"`
+	MAC    string `json:"mac,omitempty"`
 	// Of its creation or destination, and its peer's.
 	NetNS     Namespace `json:"netns,omitzero"`
 	PeerNetNS Namespace `json:"peer_netns,omitzero"`
