@@ -11,7 +11,7 @@ type place struct {
 	index uint32
 }
 
-// Interfaces are the known names of network interfaces: most requests contain only an index.
+// Interfaces are the known names of network interfaces; most requests contain only an index.
 type Interfaces struct {
 	names map[place]string
 	order []place
@@ -42,7 +42,7 @@ func (n *Interfaces) put(at place, name string) {
 	n.names[at] = name
 }
 
-// The node's names, and an operation's own for namespaces without a unique key.
+// The node's names, and the operation's for namespaces without a unique key.
 type naming struct{ node, own *Interfaces }
 
 func (n naming) of(ns event.Namespace) *Interfaces {

@@ -27,7 +27,6 @@ type hold struct {
 }
 
 const (
-	// Of one lock.
 	holdsMax = 64
 	// For a free lock.
 	remembered = time.Minute
@@ -49,7 +48,7 @@ func (l *Locks) take(path string, h hold) {
 	}
 	holds, known := l.paths[path]
 	if !known && len(l.paths) >= l.limit {
-		return // only a minimum of its holder's age will be known
+		return // only its holder's minimum age will be known
 	}
 	if len(holds) >= holdsMax {
 		l.forget(path, holds[0].by)
@@ -82,7 +81,7 @@ func (l *Locks) Gone(by event.Process, now int64) {
 	}
 }
 
-// holder returns a lock's holder when waiter began to wait, and how long it had it. said is the source's information.
+// holder returns a lock's holder when waiter began to wait, and for how long. said is the source's information.
 func (l *Locks) holder(
 	path string, said *event.Actor, waiter event.Process, wait model.Interval,
 ) (who *event.Actor, age int64, exact bool) {
@@ -95,7 +94,7 @@ func (l *Locks) holder(
 			continue
 		}
 		if h.since > wait.Start {
-			least = min(least, h.since) // released by then
+			least = min(least, h.since)
 			continue
 		}
 		if h.until != 0 && h.until <= wait.Start ||
@@ -217,7 +216,6 @@ func (l *Locks) Leave(key event.Process, p *Process) {
 	p.tries = nil
 }
 
-// try is a series of refused attempts.
 type try struct {
 	wait   *model.Wait
 	thread uint32
@@ -226,11 +224,10 @@ type try struct {
 }
 
 const (
-	// Times in which threads of one image slept or polled.
+	// Of threads that slept or polled.
 	idleMax = 4096
 	// Between attempts of one wait: iptables repeats every second (iptables(8), --wait-interval).
-	retry = 2 * time.Second
-	// Locks that a process retries.
+	retry    = 2 * time.Second
 	triesMax = 8
 )
 

@@ -90,8 +90,8 @@ func (op *Operation) callOf(run *model.Image) *model.Call {
 	return nil
 }
 
-// Vouched reports whether the runtime, or an agent of a call, began the operation. Others get no parents from the
-// runtime, and do not precede its operations.
+// Vouched reports whether the runtime, or an agent of a call, began it. Others get no parents from the runtime, and do
+// not precede its operations.
 func (op *Operation) Vouched() bool {
 	return op.Began.Anchored() || op.Began == event.CallerAgent
 }

@@ -13,14 +13,12 @@ type Process struct {
 	Op   *Operation
 	Call *model.Call
 	Run  *model.Image
-	// nil for a plugin's process.
 	Work Work
 	// Claim attributes an agent's next image, or its stand-in's next fact.
 	Claim       Claim
 	Connections []Connection
 
-	up *model.Image
-	// nil before the first exec.
+	up      *model.Image
 	image   *model.Image
 	halted  *model.Fact
 	tries   []try
@@ -149,7 +147,7 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	if e.Unseen {
 		p.Op.Lacks("the end of a process was not seen")
 	}
-	if p.halted != nil { // it was killed
+	if p.halted != nil {
 		p.halted.When.End = max(p.halted.When.End, now)
 	}
 	if p.image != nil {
@@ -205,7 +203,7 @@ func (p *Process) Worth(when model.Interval) bool { return when.Took() >= int64(
 func (p *Process) cut(c *event.Cut) {
 	what := c.What
 	switch what {
-	case "bytes": // the stored part is right
+	case "bytes":
 	case "requests":
 		p.Op.Lacks("more requests of one process than are read")
 	default:

@@ -72,7 +72,6 @@ type accused struct {
 	*suspect
 }
 
-// An agent's waits are left out.
 func (p *Process) accuse(wait *model.Wait, s *suspect) {
 	if p.Work != nil {
 		if own, shared := p.Work.Images(); p.Current() == own || p.Current() == shared {
