@@ -5,8 +5,8 @@
 // copies bounded fields into a bounded queue, recovers panics and returns nil.
 //
 // An external plugin connects to the runtime's NRI socket, again after each disconnect. A pre-installed plugin inherits
-// a socket, and exits with its runtime, because the next one starts its own. If only disconnected, it uses the external
-// socket, but a containerd that disconnected it kills it at the next request.
+// a socket, and exits with its runtime, which starts its own. If only disconnected, it uses the external socket, but a
+// containerd that disconnected it kills it at the next request.
 package nri
 
 import (
@@ -43,11 +43,11 @@ var ErrRuntimeGone = errors.New("the container runtime that started this plugin 
 
 // Options may be empty.
 type Options struct {
-	// For an external plugin; Index is two digits. A pre-installed one has them in its file name.
+	// A pre-installed plugin has them in its file name; Index is two digits.
 	Name, Index string
 	Socket      string
 	Queue       int
-	// Receives a pre-installed plugin's configuration; may be slow. Errors are logged.
+	// Receives a pre-installed plugin's configuration; may be slow.
 	Configure func(text string) error
 	// At each registration, in its own goroutine.
 	Connected func(name, version string)
@@ -117,15 +117,13 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 
 // Counts are the plugin's counters.
 type Counts struct {
-	Connected bool
-	// 0 if unknown.
+	Connected  bool
 	RuntimePID int
 	Sessions   uint64
 	// Sandbox events. The queue was full for those Dropped.
 	Received, Dropped uint64
-	// In handlers and the sink.
-	Panics  uint64
-	Handler Times // of handlers that a pod waits for
+	Panics            uint64
+	Handler           Times // of handlers that a pod waits for
 }
 
 // Name returns "nri".
@@ -184,8 +182,8 @@ type pace struct {
 	refused time.Duration // maximum with one: a try takes a lock of the node
 	steady  time.Duration // session length that resets the delay
 	start   time.Duration // registration timeout
-	settle  time.Duration // of the first synchronization
-	stop    time.Duration // of the stub
+	settle  time.Duration
+	stop    time.Duration
 }
 
 // The runtime's are 5 s and 2 s (nri pkg/api: DefaultPluginRegistrationTimeout, DefaultPluginRequestTimeout).

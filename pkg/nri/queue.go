@@ -11,9 +11,9 @@ import (
 // The sink may block, the handlers must not.
 type queue struct {
 	events  chan event.Event
-	lost    atomic.Uint64          // not yet reported
-	dropped atomic.Uint64          // in all
-	trouble atomic.Pointer[string] // why NRI is unavailable
+	lost    atomic.Uint64
+	dropped atomic.Uint64
+	trouble atomic.Pointer[string]
 	wake    chan struct{}
 }
 

@@ -96,7 +96,6 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	}
 	c.Close()
 	if !p.release(s, c, h, started) {
-		// This leaks a few KiB.
 		p.options.Log.Warn("NRI: a registration that was given up hangs for ever", "why", why)
 	}
 	return fmt.Errorf("register: %w", why)
