@@ -28,8 +28,8 @@ func began() (i instant) {
 	return i
 }
 
-// Monotonic returns the node's CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns does, in any time namespace. It makes no
-// system call, in which an NRI handler could lose its CPU.
+// Monotonic returns the node's CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns does, in any time namespace, without a system
+// call, in which an NRI handler could lose its CPU.
 func Monotonic() int64 { return start.mono + int64(time.Since(start.at)) }
 
 func kernel() int64 {

@@ -14,7 +14,6 @@ type Suspends struct {
 type suspend struct{ since, ahead int64 }
 
 const (
-	// In ns.
 	shortest = int64(100e6)
 	// Times before the oldest entry come out too early.
 	suspendsMax = 64

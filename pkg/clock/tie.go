@@ -2,8 +2,8 @@ package clock
 
 import "time"
 
-// Tie reports when to publish the wall clock's offset again, since it may be set and counts suspended time. The zero
-// value is ready. It is not safe for concurrent use.
+// Tie reports when to publish the wall clock's offset again: it may be set, and counts suspended time. The zero value
+// is ready. It is not safe for concurrent use.
 type Tie struct{ mono, wall int64 }
 
 const (
@@ -28,7 +28,7 @@ func (t *Tie) Due(mono, wall int64) (tell bool) {
 	return tell
 }
 
-// Time converts a monotonic time, with Go's monotonic reading, so its age survives a change of the clock.
+// Time converts a monotonic time; its age survives a change of the clock, by Go's monotonic reading.
 func Time(mono int64) time.Time { return time.Now().Add(time.Duration(mono - Monotonic())) }
 
 // Reset returns the same instant by the wall clock's current setting, if t has Go's monotonic reading.
