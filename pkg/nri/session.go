@@ -101,13 +101,13 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start with a closed connection return. After the registration it waits for Configure, so release
-// calls that, and the handler returns errAbandoned. The gate permits only one such call.
+// release makes a Start with a closed connection return. After the registration Start waits for Configure, so release
+// calls that, and the handler returns errAbandoned. The gate permits one such call.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
 	if !h.state.CompareAndSwap(waiting, abandoned) {
-		spoke = nil // the runtime made the call
+		spoke = nil
 	}
 	for {
 		select {
@@ -119,7 +119,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 				go func() { _, _ = own.Configure(context.Background(), &api.ConfigureRequest{}) }()
 			}
 		case err := <-started:
-			if err == nil { // too late
+			if err == nil {
 				s.Stop()
 			}
 			return true

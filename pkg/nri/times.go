@@ -55,7 +55,7 @@ type Times struct {
 	buckets [buckets]uint64
 }
 
-// Quantile returns a duration that the share q (0 to 1) of all did not exceed, up to 25 % too long; 0 without samples.
+// Quantile returns a duration that the share q (0 to 1) did not exceed, up to 25 % too long; 0 without samples.
 func (t Times) Quantile(q float64) time.Duration {
 	var seen uint64
 	for i, n := range t.buckets {
