@@ -9,8 +9,7 @@ import (
 
 const (
 	// Each source has its own queue before it, which counts drops.
-	waiting = 4096
-	// Batch size.
+	waiting  = 4096
 	together = 256
 	// Maximum delay: waking the consumer costs more than processing most events.
 	within = 50 * time.Millisecond
@@ -20,7 +19,7 @@ type handover struct {
 	wake chan struct{}
 
 	mu     sync.Mutex // of the fields below
-	room   sync.Cond  // for another event
+	room   sync.Cond
 	events []event.Event
 	taken  []event.Event // the last batch, for reuse
 	late   *time.Timer   // wakes for other events

@@ -6,9 +6,9 @@
 //   - Run returns soon after its context ends, and delivers all observed events first. It may never be called.
 //   - Without a feature it continues, and reports event.Degraded once, and again when the feature is back. An error of
 //     Run stops cniscope: only for a source without which nothing is observed.
-//   - Observed processes never wait for it. The sink may block, so a bounded queue precedes it; drops are event.Lost.
-//   - Strings are bounded and cleaned (pkg/text), secrets do not leave, times are monotonic (pkg/clock).
-//   - At most one source of a node sends ticks: a tick promises that every earlier process event was delivered.
+//   - Observed processes never wait. The sink may block, so a bounded queue precedes it; drops are event.Lost.
+//   - Strings are cleaned (pkg/text), secrets do not leave, times are monotonic (pkg/clock).
+//   - At most one source sends ticks: a tick promises that every earlier process event was delivered.
 //   - It imports no consumer (.golangci.yml, depguard).
 package source
 
@@ -39,12 +39,11 @@ type Source interface {
 
 // Stats is the state of a source.
 type Stats struct {
-	State string
-	// Nothing can be observed; /readyz reports it.
+	State   string
 	Unready bool
-	// All values of event.Degraded.Feature and event.Lost.Reason, so metrics begin with them.
+	// All values of event.Degraded.Feature and event.Lost.Reason, for metrics.
 	Features, Losses []string
-	// Failed runs of a part, which no event reports.
+	// Of a part, which no event reports.
 	Missed   uint64
 	Readings []meter.Reading
 }
@@ -105,11 +104,11 @@ type Started struct {
 	events chan event.Event
 	end    context.CancelFunc
 	ended  chan struct{}
-	err    error       // valid after ended
-	taken  atomic.Bool // Run was called
+	err    error // valid after ended
+	taken  atomic.Bool
 }
 
-// Start runs s until ctx ends. Its events need Run.
+// Start runs s until ctx ends; its events need Run.
 func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 	ctx, end := context.WithCancel(ctx)
 	started := &Started{Source: s, events: make(chan event.Event, waiting), end: end, ended: make(chan struct{})}
