@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Linux' PATH_MAX. Sources cut to this or less.
+// Linux' PATH_MAX; sources cut to this or less.
 const maxString = 4096
 
-// v points to data of a possibly hostile file.
+// From a possibly hostile file.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -63,7 +63,6 @@ func cleanMap(v reflect.Value) reflect.Value {
 	return out
 }
 
-// cleanObject fails for JSON that is no object.
 func cleanObject(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

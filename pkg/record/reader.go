@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Reader reads a recording, gzipped or not. It holds one line in memory.
+// Reader reads a recording, gzipped or not, holding one line in memory.
 type Reader struct {
 	name      string
 	lines     *bufio.Scanner
@@ -81,7 +81,6 @@ func decompress(in io.Reader) (io.Reader, error) {
 	return gzip.NewReader(buffered)
 }
 
-// Incomplete lines lack a line feed.
 func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -101,7 +100,6 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
 	}
 	r.line++
-	// A newer header may differ elsewhere.
 	var is struct {
 		Format  string `json:"cniscope"`
 		Version int    `json:"version"`
@@ -135,7 +133,7 @@ func (r *Reader) Place() string { return place(r.name, r.line) }
 // Header returns the recording's cleaned first line.
 func (r *Reader) Header() Header { return r.header }
 
-// Skipped counts events of unknown kinds, from a newer cniscope.
+// Skipped counts events of unknown kinds.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
 // Next returns the next event, or io.EOF. Errors are final: *TruncatedError, *BoundError, ErrBroken or ErrTooLong.
@@ -193,7 +191,7 @@ func (r *Reader) ending() error {
 	switch {
 	case err == nil:
 		return io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF): // truncated gzip
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &TruncatedError{File: r.name, Line: r.line + 1}
 	case errors.Is(err, bufio.ErrTooLong):
 		return fmt.Errorf("%s: the line is %w: the recording was altered; remove the line or record again",
@@ -202,7 +200,6 @@ func (r *Reader) ending() error {
 	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
 }
 
-// An unknown kind has no body.
 func decode(line []byte, version int) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
 	if quick && event.New(kind) != nil {

@@ -5,8 +5,8 @@
 //	{"cniscope":"recording","version":2,"writer":"0.1.0","kernel":"6.12.9", … }
 //	{"t":81270950,"exit":{"process":"…","code":1}}
 //
-// New kinds and fields do not change the version: a reader counts unknown kinds and ignores unknown fields. The reader
-// bounds lines, events and unpacked bytes, and cleans every string, because a recording may come from a stranger.
+// New kinds and fields do not change the version: a reader counts unknown kinds and ignores unknown fields. It bounds
+// lines, events and unpacked bytes, and cleans every string: a recording may come from a stranger.
 package record
 
 import (
@@ -18,7 +18,7 @@ import (
 // Version is written, and the newest that is read.
 const Version = 2
 
-// MaxLine bounds a line in bytes with the line feed. Events are far shorter.
+// MaxLine bounds a line in bytes, far above real events.
 const MaxLine = 1 << 20
 
 // Bounds for viewing (Reader.Bound): 5000 pods of 100 KiB, with 200 bytes an event.
@@ -36,17 +36,15 @@ const format = "recording"
 type Header struct {
 	Format  string `json:"cniscope"`
 	Version int    `json:"version"`
-	// cniscope's version.
-	Writer string `json:"writer"`
-	Kernel string `json:"kernel,omitempty"`
+	Writer  string `json:"writer"`
+	Kernel  string `json:"kernel,omitempty"`
 	// Equal for recordings with the same monotonic clock.
 	BootID string `json:"boot_id,omitempty"`
 	Node   string `json:"node,omitempty"`
 	Arch   string `json:"arch,omitempty"`
 	// Options that affect judging, without secrets: a JSON object.
 	Options json.RawMessage `json:"options,omitempty"`
-	// At the beginning.
-	Clock Clock `json:"clock"`
+	Clock   Clock           `json:"clock"`
 }
 
 // Clock is one instant, in monotonic ns and in ns since 1970.
@@ -59,7 +57,7 @@ type Clock struct {
 var (
 	ErrNotRecording = errors.New("not a cniscope recording")
 	ErrNewer        = errors.New("recorded by a newer cniscope")
-	ErrBroken       = errors.New("broken line") // no event
+	ErrBroken       = errors.New("broken line")
 	// For a line, or an event to write, beyond MaxLine.
 	ErrTooLong = fmt.Errorf("longer than %d bytes", MaxLine)
 )

@@ -109,7 +109,7 @@ func named1(r *event.Request) (event.Object, event.Verb) {
 		case !has || object == "":
 			continue
 		case object == event.ObjectLink && verb == event.VerbAdd && !r.Exclusive && r.Interface.Kind == "":
-			verb = event.VerbChange // of an existing link
+			verb = event.VerbChange
 		}
 		return object, verb
 	}

@@ -22,10 +22,10 @@ import (
 // Writer writes a recording. It is not safe for concurrent use.
 type Writer struct {
 	out  *bufio.Writer
-	gzip *gzip.Writer // nil if not compressed
-	file disk.File    // nil if the caller's
+	gzip *gzip.Writer
+	file disk.File // nil if the caller's
 	line bytes.Buffer
-	json *json.Encoder // into line
+	json *json.Encoder
 }
 
 // NewWriter begins a buffered recording on w.
