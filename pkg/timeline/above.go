@@ -9,14 +9,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
-// A call's parent span is in its environment (containerd >= 2.4), or the runtime reports its spans later (event.Above).
-// For these an ended operation, which no run joins any more, waits up to Options.Wait.
+// A call's parent span is in its environment (containerd >= 2.4), or the runtime reports its spans later (event.Above):
+// then an ended operation, which no run joins any more, waits up to Options.Wait.
 
 const (
-	// Stored spans per operation: a setup has three, a teardown one for each request.
+	// A setup has three spans, a teardown one for each request.
 	abovesMax = 16
-	// slip bounds the calendar clock's drift until spans are reported: adjtimex(2) slews by 0.5 ms per second, for half
-	// a minute.
+	// The calendar clock's drift until spans are reported: adjtimex(2) slews by 0.5 ms per second, for half a minute.
 	slip = 20 * time.Millisecond
 )
 
@@ -69,7 +68,7 @@ func (t *Timeline) unsampled(op *active.Operation) bool {
 	return w3c.Parse(s.Trace).Unsampled()
 }
 
-// adopt gives each call the narrowest span of the runtime that contains it, and reports whether all have a parent.
+// adopt gives each call the runtime's narrowest span around it, and reports whether all have a parent.
 func adopt(op *active.Operation) bool {
 	all := true
 	for _, call := range op.Calls {

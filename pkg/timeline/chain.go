@@ -90,7 +90,7 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
 		return false
 	case !last.Ended:
-		return false // plugins of a chain run one after another
+		return false
 	case first.Run.Plugin == im.Run.Plugin:
 		// A repeated call, or one plugin twice in a chain.
 		return t.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
@@ -105,8 +105,7 @@ func mayJoin(caller, began event.Caller) bool {
 		caller.Anchored() && began == event.CallerAgent
 }
 
-// inProgress returns a run's open operation, those of the runtime first. NRI may report the end before the kernel's
-// earlier events.
+// The runtime's first. NRI may report the end before the kernel's earlier events.
 func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
@@ -120,7 +119,7 @@ func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	return nil
 }
 
-// admits keeps half of the places for the runtime's operations, so imitated plugins cannot use all.
+// Half of the places are for the runtime's operations, so imitated plugins cannot use all.
 func (t *Timeline) admits(caller event.Caller) bool {
 	if len(t.open) >= t.options.Operations {
 		t.stats.Refused++

@@ -78,7 +78,7 @@ func (t *Timeline) oldest() int64 {
 // Each step needs those before it.
 func (t *Timeline) finish(op *active.Operation) {
 	t.identify(op)
-	t.abandon(op)                               // records last waits and connections
+	t.abandon(op)
 	t.past.before(op).link(op.Operation)        // by its pod
 	t.extend(op)                                // its images are complete
 	op.Resolve(t.options.Wait > 0)              // facts by all names, and ends of images
@@ -116,8 +116,8 @@ func (t *Timeline) extend(op *active.Operation) {
 // undoneWithin is shorter than a runtime needs to start a sandbox and be asked to stop it.
 const undoneWithin = int64(50 * time.Millisecond)
 
-// undo notes that the runtime removed a network although every plugin had succeeded. If NRI does not report its
-// sandboxes, the sandbox may have run, so only an immediate removal counts.
+// The runtime removed a network although every plugin had succeeded. If NRI does not report its sandboxes, the sandbox
+// may have run, so only an immediate removal counts.
 func (t *Timeline) undo(op *active.Operation) {
 	call := op.Network()
 	if call == nil || !op.Began.Anchored() {
@@ -140,7 +140,7 @@ func (t *Timeline) undo(op *active.Operation) {
 	}
 }
 
-// Each start of a runtime is one more.
+// Each start of a runtime adds one.
 const runtimesMax = 64
 
 func (t *Timeline) abandon(op *active.Operation) {

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// history stores the last operation of each sandbox and pod.
 type history struct {
 	limit   int
 	entries map[string]*list.Element
@@ -95,7 +94,6 @@ func (p *pasts) before(op *active.Operation) *history {
 // Ended calls that overlap with open operations.
 type extents []model.Interval
 
-// concur sets Call.Concurrent. It stores up to limit calls.
 func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {
 	if len(over) == 0 {
 		return

@@ -11,13 +11,13 @@ import (
 type losses struct {
 	limit int
 	early []belated
-	late  *uint64 // Stats.Late
+	late  *uint64
 }
 
 type belated struct {
 	*event.Lost
 	told int64
-	of   []*active.Operation // lacking the events
+	of   []*active.Operation
 }
 
 // Until all earlier events have been read.

@@ -29,7 +29,7 @@ type Timeline struct {
 	options Options
 	stats   Stats
 	node    pods.Node
-	now     int64 // in monotonic ns
+	now     int64 // monotonic ns
 	swept   int64
 
 	tree *tree.Tree          // of processes in open operations
@@ -44,7 +44,7 @@ type Timeline struct {
 	losses      losses
 	past        pasts
 
-	nri    bool // NRI is connected and will report running sandboxes
+	nri    bool // NRI will report running sandboxes
 	seeing bool // system calls are observed
 	// Runtimes of which NRI has reported a sandbox: a node may have several.
 	reporting map[event.Process]bool
@@ -69,18 +69,16 @@ func New(o Options) *Timeline {
 
 // Options bound waiting and memory.
 type Options struct {
-	// Settle is how long after its last run an operation waits for the chain's next plugin, and for NRI to name the
-	// pod.
+	// How long after its last run an operation waits for the chain's next plugin, and for NRI to name the pod.
 	Settle time.Duration
 	// Maximum duration of an operation.
 	MaxHold time.Duration
-	// Wait is how long an ended operation waits for the runtime's spans (event.Above) if no environment names a parent;
-	// 0 is not at all.
+	// How long an ended operation waits for the runtime's spans if no environment names a parent; 0 is not at all.
 	Wait time.Duration
 	// Age at which Overdue returns a call; 0 is never.
 	Hung time.Duration
 	// Minimum duration of stored waits and queries. Shorter ones are only counted.
 	MinSpan time.Duration
-	// Processes and Operations bound the total, Images and Facts each operation.
+	// In total (Processes, Operations), and per operation.
 	Processes, Operations, Images, Facts int
 }

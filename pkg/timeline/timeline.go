@@ -144,7 +144,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	}
 }
 
-// touched lists open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
+// Open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
 func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	if p := active.Of(t.tree.Get(root)); p != nil {
 		return []*active.Operation{p.Op}
@@ -211,7 +211,7 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 }
 
-// noticed is cniconf's debounce plus read time in ns. A call that begins in between began after the change.
+// noticed is cniconf's debounce plus read time in ns: a call that begins in between began after the change.
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {
@@ -259,7 +259,7 @@ func (t *Timeline) Stats() Stats {
 	return s
 }
 
-// Pods returns the state of pods outside of operations.
+// Pods returns the pods outside of operations.
 func (t *Timeline) Pods() *pods.Pods { return t.pods }
 
 func (t *Timeline) live() iter.Seq2[*active.Operation, *model.Call] {
