@@ -89,7 +89,7 @@ func (w *writer) call(call *model.Call) {
 		w.slow(s, verdict.Slow, call.End)
 	}
 	if verdict.Failure != "" {
-		add(s, attr.Failed(true)) // backends differ in how they search a status
+		add(s, attr.Failed(true)) // backends differ in searching a status
 		fail(s, verdict.Failure, callErrorType(call, verdict.Failed))
 		if verdict.Failed != nil {
 			add(s, aboutError(verdict.Failed.Run)...)
@@ -108,7 +108,7 @@ func (w *writer) call(call *model.Call) {
 
 func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 	trace := where.trace
-	if call.Told { // unknown at that time
+	if call.Told {
 		trace = w.own
 	}
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")

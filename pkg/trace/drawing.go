@@ -19,9 +19,9 @@ type drawing struct {
 	where   at // the same, for the image's own facts
 	span    *tracepb.Span
 	run     *model.Image
-	failing bool // its plugin failed its call
+	failing bool
 	made    int
-	agent   string                   // separates the ids of simultaneous agent work
+	agent   string                   // separates simultaneous agent work
 	groups  map[string]*tracepb.Span // of interfaces
 }
 

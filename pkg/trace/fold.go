@@ -61,7 +61,7 @@ type branch struct {
 	place    int
 	gone     bool
 	copied   bool
-	quick    bool // see look
+	quick    bool
 }
 
 func branches(spans []*tracepb.Span) []*branch {
@@ -156,7 +156,6 @@ func series(parent []byte, children []*branch) {
 				}
 			}
 		}
-		// parents come first
 		first := slices.MinFunc(group, func(a, b *branch) int { return cmp.Compare(a.place, b.place) })
 		first.Span, first.gone, first.copied, first.children = one, false, true, below
 		for _, child := range below {

@@ -18,7 +18,7 @@ type at struct {
 	trace      oteltrace.TraceID
 	parent     oteltrace.SpanID
 	state      string
-	remote     bool                 // the parent is not cniscope's
+	remote     bool
 	attributes []*commonpb.KeyValue // of all spans below
 }
 

@@ -68,7 +68,7 @@ func (b *Builder) mark(f model.Flight) (*writer, at) {
 	return w, where
 }
 
-// Outage returns a trace of one span for a time without a ready node network.
+// Outage returns a trace of a time without a ready node network.
 func (b *Builder) Outage(o model.Outage) Trace {
 	w := b.writer(&model.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)

@@ -39,7 +39,7 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// Two allocations, plus those of values. The SDK's is not exported.
+// Two allocations, plus values. The SDK's is not exported.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue
@@ -79,7 +79,7 @@ type Node struct {
 	Name, Cluster string
 	// As in Go's runtime package.
 	Host, OS, Arch string
-	// Instance is unique to one cniscope process; Version is cniscope's.
+	// Instance is unique to a process.
 	Instance, Version string
 	// The operator's; they can name the service, not replace the above.
 	Attributes map[string]string

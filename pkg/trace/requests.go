@@ -23,7 +23,7 @@ func (d *drawing) query(f *model.Fact) {
 	}
 }
 
-// An interface's changes are below one span; a command's, and those without an interface, below the image.
+// An interface's changes are below one span; others, and a command's, below the image.
 func (d *drawing) change(f *model.Fact) {
 	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span

@@ -39,7 +39,7 @@ func (b *branch) brief() {
 	}
 }
 
-// The process's sums cover it, and it links at most to a lock's holder.
+// Its process's sums cover it, and it links at most to a lock's holder.
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false
@@ -67,7 +67,6 @@ func (b *branch) shorten() {
 // Repeats a plugin's configuration.
 const configured = "cniscope.configured."
 
-// They only explain a delay, or repeat others.
 func explanations() []attribute.Key {
 	return []attribute.Key{
 		attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,
