@@ -3,11 +3,9 @@
 //
 // Apply gets each Fork, Exec and Exit, in order. The probe and the timeline each have a Tree:
 //
-//   - The probe reads standard input and output of Process.Run.Leader. Root and Delegate begin new streams, Image
-//     reopens the input. Serve and Dismiss follow the kernel side's agents; Remove is for an exit that will not come.
+//   - The probe reads standard input and output of Process.Run.Leader: Root and Delegate begin new streams, Image
+//     reopens the input. Serve and Dismiss follow the kernel side; Remove replaces an exit that will not come.
 //   - The timeline puts an image of each Exec below the Step's run, image, or agent's connection.
-//
-// The kernel side sends more processes than those of runs: the tree filters them.
 package tree
 
 import (
@@ -39,7 +37,7 @@ type Process struct {
 	Run *Run
 	// Itself, or its starter outside of a run.
 	Agent *Agent
-	// Assigned to a call (Tree.Assign), or its descendant.
+	// By Tree.Assign, or its descendant.
 	Worker bool
 	// The parent's at the fork.
 	Stack []event.Frame
@@ -49,7 +47,7 @@ type Process struct {
 // Leads reports whether p is its run's plugin process.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth counts the agents between p and a run: 0 in a run, 1 for an agent of a run and its descendants.
+// Depth counts the agents between p and a run, 0 in a run.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -99,7 +97,7 @@ type Agent struct {
 	processes map[event.Process]*Process
 }
 
-// Role is the effect of an event on a process.
+// Role is an event's effect on a process.
 type Role int
 
 // The roles.
@@ -111,7 +109,7 @@ const (
 	Forked
 	// leader of an outermost run
 	Root
-	// leader of a run within a run
+	// leader of an inner run
 	Delegate
 	// a leader's next image
 	Image
@@ -126,8 +124,7 @@ const (
 type Step struct {
 	Role    Role
 	Process *Process
-	// For Forked.
-	Parent *Process
+	Parent  *Process
 	// Its fork was lost.
 	New bool
 }
@@ -302,8 +299,8 @@ func (t *Tree) Remove(process event.Process) {
 	}
 }
 
-// Serve follows an agent of the lesser depth; nil if the tree is full. A process of a run stays in its run, and a
-// worker with its agent, as do their children.
+// Serve follows a process as an agent of the lesser depth; nil if the tree is full. A process of a run stays in its
+// run, and a worker with its agent, as do their children.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
 		a.Depth = min(a.Depth, depth)
@@ -312,7 +309,7 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	a := &Agent{Process: process, Depth: depth, processes: map[event.Process]*Process{}}
 	p := t.processes[process]
 	if p == nil || p.Run == nil && !p.Worker {
-		t.Remove(process) // an agent's child that answers itself
+		t.Remove(process)
 		if t.add(&Process{Key: process, Agent: a}) == nil {
 			return nil
 		}
