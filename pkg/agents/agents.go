@@ -46,7 +46,7 @@ type Agents struct {
 	departed departed
 }
 
-// New returns an empty set for up to limit agents; belongs is called when an agent may work for an operation.
+// New returns an empty set for limit agents. It calls belongs when an agent may work for an operation.
 func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation, int64)) *Agents {
 	return &Agents{limit: limit, tree: t, belongs: belongs, known: map[event.Process]*agent{}}
 }
@@ -304,8 +304,8 @@ func (as *Agents) Hidden(p *tree.Process) bool {
 	return a != nil && a.hidden && len(a.calls)+len(a.recent) == 0
 }
 
-// HiddenWork finds the call for which such an agent runs a program, by a mentioned sandbox or among all in progress. It
-// returns the process, nil without a call, and the agent.
+// HiddenWork finds the call for which such an agent runs a program, by a mentioned sandbox or among all. It returns the
+// process, nil without a call, and the agent.
 func (as *Agents) HiddenWork(
 	e *event.Exec, of *tree.Process, open []*active.Operation,
 ) (*active.Process, *event.Actor) {
