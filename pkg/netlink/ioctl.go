@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Ioctl decodes an ioctl(2) of a socket with its argument's memory on return; nil if it does not concern the network.
+// Ioctl decodes an ioctl(2) of a socket, with its argument on return; nil if it does not concern the network.
 func (c *Call) Ioctl(command uint32, result int64, argument []byte) *event.Request {
 	if command < firstControl {
 		return nil

@@ -1,6 +1,5 @@
-// Package netlink decodes requests to the kernel's network configuration from system calls: rtnetlink, nf_tables,
-// ipset, conntrack, ioctls, tables of iptables. It is pure. The bytes are untrusted and may be cut, so undecodable
-// parts are omitted.
+// Package netlink decodes requests to the kernel's network configuration from system calls. It is pure. The bytes are
+// untrusted and may be cut, so undecodable parts are omitted.
 package netlink
 
 import (
@@ -31,8 +30,8 @@ type Call struct {
 	ByFile, ByPID func(uint32) event.Namespace
 }
 
-// Requests decodes data. Equal consecutive messages, hundreds for a firewall change, become one request, except
-// rtnetlink's changes, whose objects differ.
+// Requests decodes data. Equal consecutive messages, hundreds for a firewall change, become one, except rtnetlink's
+// changes, whose objects differ.
 func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	var last *event.Request
 	for _, m := range messages(data) {
@@ -80,10 +79,10 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	q.Name = fmt.Sprintf("message %d", m.Header.Type)
 	q.Port, q.Sequence = c.Port, m.Header.Sequence
 	if m.Header.Type < nlmsgMinType {
-		return nil // NLMSG_NOOP and similar
+		return nil
 	}
 	if m.Header.Flags&netlink.Dump == netlink.Dump {
-		q.Verb = event.VerbQuery // of any type
+		q.Verb = event.VerbQuery
 	}
 	switch c.Family {
 	case netlinkRoute:
