@@ -72,7 +72,7 @@ func (w *Wait) Until(now int64) int64 {
 type Actor struct {
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
-	// TASK_COMM_LEN.
+	// Bounded by TASK_COMM_LEN.
 	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	// Of a file lock's holder halted for most of the wait. By is as in Agent.
@@ -214,7 +214,7 @@ const (
 	AgentFrozen          AgentState = "frozen"          // by its cgroup's freezer
 	AgentUninterruptible AgentState = "uninterruptible" // in D state: no signal ends it
 	AgentRunning         AgentState = "running"         // or runnable
-	AgentWaiting         AgentState = "waiting"         // outside of idle threads' kernel functions
+	AgentWaiting         AgentState = "waiting"         // in a kernel function in which idle threads do not wait
 	AgentIdle            AgentState = "idle"            // all threads wait for work or each other
 )
 

@@ -9,7 +9,7 @@ type Request struct {
 	Start  int64  `json:"start"`
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
-	// Or another netlink family: "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf".
+	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
 	// Of the kernel's headers.
 	Name string `json:"name"`
