@@ -49,10 +49,10 @@ type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// If the end was noticed late, the last sighting; 0: the event's time.
+	// The last sighting, if the end was noticed late.
 	End  int64    `json:"end,omitempty"`
 	Kind WaitKind `json:"kind"`
-	// System call ("flock") or kernel lock ("rtnl").
+	// "flock", or a kernel lock ("rtnl").
 	Name     string `json:"name"`
 	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -68,7 +68,7 @@ func (w *Wait) Until(now int64) int64 {
 	return min(max(w.Start, w.End), now)
 }
 
-// Actor is another process: a holder, a listener, or an agent.
+// Actor is a holder, a listener, or an agent.
 type Actor struct {
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
@@ -211,26 +211,26 @@ func (s AgentState) Halted() bool { return s == AgentStopped || s == AgentFrozen
 // States of an agent, by precedence among its threads.
 const (
 	AgentStopped         AgentState = "stopped"         // by a signal or debugger
-	AgentFrozen          AgentState = "frozen"          // by its cgroup's freezer
-	AgentUninterruptible AgentState = "uninterruptible" // in D state: no signal ends it
+	AgentFrozen          AgentState = "frozen"          // by the freezer
+	AgentUninterruptible AgentState = "uninterruptible" // no signal ends it (D)
 	AgentRunning         AgentState = "running"         // or runnable
-	AgentWaiting         AgentState = "waiting"         // in a kernel function in which idle threads do not wait
+	AgentWaiting         AgentState = "waiting"         // in a function in which idle threads do not wait
 	AgentIdle            AgentState = "idle"            // all threads wait for work or each other
 )
 
-// Agent is a sample of an agent, or of a process it waits for: when following starts and ends, and during a call; with
+// Agent is a sample of an agent, or of a process it waits for: at both ends of following, and during a call; with
 // Since, of a plugin's halted or resumed process.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Mentions and times attribute its work, since its connections are invisible.
+	// Its connections are invisible, so mentions and times attribute its work.
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
 	// ns, to 10 ms, without children.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
-	// Kernel function of a waiting or uninterruptible thread; without State, of the first.
+	// Of a waiting or uninterruptible thread; without State, of the first.
 	Channel string `json:"channel,omitempty"`
 	// "gdb (pid 812)", or the freezer's file.
 	By     string `json:"by,omitempty"`
@@ -304,7 +304,7 @@ type LockFile struct {
 	Written int64 `json:"written"`
 	// By the PID in the file; without a name if gone; nil without a PID.
 	Maker *Actor `json:"maker,omitempty"`
-	// Maker exited, or began after the file was written.
+	// Maker exited, or is younger than the file.
 	Gone bool `json:"gone,omitempty"`
 }
 

@@ -52,7 +52,7 @@ type Exec struct {
 	Mentions  []string `json:"mentions,omitempty"`
 	Used      Usage    `json:"used,omitzero"`
 	Truncated bool     `json:"truncated,omitempty"`
-	// It had exited or changed its image when examined: only parent, times and sometimes Name are known.
+	// It had exited or changed its image: only parent, times and sometimes Name are known.
 	Unidentified bool   `json:"unidentified,omitempty"`
 	Build        string `json:"build,omitempty"`
 	// It ran before the source; Time is its start.

@@ -1,7 +1,7 @@
 package event
 
-// Request is a change or query of the kernel's network configuration: a netlink message, an ioctl, an iptables table,
-// or a bpf(2) command.
+// Request is a change or query of the kernel's network configuration: netlink message, ioctl, iptables table, or bpf(2)
+// command.
 type Request struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
@@ -17,7 +17,7 @@ type Request struct {
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Port      uint32 `json:"port,omitempty"`
 	Sequence  uint32 `json:"sequence,omitempty"`
-	// Such messages at once, if several; the fields below describe the first.
+	// If several; the fields below describe the first.
 	Count int `json:"count,omitempty"`
 	// Netlink's errors are Answers.
 	Error     string    `json:"error,omitempty"`
@@ -25,7 +25,7 @@ type Request struct {
 	Interface Interface `json:"interface,omitzero"`
 	// Of an interface (with prefix), a neighbor, or a routing rule's source.
 	Address string `json:"address,omitempty"`
-	// Destination of a route or routing rule, and its next hop.
+	// Destination of a route or rule, and its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
 	// Of a packet filter rule. Table is also an ipset, or a routing table except main.
@@ -36,7 +36,7 @@ type Request struct {
 	Program string `json:"program,omitempty"`
 	Type    string `json:"type,omitempty"`
 	Path    string `json:"path,omitempty"`
-	// Sandboxes with a call in progress that an agent's request names.
+	// As in Exec.
 	Mentions []string `json:"mentions,omitempty"`
 }
 
