@@ -1,5 +1,5 @@
-// Package agents attributes the work of agents to calls that wait for it: daemons that plugins connect to, and those
-// that these call.
+// Package agents attributes work to calls that wait for it: of daemons that plugins connect to, and of those that these
+// call.
 package agents
 
 import (
@@ -12,12 +12,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// work is what an agent does during a connection.
 type work struct {
 	*model.Work
 	of          *connection
 	agent       *agent
-	cpu         int64           // of the agent, at the connection's start
+	cpu         int64           // at the connection's start
 	known       bool            // cpu is
 	depth       int             // agents between a run and the work
 	own, shared *active.Process // stand-ins
@@ -103,7 +102,7 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// agent finds or makes an agent of a depth (0 if unknown); nil beyond the limit.
+// depth 0 is unknown; nil beyond the limit.
 func (as *Agents) agent(process event.Process, depth int) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -147,7 +146,7 @@ func (w *work) by(a *agent, who *event.Actor) {
 	}
 }
 
-// works: the agent still does the work of p, also for other processes and idle agents.
+// Also for other processes, and idle agents.
 func (as *Agents) works(process event.Process, p *active.Process) bool {
 	a := as.known[process]
 	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
@@ -222,7 +221,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 }
 
-// killed applies before an agent's end or after it.
+// Before an agent's end or after it.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		if by != "" && (c.Open || c.Work.Gone != 0) {
@@ -245,7 +244,7 @@ func (as *Agents) Gone(now int64, process event.Process) {
 	as.forget(process)
 	for _, c := range slices.Clone(a.calls) { // served removes from a.calls
 		c.Work.Gone = now
-		if c.Exchange != nil { // there is no answer
+		if c.Exchange != nil {
 			c.hangUp(now)
 		}
 		c.served()
@@ -326,7 +325,7 @@ func (as *Agents) HiddenWork(
 	return ops[0].Below(call, call.Live(), cl), &who
 }
 
-// servedNow lists operations with a running plugin, of the given containers if any; vouched ones first.
+// Of the given containers, if any; vouched ones first.
 func servedNow(open []*active.Operation, containers []string) (ops []*active.Operation) {
 	for _, vouched := range []bool{true, false} {
 		for _, op := range open {

@@ -11,8 +11,8 @@ import (
 )
 
 type claim struct {
-	first  *connection   // its place in the trace; nil if unseen
-	others []*connection // of other possible calls
+	first  *connection // its place in the trace; nil if unseen
+	others []*connection
 	// Before all open connections.
 	startedBefore bool
 	// The agent, if its callers are invisible.
@@ -31,7 +31,7 @@ func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attr
 // Did implements active.Claim.
 func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
-// attribute finds the connection of a deed: by mentioned containers, or open when it began (0: any).
+// By mentioned containers, or open when it began (0: any).
 func (a *agent) attribute(mentions []string, began int64) *claim {
 	if len(mentions) == 0 {
 		return a.overlapping(began)
@@ -106,7 +106,7 @@ func (cl *claim) standIn() *active.Process {
 	return cl.first.work.own
 }
 
-// named lists connections of open calls for these containers: vouched calls first, then open connections.
+// Vouched calls first, then open connections.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {
@@ -127,7 +127,7 @@ func (a *agent) named(containers []string) (found []*connection) {
 // How long work after a connection may be for that (chosen).
 const afterwards = int64(500 * time.Millisecond)
 
-// housekeeping learns what an agent changes without a recent caller, and marks claims on such changes.
+// What an agent changes without a recent caller is learned; claims on such changes are marked.
 func (a *agent) housekeeping(cl *claim, body event.Body) {
 	r, is := body.(*event.Request)
 	if !is || r.Query() || len(r.Mentions) > 0 {
@@ -192,7 +192,7 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	switch b := body.(type) {
 	case *event.Enter, *event.Address, *event.Questions, *event.Cut, *event.Configuration, *event.Result:
 		return nil
-	case *event.Answer: // has its request's
+	case *event.Answer:
 		for _, c := range slices.Concat(a.calls, a.recent) {
 			for _, w := range []*active.Process{c.work.own, c.work.shared} {
 				if w.Op.Closed == "" && active.RefusedBy(w.Current(), b) {

@@ -13,7 +13,7 @@ type connection struct {
 	by     event.Process
 	owner  *active.Process // by, or the agent's stand-in
 	socket string
-	image  *model.Image // its maker
+	image  *model.Image
 	fact   *model.Fact
 	after  *model.Fact // earlier refused attempts
 	work   *work
@@ -27,7 +27,7 @@ const acceptsMax = 64
 type Connections struct {
 	agents  *Agents
 	sockets map[string]*connection
-	pending map[stream]*connection // exchanges in progress
+	pending map[stream]*connection
 	// supposed have an unseen request, and a halted peer. Some may have ended.
 	supposed []*connection
 	reads    reads
@@ -66,7 +66,7 @@ func (cs *Connections) Connect(now int64, c *event.Connect, p *active.Process) {
 	}
 	made.keep(c.Thread, when)
 	if c.Error == "" && c.Socket != "" {
-		if before := cs.sockets[c.Socket]; before != nil { // its end was not seen
+		if before := cs.sockets[c.Socket]; before != nil {
 			before.hangUp(now)
 		}
 		made.Open = true

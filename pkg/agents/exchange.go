@@ -103,7 +103,7 @@ func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	return false
 }
 
-// spoke ends supposed waits for a peer that sends again, on any stream.
+// A peer that sends again, on any stream, ends supposed waits for it.
 func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
@@ -171,7 +171,7 @@ const (
 	soon = 5 * time.Millisecond
 )
 
-// receipt: a write may only have acknowledged the previous read, as on HTTP/2, so nothing waits for an answer.
+// A write may only have acknowledged the previous read, as on HTTP/2, so nothing waits for an answer.
 func (rs reads) receipt(x *event.Exchange, at int64) bool {
 	last, known := rs[stream{x.Process, x.Socket}]
 	return known && last.spoke && !x.Unasked && at >= last.at && at-last.at <= int64(soon)

@@ -33,7 +33,7 @@ func (d *deed) when(now int64) model.Interval {
 
 // For calls of other connections at that time.
 func (cl *claim) did(d deed) {
-	if cl.first == nil { // the caller is unknown
+	if cl.first == nil {
 		return
 	}
 	d.claim = cl

@@ -11,18 +11,18 @@ import (
 // Sampled states, in order and disjoint. The time between two different samples is halved.
 type spells struct {
 	all  []model.Spell
-	last event.Agent // the latest sample
-	at   int64       // 0 if not followed
+	last event.Agent
+	at   int64 // 0 if not followed
 }
 
 const (
 	// At twenty different samples per second: 25 s.
 	spellsMax = 512
-	// Maximum distance of two samples that determine the time between them.
+	// Between two samples that determine the time between them.
 	apart = int64(2 * time.Second)
 )
 
-// Samples without a state (old recordings) are of a single thread, so they are ignored.
+// Samples without a state (old recordings) are of a single thread.
 func (s *spells) sample(now int64, b *event.Agent) {
 	if b.State != "" && s.at != 0 && now > s.at && now-s.at <= apart {
 		middle := now
