@@ -106,7 +106,7 @@ func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) er
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }
 
-// An error would fail the pod, so handle returns none. It measures how long the pod waits.
+// An error would fail the pod. handle measures how long the pod waits.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
 	p.receive(ctx, phase, traceOf(ctx), pod)
