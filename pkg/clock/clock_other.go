@@ -1,6 +1,6 @@
 //go:build !linux && !windows
 
-// Package clock reads the node's clocks, only for sources and other packages at the edges.
+// Package clock reads the node's clocks, for packages at the edges.
 package clock
 
 import "time"

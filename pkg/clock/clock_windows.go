@@ -1,4 +1,4 @@
-// Package clock reads the node's clocks, only for sources and other packages at the edges.
+// Package clock reads the node's clocks, for packages at the edges.
 package clock
 
 import (
