@@ -90,7 +90,7 @@ func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) b
 	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
 		return false
 	case !last.Ended:
-		return false
+		return false // plugins of a chain run one after another
 	case first.Run.Plugin == im.Run.Plugin:
 		// A repeated call, or one plugin twice in a chain.
 		return t.networks.begin(append(call.Plugins(), im.Run.Plugin), call.Command)
