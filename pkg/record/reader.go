@@ -191,7 +191,7 @@ func (r *Reader) ending() error {
 	switch {
 	case err == nil:
 		return io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF): // truncated gzip
 		return &TruncatedError{File: r.name, Line: r.line + 1}
 	case errors.Is(err, bufio.ErrTooLong):
 		return fmt.Errorf("%s: the line is %w: the recording was altered; remove the line or record again",
