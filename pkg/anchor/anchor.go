@@ -1,5 +1,5 @@
-// Package anchor holds the processes of the node's container runtime: those that serve its NRI or CRI socket, and
-// those of the option probe.callers. The kernel probe trusts their calls (docs/trust.md).
+// Package anchor holds the container runtime's processes: those that serve its NRI or CRI socket, and those of
+// probe.callers. The probe trusts their calls (docs/trust.md).
 package anchor
 
 import (
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Anchor is one process of the container runtime. PID and Start together identify it.
+// Anchor is a runtime's process, identified by PID and Start.
 type Anchor struct {
 	// PID is in cniscope's PID namespace.
 	PID int `json:"pid"`
-	// Start is the fork, in ns since boot, in steps of 10 ms (/proc/PID/stat).
+	// Start is the fork, ns since boot in steps of 10 ms (/proc/PID/stat).
 	Start int64  `json:"start"`
 	Name  string `json:"name,omitempty"`
 	// How is the evidence: "serves /run/containerd/containerd.sock".
@@ -28,11 +28,11 @@ func (a Anchor) String() string {
 	return fmt.Sprintf("%s (pid %d, %s)", a.Name, a.PID, a.How)
 }
 
-// ErrStranger is the error for an address that is not served by a possible container runtime.
+// ErrStranger means that no possible runtime serves an address.
 var ErrStranger = errors.New("it is not taken for the container runtime's")
 
-// Set holds the anchors of a node. Make it with New; it is safe for concurrent use. An exited anchor stays until
-// another process becomes known in the same way, so that a restarting runtime counts as known.
+// Set holds a node's anchors, safe for concurrent use. Exited ones stay until replaced by the same evidence, so that
+// a restarting runtime counts as known.
 type Set struct {
 	mu       sync.Mutex
 	known    map[string][]Anchor // by Anchor.How
@@ -45,7 +45,7 @@ func New() *Set {
 	return &Set{known: map[string][]Anchor{}, watchers: map[int]func([]Anchor){}}
 }
 
-// Serves records that pid serves socket, and reports whether it is an anchor now. It ignores PID 1, which called
+// Serves records that pid serves socket, and returns whether it is an anchor. It ignores PID 1, which called
 // listen(2) under socket activation, and 0, an invisible process.
 func (s *Set) Serves(socket string, pid int) bool {
 	if pid <= 1 {
@@ -60,7 +60,7 @@ func (s *Set) Serves(socket string, pid int) bool {
 	return true
 }
 
-// Are replaces the anchors that another set delivered.
+// Are replaces the anchors another set delivered.
 func (s *Set) Are(anchors []Anchor) { s.put("told", anchors) }
 
 func (s *Set) put(how string, anchors []Anchor) {
@@ -72,7 +72,7 @@ func (s *Set) put(how string, anchors []Anchor) {
 	before := s.list()
 	s.known[how] = anchors
 	now := s.list()
-	if slices.Equal(now, before) { // already known by other evidence
+	if slices.Equal(now, before) { // known by other evidence
 		return
 	}
 	for _, f := range s.watchers {
@@ -80,7 +80,7 @@ func (s *Set) put(how string, anchors []Anchor) {
 	}
 }
 
-// List returns the anchors by PID, including exited ones.
+// List returns anchors by PID, also exited ones.
 func (s *Set) List() []Anchor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (a Anchor) Alive() bool {
 	return ok && now.Start == a.Start
 }
 
-// PIDs returns the PIDs of the running anchors.
+// PIDs returns running anchors.
 func (s *Set) PIDs() (pids []int) {
 	for _, a := range s.List() {
 		if a.Alive() {
@@ -113,8 +113,7 @@ func (s *Set) PIDs() (pids []int) {
 	return pids
 }
 
-// Watch calls f with the anchors now and after each change, one call at a time, until stop is called. f must not call
-// the set.
+// Watch calls f with the anchors now and after changes, one at a time, until stop. f must not call the set.
 func (s *Set) Watch(f func([]Anchor)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,14 +129,13 @@ func (s *Set) Watch(f func([]Anchor)) (stop func()) {
 }
 
 const (
-	// byOption is the evidence of processes that Name found, of which the set holds up to maxNamed.
 	byOption = "probe.callers"
 	maxNamed = 32
-	// seekEvery delays the discovery of a started runtime. A scan takes about 5 µs per process of the node.
+	// seekEvery delays discovery. A scan lasts 5 µs per process.
 	seekEvery = 5 * time.Second
 )
 
-// Seek calls Name every few seconds until ctx ends, to find processes whose executable matches patterns.
+// Seek calls Name every few seconds until ctx ends.
 func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	if len(patterns) == 0 {
 		return

@@ -23,8 +23,7 @@ func lookUp(pid int) (a Anchor, ok bool) {
 	return Anchor{PID: pid, Start: s.Start, Name: text.Clean(s.Name, 15)}, true
 }
 
-// Peer returns the PID of the process that called listen(2), or socketpair(2), for the other end; 0 if it is unknown
-// or invisible.
+// Peer returns the PID that called listen(2), or socketpair(2), for the other end; 0 if invisible.
 func Peer(c net.Conn) int {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {
@@ -43,7 +42,7 @@ func Peer(c net.Conn) int {
 	return pid
 }
 
-// Ask adds the process that serves a unix socket.
+// Ask adds a unix socket's server.
 func (s *Set) Ask(ctx context.Context, socket string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(socket, "unix://"))
 	if err != nil {
@@ -54,11 +53,10 @@ func (s *Set) Ask(ctx context.Context, socket string) error {
 	return nil
 }
 
-// Name scans once. If it finds no process, the previous ones stay.
+// Name scans once; without a find, the previous processes stay.
 //
-// A path alone proves nothing, since every container has its own files: an anchor also needs CAP_SYS_ADMIN in the
-// initial user namespace. With rootless, a process in its own user namespace needs the host's file of that path
-// instead.
+// Containers have their own files, so a path proves nothing: an anchor also needs CAP_SYS_ADMIN in the initial user
+// namespace, or, if rootless and in its own, the host's file of that path.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.All()
 	if err != nil {
@@ -93,7 +91,7 @@ func (s *Set) Name(patterns []string, rootless bool) {
 	}
 }
 
-// first sorts rootless processes last, since any user can start many of them.
+// first puts rootless processes last: any user can start many.
 func first(a, b Anchor) int {
 	rootless := func(a Anchor) int {
 		if a.Rootless {
@@ -104,7 +102,7 @@ func first(a, b Anchor) int {
 	return cmp.Or(cmp.Compare(rootless(a), rootless(b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 }
 
-// Privileged reports whether a process has CAP_SYS_ADMIN in the initial user namespace.
+// Privileged reports CAP_SYS_ADMIN in the initial user namespace.
 func Privileged(pid int) bool {
 	user, err := procfs.Namespace(pid, "user")
 	return err == nil && user == procfs.InitialUser && mayDoAnything(pid)
@@ -116,8 +114,7 @@ func mayDoAnything(pid int) bool {
 	return unix.Capget(&header, &sets[0]) == nil && sets[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// isHosts reports whether the process runs the host's file of this path. AT_STATX_DONT_SYNC avoids blocking in a file
-// system in user space.
+// isHosts uses AT_STATX_DONT_SYNC, not to block in user-space file systems.
 func isHosts(pid int, file string) bool {
 	identity := func(path string) (id [3]uint64, ok bool) {
 		var s unix.Statx_t

@@ -9,7 +9,7 @@ import (
 
 func lookUp(int) (Anchor, bool) { return Anchor{}, false }
 
-// Peer returns 0: it is implemented on Linux and Windows.
+// Peer returns 0: only Linux and Windows have it.
 func Peer(net.Conn) int { return 0 }
 
 // Ask does nothing on this platform.

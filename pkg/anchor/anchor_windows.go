@@ -43,7 +43,7 @@ func fileOf(h windows.Handle) string {
 	return strings.ReplaceAll(windows.UTF16ToString(name[:n]), `\`, "/")
 }
 
-// Peer returns the PID of the process that serves the named pipe; 0 if it is unknown.
+// Peer returns the PID of the pipe's server; 0 if unknown.
 func Peer(c net.Conn) int {
 	pipe, ok := c.(interface{ Fd() uintptr })
 	if !ok {
@@ -56,8 +56,7 @@ func Peer(c net.Conn) int {
 	return int(pid)
 }
 
-// Ask adds the process that serves a named pipe. The pipe must belong to administrators or the system, since any user
-// can create one of a free name.
+// Ask adds a pipe's server. Administrators or the system must own the pipe, since any user can create a free name.
 func (s *Set) Ask(ctx context.Context, pipe string) error {
 	pipe = strings.ReplaceAll(strings.TrimPrefix(pipe, "npipe://"), "/", `\`)
 	c, err := winio.DialPipeContext(ctx, pipe)
@@ -76,7 +75,7 @@ func (s *Set) Ask(ctx context.Context, pipe string) error {
 	return nil
 }
 
-// Name scans once. If it finds no process, the previous ones stay. Executables of containers have other paths
+// Name scans once; without a find, the previous processes stay. Containers' executables have other paths
 // ("/Device/…" or another drive).
 func (s *Set) Name(patterns []string, _ bool) {
 	var found []Anchor
