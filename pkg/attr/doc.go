@@ -1,5 +1,5 @@
-// Package attr has a constant for each kind of cniscope's spans, and a key and a typed constructor for each
-// attribute. It is generated from registry/cniscope.yaml, as are the tables of docs/spans.md.
+// Package attr has a constant for each kind of span, and a key and constructor for each attribute, generated from
+// registry/cniscope.yaml, as are the tables of docs/spans.md.
 package attr
 
 import "time"
@@ -8,5 +8,5 @@ import "time"
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// TimePrefix begins the keys of the parts of a call's time, which add up to the whole.
+// TimePrefix begins the keys of the parts of a call's time.
 const TimePrefix = "cniscope.time."

@@ -1,4 +1,4 @@
-// Package registry reads cniscope.yaml for the generator and for tests.
+// Package registry reads cniscope.yaml.
 package registry
 
 import (
@@ -14,7 +14,7 @@ import (
 //go:embed cniscope.yaml
 var file []byte
 
-// Model is the registry with all references resolved.
+// Model is the registry with resolved references.
 type Model struct {
 	// Attributes are cniscope's, in file order; Foreign are OpenTelemetry's, by first use.
 	Attributes, Foreign []*Attribute
@@ -23,10 +23,9 @@ type Model struct {
 
 // Attribute is one attribute.
 type Attribute struct {
-	Key   string `yaml:"key"`
-	Type  string `yaml:"type"` // empty if OpenTelemetry defines it
-	Brief string `yaml:"brief"`
-	// Kinds are the kinds of spans that may carry it, or "resource".
+	Key       string   `yaml:"key"`
+	Type      string   `yaml:"type"` // empty for OpenTelemetry's
+	Brief     string   `yaml:"brief"`
 	Kinds     []string `yaml:"-"`
 	Stability string   `yaml:"stability"`
 }
@@ -34,7 +33,7 @@ type Attribute struct {
 // Span is one kind of span.
 type Span struct {
 	Type string `yaml:"type"`
-	Kind string `yaml:"kind"` // OpenTelemetry's span kind: internal or client
+	Kind string `yaml:"kind"` // internal or client
 	Name struct {
 		Note string `yaml:"note"`
 	} `yaml:"name"`
@@ -46,7 +45,6 @@ type Span struct {
 // Value returns the span's cniscope.kind.
 func (s *Span) Value() string { return strings.TrimPrefix(s.Type, "cniscope.") }
 
-// resource is the Kind of resource attributes.
 const resource = "resource"
 
 type ref struct {
@@ -56,7 +54,7 @@ type ref struct {
 	Requirement string `yaml:"requirement_level"`
 }
 
-// Load reads the registry. It fails for an unknown key, group or reference.
+// Load fails for an unknown key, group or reference.
 func Load() (*Model, error) {
 	var r struct {
 		Format     string       `yaml:"file_format"`
@@ -128,7 +126,7 @@ func (m *Model) use(s *Span, r ref) error {
 	return nil
 }
 
-// Attribute returns the attribute or template of a key; nil if there is none.
+// Attribute returns a key's attribute or template, or nil.
 func (m *Model) Attribute(key string) *Attribute {
 	for _, a := range slices.Concat(m.Attributes, m.Foreign) {
 		template := strings.HasPrefix(a.Type, "template[") || a.Key == "k8s.pod.label"

@@ -1,5 +1,4 @@
-// Command generate writes the constants of pkg/attr and the tables of docs/spans.md from the registry. Its arguments
-// are the two files.
+// Command generate writes the constants of pkg/attr and tables of docs/spans.md to its arguments.
 package main
 
 import (
