@@ -1,16 +1,15 @@
-// Package baseline learns the normal durations of a node's plugins and their commands, and detects slower ones. It is
-// pure.
+// Package baseline learns the normal durations of plugins and their commands, and detects slower ones. It is pure.
 //
-// For each Key it keeps the distribution of the last few thousand calls (DDSketch, quantiles exact to 1 %). A call is
-// above the baseline if it exceeds the 99th percentile and a floor. A spell of slowness begins with five such calls
-// among the last 20 and ends when one or none is left; for independent calls chance causes one in millions of calls.
+// For each Key it keeps the distribution of the last few thousand calls (DDSketch, quantiles exact to 1 %). A call
+// is above the baseline if it exceeds the 99th percentile and a floor. A spell of slowness begins with five such
+// calls among the last 20 and ends with one or none; independent calls cause one in millions of calls.
 //
-// A call enters the distribution when it leaves the window of 20, so slow calls do not raise their own percentile.
-// Calls of a spell are collected apart: after Adopt calls they become the baseline, else they are discarded. At Most
-// calls all weights are halved.
+// Calls enter the distribution on leaving the window of 20, so slow ones do not raise their own percentile. Calls of
+// a spell are kept apart, to become the baseline after Adopt calls, or be discarded. At Most calls all weights are
+// halved.
 //
-// Another edition of the plugin or its configuration starts a new baseline, which is compared once with the former one.
-// If the change is undone before that, the former one continues.
+// A new edition of the plugin or configuration starts a new baseline, compared once with the former one, which
+// continues if the change is undone before.
 package baseline
 
 import (
@@ -21,22 +20,21 @@ import (
 )
 
 const (
-	// Enough is the number of calls before any counts as slower: of 100 calls the percentile is the second longest.
+	// Enough is the calls needed to compare: of 100, the percentile is the second longest.
 	Enough = 300
-	// Compared is the number of calls of a new edition before the comparison.
+	// Compared is the calls of a new edition before the comparison.
 	Compared = 50
-	// Adopt is the number of calls after which a spell becomes the baseline.
+	// Adopt is the calls after which a spell becomes the baseline.
 	Adopt = 500
-	// Most is the total weight at which all weights are halved.
+	// Most is the weight at which all are halved.
 	Most = 10_000
-	// Keys bounds the keys. The least recently used one goes first, among those with few calls, so that invented names
-	// displace no other.
+	// Keys bounds the keys. The least recently used with few calls goes first, lest invented names displace others.
 	Keys = 128
 
-	stale  = 50_000 // calls after which an unused key loses that protection
-	window = 20     // size of the window
-	begins = 5      // calls above the baseline that begin a spell
-	ends   = 1      // calls above the baseline that still end it
+	stale  = 50_000 // calls until an unused key loses that protection
+	window = 20
+	begins = 5 // calls above that begin a spell
+	ends   = 1 // calls above that still end it
 
 	percentile = 0.99
 )
@@ -44,10 +42,8 @@ const (
 // Key identifies a baseline.
 type Key struct {
 	Network string `json:"network,omitempty"`
-	// Plugin is its type, Command the CNI_COMMAND.
 	Plugin  string `json:"plugin"`
 	Command string `json:"command"`
-	// Program is a command of the plugin; empty for the plugin itself.
 	Program string `json:"program,omitempty"`
 }
 
@@ -60,9 +56,8 @@ func (k Key) String() string {
 	return s
 }
 
-// Edition identifies a version of a plugin. Empty fields are unknown and match any.
+// Edition is a version of a plugin. Empty fields match any.
 type Edition struct {
-	// Build is a fingerprint of the plugin's file, Configuration a digest.
 	Build         string `json:"build,omitempty"`
 	Configuration string `json:"configuration,omitempty"`
 }
@@ -82,37 +77,35 @@ type Level struct {
 	Calls  int           `json:"calls"`
 }
 
-// Answer compares a call with the baseline before it.
+// Answer compares a call with the earlier baseline.
 type Answer struct {
-	// Above means longer than Usual.P99 and the floor; Slower, Above during a spell.
+	// Above means over Usual.P99 and the floor; Slower, Above during a spell.
 	Above    bool
 	Slower   bool
 	Usual    Level
 	Findings []Finding
 }
 
-// Book holds a node's baselines. The zero value is empty. Not for concurrent use.
+// Book holds a node's baselines; zero is empty. Not for concurrent use.
 type Book struct {
 	known     map[Key]*entry
-	calls     uint64 // taken so far
-	forgotten uint64 // removed keys
+	calls     uint64
+	forgotten uint64
 }
 
 type entry struct {
 	edition Edition
-	since   int64 // first call of this edition, in ns since 1970
+	since   int64 // this edition's first call, ns since 1970
 	learnt  sketch
-	recent  []seen // at most window, oldest first
-	// apart collects the calls of a spell.
-	spell bool
-	apart sketch
-	// former is the previous edition until the comparison; nil if there is none.
+	recent  []seen // up to window, oldest first
+	spell   bool
+	apart   sketch
+	// former is the previous edition until the comparison, or nil.
 	former *former
 
-	used uint64 // latest call, by Book.calls
+	used uint64
 }
 
-// former is the baseline of a replaced edition.
 type former struct {
 	edition Edition
 	since   int64
@@ -124,7 +117,7 @@ type seen struct {
 	above bool
 }
 
-// Take compares a call with its baseline and learns from it. A call up to floor is never above.
+// Take compares and learns a call. Up to floor it is never above.
 func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 	c.Took = min(max(c.Took, 0), longest)
 	e := b.entry(c, &a)
@@ -193,21 +186,17 @@ func (b *Book) forget(at int64, a *Answer) {
 	b.forgotten++
 }
 
-// byUse lists the least recently used key first.
 func (b *Book) byUse() []Key {
 	return slices.SortedFunc(maps.Keys(b.known),
 		func(x, y Key) int { return cmp.Compare(b.known[x].used, b.known[y].used) })
 }
 
-// or fills in unknown fields from other.
 func (e Edition) or(other Edition) Edition {
 	return Edition{cmp.Or(e.Build, other.Build), cmp.Or(e.Configuration, other.Configuration)}
 }
 
-// differs reports whether known fields differ.
 func (e Edition) differs(other Edition) bool { return e.or(other) != other.or(e) }
 
-// turn starts a new baseline for another edition, or resumes the former one.
 func (e *entry) turn(c Call, a *Answer) {
 	now := c.or(e.edition)
 	if !e.edition.differs(now) {
@@ -226,14 +215,12 @@ func (e *entry) turn(c Call, a *Answer) {
 	*e = entry{edition: now, since: c.At, former: before, used: e.used}
 }
 
-// ended reports the end of a spell whose baseline is removed.
 func (e *entry) ended(k Key, at int64, a *Answer) {
 	if e.spell {
 		a.Findings = append(a.Findings, Finding{Kind: Ended, Key: k, Since: at, Was: e.learnt.level(), Is: e.last()})
 	}
 }
 
-// whole includes the window.
 func (e *entry) whole() sketch {
 	all := e.learnt.copy()
 	for _, s := range e.recent {
@@ -251,7 +238,7 @@ func (e *entry) settled() sketch {
 
 func (e *entry) last() Level { return levelOf(e.recent) }
 
-// slow returns the level of the calls above the baseline.
+// slow is the level of calls above the baseline.
 func (e *entry) slow() Level {
 	return levelOf(slices.DeleteFunc(slices.Clone(e.recent), func(s seen) bool { return !s.above }))
 }
@@ -302,17 +289,16 @@ func (e *entry) compare(k Key) (f Finding, ok bool) {
 type Known struct {
 	Key
 	Edition
-	// Since is the first call of this edition; 0 for another node's baseline.
+	// Since is this edition's first call; 0 for a foreign baseline.
 	Since int64
-	// Usual includes the window if there are few calls. Confident means Enough calls.
+	// Usual includes the window if calls are few. Confident means Enough calls.
 	Usual     Level
 	Confident bool
-	// Slower means a spell; Now is the window.
-	Slower bool
-	Now    Level
+	Slower    bool
+	Now       Level
 }
 
-// Known lists all keys, by network, plugin, command and program.
+// Known lists all keys in order.
 func (b *Book) Known() (all []Known) {
 	for k, e := range b.known {
 		usual := e.learnt.level()
@@ -338,7 +324,7 @@ func (b *Book) Len() int { return len(b.known) }
 // Forgotten returns the number of removed keys.
 func (b *Book) Forgotten() uint64 { return b.forgotten }
 
-// Slower returns the number of keys in a spell.
+// Slower counts keys in a spell.
 func (b *Book) Slower() (n int) {
 	for _, e := range b.known {
 		if e.spell {

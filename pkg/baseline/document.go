@@ -10,50 +10,48 @@ import (
 )
 
 const (
-	// Version is the version that this package writes and the newest it reads.
+	// Version is written, and the newest that is read.
 	Version = 1
-	// MaxBytes bounds a document; the longest written one has 700 KiB.
+	// MaxBytes bounds a document; written ones reach 700 KiB.
 	MaxBytes = 1 << 20
 
 	format  = "baseline"
 	maxName = 256
 )
 
-// ErrNotBaseline means that a document is not a baseline.
+// ErrNotBaseline means another kind of document.
 var ErrNotBaseline = errors.New("not a baseline of cniscope")
 
-// Document is a serialized Book. Entries are ordered by last use.
+// Document is a serialized Book, by last use.
 type Document struct {
 	Format  string  `json:"cniscope"`
 	Version int     `json:"version"`
 	Entries []Entry `json:"entries"`
 }
 
-// Entry is the complete state of one key.
+// Entry is the state of a key.
 type Entry struct {
 	Key
 	Edition
-	// Since is the first call of this edition, in ns since 1970.
+	// Since is this edition's first call, ns since 1970.
 	Since int64 `json:"since,omitempty"`
-	// Learnt is the baseline's calls, Apart those of a spell, Recent the window; Above marks its calls above the
-	// baseline.
+	// Learnt is the baseline's calls, Apart a spell's, Recent the window with calls above marked.
 	Learnt Bins            `json:"learnt"`
 	Apart  Bins            `json:"apart,omitzero"`
 	Recent []time.Duration `json:"recent_ns,omitempty"`
 	Above  []bool          `json:"above,omitempty"`
 	Slower bool            `json:"slower,omitempty"`
-	// Former is the previous edition until the comparison.
-	Former *Former `json:"former,omitempty"`
+	Former *Former         `json:"former,omitempty"`
 }
 
-// Former is the baseline of a replaced edition.
+// Former is a replaced edition.
 type Former struct {
 	Edition
 	Since  int64 `json:"since,omitempty"`
 	Learnt Bins  `json:"learnt"`
 }
 
-// Bins counts calls per bin of a logarithmic scale from First on: bin i from γ^i to γ^(i+1) ns, γ = 1.01/0.99.
+// Bins counts calls from bin First on; bin i is γ^i to γ^(i+1) ns, γ = 1.01/0.99.
 type Bins struct {
 	First int   `json:"first"`
 	Calls []int `json:"calls"`
@@ -91,7 +89,7 @@ func (s *sketch) written() (b Bins) {
 	return b
 }
 
-// Foreign returns the document for another node: without spells, windows and configurations.
+// Foreign drops spells, windows and configurations for another node.
 func (d *Document) Foreign() *Document {
 	other := *d
 	other.Entries = nil
@@ -104,7 +102,7 @@ func (d *Document) Foreign() *Document {
 	return &other
 }
 
-// Unconfigured removes the configurations: digests with another key are not comparable.
+// Unconfigured drops configurations: digests with another key differ.
 func (d *Document) Unconfigured() {
 	for i := range d.Entries {
 		d.Entries[i].Configuration = ""
@@ -209,7 +207,7 @@ func errorsIn(all ...Bins) error {
 	return nil
 }
 
-// Book returns the Book of a document from Parse or Book.Document.
+// Book restores a Book from Parse or Book.Document.
 func (d *Document) Book() *Book {
 	b := &Book{known: map[Key]*entry{}}
 	for _, w := range d.Entries {

@@ -14,13 +14,13 @@ type Kind string
 
 // Kinds of findings.
 const (
-	// Slower means that a spell begins, AsUsual that it is over, Adopted that it became the baseline.
+	// Slower means that a spell begins, AsUsual that it ended, Adopted that it became the baseline.
 	Slower  Kind = "slower"
 	AsUsual Kind = "as usual"
 	Adopted Kind = "usual now"
 	// Ended means that the spell's baseline was removed.
 	Ended Kind = "ended"
-	// Changed means that a new edition was compared with the former one.
+	// Changed means that a new edition was compared.
 	Changed Kind = "changed"
 )
 
@@ -28,15 +28,13 @@ const (
 type Finding struct {
 	Kind
 	Key
-	// Since is in ns since 1970; for AsUsual, the end of the spell.
-	Since int64
-	// Was is the baseline or the former edition, Is the new level.
-	Was, Is Level
-	// Program and Configuration tell which of them changed.
+	// Since is ns since 1970; for AsUsual, the spell's end.
+	Since                  int64
+	Was, Is                Level
 	Program, Configuration bool
 }
 
-// Ratio returns the new median divided by the old one.
+// Ratio is the new median by the old.
 func (f Finding) Ratio() float64 {
 	if f.Was.Median <= 0 {
 		return 1
@@ -44,7 +42,7 @@ func (f Finding) Ratio() float64 {
 	return float64(f.Is.Median) / float64(f.Was.Median)
 }
 
-// What returns the changed parts, such as "cilium-cni changed".
+// What returns changed parts: "cilium-cni changed".
 func (f Finding) What() string {
 	var what []string
 	if f.Program {
@@ -85,12 +83,12 @@ func (l Level) String() string {
 	return fmt.Sprintf("%s (p99 of %s calls)", text.Round(l.P99), number(l.Calls))
 }
 
-// Compare returns a duration's comparison: "5× its usual 96ms (p99 of 2,310 calls)".
+// Compare returns "5× its usual 96ms (p99 of 2,310 calls)".
 func (l Level) Compare(took time.Duration) string {
 	return Times(float64(took)/float64(max(l.P99, 1))) + " its usual " + l.String()
 }
 
-// Times formats a ratio: "2.3×", from ten on without fraction.
+// Times formats "2.3×", from ten on without fraction.
 func Times(ratio float64) string {
 	decimals := 1
 	if ratio >= 9.95 {

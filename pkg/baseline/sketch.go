@@ -9,17 +9,14 @@ import (
 )
 
 const (
-	// accuracy is the relative accuracy of quantiles.
 	accuracy = 0.01
-	// maxBins bounds a sketch: a factor of 3000 below the longest duration; shorter ones count in the lowest bin.
+	// maxBins spans a factor of 3000 below the longest duration; shorter ones count in the lowest bin.
 	maxBins = 400
-	// longest bounds durations.
 	longest = 24 * time.Hour
 )
 
-// sketch is a distribution of durations on a logarithmic scale. The zero value is empty.
 type sketch struct {
-	bins  *store.CollapsingLowestDenseStore // nil while empty
+	bins  *store.CollapsingLowestDenseStore
 	calls int
 }
 
@@ -48,12 +45,11 @@ func (s *sketch) put(bin, calls int) {
 	s.calls += calls
 }
 
-// bin needs a sketch that is not empty.
 func (s *sketch) bin(quantile float64) int {
 	return s.bins.KeyAtRank(math.Ceil(float64(quantile * float64(s.calls-1))))
 }
 
-// above needs a sketch that is not empty.
+// above needs a nonempty sketch.
 func (s *sketch) above(d time.Duration, quantile float64) bool { return binOf(d) > s.bin(quantile) }
 
 func (s *sketch) level() Level {
@@ -78,7 +74,7 @@ func (s *sketch) each(f func(bin, calls int)) {
 	})
 }
 
-// halve keeps every second call in order of duration, so quantiles stay.
+// halve keeps every second call by duration, hence quantiles.
 func (s *sketch) halve() {
 	var half sketch
 	before := 0
