@@ -6,19 +6,19 @@ import (
 )
 
 type bounds struct {
-	connections int           // open at once; further ones wait in the kernel
-	answer      time.Duration // to read the answer
-	idle        time.Duration // without a request, or with a partial one
-	patience    time.Duration // to wait for a place before the answer 503
+	connections int // open at once; others wait in the kernel
+	answer      time.Duration
+	idle        time.Duration // without a complete request
+	patience    time.Duration // for a place, before 503
 	questions   places
-	polls       places // requests that wait for an operation
-	whole       places // requests for an operation's spans, up to 4 MiB each
+	polls       places // waiting for an operation
+	whole       places // for an operation's spans, up to 4 MiB each
 	examined    places
 	recordings  places
 }
 
-// readBounds are those of the read-only socket. A place is held for four times the duration of the answer, so that no
-// request rate uses a whole CPU.
+// readBounds are the read-only socket's. A place is held for four times its answer's duration, so that no request
+// rate uses a whole CPU.
 func readBounds() bounds {
 	return bounds{
 		connections: 32, answer: 15 * time.Second, idle: 5 * time.Second, patience: 5 * time.Second,
@@ -30,7 +30,6 @@ func readBounds() bounds {
 	}
 }
 
-// rootBounds have no rate limit.
 func rootBounds() bounds {
 	b := readBounds()
 	for _, p := range []*places{&b.questions, &b.polls, &b.whole, &b.examined, &b.recordings} {
@@ -39,15 +38,13 @@ func rootBounds() bounds {
 	return b
 }
 
-// places bound the concurrent requests of one kind. A request holds its place for least or longer, and for rest times
-// its answer's duration after it.
+// places bound a kind's requests. Each holds a place for least or longer, then for rest times its answer's duration.
 type places struct {
 	free  chan struct{}
 	least time.Duration
 	rest  int
 }
 
-// take returns the function that frees a place; nil if none is free in time.
 func (p places) take(ctx context.Context, patience time.Duration) (leave func()) {
 	late := time.NewTimer(patience)
 	defer late.Stop()

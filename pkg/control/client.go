@@ -11,18 +11,18 @@ import (
 // ErrNotRunning means that no cniscope answers.
 var ErrNotRunning = errors.New("no cniscope is running on this node")
 
-// Client queries the cniscope whose state directory is Dir.
+// Client queries the cniscope with state directory Dir.
 type Client struct{ Dir string }
 
 func (c Client) reader() Reader { return Reader{Address(c.Dir)} }
 
-// Calls returns the calls in progress. The error wraps ErrNotRunning, or fs.ErrPermission if the caller is not root.
+// Calls returns calls in progress. The error wraps ErrNotRunning, or fs.ErrPermission unless root.
 func (c Client) Calls(ctx context.Context) (calls []Call, err error) {
 	err = c.reader().decode(ctx, "/calls", nil, &calls)
 	return calls, err
 }
 
-// Node returns the state of the running cniscope. Errors as for Calls.
+// Node returns the running cniscope's state. Errors as for Calls.
 func (c Client) Node(ctx context.Context) (n Node, err error) {
 	err = c.reader().decode(ctx, "/node", nil, &n)
 	return n, err
@@ -43,7 +43,7 @@ func (c Client) Baseline(ctx context.Context) (*baseline.Document, error) {
 	return baseline.Parse(data)
 }
 
-// Record starts a recording, which ends with ctx. Errors as for Calls.
+// Record records until ctx ends. Errors as for Calls.
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) {
 	return c.reader().get(ctx, "/record", nil)
 }

@@ -6,13 +6,12 @@ import (
 )
 
 const (
-	// examinedFor is how long a document is reused, examinedWithin bounds an examination.
+	// examinedFor is how long a document serves, examinedWithin bounds an examination.
 	examinedFor    = 30 * time.Second
 	examinedWithin = 20 * time.Second
 )
 
-// Examined runs one examination at a time, which serves all requests until 30 s after it. It continues if its client
-// disconnects, because others wait for it.
+// Examined runs one examination at a time, for all requests of 30 s, even if its client leaves.
 func Examined(examine func(ctx context.Context) ([]byte, error)) func(ctx context.Context) ([]byte, error) {
 	var last examination
 	turn := make(chan struct{}, 1) // guards last

@@ -11,62 +11,57 @@ type Result string
 
 // Results of an operation.
 const (
-	// Ordinary means that nothing was slow or failed, Slow that the operation or a part of it exceeded its threshold.
+	// Ordinary means neither slow nor failed, Slow that an operation or part exceeded its threshold.
 	Ordinary Result = "ordinary"
 	Slow     Result = "slow"
 	Failed   Result = "failed"
-	// Hung means that a call exceeds its threshold and goes on. Its end is a second line.
+	// Hung means a call beyond its threshold that goes on; its end is a second line.
 	Hung Result = "hung"
 )
 
-// Line summarizes one operation. Of several calls, Command, IfName, Network and Plugin describe the failed one, else a
-// slow one, else the longest.
+// Line summarizes an operation. Of several calls, Command, IfName, Network and Plugin are of the failed, else a
+// slow, else the longest one.
 type Line struct {
-	// Seq rises, also over restarts; numbers may be missing.
+	// Seq rises, also over restarts, with gaps.
 	Seq uint64 `json:"seq"`
-	// Time is the end of the operation; for Hung, of the line.
-	Time      time.Time `json:"time"`
-	Node      string    `json:"node,omitempty"`
-	Namespace string    `json:"namespace,omitempty"`
-	Pod       string    `json:"pod,omitempty"`
-	PodUID    string    `json:"pod_uid,omitempty"`
-	Sandbox   string    `json:"sandbox,omitempty"`
-	Command   string    `json:"command"`
-	IfName    string    `json:"ifname,omitempty"`
-	Network   string    `json:"network,omitempty"`
-	Plugin    string    `json:"plugin,omitempty"`
-	// Duration is that of the call; for Hung, the time so far.
-	Duration time.Duration `json:"duration_ns"`
-	Result   Result        `json:"result"`
-	// Cause, Verdict and Remedy may be empty (docs/verdicts.md).
-	Cause   string `json:"cause,omitempty"`
-	Verdict string `json:"verdict,omitempty"`
-	Remedy  string `json:"remedy,omitempty"`
-	// Certain means that the verdict was observed and is not unconfirmed.
+	// Time is the operation's end; for Hung, the line's.
+	Time      time.Time     `json:"time"`
+	Node      string        `json:"node,omitempty"`
+	Namespace string        `json:"namespace,omitempty"`
+	Pod       string        `json:"pod,omitempty"`
+	PodUID    string        `json:"pod_uid,omitempty"`
+	Sandbox   string        `json:"sandbox,omitempty"`
+	Command   string        `json:"command"`
+	IfName    string        `json:"ifname,omitempty"`
+	Network   string        `json:"network,omitempty"`
+	Plugin    string        `json:"plugin,omitempty"`
+	Duration  time.Duration `json:"duration_ns"`
+	Result    Result        `json:"result"`
+	Cause     string        `json:"cause,omitempty"`
+	Verdict   string        `json:"verdict,omitempty"`
+	Remedy    string        `json:"remedy,omitempty"`
+	// Certain means observed, not unconfirmed.
 	Certain bool `json:"certain"`
-	// Foreign means that the verdict names an object of another namespace. Own is then the verdict for users who may
-	// see only this one.
+	// Foreign marks a verdict about another namespace's object; users without access see Own.
 	Foreign bool   `json:"foreign"`
 	Own     string `json:"own,omitempty"`
-	// TraceID is in hex; empty without a trace.
+	// TraceID is hex; empty without a trace.
 	TraceID string `json:"trace_id,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// Operations is the answer to a Query, oldest operation first.
+// Operations answers a Query, oldest first.
 type Operations struct {
 	Operations []Line `json:"operations"`
-	// Next is Query.After for the operations that follow.
-	Next uint64 `json:"next"`
-	// Since is the start of the history: all operations that ended later are in it.
+	Next       uint64 `json:"next"`
+	// Since is the start of the history, complete from there.
 	Since time.Time `json:"since"`
-	// Of also counts operations that Query.Problems and Query.Limit exclude.
-	Of int `json:"of"`
-	// Forgotten counts operations after Query.After that the history dropped.
+	Of    int       `json:"of"`
+	// Forgotten counts those that the history dropped after Query.After.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 }
 
-// Found is an Operations whose lines are read one by one, since they can be many.
+// Found is Operations read line by line, for they may be many.
 type Found struct {
 	Lines     iter.Seq[Line]
 	Next      uint64
@@ -84,17 +79,16 @@ func (f Found) Collect() Operations {
 	return all
 }
 
-// Query selects operations. The zero value selects all.
+// Query selects operations; zero selects all.
 type Query struct {
 	Namespace, Pod string
 	Problems       bool
 	Since          time.Time
 	// After, if set, excludes lines up to this Seq.
 	After uint64
-	// Limit, if set, bounds the lines: the oldest after After, or the newest if After is 0.
+	// Limit bounds lines: the oldest after After, or the newest if After is 0.
 	Limit int
-	// Wait is how long to wait for a line.
-	Wait time.Duration
+	Wait  time.Duration
 }
 
 // MaxWait bounds Query.Wait.
@@ -102,12 +96,10 @@ const MaxWait = time.Minute
 
 // RecordQuery describes a recording.
 type RecordQuery struct {
-	// For is the duration, up to MaxRecord.
 	For time.Duration
-	// Namespace and Pod name the pod of interest. The recording has the whole node: another process may hold a lock
-	// that the pod waits for.
+	// Namespace and Pod name the pod of interest, recorded with the whole node, where others may hold its locks.
 	Namespace, Pod string
 }
 
-// MaxRecord bounds a recording over the read-only socket.
+// MaxRecord bounds a read-only recording.
 const MaxRecord = 10 * time.Minute

@@ -17,19 +17,18 @@ import (
 
 const asRoot = "be an administrator: run it from an elevated prompt"
 
-// Address returns the pipe of a run directory, with ":" as separator: pipe names cannot contain "\".
+// Address returns a run directory's pipe, with ":" for "\", which pipe names cannot contain.
 func Address(dir string) string {
 	name := strings.ToLower(filepath.ToSlash(filepath.Clean(dir)))
 	return `\\.\pipe\cniscope.` + strings.ReplaceAll(strings.ReplaceAll(name, ":", ""), "/", ":")
 }
 
-// mayOpen allows administrators (BA) and the system (SY) only. Clients check the owner, BA.
+// mayOpen allows administrators (BA) and the system (SY). Clients check the owner, BA.
 const mayOpen = "O:BAG:SYD:P(A;;GA;;;BA)(A;;GA;;;SY)"
 
-// buffers is the size of the pipe's buffers per direction, in bytes.
 const buffers = 64 << 10
 
-// Listen fails if the pipe exists, because its creator would receive the requests of administrators.
+// Listen fails if the pipe exists: its creator would get administrators' requests.
 func Listen(dir string) (net.Listener, error) {
 	address := Address(dir)
 	l, err := winio.ListenPipe(address, &winio.PipeConfig{SecurityDescriptor: mayOpen, InputBufferSize: buffers,
@@ -44,10 +43,10 @@ func Listen(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// Forget does nothing: a pipe is removed with its process.
+// Forget does nothing: pipes end with their process.
 func Forget(string) {}
 
-// ListenRead fails: the read-only socket is for Linux containers beside cniscope's.
+// ListenRead fails: read-only sockets are for Linux containers.
 func ListenRead(string, int) (net.Listener, error) {
 	return nil, errors.New("there is no read-only socket on Windows; ask over the control pipe")
 }
@@ -55,7 +54,7 @@ func ListenRead(string, int) (net.Listener, error) {
 // ForgetRead does nothing.
 func ForgetRead(string) {}
 
-// connect connects to a pipe of administrators or the system. go-winio does so anonymously.
+// connect accepts only pipes of administrators or the system. go-winio connects anonymously.
 func connect(ctx context.Context, address string) (net.Conn, error) {
 	c, err := winio.DialPipeContext(ctx, address)
 	if err != nil {

@@ -18,31 +18,30 @@ import (
 )
 
 var (
-	// ErrNotRemembered means that the history has no spans of an operation.
+	// ErrNotRemembered means that the history lacks the spans.
 	ErrNotRemembered = errors.New("the node does not remember it")
-	// ErrBusy means too many concurrent requests; retry in a second.
+	// ErrBusy means too many requests; retry in a second.
 	ErrBusy = errors.New("the running cniscope is busy with other questions")
 )
 
 // maxAnswer bounds an answer in bytes; all lines of a node are 6 MiB.
 const maxAnswer = 64 << 20
 
-// Reader queries a running cniscope, as root over its control socket too.
+// Reader queries a running cniscope.
 type Reader struct {
-	// Path is the read-only socket or the control socket's Address.
 	Path string
 }
 
-// DefaultReadSocket is the read-only socket with the default options.
+// DefaultReadSocket is the default read-only socket.
 const DefaultReadSocket = "/run/cniscope/read/read.sock"
 
-// Node returns the state of the running cniscope. The error wraps ErrNotRunning, ErrBusy, or fs.ErrPermission.
+// Node returns the state. The error wraps ErrNotRunning, ErrBusy or fs.ErrPermission.
 func (r Reader) Node(ctx context.Context) (n Node, err error) {
 	err = r.decode(ctx, "/v1/node", nil, &n)
 	return n, err
 }
 
-// APIServer returns host:port of the API server that the kubelet uses.
+// APIServer returns the kubelet's API server, host:port.
 func (r Reader) APIServer(ctx context.Context) (address string, err error) {
 	err = r.decode(ctx, "/v1/apiserver", nil, &address)
 	return address, err
@@ -54,18 +53,18 @@ func (r Reader) Calls(ctx context.Context) (calls []Call, err error) {
 	return calls, err
 }
 
-// Operations returns finished and hung operations of the history.
+// Operations returns finished and hung operations.
 func (r Reader) Operations(ctx context.Context, q Query) (found Operations, err error) {
 	err = r.decode(ctx, "/v1/operations", q.values(), &found)
 	return found, err
 }
 
-// Spans returns an encoded TracesData; trace is Line.TraceID. The error wraps ErrNotRemembered if the history has none.
+// Spans returns TracesData of a Line.TraceID, or an error that wraps ErrNotRemembered.
 func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
 	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
 }
 
-// Doctor returns the document of doctor --format json, up to 30 s old.
+// Doctor returns doctor --format json, up to 30 s old.
 func (r Reader) Doctor(ctx context.Context) (json.RawMessage, error) {
 	return r.all(ctx, "/v1/doctor", nil)
 }
@@ -142,7 +141,6 @@ func (r Reader) get(ctx context.Context, path string, query url.Values) (io.Read
 	return ask(ctx, r.Path, path+"?"+query.Encode(), refused)
 }
 
-// ask returns the body of an answer. refused is the remedy for missing permission.
 func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,

@@ -19,29 +19,28 @@ import (
 )
 
 const (
-	// ReadSocket has its own directory, which can be mounted into a container.
+	// ReadSocket is in its own directory, for containers to mount.
 	ReadSocket = "read.sock"
-	// remembers is the header of a 404 about an operation; without it the request is unknown.
+	// remembers marks a 404 about an operation; without it the request is unknown.
 	remembers = "Cniscope-Remembers"
 )
 
 const readHeaders = 8 << 10
 
-// ReadHandlers answer read-only requests. They are called concurrently.
+// ReadHandlers answer read-only requests, concurrently.
 type ReadHandlers struct {
 	Node  func() Node
 	Calls func() []Call
-	// Operations may block until ctx ends or Query.Wait is over.
+	// Operations may block for Query.Wait, until ctx ends.
 	Operations func(ctx context.Context, q Query) Found
-	// Spans returns an encoded TracesData, or an error that wraps ErrNotRemembered.
+	// Spans returns TracesData; the error wraps ErrNotRemembered.
 	Spans  func(trace string) ([]byte, error)
 	Doctor func(ctx context.Context) ([]byte, error)
-	// APIServer returns host:port, as the kubelet uses it.
+	// APIServer returns host:port.
 	APIServer func() (string, error)
 	Record    func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
 }
 
-// reads serves the read-only socket.
 type reads struct {
 	ReadHandlers
 	bounds
@@ -56,7 +55,7 @@ func ServeRead(ctx context.Context, l net.Listener, h ReadHandlers, log *slog.Lo
 func (s *reads) serve(ctx context.Context, l net.Listener) {
 	server := &http.Server{
 		Handler:        s.handler(),
-		ReadTimeout:    s.idle, // of the headers; no request has a body
+		ReadTimeout:    s.idle, // of the headers: requests have no body
 		WriteTimeout:   s.patience + s.answer,
 		IdleTimeout:    s.idle,
 		MaxHeaderBytes: readHeaders,
@@ -80,7 +79,6 @@ func (s *reads) handler() http.Handler {
 	return mux
 }
 
-// within answers 503 if no place becomes free in time.
 func (s *reads) within(p places, answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		leave := p.take(r.Context(), s.patience)
@@ -165,7 +163,6 @@ func (s *reads) record(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeFound writes Operations line by line: all lines are about 6 MB.
 func writeFound(w http.ResponseWriter, f Found) {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriter(w)
@@ -176,7 +173,7 @@ func writeFound(w http.ResponseWriter, f Found) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	before, after, _ := bytes.Cut(head, []byte("[]")) // the lines, which are the first field
+	before, after, _ := bytes.Cut(head, []byte("[]")) // the first field is the lines
 	_, _ = out.Write(before)
 	separator := byte('[')
 	if lines == nil {
@@ -189,7 +186,7 @@ func writeFound(w http.ResponseWriter, f Found) {
 		}
 		_ = out.WriteByte(separator)
 		if _, err := out.Write(line); err != nil {
-			return // the client disconnected or is too slow
+			return // the client left or is too slow
 		}
 		separator = ','
 	}
@@ -201,10 +198,10 @@ func writeFound(w http.ResponseWriter, f Found) {
 	_ = out.Flush()
 }
 
-// maxRecording bounds a recording in bytes: ten minutes with 30 pods at a time.
+// maxRecording bounds a recording in bytes: ten minutes of 30 pods at a time.
 const maxRecording = 256 << 20
 
-// limitedWriter calls over once the answer is too long; the handler ends the recording properly.
+// limitedWriter calls over past the bound, so that the recording ends properly.
 type limitedWriter struct {
 	http.ResponseWriter
 	left int
@@ -220,7 +217,7 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 
 func answer(w http.ResponseWriter, with any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(with) // fails only if the client disconnected
+	_ = json.NewEncoder(w).Encode(with) // fails only if the client left
 }
 
 func queryOf(r *http.Request, now time.Time) (q Query, err error) {

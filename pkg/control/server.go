@@ -1,5 +1,5 @@
-// Package control answers requests of root and administrators to a running cniscope, over HTTP on a unix socket or a
-// named pipe. A second, read-only socket serves a group.
+// Package control answers root and administrators over HTTP on a unix socket or named pipe, and a group read-only on
+// a second socket.
 package control
 
 import (
@@ -23,15 +23,15 @@ type Call struct {
 	Command     string `json:"command"`
 	IfName      string `json:"ifname,omitempty"`
 	Plugin      string `json:"plugin"`
-	// Age is the duration so far. Runs is the innermost command, PID its process, Running its duration.
+	// Age is the duration so far. Runs is the innermost command.
 	Age     time.Duration `json:"age_ns"`
 	Runs    string        `json:"runs"`
 	PID     uint32        `json:"pid"`
 	Running time.Duration `json:"running_ns"`
-	// State is the process state as in ps(1), Waits the kernel function; empty if unknown.
+	// State is as in ps(1), Waits the kernel function.
 	State string `json:"state,omitempty"`
 	Waits string `json:"waits,omitempty"`
-	// Asks is the address of the open connection, Agent its process, Asking its duration; empty without one.
+	// Asks is the open connection's address, Agent its process, Asking its duration.
 	Asks   string        `json:"asks,omitempty"`
 	Agent  string        `json:"agent,omitempty"`
 	Asking time.Duration `json:"asking_ns,omitempty"`
@@ -42,23 +42,22 @@ type Call struct {
 // Recent holds facts about finished calls.
 type Recent struct {
 	Agents   []Agent   `json:"agents"`
-	Failures []Failure `json:"failures"` // newest last
-	// Worked is the last successful call, by Failure.Key.
+	Failures []Failure `json:"failures"`
+	// Worked is the last success, by Failure.Key.
 	Worked map[string]time.Time `json:"worked,omitempty"`
-	// Held are the attachments of sandboxes that were not torn down.
-	Held []leak.Attachment `json:"held,omitempty"`
+	Held   []leak.Attachment    `json:"held,omitempty"`
 }
 
-// Agent is a daemon at one address that plugins of a network connected to.
+// Agent is a daemon that a network's plugins connected to.
 type Agent struct {
 	Network string `json:"network"`
 	Plugin  string `json:"plugin"`
 	Kind    string `json:"kind"`    // "unix" or "tcp"
 	Address string `json:"address"` // path, or address:port
-	// Name and PID belong to the process that answered last, or made the socket.
+	// Name and PID are of the latest process to answer, or the socket's maker.
 	Name string `json:"name,omitempty"`
 	PID  uint32 `json:"pid,omitempty"`
-	// Answered and Failed are the last calls that connected there. Failures counts those since a success.
+	// Answered and Failed are the last such calls; Failures counts since a success.
 	Answered time.Time `json:"answered,omitzero"`
 	Failed   time.Time `json:"failed,omitzero"`
 	Error    string    `json:"error,omitempty"`
@@ -75,42 +74,40 @@ type Failure struct {
 	IfName    string        `json:"ifname,omitempty"`
 	Network   string        `json:"network,omitempty"`
 	Plugin    string        `json:"plugin"`
-	Says      string        `json:"says"` // the verdict, or the error
+	Says      string        `json:"says"` // verdict or error
 	Remedy    string        `json:"remedy,omitempty"`
 }
 
-// Key is the key of a network and command in Recent.Worked.
+// Key is the key in Recent.Worked.
 func (f Failure) Key() string { return f.Network + " " + f.Command }
 
 // Node describes the running cniscope itself.
 type Node struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	// Parent is the parent process, containerd for a pre-installed plugin.
+	// Parent is containerd for a pre-installed plugin.
 	Parent int `json:"parent"`
 	// StartedBy names parent and program: "in a pod, /cniscope".
 	StartedBy string `json:"started_by,omitempty"`
 	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`
-	// Missed counts probe runs that the kernel skipped: the BPF program was running on that CPU.
-	Missed uint64 `json:"missed,omitempty"`
-	// The trusted runtimes; empty if none is known.
+	// Missed counts probe runs skipped by the kernel while the BPF program ran on that CPU.
+	Missed   uint64   `json:"missed,omitempty"`
 	Believed []string `json:"believed,omitempty"`
 }
 
-// Handlers answer requests of root. They are called concurrently.
+// Handlers answer root's requests, concurrently.
 type Handlers struct {
 	Calls  func() []Call
 	Node   func() Node
 	Recent func() Recent
-	// Record writes a recording until ctx ends, and calls flush when the client should get it so far.
+	// Record records until ctx ends, and calls flush to send what there is.
 	Record   func(ctx context.Context, w http.ResponseWriter, flush func()) error
 	Baseline func() *baseline.Document
 	Read     ReadHandlers
 }
 
-// farewell is for answers at shutdown; a recording writes its last events.
 const farewell = time.Second
 
 // Serve serves l until ctx ends, which also cancels Handlers.Record.
@@ -139,7 +136,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	}
 }
 
-// Now sets State and Waits from /proc, if readable. Waits needs CAP_SYS_PTRACE.
+// Now sets State and Waits from /proc. Waits needs CAP_SYS_PTRACE.
 func (c *Call) Now() {
 	stat, err := procfs.StatOf(int(c.PID))
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"path/filepath"
 )
 
-// Socket is the socket in the run directory.
+// Socket is in the run directory.
 const Socket = "control.sock"
 
 const asRoot = "be root"
 
-// Address returns the control socket in a run directory.
+// Address returns a run directory's socket.
 func Address(dir string) string { return filepath.Join(dir, Socket) }
 
-// Listen creates the socket. The caller holds the node's lock, so a remaining socket is stale.
+// Listen creates the socket. The caller holds the node's lock, so an old one is stale.
 func Listen(dir string) (net.Listener, error) {
 	l, err := listen(filepath.Join(dir, Socket))
 	if err == nil {
@@ -32,7 +32,7 @@ func Listen(dir string) (net.Listener, error) {
 	return nil, fmt.Errorf("control socket: %w", err)
 }
 
-// listen leaves the socket behind when it is closed: the next cniscope may listen on the same path before.
+// listen keeps the socket on close: the next cniscope may already listen there.
 func listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -44,11 +44,10 @@ func listen(path string) (*net.UnixListener, error) {
 	return l, err
 }
 
-// Forget removes the control socket of a directory.
+// Forget removes a directory's control socket.
 func Forget(dir string) { _ = os.Remove(filepath.Join(dir, Socket)) }
 
-// ListenRead creates the read-only socket for a group, in a directory that it also creates. The process needs CAP_CHOWN
-// or membership in the group.
+// ListenRead creates a group's socket and directory. It needs CAP_CHOWN or membership in the group.
 func ListenRead(folder string, group int) (net.Listener, error) {
 	if err := os.Mkdir(folder, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("read-only socket: %w", err)
@@ -76,7 +75,7 @@ func ListenRead(folder string, group int) (net.Listener, error) {
 	return l, nil
 }
 
-// ForgetRead removes the read-only socket. The directory stays, since containers may have mounted it.
+// ForgetRead removes the socket, but not the directory, which may be mounted.
 func ForgetRead(folder string) { _ = os.Remove(filepath.Join(folder, ReadSocket)) }
 
 func connect(ctx context.Context, address string) (net.Conn, error) {
