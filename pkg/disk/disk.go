@@ -1,5 +1,4 @@
-// Package disk is the file system of the spool, the installer, recordings and options. Tests make each call fail
-// (disktest).
+// Package disk is the file system of spool, installer, recordings and options. Tests fail each call (disktest).
 package disk
 
 import (
@@ -10,15 +9,13 @@ import (
 	"os"
 )
 
-// FS has the methods of os and *os.Root; names are system paths, or relative to the directory of Private. It is safe
-// for concurrent use.
+// FS has the methods of os and *os.Root for system paths, or names in Private's directory. Safe for concurrent use.
 type FS interface {
 	OpenFile(name string, flag int, mode fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
 	Readlink(name string) (string, error)
-	// Attributes returns the extended attributes for a file's replacement, without those derived from the content.
 	Attributes(name string) (map[string][]byte, error)
 	Mkdir(name string, mode fs.FileMode) error
 	Chmod(name string, mode fs.FileMode) error
@@ -31,7 +28,7 @@ type FS interface {
 	Private(dir string) (Folder, error)
 }
 
-// Folder is an open directory. Names cannot lead outside it.
+// Folder is an open directory; names stay inside.
 type Folder interface {
 	FS
 	io.Closer
@@ -51,9 +48,8 @@ type File interface {
 	Truncate(size int64) error
 	Chmod(mode fs.FileMode) error
 	Chown(uid, gid int) error
-	// Lock locks the file until it is closed. It fails with ErrLocked if another process holds the lock.
+	// Lock holds until the file is closed, or fails with ErrLocked.
 	Lock() error
-	// SetAttribute sets an extended attribute.
 	SetAttribute(name string, value []byte) error
 }
 
@@ -63,7 +59,7 @@ var ErrLocked = errors.New("another process has it locked")
 // Open opens a file for reading.
 func Open(in FS, name string) (File, error) { return in.OpenFile(name, os.O_RDONLY, 0) }
 
-// OpenRegular fails for other types than regular files, and does not block on a pipe.
+// OpenRegular opens only regular files, and does not block on a pipe.
 func OpenRegular(in FS, name string) (File, error) {
 	f, err := in.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -79,7 +75,7 @@ func OpenRegular(in FS, name string) (File, error) {
 	return f, nil
 }
 
-// Kind returns the type of a file, with its article.
+// Kind names a file's type, with article.
 func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
@@ -106,7 +102,7 @@ func ReadFile(in FS, name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// SyncFolder syncs the names in a directory, where the file system can.
+// SyncFolder syncs a directory's names, if supported.
 func SyncFolder(in FS, name string) error {
 	f, err := Open(in, name)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// System is the file system of this process.
+// System is this process's file system.
 type System struct{}
 
 var _ FS = System{}
 
-// Or returns in, or System if in is nil.
+// Or returns in, or System for nil.
 func Or(in FS) FS {
 	if in == nil {
 		return System{}
@@ -37,7 +37,7 @@ func (System) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 // Readlink is os.Readlink.
 func (System) Readlink(name string) (string, error) { return os.Readlink(name) }
 
-// Attributes returns the extended attributes of a file or link, except those derived from its content.
+// Attributes returns extended attributes of a file or link, except those derived from its content.
 func (System) Attributes(name string) (map[string][]byte, error) { return attributes(name) }
 
 // Mkdir is os.Mkdir.

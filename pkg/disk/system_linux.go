@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonblock prevents open from blocking on a pipe.
 const nonblock = unix.O_NONBLOCK
 
 func lock(f *os.File) error {

@@ -9,7 +9,6 @@ import (
 
 const nonblock = 0
 
-// lock locks a file for this process; Windows releases it when the process exits.
 func lock(f *os.File) error {
 	err := held.File(f)
 	if errors.Is(err, held.ErrTaken) {
@@ -18,8 +17,8 @@ func lock(f *os.File) error {
 	return err
 }
 
-// unsupported is true for any error: a directory handle cannot be flushed (FlushFileBuffers needs GENERIC_WRITE), and
-// NTFS logs names.
+// unsupported is always true: directories cannot be flushed (FlushFileBuffers needs GENERIC_WRITE), and NTFS logs
+// names.
 func unsupported(err error) bool { return err != nil }
 
 func attributes(string) (map[string][]byte, error) { return nil, nil }

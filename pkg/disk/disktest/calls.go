@@ -131,7 +131,7 @@ func (f folder) Close() error {
 type file struct {
 	disk.File
 	disk *Disk
-	node *node // nil if not journaled
+	node *node
 	path string
 }
 

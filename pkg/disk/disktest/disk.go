@@ -1,5 +1,5 @@
-// Package disktest injects faults into file operations, for tests: a fault at each call in turn (Sweep), or a power
-// failure (Disk.PowerCut).
+// Package disktest injects faults into file operations: at each call in turn (Sweep), or a power failure
+// (Disk.PowerCut).
 package disktest
 
 import (
@@ -12,18 +12,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// Fault is what goes wrong with a call.
+// Fault is what a call suffers.
 type Fault int
 
-// Faults of a call. Killed acts like a killed process: that call and all later ones fail without effect.
+// Faults of a call. Killed, as of a process, makes it and all later calls fail without effect.
 const (
 	None    Fault = iota
 	EIO           // EIO fails without effect; a close still closes.
-	ENOSPC        // ENOSPC fails like EIO, but only calls that need space.
-	Short         // Short writes half of the data, then fails for lack of space.
-	Forever       // Forever is EIO for this call and all later ones.
+	ENOSPC        // ENOSPC is EIO for calls that need space.
+	Short         // Short writes half, then fails for space.
+	Forever       // Forever is EIO from this call on.
 	Killed
-	Unreadable // Unreadable is EIO for this read and all later ones.
+	Unreadable // Unreadable is EIO from this read on.
 )
 
 func (f Fault) String() string {
@@ -33,13 +33,12 @@ func (f Fault) String() string {
 	}[f]
 }
 
-// needsRoom lists the calls that a full disk fails.
 var needsRoom = map[string]bool{
 	"create": true, "write": true, "mkdir": true, "link": true, "symlink": true,
 	"rename": true, "attribute": true, "sync": true,
 }
 
-// changes lists the calls with an effect; a kill before any other call leaves the same state.
+// changes lists calls with an effect; a kill before others leaves the same state.
 var changes = map[string]bool{
 	"create": true, "write": true, "mkdir": true, "link": true, "symlink": true, "rename": true,
 	"attribute": true, "sync": true, "remove": true, "removeall": true, "chmod": true, "chown": true, "truncate": true,
@@ -59,19 +58,18 @@ func (f Fault) touches(op string) bool {
 	return true
 }
 
-// Disk is the system's file system with one failing call. Syncs are skipped, since they only cost time.
+// Disk is the system's with one failing call, and without syncs, which cost time.
 type Disk struct {
 	*faults
 	real disk.FS
 	dir  string
 }
 
-// faults is the state that a Disk shares with its Folders.
 type faults struct {
 	mu      sync.Mutex
 	calls   []string
 	ops     []string
-	at      int // index of the failing call
+	at      int // of the failing call
 	fault   Fault
 	journal journal
 }
@@ -82,13 +80,13 @@ func Sound() *Disk {
 	return d
 }
 
-// New returns a Disk whose call number at, from 0, meets a fault. PowerCut covers the given directory.
+// New returns a Disk whose call at, from 0, meets a fault. PowerCut covers folder.
 func New(folder string, at int, fault Fault) (*Disk, error) {
 	d := &Disk{faults: &faults{at: at, fault: fault}, real: disk.System{}}
 	return d, d.journal.begin(folder)
 }
 
-// Calls returns the calls so far, in order.
+// Calls returns the calls in order.
 func (d *Disk) Calls() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +125,6 @@ func (f Fault) err(op, name string) error {
 
 func (d *Disk) fails(op, name string) error { return d.call(op, name).err(op, name) }
 
-// does counts a call, performs it unless it fails, and journals its effect.
 func (d *Disk) does(c change, do func() error) error {
 	c.name = d.path(c.name)
 	if err := d.fails(c.op, c.name); err != nil {

@@ -69,7 +69,6 @@ func (j *journal) opened(path string, flag int, mode fs.FileMode) *node {
 	return c.node
 }
 
-// note records a change and marks earlier ones as synced.
 func (j *journal) note(c change) {
 	switch c.op {
 	case "mkdir":
@@ -95,7 +94,7 @@ func (c change) apply(names map[string]*node) {
 			names[c.name] = c.node
 		}
 	case "rename":
-		// The new name can be on disk even if the old one never was.
+		// The new name may be on disk even if the old never was.
 		if parent == nil || c.node == nil {
 			return
 		}
@@ -116,7 +115,7 @@ func (c change) ofNames() bool {
 	return slices.Contains([]string{"create", "mkdir", "symlink", "link", "rename", "remove", "removeall"}, c.op)
 }
 
-// Fate is the effect of a power failure on an unsynced change.
+// Fate is a power failure's effect on an unsynced change.
 type Fate int
 
 // Lost changes did not happen. Zeroed data has only its length; Zeroed names are kept.
@@ -126,9 +125,8 @@ const (
 	Zeroed
 )
 
-// PowerCut writes to the directory to a state that a disk may have after a power failure. Synced changes are there:
-// data synced with its file, names with their directory. Each other change gets its own fate, in order; POSIX
-// guarantees no more.
+// PowerCut writes a state to the directory that a disk may have after a power failure. Data synced with its file and
+// names with their directory are there; other changes get their own fates, in order. POSIX guarantees no more.
 func (d *Disk) PowerCut(to string, fate func() Fate) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,7 +159,6 @@ func (d *Disk) PowerCut(to string, fate func() Fate) error {
 	return nil
 }
 
-// durable reports whether a later sync covers the change.
 func (c change) durable(later []change) bool {
 	return slices.ContainsFunc(later, func(s change) bool {
 		switch {

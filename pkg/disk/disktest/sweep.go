@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Faults returns the faults that hit a single call.
+// Faults returns those of a single call.
 func Faults() []Fault { return []Fault{EIO, ENOSPC, Short} }
 
 // Whole reports whether IO=whole asks for the complete sweep.
 func Whole() bool { return os.Getenv("IO") == "whole" }
 
-// Sweep runs a scenario once to count its calls, then once per call and applicable fault. Without IO=whole and with
-// more than 100 calls it takes every fifth call without effect. The scenario creates its own Disk from the arguments.
+// Sweep runs a scenario, which creates its Disk, to count calls, then per call and applicable fault. Above 100
+// calls, without IO=whole, it takes every fifth call without effect.
 func Sweep(t *testing.T, faults []Fault, scenario func(t *testing.T, at int, fault Fault) *Disk) {
 	t.Helper()
 	count := scenario(t, 0, None)
@@ -39,7 +39,7 @@ func Sweep(t *testing.T, faults []Fault, scenario func(t *testing.T, at int, fau
 	t.Logf("%d calls, %d runs with one fault: %v", len(calls), runs, faults)
 }
 
-// Folder returns a temporary directory in /dev/shm if that exists, because a sweep creates thousands of files.
+// Folder returns a temporary directory in /dev/shm if possible: a sweep creates thousands of files.
 func Folder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "cniscope-test-")
@@ -50,8 +50,7 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
-// PowerCuts calls check with several states of the disk after a power failure: unsynced changes lost, zeroed, kept,
-// and random.
+// PowerCuts calls check with disks after a power failure: unsynced changes lost, zeroed, kept, and random.
 func PowerCuts(t *testing.T, d *Disk, check func(folder, how string)) {
 	t.Helper()
 	random := 1
