@@ -1,5 +1,4 @@
-// Package export delivers finished operations as spans. Each destination, an OTLP endpoint or a file of OTLP JSON
-// lines, has a Queue.
+// Package export delivers operations' spans. Each destination, OTLP endpoint or JSON file, has a Queue.
 package export
 
 import (
@@ -14,13 +13,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Queue holds finished operations as TracesData until delivery.
+// Queue holds operations as TracesData.
 type Queue struct{ *queue.Queue }
 
-// NewQueue starts a queue that owns its destination; nil drops operations.
+// NewQueue returns a queue that owns its destination; nil drops operations.
 func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
-// Enqueue copies and queues one operation, and reports whether there was room. It does not block.
+// Enqueue queues a copy if there is room, without blocking.
 func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	if !q.Admits() {
 		return false
@@ -34,7 +33,7 @@ func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	return q.Add(queue.Item{Start: start, End: end, Data: data})
 }
 
-// Send sends spans in one request, without a queue. Errors as for queue.Sender.
+// Send sends one request without a queue. Errors as for queue.Sender.
 func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) error {
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags refuse links and do not block on a pipe.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// foreign returns an error for a file that another user owns, or that has another name.
+// foreign returns an error for another user's file, or one with another name.
 func foreign(info fs.FileInfo) error {
 	s := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -25,5 +24,4 @@ func foreign(info fs.FileInfo) error {
 	return nil
 }
 
-// isLink reports whether open failed because of O_NOFOLLOW (open(2)).
 func isLink(err error) bool { return errors.Is(err, unix.ELOOP) }
