@@ -1,8 +1,6 @@
-// Package firstconn explains from the kernel's counters of a pod's network namespace why the pod's first connection was
-// late: whether it had tried before, and with which result.
+// Package firstconn explains a pod's late first connection from the kernel's counters: earlier attempts and results.
 //
-// The counters are of the whole namespace since its creation. A policy that drops packets and an absent machine look
-// the same.
+// They cover the network namespace since its creation. A dropping policy and an absent machine look the same.
 package firstconn
 
 import (
@@ -11,40 +9,40 @@ import (
 	"strings"
 )
 
-// Cause is why a first connection was late.
+// Cause is why it was late.
 type Cause string
 
-// Causes, in order of precedence: the consequences of others come later.
+// Causes by precedence: consequences come later.
 const (
-	NoNeighbour Cause = "arp"         // a neighbor's link-layer address is unknown: it did not answer
-	NoRoute     Cause = "no_route"    // the namespace has no route to the destination
+	NoNeighbour Cause = "arp"         // neighbor's link-layer address unknown
+	NoRoute     Cause = "no_route"    // no route to the destination
 	Unreachable Cause = "unreachable" // according to ICMP
 	Unanswered  Cause = "unanswered"  // a SYN was repeated
-	Refused     Cause = "refused"     // attempts failed and were answered
-	NoReply     Cause = "dns"         // unanswered UDP datagrams, usually DNS queries
-	Idle        Cause = "idle"        // it had not tried before, so the network is not the cause
+	Refused     Cause = "refused"     // attempts failed with an answer
+	NoReply     Cause = "dns"         // unanswered UDP datagrams, usually DNS
+	Idle        Cause = "idle"        // no earlier attempt: not the network
 )
 
 // Tries are a namespace's attempts so far.
 type Tries struct {
 	Opened     uint64 // connections (ActiveOpens)
 	Failed     uint64 // of these (AttemptFails)
-	SYNs       uint64 // repeated SYNs, and answers to them (TCPSynRetrans)
-	Unroutable uint64 // packets without a route (OutNoRoutes)
-	Unreached  uint64 // ICMP messages about unreachable destinations (InDestUnreachs)
+	SYNs       uint64 // repeated, and answers to them (TCPSynRetrans)
+	Unroutable uint64 // OutNoRoutes
+	Unreached  uint64 // InDestUnreachs, from ICMP
 	Asked      uint64 // UDP datagrams sent
 	Answered   uint64 // UDP datagrams received
-	// Silent are neighbors that did not answer ARP. Those of IPv6 are in no file.
+	// Silent are neighbors without an ARP answer; no file has IPv6's.
 	Silent []string
 }
 
-// Unknown returns the Tries of an absent namespace, for which Why returns nothing.
+// Unknown is for an absent namespace; Why then returns nothing.
 func Unknown() Tries { return Tries{Opened: 2} }
 
 // silentMax bounds the named neighbors.
 const silentMax = 4
 
-// Parse reads /proc/PID/net/snmp, netstat and arp. Missing counters are 0.
+// Parse reads /proc/PID/net/snmp, netstat and arp; missing counters are 0.
 func Parse(snmp, netstat, arp string) Tries {
 	count := counters(snmp + "\n" + netstat)
 	t := Tries{
@@ -53,7 +51,7 @@ func Parse(snmp, netstat, arp string) Tries {
 		Asked: count["Udp OutDatagrams"], Answered: count["Udp InDatagrams"],
 	}
 	for line := range strings.Lines(arp) {
-		// IP address, HW type, Flags, HW address, Mask, Device. Flag 2 is ATF_COM: the address is known.
+		// IP address, HW type, Flags, HW address, Mask, Device. Flag 2, ATF_COM: the address is known.
 		f := strings.Fields(line)
 		if len(f) != 6 || !strings.HasPrefix(f[2], "0x") || len(t.Silent) >= silentMax {
 			continue
@@ -65,7 +63,7 @@ func Parse(snmp, netstat, arp string) Tries {
 	return t
 }
 
-// counters reads pairs of lines, names and values, which begin with the same word.
+// counters reads pairs of lines, names and values, with the same first word.
 func counters(text string) map[string]uint64 {
 	all := map[string]uint64{}
 	var names []string
@@ -88,7 +86,7 @@ func counters(text string) map[string]uint64 {
 	return all
 }
 
-// Why returns all evidence for a late first connection, and the first cause; empty if there is none.
+// Why returns the first cause, and all evidence.
 func (t Tries) Why() (cause Cause, says string) {
 	var all []string
 	add := func(c Cause, is bool, format string, args ...any) {
