@@ -1,5 +1,5 @@
-// Package fleet holds the protocol between kubectl-cniscope and the query sidecars: it runs `cniscope-reader ask` in
-// the container beside each cniscope (docs/fleet.md).
+// Package fleet is the protocol between kubectl-cniscope and `cniscope-reader ask` in the query sidecars
+// (docs/fleet.md).
 package fleet
 
 const (
@@ -11,12 +11,12 @@ const (
 
 // Questions of ask.
 const (
-	Calls      = "calls"      // in progress, as `cniscope ps --format json`
-	Operations = "operations" // of the node history, one line each
-	Spans      = "spans"      // of one operation, OTLP
+	Calls      = "calls"      // as `cniscope ps --format json`
+	Operations = "operations" // node history, one line each
+	Spans      = "spans"      // OTLP of one operation
 	Node       = "node"       // as `cniscope status --format json`
 	Doctor     = "doctor"     // as `cniscope doctor --format json`
-	Record     = "record"     // a recording that starts now
+	Record     = "record"
 )
 
 // Formats of ask.
@@ -26,17 +26,17 @@ const (
 	Protobuf = "protobuf"
 )
 
-// Exit codes of ask. Standard error has one line with the reason.
+// Exit codes of ask, which prints the reason on standard error.
 const (
 	Answered = 0
-	// NoAnswer means that cniscope does not run, or has another version.
+	// NoAnswer means that cniscope does not run or differs in version.
 	NoAnswer = 1
 	// Misused means wrong arguments.
 	Misused = 2
-	// 3, 4 and 5 were those of readers before 0.3.0, which wanted a token.
+	// Readers before 0.3.0, which wanted a token, used 3, 4 and 5.
 
-	// NotRemembered means that the node history does not have the spans.
+	// NotRemembered means that the node history lacks the spans.
 	NotRemembered = 6
-	// Busy means too many concurrent questions; retry in a second.
+	// Busy means too many questions; retry in a second.
 	Busy = 7
 )

@@ -1,4 +1,4 @@
-// Package cluster queries cniscope's sidecars with the user's rights, through the API server's exec (docs/fleet.md).
+// Package cluster queries the sidecars with the user's rights, by the API server's exec (docs/fleet.md).
 package cluster
 
 import (
@@ -37,10 +37,10 @@ type Cluster struct {
 	authentication *authenticationclient.AuthenticationV1Client
 }
 
-// New returns the cluster of a kubeconfig. It sends no request.
+// New returns a kubeconfig's cluster, without a request.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 100 // as kubectl's; execs do not count
+	config.QPS, config.Burst = 50, 100 // as kubectl; execs do not count
 	if config.ContentType == "" {
 		config.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
 		config.ContentType = runtime.ContentTypeProtobuf
@@ -56,22 +56,19 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{config, core, authentication}, nil
 }
 
-// Reader is the query sidecar of a node.
+// Reader is a node's query sidecar.
 type Reader struct {
 	Node, Namespace, Pod string
-	// Unready is why it cannot answer; empty if it can.
-	Unready string
-	// Doubtful means a pod that is not ready: the node may be dead, or its answer matter most. It is queried first, so
-	// that its timeout overlaps with other queries.
+	Unready              string
+	// Doubtful marks an unready pod, maybe of a dead node. It is queried first, so that timeouts overlap.
 	Doubtful bool
 }
 
-// ErrNoReaders means that no query sidecar was found.
+// ErrNoReaders means that no sidecar was found.
 var ErrNoReaders = errors.New("no cniscope that can be asked")
 
-// Readers returns the query sidecars, one per node, doubtful ones first. An empty namespace means DefaultNamespace,
-// then all. The error is a *Refusal, or wraps ErrNoReaders. Sidecars in several namespaces are an error, because any
-// user can run a fake one that collects tokens.
+// Readers returns one sidecar per node, doubtful first. An empty namespace means DefaultNamespace, then all. The
+// error is a *Refusal or wraps ErrNoReaders. Several namespaces are an error: a fake sidecar could collect tokens.
 func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, error) {
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)
@@ -162,7 +159,6 @@ func readerOf(p *corev1.Pod) (r Reader, ok bool) {
 	}, true
 }
 
-// unready prevents a wait for a dead node.
 func unready(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "its pod is being removed"
@@ -184,7 +180,7 @@ func unready(p *corev1.Pod) string {
 	return ""
 }
 
-// Pod returns a pod. The error is a *Refusal without the right.
+// Pod returns a pod, or a *Refusal.
 func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	p, err := c.core.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -193,7 +189,7 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod,
 	return p, nil
 }
 
-// PodNames returns pods with a prefix, for completion.
+// PodNames returns pods with a prefix.
 func (c *Cluster) PodNames(ctx context.Context, namespace, prefix string) (names []string, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -221,5 +217,5 @@ func (c *Cluster) who(ctx context.Context) string {
 	return text.Clean(review.Status.UserInfo.Username, text.Bound)
 }
 
-// NotFound reports whether the object does not exist.
+// NotFound reports a missing object.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }

@@ -13,24 +13,21 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Event is one Event of a pod, with printable texts.
+// Event is a pod's Event, with printable texts.
 type Event struct {
-	// Time is the last occurrence, Count their number.
 	Time    time.Time `json:"time"`
 	Count   int       `json:"count"`
 	Type    string    `json:"type"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
-	// From is the reporting component, Node its node.
-	From string `json:"from,omitempty"`
-	Node string `json:"node,omitempty"`
+	From    string    `json:"from,omitempty"`
+	Node    string    `json:"node,omitempty"`
 }
 
-// eventsMost bounds the Events of a pod.
 const eventsMost = 500
 
-// Events returns a pod's Events, oldest first, also of a deleted pod. uid excludes other pods of that name. The error
-// is a *Refusal without the right.
+// Events returns a pod's Events, oldest first, also after its deletion. uid excludes namesakes. The error may be a
+// *Refusal.
 func (c *Cluster) Events(ctx context.Context, namespace, pod, uid string) ([]Event, error) {
 	of := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod}
 	if uid != "" {

@@ -21,10 +21,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// saidMost bounds standard error in bytes; it is one line.
 const saidMost = 4 << 10
 
-// AskError is a sidecar's error, with an exit code of package fleet.
+// AskError is a sidecar's error; its code is one of package fleet.
 type AskError struct {
 	Code int
 	says string
@@ -32,11 +31,10 @@ type AskError struct {
 
 func (e *AskError) Error() string { return e.says }
 
-// ErrTooLarge means that an answer exceeds its bound.
+// ErrTooLarge means an answer over its bound.
 var ErrTooLarge = errors.New("its answer is too large")
 
-// Ask writes the answer of a sidecar to out. It retries a busy one until ctx ends. The error is an *AskError or a
-// *Refusal.
+// Ask writes an answer to out, and retries a busy sidecar until ctx ends. The error is an *AskError or *Refusal.
 func (c *Cluster) Ask(ctx context.Context, r Reader, question []string, out io.Writer) error {
 	if r.Unready != "" {
 		return errors.New(r.Unready)
@@ -55,7 +53,7 @@ func (c *Cluster) Ask(ctx context.Context, r Reader, question []string, out io.W
 	}
 }
 
-// Answer is Ask into memory, up to most bytes.
+// Answer is Ask into up to most bytes.
 func (c *Cluster) Answer(ctx context.Context, r Reader, question []string, most int) ([]byte, error) {
 	var answer bytes.Buffer
 	err := c.Ask(ctx, r, question, Limited(&answer, most))
@@ -77,7 +75,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, question []string, out io.
 			Stdout: answer, Stderr: errs,
 		})
 	}()
-	// The SPDY fallback ignores ctx until its connection ends, so it is abandoned.
+	// The SPDY fallback ignores ctx, so it is abandoned.
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -91,7 +89,7 @@ func (c *Cluster) once(ctx context.Context, r Reader, question []string, out io.
 	return c.failure(ctx, r, err, said.String())
 }
 
-// executor is kubectl's: a websocket, or SPDY if a server or proxy does not support it.
+// executor is kubectl's: a websocket, or SPDY where that fails.
 func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
 	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
 		Param("container", fleet.Container).Param("stdout", "true").Param("stderr", "true")
@@ -131,11 +129,11 @@ func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string)
 	return &cleaned{err}
 }
 
-// gate passes writes until it is closed: an abandoned exec writes nowhere.
+// gate passes writes until closed: an abandoned exec must not write.
 type gate struct {
 	mu   sync.Mutex
 	w    io.Writer
-	stop context.CancelFunc // stops the exec after a failed write; may be nil
+	stop context.CancelFunc // stops the exec after a failed write; nil: none
 	err  error
 	done bool
 }
@@ -155,7 +153,6 @@ func (g *gate) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close returns the first write error.
 func (g *gate) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +163,6 @@ func (g *gate) close() error {
 // Limited returns a writer that fails with ErrTooLarge after most bytes.
 func Limited(w io.Writer, most int) io.Writer { return &limited{w: w, left: most} }
 
-// limited fails with ErrTooLarge after a number of bytes, or drops the rest.
 type limited struct {
 	w    io.Writer
 	left int

@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Role is a role that grants a right.
+// Role grants a right.
 type Role string
 
-// Roles: one of cniscope's chart, bound in cniscope's namespace, and one of Kubernetes.
+// Roles of cniscope's chart, bound in its namespace, and of Kubernetes.
 const (
 	Operator Role = "cniscope-operator"
 	View     Role = "view"
@@ -26,7 +26,7 @@ type right struct {
 	role                            Role
 }
 
-// Refusal names the missing right and its remedy.
+// Refusal names the missing right.
 type Refusal struct {
 	says string
 	err  error
@@ -72,7 +72,6 @@ func (m right) says(user string) string {
 		you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
 }
 
-// cleaned is an error with printable text.
 type cleaned struct{ error }
 
 func (c *cleaned) Error() string { return text.Clean(c.error.Error(), 1024) }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// findingsMost bounds kinds of findings; doctor has 40 checks. linesMost bounds evidence and remedy of each.
+	// findingsMost bounds kinds of findings (doctor has 40 checks), linesMost evidence and remedy.
 	findingsMost = 500
 	linesMost    = 20
 	lineLength   = 1024
@@ -28,7 +28,7 @@ const (
 	Note    Level = "note"
 )
 
-// Report is the needed part of docs/schemas/doctor.json; pkg/doctor only builds for a node.
+// Report is the needed part of docs/schemas/doctor.json, since pkg/doctor only builds for a node.
 type Report struct {
 	Findings List[Found] `json:"findings"`
 	Checks   List[Check] `json:"checks"`
@@ -50,7 +50,6 @@ type Found struct {
 	Remedy   []string `json:"remedy"`
 }
 
-// uncheckedState is the state of a check that failed to run.
 const uncheckedState = "could not check"
 
 // Findings groups similar findings of many nodes.
@@ -58,24 +57,21 @@ type Findings struct {
 	kinds     map[string]*Finding
 	unchecked map[string]*Unchecked
 	examined  int
-	// Left counts findings beyond findingsMost.
-	Left int
+	Left      int
 }
 
-// Finding is a finding of one or more nodes.
+// Finding is one of some nodes.
 type Finding struct {
-	Check string `json:"check"`
-	Level Level  `json:"level"`
-	// Summary, Evidence and Remedy are the first node's by name.
+	Check    string   `json:"check"`
+	Level    Level    `json:"level"`
 	Summary  string   `json:"summary"`
 	Evidence []string `json:"evidence"`
 	Remedy   []string `json:"remedy"`
 	Nodes    []string `json:"nodes"`
-	// Differs means that the nodes' texts differ.
-	Differs bool `json:"differs,omitempty"`
+	Differs  bool     `json:"differs,omitempty"`
 }
 
-// Unchecked is a check that some nodes could not run.
+// Unchecked is a check that failed to run.
 type Unchecked struct {
 	Check  string   `json:"check"`
 	Reason string   `json:"reason"`
@@ -127,7 +123,7 @@ func (f *Findings) add(node string, found Found) {
 	switch found.Level {
 	case Problem, Warning, Note:
 	default:
-		found.Level = Warning // an unknown level of a newer version
+		found.Level = Warning // of a newer version
 	}
 	key := string(found.Level) + "\n" + found.Check + "\n" + shape(found.Summary, node)
 	kind := f.kinds[key]
@@ -165,7 +161,7 @@ func (f *Findings) Sorted() (all []Finding) {
 	return all
 }
 
-// Unmade returns the checks that failed to run.
+// Unmade returns checks that failed to run.
 func (f *Findings) Unmade() (all []Unchecked) {
 	all = []Unchecked{}
 	for _, u := range f.unchecked {
@@ -178,7 +174,7 @@ func (f *Findings) Unmade() (all []Unchecked) {
 	return all
 }
 
-// Count returns the number of findings without notes.
+// Count returns the findings except notes.
 func (f *Findings) Count() (n int) {
 	for _, kind := range f.kinds {
 		if kind.Level != Note {
@@ -190,10 +186,9 @@ func (f *Findings) Count() (n int) {
 
 func levels() []Level { return []Level{Problem, Warning, Note} }
 
-// own matches values of one node: addresses, ids, times, sizes.
+// own matches a node's addresses, ids, times, sizes.
 var own = regexp.MustCompile(`(?i)\b[0-9a-f]*[0-9][0-9a-f]*([.:][0-9a-f]+)*`)
 
-// shape returns a sentence without what is specific to a node.
 func shape(sentence, node string) string {
 	if node != "" {
 		sentence = name.ReplaceAllStringFunc(sentence, func(word string) string {

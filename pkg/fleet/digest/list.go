@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// listMost bounds a list in an answer; a node holds about 10,000 operations.
+// listMost bounds a list; a node holds about 10,000 operations.
 const listMost = 12_000
 
-// List bounds a list in an answer: a hostile node can send a million {}.
+// List is bounded: a hostile node can send a million {}.
 type List[T any] []T
 
-// UnmarshalJSON rejects a long list before it allocates.
+// UnmarshalJSON rejects a long list before allocation.
 func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	switch begin, err := d.Token(); {

@@ -1,5 +1,4 @@
-// Package digest aggregates answers of many nodes. It is pure and bounded, and cleans texts, because a node may be
-// hostile.
+// Package digest aggregates nodes' answers. It is pure, bounded, and cleans texts: a node may be hostile.
 package digest
 
 import (
@@ -44,7 +43,7 @@ func (n Nodes) Sorted() Nodes {
 	return n
 }
 
-// Lines returns one line per reason, most nodes first.
+// Lines returns one line per reason.
 func (n Nodes) Lines() (lines []string) {
 	nodes := map[string][]string{}
 	for _, m := range n.Sorted().Missing {
@@ -75,7 +74,7 @@ func Number(n int) string {
 	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
 }
 
-// Some joins the first most names and counts the rest.
+// Some joins most names and counts the rest.
 func Some(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

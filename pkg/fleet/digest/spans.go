@@ -12,14 +12,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// spanText bounds one text of a span: arguments and messages.
 const spanText = 4096
 
-// partsMost bounds the messages in the spans of an operation, attributes and values included, since one of two bytes
-// decodes to 300. An operation has up to 3,000 spans with 30 attributes.
+// partsMost bounds an operation's messages, attributes and values included: two bytes decode to 300. An operation
+// has up to 3,000 spans with 30 attributes.
 const partsMost = 300_000
 
-// counted takes the messages in a message from left; false if they are too many.
+// counted returns false if a message has more messages than left.
 func counted(message []byte, of protoreflect.MessageDescriptor, left *int) bool {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -43,7 +42,7 @@ func counted(message []byte, of protoreflect.MessageDescriptor, left *int) bool 
 	return true
 }
 
-// Spans decodes TracesData and makes its texts printable.
+// Spans decodes TracesData into printable texts.
 func Spans(encoded []byte) ([]*tracepb.ResourceSpans, error) {
 	var data tracepb.TracesData
 	left := partsMost

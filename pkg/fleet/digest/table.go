@@ -9,10 +9,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// tableMost bounds the rows of a table; JSON has all.
 const tableMost = 10
 
-// Table writes up to ten rows below a head. worst adds the worst operation and its remedy below each.
+// Table writes up to ten rows. worst adds the worst operation and remedy below each.
 func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) []string, worst func(R) control.Line) {
 	shown := rows[:min(len(rows), tableMost)]
 	var lines strings.Builder

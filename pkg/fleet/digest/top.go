@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	// namesMost bounds causes and plugins; further ones count as other.
 	namesMost = 200
 	// nodesMost is twice Kubernetes' limit.
 	nodesMost   = 10_000
@@ -19,14 +18,13 @@ const (
 	unexplained = "unexplained"
 )
 
-// Top counts slow, failed and hung operations by cause, node and plugin.
+// Top counts problems by cause, node and plugin.
 type Top struct {
 	causes, nodes, plugins map[string]*Row
-	// Problems counts these, Of all operations.
-	Problems, Of int
+	Problems, Of           int
 }
 
-// Row is the total of one cause, node or plugin.
+// Row is a cause, node or plugin.
 type Row struct {
 	Name       string        `json:"name"`
 	Operations int           `json:"operations"`
@@ -34,13 +32,13 @@ type Row struct {
 	Failed     int           `json:"failed"`
 	Hung       int           `json:"hung"`
 	Nodes      int           `json:"nodes,omitempty"`
-	Time       time.Duration `json:"time_ns"` // sum of durations
+	Time       time.Duration `json:"time_ns"`
 	Worst      control.Line  `json:"worst"`
 
-	seen string // latest node; a node's lines are consecutive
+	seen string // latest node; its lines are consecutive
 }
 
-// Add adds the lines of a node once; of is the number of all its operations.
+// Add adds a node's lines once; of counts all its operations.
 func (t *Top) Add(node string, lines []control.Line, of int) {
 	if t.causes == nil {
 		t.causes, t.nodes, t.plugins = map[string]*Row{}, map[string]*Row{}, map[string]*Row{}
@@ -52,7 +50,7 @@ func (t *Top) Add(node string, lines []control.Line, of int) {
 			continue
 		}
 		line = Line(line)
-		line.Node = node // whatever name the node reports
+		line.Node = node // whatever the node claims
 		t.Problems++
 		row(t.causes, namesMost, cmp.Or(line.Cause, unexplained)).add(line)
 		row(t.nodes, nodesMost, node).add(line)

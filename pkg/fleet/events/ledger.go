@@ -11,19 +11,17 @@ import (
 const (
 	// PerMinute bounds all writes of a node.
 	PerMinute = 10
-	// PerCause bounds those of one cause, to leave room for others.
+	// PerCause leaves room for other causes.
 	PerCause = 6
 	minute   = time.Minute
 
-	maxWaiting = 2 * PerMinute // notices
-	maxSeries  = 256           // remembered Events
-	// idle ends a series; the next operation is a new Event. client-go also uses six minutes.
-	idle = 6 * time.Minute
-	// stale bounds the wait of a notice.
-	stale = 5 * time.Minute
-	// between is the minimum time between writes of a series.
+	maxWaiting = 2 * PerMinute
+	maxSeries  = 256
+	// idle ends a series; client-go also uses six minutes.
+	idle    = 6 * time.Minute
+	stale   = 5 * time.Minute
 	between = 30 * time.Second
-	// Updates may use 1/share of PerMinute and PerCause, new Events all.
+	// Updates may use 1/share of PerMinute and PerCause.
 	share                    = 2
 	firstPause, longestPause = time.Second, time.Minute
 )
@@ -34,31 +32,30 @@ type Outcome int
 // Results of a write.
 const (
 	Written Outcome = iota
-	// Gone means that the Event cannot be written, Again that the API server is unavailable.
+	// Gone means that the Event cannot be written, Again an unavailable API server.
 	Gone
 	Again
 )
 
 type key struct{ uid, reason, action, ifName, cause string }
 
-// series is one Event for equal notices of one pod.
 type series struct {
 	Notice
 	key         key
-	count       int       // operations
-	written     int       // operations in the Event; 0 without an Event
-	first, last time.Time // of the operations
+	count       int
+	written     int // operations in the Event; 0: no Event
+	first, last time.Time
 	offered     time.Time // start of the wait
-	wrote       time.Time // latest write
-	order       uint64    // rises with each series
-	name        string    // of the Event
+	wrote       time.Time
+	order       uint64
+	name        string
 	suffix      string
 }
 
 // Write is one write to the API.
 type Write struct {
 	Notice
-	// Create means a new Event; otherwise Count and Last update the series of Name.
+	// Create means a new Event, else Count and Last update Name.
 	Name   string
 	Create bool
 	Count  int
@@ -67,14 +64,14 @@ type Write struct {
 	series *series
 }
 
-// Ledger decides what is written when. It is bounded and reads no clock. Not for concurrent use.
+// Ledger schedules writes. It is bounded and reads no clock. Not for concurrent use.
 type Ledger struct {
 	all     map[key]*series
 	writes  []written
-	left    map[string]int // by cause, not reported in an Event yet
-	leftOut int            // total
-	named   uint64         // number of named Events
-	until   time.Time      // no write before
+	left    map[string]int // by cause, not in an Event yet
+	leftOut int
+	named   uint64
+	until   time.Time // no write before
 	pause   time.Duration
 }
 
@@ -118,7 +115,7 @@ func (l *Ledger) Forgot(n int) {
 	}
 }
 
-// Next returns a write that is due, or the time until the next one.
+// Next returns a due write, or the time until one.
 func (l *Ledger) Next(now time.Time) (w *Write, wait time.Duration) {
 	l.tidy(now)
 	if now.Before(l.until) {
@@ -165,7 +162,7 @@ func (l *Ledger) Done(w *Write, how Outcome, now time.Time) {
 	}
 }
 
-// LeftOut returns the number of operations without an Event.
+// LeftOut counts operations without an Event.
 func (l *Ledger) LeftOut() int { return l.leftOut }
 
 // waiting returns notices without an Event: failed and hung first, then oldest first.
@@ -181,7 +178,7 @@ func (l *Ledger) waiting() (all []*series) {
 	return all
 }
 
-// least returns the newest notice of the most frequent cause of the lesser type.
+// least returns the newest notice of the lesser type's most frequent cause.
 func least(waiting []*series) *series {
 	kind, of := waiting[len(waiting)-1].Type, map[string]int{}
 	for _, s := range waiting {

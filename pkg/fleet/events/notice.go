@@ -1,5 +1,4 @@
-// Package events decides which operations become Kubernetes Events, their text and their rate. It is pure; the caller
-// uses the API.
+// Package events decides which operations become Kubernetes Events, with what text, how often. It is pure.
 package events
 
 import (
@@ -25,22 +24,22 @@ const (
 	Hung   = "CNIHung"
 )
 
-// maxNote is the bound of events.k8s.io/v1, in bytes.
+// maxNote is events.k8s.io/v1's bound in bytes.
 const maxNote = 1024
 
-// Notice is the content of an Event about one operation.
+// Notice is an Event's content.
 type Notice struct {
 	Namespace, Pod, UID string
 	Type, Reason        string
 	Action              string
-	// IfName and Cause tell operations of a pod apart; Cause also groups those of a node.
+	// IfName and Cause distinguish a pod's operations; Cause also groups a node's.
 	IfName, Cause string
-	// Note contains certain facts only, none about other pods.
+	// Note has certain facts only, none about other pods.
 	Note string
 	Time time.Time
 }
 
-// Of returns the notice for an operation, if it is slow or failed and its pod is known.
+// Of returns the notice of a slow or failed operation, if its pod is known.
 func Of(line control.Line) (n Notice, ok bool) {
 	if line.Namespace == "" || line.Pod == "" || line.PodUID == "" {
 		return Notice{}, false
@@ -67,7 +66,6 @@ func Of(line control.Line) (n Notice, ok bool) {
 	return n, true
 }
 
-// why returns the verdict as a suffix.
 func why(line control.Line) string {
 	line = own(line)
 	says := line.Verdict
@@ -80,12 +78,11 @@ func why(line control.Line) string {
 	if says == "" {
 		return ""
 	}
-	// "4.9s of 5.1s waiting": the total is already in the note.
+	// The total in "4.9s of 5.1s waiting" is already in the note.
 	return ": " + strings.Replace(says, " of "+text.Round(line.Duration).String()+" ", " ", 1)
 }
 
-// own returns a line without facts about other pods, since everyone who may read a pod's Events reads the note: the
-// cause stays, names go.
+// own removes facts about other pods, since readers of a pod's Events see the note: the cause stays, names go.
 func own(line control.Line) control.Line {
 	if !line.Foreign {
 		return line
@@ -98,7 +95,6 @@ func own(line control.Line) control.Line {
 	return line
 }
 
-// cut shortens s to n bytes at a rune boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

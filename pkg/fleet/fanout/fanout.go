@@ -1,5 +1,4 @@
-// Package fanout sends one question to many nodes, with bounds on concurrency and time, and yields answers as they
-// arrive.
+// Package fanout sends a question to many nodes within bounds on concurrency and time.
 package fanout
 
 import (
@@ -13,7 +12,6 @@ import (
 
 // Limits bound the queries.
 type Limits struct {
-	// AtOnce is the number of concurrent queries, Patience the timeout of one.
 	AtOnce   int
 	Patience time.Duration
 }
@@ -27,8 +25,8 @@ type Answer[T any] struct {
 	Err   error
 }
 
-// Ask yields answers as they arrive, until all are there, ctx ends, or the caller stops. A node that exceeds Patience
-// gets ErrNoAnswer; ask must return when its context ends. No ask runs after Ask returns.
+// Ask yields answers as they arrive, until all are there, ctx ends, or the caller stops. After Patience a node has
+// ErrNoAnswer. ask must return with its context; none runs after Ask.
 func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
 	ask func(context.Context, N) (T, error)) iter.Seq2[N, Answer[T]] {
 	type result struct {
