@@ -1,4 +1,4 @@
-// Package kubelet finds the API server that this node's kubelet uses, which needs no service network.
+// Package kubelet finds the kubelet's API server, which needs no service network.
 package kubelet
 
 import (
@@ -23,8 +23,8 @@ import (
 
 var errNone = errors.New("no kubelet with a kubeconfig runs on this node")
 
-// APIServer returns host:port of the API server in the kubelet's kubeconfig. Any pod can run a program of that name, so
-// only processes count that are trusted as container runtimes (docs/trust.md).
+// APIServer returns host:port in the kubelet's kubeconfig. Pods can run a program of that name, so only processes
+// trusted as runtimes count (docs/trust.md).
 func APIServer() (string, error) {
 	pids, err := procfs.All()
 	if err != nil {
@@ -55,7 +55,6 @@ func APIServer() (string, error) {
 	return "", err
 }
 
-// kubeconfigIn returns the value of --kubeconfig, or an empty text.
 func kubeconfigIn(arguments []string) (path string) {
 	for i, a := range arguments {
 		name, value, joined := strings.Cut(strings.TrimLeft(a, "-"), "=")
@@ -70,10 +69,10 @@ func kubeconfigIn(arguments []string) (path string) {
 	return path
 }
 
-// serverLine matches the API server in a kubeconfig. Other parts of the file may be secret.
+// serverLine matches only the API server: other parts may be secret.
 var serverLine = regexp.MustCompile(`(?m)^[\s-]*"?server"?:\s*"?(https?://[^\s",]+)`)
 
-// ServerIn returns host:port of the API server that a kubeconfig names, or an empty text.
+// ServerIn returns a kubeconfig's host:port, or "".
 func ServerIn(file string) (string, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package kubelet finds the API server that this node's kubelet uses, which needs no service network.
+// Package kubelet finds the kubelet's API server, which needs no service network.
 package kubelet
 
 import "errors"
