@@ -7,10 +7,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Max bounds the attachments of a Book; a node has far fewer pods (110 by default). The oldest is dropped first.
+// Max bounds a Book, which drops the oldest; nodes have far fewer pods (110 by default).
 const Max = 4096
 
-// Book remembers attachments without a DEL, and the result of the last Look. It is not safe for concurrent use.
+// Book holds attachments without a DEL, and the last Look's result. Not for concurrent use.
 type Book struct {
 	held   []Attachment // in order of ADD
 	leaked []Attachment
@@ -27,7 +27,7 @@ func (b *Book) Added(a Attachment) {
 	b.held = append(b.held, a)
 }
 
-// Deleted records a finished DEL. failed is its error, empty on success.
+// Deleted records a DEL and its error, if any.
 func (b *Book) Deleted(a Attachment, failed string) {
 	if failed == "" {
 		b.held = slices.DeleteFunc(b.held, func(k Attachment) bool { return same(k, a) })
@@ -41,11 +41,10 @@ func (b *Book) Deleted(a Attachment, failed string) {
 	}
 }
 
-// Doubt forgets the attachments, because a DEL may have been missed.
+// Doubt drops all: a DEL may have been missed.
 func (b *Book) Doubt() { b.held = nil }
 
-// Look compares the attachments with the node. It returns those that leaked since the last Look, and those that no
-// longer leak.
+// Look compares attachments with the node, and returns new leaks and former ones.
 func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	now := l.Attachments(b.held, after)
 	for _, a := range now {
@@ -68,13 +67,13 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	return found, freed
 }
 
-// Leaked returns the leaked attachments of the last Look.
+// Leaked returns the last Look's leaks.
 func (b *Book) Leaked() []Attachment { return slices.Clone(b.leaked) }
 
 // Held returns the remembered attachments.
 func (b *Book) Held() []Attachment { return slices.Clone(b.held) }
 
-// Readings returns figures; none before the first Look.
+// Readings returns figures after the first Look.
 func (b *Book) Readings() []meter.Reading {
 	if !b.looked {
 		return nil

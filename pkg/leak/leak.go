@@ -1,5 +1,5 @@
-// Package leak finds network resources of removed sandboxes: attachments (an ADD without a DEL) and leases of
-// host-local. It is pure: pkg/doctor/gather makes the Look. Young resources do not count.
+// Package leak finds removed sandboxes' resources: attachments (an ADD without a DEL) and leases of host-local,
+// unless young. It is pure: pkg/doctor/gather makes the Look.
 package leak
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// After is the minimum age of a leak: kubelet waits up to four minutes for a network (twice runtimeRequestTimeout).
+// After is a leak's minimum age: kubelet waits up to four minutes (twice runtimeRequestTimeout).
 const After = 5 * time.Minute
 
 // Attachment is a network of a sandbox.
@@ -21,16 +21,14 @@ type Attachment struct {
 	Network     string    `json:"network,omitempty"`
 	IfName      string    `json:"ifname"`
 	Pod         event.Pod `json:"pod,omitzero"`
-	// Since is the end of the ADD.
-	Since     time.Time `json:"since"`
-	Addresses []string  `json:"addresses,omitempty"`
-	// File is libcni's cached result, which a DEL needs; may be empty.
+	Since       time.Time `json:"since"`
+	Addresses   []string  `json:"addresses,omitempty"`
+	// File is libcni's cached result, if any, which a DEL needs.
 	File string `json:"file,omitempty"`
-	// Failed is true if the ADD failed, but may have left something.
-	Failed bool `json:"failed,omitempty"`
-	// Tried counts failed DELs, and Says is the last error.
-	Tried int    `json:"tried,omitempty"`
-	Says  string `json:"says,omitempty"`
+	// Failed means that the ADD failed, but may have left something.
+	Failed bool   `json:"failed,omitempty"`
+	Tried  int    `json:"tried,omitempty"`
+	Says   string `json:"says,omitempty"`
 }
 
 // Lease is an address that host-local leased.
@@ -43,17 +41,14 @@ type Lease struct {
 
 // Look is the state of a node.
 type Look struct {
-	Time time.Time
-	// Boot is the node's start; zero if unknown.
-	Boot time.Time
-	// Alive are ids of sandboxes, containers and processes.
+	Time  time.Time
+	Boot  time.Time
 	Alive map[string]bool
-	// Cached are libcni's cached results. Complete means all: then an ADD without a result was undone.
+	// Cached are libcni's cached results. If Complete, an ADD without a result was undone.
 	Cached   []Attachment
 	Complete bool
 	Leases   []Lease
-	// Total counts the leases of each network.
-	Total map[string]int
+	Total    map[string]int
 	// More counts unexamined results and leases.
 	More int
 }
@@ -62,7 +57,7 @@ func (l Look) gone(id string, since time.Time, after time.Duration) bool {
 	return id != "" && !l.Alive[id] && l.Time.Sub(since) >= after
 }
 
-// Attachments returns the attachments of gone sandboxes, the oldest first.
+// Attachments returns those of gone sandboxes, oldest first.
 func (l Look) Attachments(seen []Attachment, after time.Duration) (leaked []Attachment) {
 	for _, a := range l.Cached {
 		if a.IfName == "lo" || !l.gone(a.ContainerID, a.Since, after) {
@@ -88,7 +83,7 @@ func (l Look) Attachments(seen []Attachment, after time.Duration) (leaked []Atta
 	return leaked
 }
 
-// Leaked returns the leases of gone sandboxes, the oldest first.
+// Leaked returns leases of gone sandboxes, oldest first.
 func (l Look) Leaked(after time.Duration) (leaked []Lease) {
 	for _, one := range l.Leases {
 		if l.gone(one.ContainerID, one.Since, after) {
@@ -113,22 +108,22 @@ func orPod(a, b event.Pod) event.Pod {
 	return a
 }
 
-// name is the CNI specification's format of container ids and network names (section 2; libcni's ValidateContainerID
-// and ValidateNetworkName).
+// name is the format of CNI container ids and networks (section 2; libcni's ValidateContainerID and
+// ValidateNetworkName).
 var name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,253}$`)
 
-// Named reports whether CNI allows s, so it needs no quotes in a shell.
+// Named reports whether CNI allows s, which then needs no quotes.
 func Named(s string) bool { return name.MatchString(s) }
 
-// Interface is Named for an interface (linux/if.h: IFNAMSIZ).
+// Interface is Named for interfaces (linux/if.h: IFNAMSIZ).
 func Interface(s string) bool { return len(s) < 16 && Named(s) }
 
 var file = regexp.MustCompile(`^/[a-zA-Z0-9_./:-]*$`)
 
-// Plain reports whether a path needs no quotes in a shell command.
+// Plain reports whether a path needs no shell quotes.
 func Plain(path string) bool { return file.MatchString(path) }
 
-// Free returns a shell command that frees cached results as the runtime's DEL would. It needs jq.
+// Free returns a shell command that does the runtime's DEL for cached results. It needs jq.
 func Free(files, binDirs []string) string {
 	path := strings.Join(binDirs, ":")
 	return "for f in " + strings.Join(files, " ") + "; do " +
