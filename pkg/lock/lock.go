@@ -1,4 +1,4 @@
-// Package lock lets one cniscope observe a node at a time: two would count and report everything twice.
+// Package lock lets one cniscope observe a node, since two would count everything twice.
 package lock
 
 import (
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// HeldError reports that another cniscope observes the node.
+// HeldError means that another cniscope observes the node.
 type HeldError struct {
-	// Holder is the lock file's text: "pid 4711, in a pod, /usr/bin/cniscope, since …".
+	// Holder is the file's text: "pid 4711, in a pod, /usr/bin/cniscope, since …".
 	Holder string
 	File   string
 }
@@ -20,10 +20,10 @@ func (e *HeldError) Error() string {
 		e.Holder, e.File)
 }
 
-// ExitCode returns EX_TEMPFAIL of sysexits(3), "try again later".
+// ExitCode is EX_TEMPFAIL of sysexits(3).
 func (e *HeldError) ExitCode() int { return 75 }
 
-// Wait calls Take every interval until it succeeds or ctx ends, and returns its last error.
+// Wait calls Take every interval until it succeeds, or ctx ends with the last error.
 func Wait(ctx context.Context, dir, who string, every time.Duration) (release func(), err error) {
 	again := time.NewTicker(every)
 	defer again.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// In acquires the lock of the file name in root, and removes the file on release. root must be private (private.Dir).
-// who and errors are as for Take.
+// In locks a file in root, which must be private (private.Dir), and removes it on release. who and errors as for
+// Take.
 func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	for {
@@ -26,19 +26,18 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 			_ = f.Close()
 			return nil, err
 		}
-		if !current { // the holder removed the file just now
+		if !current { // just removed by its holder
 			_ = f.Close()
 			continue
 		}
 		sign(f, who)
 		return sync.OnceFunc(func() {
-			_ = os.Remove(path) // while locked: afterwards it may be another process's
+			_ = os.Remove(path) // while locked: later it may be another's
 			_ = f.Close()
 		}), nil
 	}
 }
 
-// lock reports whether the locked file still has that name.
 func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

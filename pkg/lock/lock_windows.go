@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// In acquires the lock of the file name in root, and leaves the file on release. root must be private. who and errors
-// are as for Take.
+// In locks a file in root, which must be private, and leaves it on release. who and errors as for Take.
 func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -35,7 +34,7 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 // ErrTaken means that another process holds the lock.
 var ErrTaken = errors.New("another process has it")
 
-// File locks an open file until it is closed: a byte behind the text, since locked bytes are unreadable for others.
+// File locks until the close, a byte behind the text: locked bytes are unreadable.
 func File(f *os.File) error {
 	behind := windows.Overlapped{OffsetHigh: 1 << 30}
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY

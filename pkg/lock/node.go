@@ -13,9 +13,8 @@ import (
 
 const nodeLock = "node.lock"
 
-// Take acquires the lock of the node in dir, which it creates if needed. who describes this process in the file: "in
-// a pod". It fails with a HeldError if another cniscope holds the lock, and with a *private.Error if another user
-// could. The kernel releases the lock at the exit.
+// Take locks the node in dir, which it creates. who describes us: "in a pod". It fails with a HeldError, or a
+// *private.Error if another user could take the lock. The kernel releases it at exit.
 func Take(dir, who string) (release func(), err error) {
 	root, err := private.Dir(dir)
 	if err != nil {
@@ -31,7 +30,7 @@ func held(f *os.File, path string) error {
 	return &HeldError{Holder: strings.TrimSpace(string(holder[:n])), File: path}
 }
 
-// sign describes the holder in the file. It is informative, so errors are ignored.
+// sign describes the holder. It only informs, so errors are ignored.
 func sign(f *os.File, who string) {
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintf(f, "pid %d, %s, since %s\n", os.Getpid(), who, time.Now().UTC().Format(time.RFC3339))
