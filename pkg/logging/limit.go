@@ -1,5 +1,4 @@
-// Package logging bounds the log: Limit limits the rate of each message, and Writer never blocks on a slow reader of
-// the log.
+// Package logging bounds the log: Limit the rate of each message, Writer the wait for a slow reader.
 package logging
 
 import (
@@ -9,19 +8,18 @@ import (
 	"time"
 )
 
-// Each message may be written burst times at once, then once per interval. A starting node logs ten lines of one
-// message, 30 failing pods log 30. An endless cause is limited to 86,400 lines per day of 500 bytes.
+// A starting node logs ten lines of one message, 30 failing pods 30. An endless cause has 86,400 of 500 bytes a day.
 const (
 	burst    = 20
 	interval = time.Second
-	// texts is the number of messages with their own limit; cniscope has about a hundred. Further ones share one.
+	// texts is the messages with their own limit; cniscope has about a hundred. Others share one.
 	texts = 256
-	// silence is the delay after which a count of suppressed lines is logged by itself.
+	// silence is the delay before a count of suppressed lines is logged alone.
 	silence = 10 * time.Second
 )
 
-// Limit is a slog.Handler that limits each message's rate, whatever its attributes and level. The message's next line,
-// or a separate one, reports suppressed lines in left_out. samber/slog-sampling does not report them.
+// Limit is a slog.Handler that limits each message's rate. The next line, or a separate one, has suppressed lines in
+// left_out.
 type Limit struct {
 	next  slog.Handler
 	state *state
@@ -32,20 +30,20 @@ type state struct {
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
-	leftOut uint64 // total
-	others  bucket // shared by all further messages
+	leftOut uint64
+	others  bucket
 }
 
-// bucket is the limit of one message. full is the time at which the whole burst is available again.
+// bucket is a message's limit; at full, the whole burst is available.
 type bucket struct {
 	text    string
 	level   slog.Level
 	full    time.Time
 	leftOut uint64
-	due     *time.Timer // reports left_out; nil if that is 0
+	due     *time.Timer // reports left_out; nil if 0
 }
 
-// NewLimit returns a Limit in front of next.
+// NewLimit returns a Limit before next.
 func NewLimit(next slog.Handler) *Limit {
 	return &Limit{next, &state{root: next, buckets: map[string]*bucket{}, others: bucket{text: "others"}}}
 }
@@ -55,12 +53,12 @@ func (l *Limit) Enabled(ctx context.Context, level slog.Level) bool {
 	return l.next.Enabled(ctx, level)
 }
 
-// WithAttrs returns a handler that shares the limits.
+// WithAttrs shares the limits.
 func (l *Limit) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &Limit{l.next.WithAttrs(attrs), l.state}
 }
 
-// WithGroup returns a handler that shares the limits.
+// WithGroup shares the limits.
 func (l *Limit) WithGroup(name string) slog.Handler {
 	return &Limit{l.next.WithGroup(name), l.state}
 }
@@ -85,7 +83,7 @@ func (l *Limit) LeftOut() uint64 {
 	return l.state.leftOut
 }
 
-// Flush reports suppressed lines at once. Call it before exit.
+// Flush reports suppressed lines at once, before exit.
 func (l *Limit) Flush() {
 	s := l.state
 	s.mu.Lock()
@@ -99,7 +97,6 @@ func (l *Limit) Flush() {
 	}
 }
 
-// admit reports whether a line may be written, and the number of lines suppressed before it.
 func (s *state) admit(text string, level slog.Level, now time.Time) (leftOut uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +117,7 @@ func (s *state) admit(text string, level slog.Level, now time.Time) (leftOut uin
 	return b.settle(), true
 }
 
-// bucket returns a message's bucket. If there are too many it removes full ones, else the message shares one.
+// bucket removes full buckets if there are too many, else returns the shared one.
 func (s *state) bucket(text string, now time.Time) *bucket {
 	if b := s.buckets[text]; b != nil {
 		return b
@@ -149,7 +146,6 @@ func (b *bucket) settle() (leftOut uint64) {
 	return leftOut
 }
 
-// say logs the number of suppressed lines, if any.
 func (s *state) say(b *bucket) {
 	s.mu.Lock()
 	level, n := b.level, b.settle()

@@ -7,31 +7,28 @@ import (
 	"sync/atomic"
 )
 
-// lines bounds the buffer in lines of about 500 bytes, for a slow reader such as a stopped pipe or a journal on a
-// hanging disk.
+// lines is of about 500 bytes: a pipe may be stopped, or a journal's disk hang.
 const lines = 1024
 
-// Writer passes lines to another writer without waiting for it. It drops and counts lines that do not fit, and
-// reports them once they do.
+// Writer passes lines on without waiting. It drops what does not fit, and reports the count later.
 type Writer struct {
 	to      io.Writer
 	waiting chan []byte
-	dropped atomic.Uint64 // total
-	said    uint64        // of dropped
+	dropped atomic.Uint64
+	said    uint64
 	say     func(dropped uint64)
 	end     chan struct{}
 	ended   chan struct{}
 }
 
-// NewWriter starts writing to w. Between two lines it calls say with the number of dropped lines; say writes to w
-// directly.
+// NewWriter writes to w. Between lines it calls say, which writes to w directly.
 func NewWriter(w io.Writer, say func(dropped uint64)) *Writer {
 	n := &Writer{to: w, waiting: make(chan []byte, lines), say: say, end: make(chan struct{}), ended: make(chan struct{})}
 	go n.run()
 	return n
 }
 
-// Write queues a copy of a line. It never fails.
+// Write queues a copy and never fails.
 func (w *Writer) Write(line []byte) (int, error) {
 	select {
 	case w.waiting <- slices.Clone(line):
@@ -44,7 +41,7 @@ func (w *Writer) Write(line []byte) (int, error) {
 // Dropped returns the number of dropped lines.
 func (w *Writer) Dropped() uint64 { return w.dropped.Load() }
 
-// Close writes queued lines until ctx is done and reports whether all were written. Call it once; later lines are
+// Close writes queued lines until ctx is done and returns whether all were written. Call it once; later lines are
 // dropped.
 func (w *Writer) Close(ctx context.Context) bool {
 	close(w.end)
@@ -72,7 +69,7 @@ func (w *Writer) run() {
 }
 
 func (w *Writer) write(line []byte) {
-	if _, err := w.to.Write(line); err != nil { // the reader is gone: report the loss to the next one
+	if _, err := w.to.Write(line); err != nil { // no reader: report the loss to the next
 		w.dropped.Add(1)
 		return
 	}
