@@ -1,5 +1,4 @@
-// Package meter defines metric readings, so that each package names and explains its own metrics without a metrics
-// library.
+// Package meter defines metric readings, so that packages describe their metrics without a metrics library.
 package meter
 
 // Kind is the type of a metric.
@@ -11,20 +10,19 @@ const (
 	Gauge
 )
 
-// Reading is the value of one time series.
+// Reading is a series' value.
 type Reading struct {
-	// Name follows Prometheus' conventions, without the prefix "cniscope_".
-	Name string
-	// Help is one sentence, equal for all series of the metric.
+	// Name lacks the prefix "cniscope_".
+	Name  string
 	Help  string
 	Kind  Kind
 	Value float64
-	// Labels alternates names and values. All series of a metric have the same names. No label holds a pod,
-	// container or address, so that the number of series does not grow with pods.
+	// Labels alternates names and values, with equal names per metric. None holds a pod, container or address, for
+	// series must not grow with pods.
 	Labels []string
 }
 
-// Number is a type that can be counted.
+// Number can be counted.
 type Number interface {
 	~int | ~int64 | ~uint64 | ~float64
 }
@@ -39,8 +37,8 @@ func Level[N Number](name, help string, n N, labels ...string) Reading {
 	return Reading{name, help, Gauge, float64(n), labels}
 }
 
-// ByReason returns one counter per reason, with the label "reason" after labels. Reasons in ever start at 0, because
-// Prometheus' increase() misses the first increment of a new series.
+// ByReason returns a counter per reason, labeled after labels. Reasons in ever start at 0: Prometheus' increase()
+// misses a new series' first increment.
 func ByReason[R ~string](name, help string, counts map[R]uint64, ever []R, labels ...string) (all []Reading) {
 	add := func(reason R, n uint64) {
 		all = append(all, Count(name, help, n, append(labels[:len(labels):len(labels)], "reason", string(reason))...))
