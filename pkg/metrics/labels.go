@@ -12,7 +12,7 @@ const other = "other"
 
 func (m *Metrics) plugin(name string) string { return m.pluginNames.Limit(name, other) }
 
-// saying returns a phrase of our own (source, reason, feature) as a label. A recording can contain any.
+// saying makes our phrase (source, reason, feature) a bounded label: recordings contain any.
 func (m *Metrics) saying(phrase string) string { return m.sayings.Limit(word(phrase), other) }
 
 func word(phrase string) string { return strings.ReplaceAll(phrase, " ", "_") }
@@ -27,8 +27,8 @@ func commandOf(command string) string {
 
 const (
 	resultSuccess = "success"
-	resultFailed  = "failed" // exited with a code, or a plugin of the chain did not start
-	resultKilled  = "killed" // by a signal, usually from the runtime's timeout
+	resultFailed  = "failed" // exit code, or a missing plugin of the chain
+	resultKilled  = "killed" // by a signal, usually the runtime's timeout
 	// resultUnfinished: in progress after 10 minutes.
 	resultUnfinished = "unfinished"
 	resultUnknown    = "unknown"
@@ -72,7 +72,6 @@ const (
 	outcomeOrdinary    = "ordinary"
 )
 
-// outcome returns the first that applies.
 func outcome(verdict *judge.Call) string {
 	switch {
 	case verdict.Failure != "":
@@ -99,7 +98,7 @@ func decision(j *judge.Judgement) string {
 	return "kept"
 }
 
-// reason returns the first reason, so that the counts sum up.
+// reason returns the first reason, so that counts sum up.
 func reason(j *judge.Judgement) string {
 	if len(j.Reasons) == 0 {
 		return "none"

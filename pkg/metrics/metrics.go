@@ -1,5 +1,5 @@
-// Package metrics counts all finished operations, before sampling, and serves the counts and cniscope's health. The
-// number of series depends on a node's plugins and commands, not on its pods: no label holds a pod.
+// Package metrics counts all finished operations, before sampling, and serves counts and health. Series depend on
+// plugins and commands; no label holds a pod.
 package metrics
 
 import (
@@ -23,27 +23,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// callBuckets are for calls and plugins, in seconds. Pods should start within 5 s (Kubernetes,
-// slos/pod_startup_latency); a sandbox times out after 4 minutes.
+// callBuckets are seconds: pods should start within 5 s (Kubernetes, slos/pod_startup_latency); a sandbox times out
+// after 4 minutes.
 var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 240}
 
-// commandBuckets are for commands: an unobstructed iptables lasts 1 to 3 ms.
+// commandBuckets are for commands: iptables alone lasts 1 to 3 ms.
 var commandBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// gapBuckets are for ticks, which come every 50 ms.
 var gapBuckets = []float64{.06, .08, .1, .15, .25, .5, 1, 2.5, 5, 15}
 
 // Options configure Metrics.
 type Options struct {
 	Version string
-	// Sources name the enabled features and their possible losses.
 	Sources []source.Source
-	// Look returns other packages' readings at each scrape, concurrently. May be nil.
+	// Look returns other readings at each scrape, concurrently; may be nil.
 	Look func() Snapshot
-	Log  *slog.Logger // of failed scrapes
+	Log  *slog.Logger
 }
 
-// Metrics has its own registry. Result and Event are for one goroutine; scrapes and gaps may be concurrent.
+// Metrics has its own registry. Result and Event are for one goroutine, beside concurrent scrapes and gaps.
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
@@ -128,7 +126,7 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// begin creates the series of alerts: Prometheus' increase() misses the first increment of a new one.
+// begin creates alerts' series: Prometheus' increase() misses a new one's first increment.
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
 		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock,
@@ -153,7 +151,7 @@ func (m *Metrics) begin(sources []source.Source) {
 	}
 }
 
-// Result counts a finished operation, sampled or not, or a hung call.
+// Result counts a finished operation, or a hung call.
 func (m *Metrics) Result(r pipeline.Result) {
 	switch r := r.(type) {
 	case *pipeline.Hung:
@@ -198,7 +196,7 @@ func (m *Metrics) image(im *model.Image, j *judge.Judgement, seen prometheus.Lab
 		return
 	}
 	if im.Outlived && !im.Ended {
-		return // a daemon, which is not followed beyond its plugin
+		return // daemons are not followed beyond their plugin
 	}
 	name := m.commandNames.Limit(im.Name, other)
 	observe(m.commands.WithLabelValues(name), took, seen)
@@ -207,7 +205,7 @@ func (m *Metrics) image(im *model.Image, j *judge.Judgement, seen prometheus.Lab
 	}
 }
 
-// Wants reports whether Event counts events of a type.
+// Wants reports whether Event counts a type.
 func (m *Metrics) Wants(body event.Body) bool {
 	switch body.(type) {
 	case *event.Lost, *event.Readiness, *event.Tick, *event.Degraded:
@@ -246,7 +244,7 @@ func (m *Metrics) Handler() http.Handler {
 		ErrorLog:            slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
 		ErrorHandling:       promhttp.ContinueOnError,
 	})
-	// TimeoutHandler buffers, so a slow client does not block other scrapes.
+	// TimeoutHandler buffers, so slow clients do not block scrapes.
 	return http.TimeoutHandler(scrape, scrapeTimeout, "the scrape took longer than "+scrapeTimeout.String()+"\n")
 }
 
@@ -280,9 +278,8 @@ func add(to prometheus.Counter, n float64, seen prometheus.Labels) {
 }
 
 const (
-	namespace = "cniscope"
-	noCause   = "none"
-	// cniCommand is CNI_COMMAND; "command" is an external command.
+	namespace  = "cniscope"
+	noCause    = "none"
 	cniCommand = "cni_command"
 )
 
@@ -304,7 +301,7 @@ type readiness struct {
 	lost  *prometheus.CounterVec
 	waits *prometheus.CounterVec
 	lacks event.Lack
-	since int64 // start of the time not counted yet, in monotonic ns; 0 while ready
+	since int64 // of uncounted time, monotonic ns; 0 while ready
 }
 
 func newReadiness() readiness {
@@ -319,7 +316,7 @@ func newReadiness() readiness {
 
 func (r *readiness) said(now int64, b *event.Readiness) {
 	if b.Lacks != "" && r.lacks == "" {
-		r.lacks = b.Lacks // the missing part is found shortly after
+		r.lacks = b.Lacks // the missing part comes soon
 	}
 	r.tick(now)
 	r.since, r.lacks = now, b.Lacks

@@ -12,32 +12,29 @@ import (
 )
 
 const (
-	// placesMax bounds the connections of one address; each has buffers of about 20 KiB.
+	// placesMax bounds an address's connections, with about 20 KiB of buffers each.
 	placesMax = 1024
-	// tenure is the minimum time of a connection when others wait; a request on its way arrives earlier, also on
-	// a busy node. With placesMax it admits 10,000 connections per second, so a kubelet's probe behind a full
-	// backlog (net.core.somaxconn, 4096) waits 0.4 s.
+	// tenure is a connection's minimum time when others wait; a request on its way arrives earlier, even on a busy
+	// node. With placesMax it admits 10,000 connections/s, so a probe behind a full backlog (net.core.somaxconn, 4096)
+	// waits 0.4 s.
 	tenure = 100 * time.Millisecond
-	// readMax bounds what a client sends in bytes: a request and a TLS handshake. crypto/tls buffers handshake
-	// messages of up to 256 KiB, which placesMax times exceeds the memory limit; a chain of three certificates
-	// has less than 24 KiB.
+	// readMax bounds a client's bytes: a request and a TLS handshake. crypto/tls buffers up to 256 KiB; placesMax times
+	// that exceeds the memory limit. A chain of three certificates has under 24 KiB.
 	readMax = 32 << 10
 )
 
 var errReadMax = errors.New("the client sends more than 32 KiB")
 
-// state names the side of a connection that waits.
 type state int
 
 const (
-	asking  state = iota // the server waits for a request, unless the kernel holds unread bytes
-	working              // the client waits for the answer
-	leaving              // the client reads the answer or disconnects
+	asking  state = iota // no request, unless the kernel holds unread bytes
+	working              // client waits for the answer
+	leaving              // client reads or disconnects
 )
 
-// places is a listener that clients cannot exhaust. If all places are taken, it closes the oldest connection that
-// does not wait for the server. Accept is for one goroutine. netutil.LimitListener would lock out the kubelet's
-// probes.
+// places is a listener that clients cannot exhaust: when full, it closes the oldest connection that does not wait
+// for the server. Accept is for one goroutine. netutil.LimitListener would lock out kubelet's probes.
 type places struct {
 	*net.TCPListener
 	pace time.Duration
@@ -47,7 +44,7 @@ type places struct {
 	open []*place // sorted by since
 }
 
-// place is one connection. of.mu guards its fields.
+// place is guarded by of.mu.
 type place struct {
 	*net.TCPConn
 	of    *places
@@ -73,7 +70,6 @@ func (p *places) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// room reports whether a connection may be accepted, and closes another one for it if necessary.
 func (p *places) room(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +114,7 @@ func (c *place) Write(b []byte) (int, error) {
 	return c.TCPConn.Write(b)
 }
 
-// CloseWrite is called by http.Server before it lingers for a client.
+// CloseWrite is called by http.Server before it lingers.
 func (c *place) CloseWrite() error {
 	c.becomes(leaving)
 	return c.TCPConn.CloseWrite()
@@ -142,11 +138,11 @@ func withPlace(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, c)
 }
 
-// keeping protects a request's place until h starts to answer. h bounds the number and duration of its requests.
+// keeping protects a place until h, which bounds its requests, starts to answer.
 func keeping(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Context().Value(placeKey{}).(*place).becomes(working)
-		if r.ContentLength != 0 { // no request has a body; http.Server must not wait for one
+		if r.ContentLength != 0 { // http.Server must not wait for a body
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		}
 		h.ServeHTTP(w, r)

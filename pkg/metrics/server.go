@@ -14,17 +14,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/webconfig"
 )
 
-// Bounds of the server for Prometheus and the kubelet; places bounds connections.
 const (
 	headerBytesMax = 8 << 10
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = scrapeTimeout + 5*time.Second
-	// handshake is the minimum time between TLS connections: with 1 ms of a CPU each (RSA), strangers use half a CPU.
+	// handshake is the minimum interval of TLS connections: at 1 ms (RSA), strangers use half a CPU.
 	handshake = 2 * time.Millisecond
 )
 
-// Check describes a state and reports whether it is good. It must not block.
+// Check describes a state and whether it is good, without blocking.
 type Check func() (report string, ok bool)
 
 // Checks answer the kubelet's probes.
@@ -32,11 +31,10 @@ type Checks struct{ Alive, Ready Check }
 
 // Where describes the addresses and their access.
 type Where struct {
-	// Listen is "127.0.0.1:9471", or ":9471" for all addresses.
 	Listen string
-	// Health is an optional address for the checks alone, without TLS and authentication.
+	// Health is an optional address for checks, without TLS and authentication.
 	Health string
-	// WebConfig is the file with the access rules of Listen; empty allows everything.
+	// WebConfig is the file of Listen's access rules; empty allows all.
 	WebConfig string
 }
 
@@ -48,7 +46,7 @@ type listening struct {
 	listener net.Listener
 }
 
-// Serve listens until Close. Ports below 1024 need a capability that cniscope drops later.
+// Serve listens until Close. Ports below 1024 need a capability dropped later.
 func Serve(where Where, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
 	s := new(Server)
 	if err := s.add("metrics.listen", where.Listen, where.WebConfig, checks.with(metrics), log); err != nil {
@@ -113,7 +111,7 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	l.http.Protocols.SetHTTP1(true)
-	// One answer per connection: a client that reads no answers could occupy all CPUs.
+	// One answer per connection: clients that do not read could occupy all CPUs.
 	l.http.SetKeepAlivesEnabled(false)
 	if secure != nil {
 		places.pace = handshake
@@ -131,7 +129,7 @@ func (s *listening) serve(log *slog.Logger) {
 // Address returns the main address.
 func (s *Server) Address() string { return s.all[0].Address() }
 
-// Health returns the address of the checks; empty if there is none.
+// Health returns the checks' address, or "".
 func (s *Server) Health() string {
 	if len(s.all) < 2 {
 		return ""
@@ -141,13 +139,13 @@ func (s *Server) Health() string {
 
 func (s *listening) Address() string { return s.listener.Addr().String() }
 
-// Close lets answers in progress continue until ctx is done.
+// Close waits for answers until ctx is done.
 func (s *Server) Close(ctx context.Context) (err error) {
 	for _, l := range s.all {
 		if late := l.http.Shutdown(ctx); late != nil {
 			err = errors.Join(err, late, l.http.Close())
 		}
-		_ = l.listener.Close() // a server that has not started does not close it
+		_ = l.listener.Close() // an unstarted server does not close it
 	}
 	return err
 }

@@ -12,18 +12,17 @@ import (
 
 // Snapshot holds the readings of other packages.
 type Snapshot struct {
-	Now      int64
-	InFlight []model.Flight
-	Timeline timeline.Stats
-	// Baselines counts the plugins and commands with one, Slower those slower than it, Forgotten removed ones.
+	Now               int64
+	InFlight          []model.Flight
+	Timeline          timeline.Stats
 	Baselines, Slower int
 	Forgotten         uint64
-	Readings          []meter.Reading // of sources, destinations and the log
+	Readings          []meter.Reading // of sources, destinations, log
 }
 
 type looker struct{ look func() Snapshot }
 
-// Describe sends nothing, because the readings depend on the node.
+// Describe sends nothing: readings depend on the node.
 func (looker) Describe(chan<- *prometheus.Desc) {}
 
 func (l looker) Collect(to chan<- prometheus.Metric) {

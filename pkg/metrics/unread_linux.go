@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread reports whether the kernel holds unread bytes.
 func unread(c *net.TCPConn) (some bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
