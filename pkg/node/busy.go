@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 )
 
-// busy is the number of open operations. One goroutine sets it, others ask.
+// busy counts open operations. One goroutine sets it, others read.
 type busy struct{ open atomic.Int64 }
 
 func (b *busy) set(open int) { b.open.Store(int64(open)) }

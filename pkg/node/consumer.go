@@ -14,41 +14,38 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 )
 
-// Consumer takes what a node observes: events, and the results that the pipeline makes of them. A new consumer is one
-// file and one line in node.consume. It is admitted if it keeps these rules:
+// Consumer takes the events of a node and the results of its pipeline. To add one, write a file and a line in
+// node.consume. Rules:
 //
-//   - Each consumer has a queue and a goroutine of its own. Only that goroutine calls Event and Result, one at a time
-//     and in the order in which things happened.
-//   - Event and Result may block. No other consumer, no result and no NRI handler waits for them. What arrives while
-//     the queue is full is dropped and counted (cniscope_consumer_lost_total).
-//   - If they panic, the item is counted as lost, the log has the stack, and the next item follows. So they release
-//     locks by defer.
+//   - Only the consumer's own goroutine calls Event and Result, one at a time and in order.
+//   - Event and Result may block: nothing waits for them. What arrives while the queue is full is dropped and counted
+//     (cniscope_consumer_lost_total).
+//   - After a panic, the item counts as lost and the next one follows, so release locks by defer.
 //   - After a loss, a consumer that wants event.Lost gets one with its own name as the source.
-//   - The goroutine that takes events calls Wants for each of them. Wants looks at the type, and does nothing else.
-//   - Events and results belong to all consumers. None changes them.
-//   - Scrapes and requests come from other goroutines. A consumer locks what these read.
-//   - While a method Waits, if it has one, returns true, the probe sends ticks. It must not block.
-//   - When the node ends, what waits in the queue is still handed over, within a second.
+//   - Wants is called for each event, and only looks at its type.
+//   - Do not change events and results: all consumers share them.
+//   - Lock what scrapes and requests read, which come from other goroutines.
+//   - While the optional method Waits returns true, the probe sends ticks. It must not block.
+//   - When the node ends, the queue is handed over within a second.
 type Consumer interface {
 	Wants(body event.Body) bool
 	Event(e event.Event)
 	Result(r pipeline.Result)
 }
 
-// results is a consumer of results only.
 type results func(r pipeline.Result)
 
 func (results) Wants(event.Body) bool      { return false }
 func (results) Event(event.Event)          {}
 func (f results) Result(r pipeline.Result) { f(r) }
 
-// consumers hands events and results to each consumer, and never waits for one. One goroutine at a time sends.
+// consumers hands events and results to each consumer without waiting. One goroutine at a time sends.
 type consumers struct {
 	log *slog.Logger
 
-	mu  sync.Mutex // held for no longer than it takes to fill queues
+	mu  sync.Mutex // held only while queues are filled
 	all []*consumed
-	// lost is by name: there may be several recorders.
+	// lost is by name, for there may be several recorders.
 	lost map[string]*lost
 }
 
@@ -61,7 +58,7 @@ type consumed struct {
 	queue  chan item
 	ended  chan struct{}
 	lost   *lost
-	untold atomic.Uint64 // lost, and not yet reported to the consumer
+	untold atomic.Uint64 // not yet reported to the consumer
 }
 
 type item struct {
@@ -69,7 +66,7 @@ type item struct {
 	what any
 }
 
-// join hands over events and results from now on, after the events in first.
+// join hands over the events in first, then what follows.
 func (c *consumers) join(name string, consumer Consumer, room int, first ...event.Event) *consumed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,11 +85,10 @@ func (c *consumers) join(name string, consumer Consumer, room int, first ...even
 	return one
 }
 
-// leave removes a consumer, and returns when its queue is empty.
 func (c *consumers) leave(one *consumed) {
 	c.mu.Lock()
 	i := slices.Index(c.all, one)
-	if i >= 0 { // close has not been called
+	if i >= 0 {
 		c.all = slices.Delete(c.all, i, i+1)
 		close(one.queue)
 	}
@@ -100,7 +96,6 @@ func (c *consumers) leave(one *consumed) {
 	<-one.ended
 }
 
-// close removes all consumers, and waits until their queues are empty or ctx ends.
 func (c *consumers) close(ctx context.Context) {
 	c.mu.Lock()
 	all := c.all

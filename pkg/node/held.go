@@ -15,9 +15,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 )
 
-// takeNode locks the node. If another cniscope holds it, a plugin that containerd started waits for its predecessor
-// to exit. A service waits without a limit, since restarts would not help, and then reads its options again. Any
-// other process fails with a *lock.HeldError.
+// takeNode locks the node. If it is held, a plugin that containerd started waits for its predecessor; a service
+// waits without a limit, since restarts do not help, and rereads its options. Others fail with a *lock.HeldError.
 func takeNode(l *life, options *config.Live) (release func(), err error) {
 	dir := options.Options().State.Dir
 	who := startedBy()
@@ -35,7 +34,7 @@ func takeNode(l *life, options *config.Live) (release func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := options.Configure(""); err != nil { // they may be others by now
+		if err := options.Configure(""); err != nil {
 			release()
 			return nil, err
 		}
@@ -45,16 +44,14 @@ func takeNode(l *life, options *config.Live) (release func(), err error) {
 	}
 }
 
-// supervised reports whether systemd or the service manager of Windows started this process.
 func supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" && !Preinstalled() || isService() }
 
-// startedBy names the starter and the program of this process, for an operator who finds two.
 func startedBy() string {
 	by := "started by hand"
 	switch {
 	case Preinstalled():
 		by = "started by containerd as its NRI plugin"
-	case os.Getenv("KUBERNETES_SERVICE_HOST") != "": // every container of a pod has it
+	case os.Getenv("KUBERNETES_SERVICE_HOST") != "": // set in every container of a pod
 		by = "in a pod"
 	case isService():
 		by = "a service of Windows"
@@ -67,14 +64,13 @@ func startedBy() string {
 	return by
 }
 
-// standBy waits until the cniscope that holds the node exits. It reports ready to systemd, so that starting the unit
-// does not block.
+// standBy waits for the holder's exit, reported as ready so that systemd does not block.
 func standBy(
 	ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError,
 ) (release func(), err error) {
 	log.Warn("another cniscope observes this node; waiting for it to exit",
 		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
-	signal.Ignore(syscall.SIGHUP) // the options are read when it begins
+	signal.Ignore(syscall.SIGHUP) // the options are read later
 	notify(log, daemon.SdNotifyReady+"\nSTATUS=waits for another cniscope to end: "+held.Holder)
 	tellStarted(ctx)
 	ctx, over := context.WithCancel(ctx)

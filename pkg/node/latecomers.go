@@ -9,11 +9,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// latecomers is the consumer that logs late first connections of pods.
 type latecomers struct {
 	log   *slog.Logger
 	node  string
-	after time.Duration // what counts as late; 0: nothing does
+	after time.Duration // 0: off
 }
 
 func (l latecomers) take(r pipeline.Result) {

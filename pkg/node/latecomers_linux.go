@@ -10,11 +10,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// shortestID is the shortest sandbox ID to look for in cgroup names, the length of short IDs. A shorter one may be
-// part of any name.
+// shortestID is the length of short sandbox IDs. A shorter one may be part of any cgroup name.
 const shortestID = 12
 
-// triesOf reads the counters in the network namespace of a sandbox; firstconn.Unknown if it is not found.
 func triesOf(sandbox string) firstconn.Tries {
 	unknown := firstconn.Unknown()
 	if len(sandbox) < shortestID {
@@ -43,7 +41,7 @@ func triesOf(sandbox string) firstconn.Tries {
 	return unknown
 }
 
-// countsMax bounds the bytes read of a table: netstat has 4 KB, a table of 1024 neighbors (gc_thresh3) 80 KB.
+// countsMax bounds the bytes of a table: netstat has 4 KB, 1024 neighbors (gc_thresh3) 80 KB.
 const countsMax = 128 << 10
 
 func countsOf(file string) string {
@@ -52,6 +50,6 @@ func countsOf(file string) string {
 		return ""
 	}
 	defer f.Close()
-	all, _ := io.ReadAll(io.LimitReader(f, countsMax)) // what was read says what it says
+	all, _ := io.ReadAll(io.LimitReader(f, countsMax)) // a part is enough
 	return string(all)
 }

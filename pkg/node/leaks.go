@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	// leakPace bounds the time between two scans, leakPatience the duration of one. A scan lists the runtime's
-	// sandboxes, which kubelet does every second.
+	// leakPace is the least time between scans, leakPatience their timeout. A scan lists the runtime's sandboxes, as
+	// kubelet does every second.
 	leakPace     = time.Minute
 	leakPatience = 5 * time.Second
 )
 
-// leaks is the consumer that remembers attachments of sandboxes, and scans for those whose sandbox is gone.
 type leaks struct {
 	mu   sync.Mutex
 	book leak.Book
@@ -36,11 +35,11 @@ func (m *leaks) Wants(body event.Body) bool {
 	return false
 }
 
-// Event forgets calls if a DEL may have been missed, so that no process is blamed for a leak.
+// Event forgets calls if a DEL may have been missed, lest a leak be reported wrongly.
 func (m *leaks) Event(e event.Event) {
 	doubt := false
 	switch b := e.Body.(type) {
-	case *event.Lost: // also of this consumer
+	case *event.Lost:
 		doubt = b.OfProcesses()
 	case *event.Degraded:
 		doubt = b.Feature == "kernel probe"
@@ -76,7 +75,6 @@ func (m *leaks) Result(result pipeline.Result) {
 	}
 }
 
-// held returns the attachments, with times of the wall clock as it is set now.
 func (m *leaks) held() []leak.Attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +85,6 @@ func (m *leaks) held() []leak.Attachment {
 	return all
 }
 
-// look scans until ctx ends.
 func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 	ask := asking(o, leakPatience)
 	pace := min(max(o.Leaks.After/5, time.Second), leakPace)

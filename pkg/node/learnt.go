@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	// learntPatience is how long the end waits for a disk, learntPace how often the baseline is written.
+	// learntPatience bounds the wait for a disk at exit; learntPace is the interval of writes.
 	learntPatience = 2 * time.Second
 	learntPace     = 5 * time.Minute
 )
 
-// usually returns the current baseline; an empty one if learning is off.
 func (n *node) usually() *baseline.Document {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,9 +30,8 @@ func (n *node) leaveLearnt(ctx context.Context) {
 	n.learnt.Save(ctx, n.usually())
 }
 
-// beginLearning reads the saved baseline, if the node has none.
 func (n *node) beginLearning() {
-	kept := n.learnt.Load() // without the lock: a disk may hang
+	kept := n.learnt.Load() // unlocked: a disk may hang
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.pipeline.Usual.Len() == 0 {
@@ -55,7 +53,6 @@ func (n *node) keepLearnt(ctx context.Context) {
 	}
 }
 
-// reportUsual logs each plugin or command that became slower than usual, or normal again.
 func (n *node) reportUsual(result pipeline.Result) {
 	r, is := result.(*pipeline.Judged)
 	if !is {

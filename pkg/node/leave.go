@@ -7,9 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// leaveNode removes empty directories that kubelet created for a pod's mounts (hostPath, DirectoryOrCreate). A mount
-// point cannot be removed from inside, so it reaches them through the root of process 1. Outside of a container it
-// does nothing.
+// leaveNode removes empty directories that kubelet made for hostPath mounts (DirectoryOrCreate), through process 1's
+// root: a mount point cannot be removed from inside.
 func leaveNode(dirs ...string) {
 	own, err1 := procfs.OwnNamespace("mnt")
 	first, err2 := procfs.Namespace(1, "mnt")
@@ -21,7 +20,7 @@ func leaveNode(dirs ...string) {
 		onNode := filepath.Join(procfs.Root(1), dir)
 		there, err2 := os.Lstat(onNode)
 		if err1 == nil && err2 == nil && os.SameFile(here, there) {
-			_ = os.Remove(onNode) // another's files keep it
+			_ = os.Remove(onNode) // fails if it has files
 		}
 	}
 }

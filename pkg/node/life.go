@@ -13,11 +13,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 )
 
-// life owns the goroutines of a daemon, and ends them in phases. A phase ends when all its steps are done or its time
-// is over.
 type life struct {
 	log *slog.Logger
-	// ctx ends when the sources are to stop; its cause is the argument of stop.
+	// ctx ends when sources stop; its cause is the argument of stop.
 	ctx  context.Context
 	stop context.CancelCauseFunc
 
@@ -32,19 +30,19 @@ const (
 	stopSources phase = iota
 	// flushOpen: open operations go to the sinks.
 	flushOpen
-	// closeSinks: queues are sent, or stay in the spool, which is then free.
+	// closeSinks: queues are sent or spooled; the spool is free.
 	closeSinks
-	// letGo: the next cniscope may take the node.
+	// letGo: another cniscope may take the node.
 	letGo
 	phases
 )
 
-// patience bounds a phase. NRI's stub needs up to 4 s, the sinks goodbye, and an exporter twice 2 s to notice the
-// end. Kubelet and systemd wait for 30 s (examples/kubernetes, configs/systemd).
+// patience bounds a phase. NRI's stub needs up to 4 s, the sinks goodbye, an exporter twice 2 s to notice the end.
+// Kubelet and systemd wait for 30 s (examples/kubernetes, configs/systemd).
 func (p phase) patience() time.Duration {
 	switch p {
 	case stopSources:
-		return sourcePatience + time.Second // which source it is has been said by then
+		return sourcePatience + time.Second // the source is logged before
 	case closeSinks:
 		return goodbye + 5*time.Second
 	default:
@@ -53,12 +51,11 @@ func (p phase) patience() time.Duration {
 }
 
 const (
-	// goodbye bounds the delivery of queues at the end.
 	goodbye        = 5 * time.Second
-	sourcePatience = 5 * time.Second // sourcePatience is how long one source may take to end.
+	sourcePatience = 5 * time.Second // sourcePatience bounds the end of one source.
 )
 
-// ShutdownMax bounds the time from the end of the context of Run to its return.
+// ShutdownMax bounds the time from the end of Run's context to its return.
 func ShutdownMax() (d time.Duration) {
 	for p := range phases {
 		d += p.patience()
@@ -77,22 +74,21 @@ func newLife(ctx context.Context, log *slog.Logger) *life {
 	return l
 }
 
-// successor reports whether the next containerd's cniscope waits for this process to exit.
+// successor reports whether the restarted containerd's cniscope waits for this process.
 func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.ErrRuntimeGone) }
 
-// start runs f in a goroutine, which ends in phase stopSources.
 func (l *life) start(name string, f func(ctx context.Context)) {
 	var running sync.WaitGroup
 	running.Go(func() { f(l.ctx) })
 	l.at(stopSources, name, func(context.Context) { running.Wait() })
 }
 
-// at adds a step to a phase. ctx ends with the phase's time.
+// at adds a step to a phase, whose end ends ctx.
 func (l *life) at(p phase, name string, do func(ctx context.Context)) {
 	l.steps[p] = append(l.steps[p], step{name, do})
 }
 
-// end runs the phases once. The error names unfinished steps; then the node stays locked until the process exits.
+// end runs the phases once. After an unfinished step, which the error names, the node stays locked until exit.
 func (l *life) end() error {
 	if l.ended {
 		return nil
@@ -115,7 +111,6 @@ func (l *life) end() error {
 	return nil
 }
 
-// pass runs the steps of a phase concurrently, and returns the names of unfinished ones.
 func (l *life) pass(p phase) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience())
 	defer cancel()

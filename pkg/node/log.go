@@ -11,17 +11,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/logging"
 )
 
-// logFile is the program's log. Logging never waits for the reader, and repeated lines are limited. A pre-installed
-// plugin, whose standard error is /dev/null, and a service of Windows use the system's log.
+// logFile never waits for the log's reader. A pre-installed plugin, whose standard error is /dev/null, and Windows'
+// service use the system's log.
 type logFile struct {
 	to    io.Writer
 	lines *logging.Writer
 	limit *logging.Limit
-	// before counts lines that limits of former formats left out.
+	// before counts lines left out under former formats.
 	before uint64
 	// direct bypasses lines, to report its losses.
 	direct atomic.Pointer[slog.Logger]
-	level  *slog.LevelVar // level can be changed while the program runs.
+	level  *slog.LevelVar
 }
 
 func openLog() *logFile {
@@ -65,7 +65,7 @@ func (f *logFile) lost() map[string]uint64 {
 	return map[string]uint64{"limit": f.before + f.limit.LeftOut(), "reader": f.lines.Dropped()}
 }
 
-// close writes the queued lines, and then why the program ends. It waits up to a second for the reader.
+// close writes the queued lines, then why the program ends, within a second.
 func (f *logFile) close(why error) {
 	f.limit.Flush()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

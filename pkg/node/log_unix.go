@@ -7,7 +7,6 @@ import (
 	"log/syslog"
 )
 
-// systemLog is syslog.
 func systemLog() (io.Writer, error) {
 	return syslog.New(syslog.LOG_NOTICE|syslog.LOG_DAEMON, "cniscope")
 }

@@ -11,24 +11,21 @@ import (
 )
 
 const (
-	// beginning is the time until sources and destinations work. A second is usual; memory that was released too
-	// early is mapped again.
+	// beginning bounds the start, usually a second. Memory released too early is mapped again.
 	beginning = 5 * time.Second
-	// releaseEvery is the pace of releases. Mapping the program again costs 7 MiB, 1,700 page faults, 1 to 2 ms.
+	// releaseEvery is the pace of releases: each maps 7 MiB again, 1,700 page faults, 1 to 2 ms.
 	releaseEvery = time.Minute
-	// allocatedMost is how many bytes are allocated before a collection: one or two pods.
+	// allocatedMost is the bytes allocated before a collection: one or two pods.
 	allocatedMost = 4 << 20
 )
 
-// mapSparsely maps only used pages of the program from now on.
 func mapSparsely(log *slog.Logger) {
 	if err := procfs.MapSparsely(); err != nil {
 		log.Debug("what lies around the pages of the program that are used is in memory, too", "error", err)
 	}
 }
 
-// releaseUnused releases memory that only the start needed, once the probe is attached, and then what bursts of pods
-// left.
+// releaseUnused releases memory of the start, once the probe is attached, then of bursts.
 func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct{}) {
 	select {
 	case <-attached:
@@ -46,7 +43,7 @@ func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct
 		case <-ctx.Done():
 			return
 		}
-		// Without pods nothing is allocated, so Go would not collect.
+		// Without pods nothing is allocated, so Go does not collect.
 		if all := allocated(); all-collected > allocatedMost {
 			debug.FreeOSMemory()
 			collected = all

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// releaseUnused does nothing: the system trims the working set.
+// releaseUnused is empty: the system trims the working set.
 func releaseUnused(context.Context, *slog.Logger, <-chan struct{}) {}
 
 func mapSparsely(*slog.Logger) {}

@@ -28,33 +28,31 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// Connector is the command of the process that reads the process connector.
+// Connector is the command that reads the process connector.
 const Connector = "connector"
 
-// Preinstalled reports whether containerd started this process as its NRI plugin.
+// Preinstalled reports whether containerd started this process as a plugin.
 func Preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 
-// observer is the sources of this node. Those of the runtime run from the start, since it waits for a plugin to
-// register.
+// observer is the node's sources. Those of the runtime run from the start: it waits for plugins to register.
 type observer struct {
 	log      *slog.Logger
 	sources  []source.Source
-	started  *source.Started // NRI's; nil without NRI
-	relay    *relay.Relay    // nil without
+	started  *source.Started // nil without NRI
+	relay    *relay.Relay
 	programs *programs.Source
-	anchors  *anchor.Set   // who the runtime is
-	attached chan struct{} // closed once the probe was attached for the first time
-	wake     func()        // has the probe ask whether a consumer waits for ticks
-	labels   []string      // patterns of the labels' keys that leave
+	anchors  *anchor.Set
+	attached chan struct{} // closed once the probe is attached
+	wake     func()        // has the probe check who waits for ticks
+	labels   []string      // patterns of exported label keys
 }
 
-// newObserver tries to register with the runtime. configure gets the text of NRI's Configure.
 func newObserver(
 	ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error,
 ) (*observer, error) {
 	anchors := anchor.New()
 	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
-	// Before the probe is loaded: with a runtime it trusts fewer processes.
+	// Before the probe: with a runtime it trusts fewer processes.
 	if err := anchors.Ask(ctx, o.Runtime.Socket); err != nil {
 		log.Debug("runtime socket not served", "socket", o.Runtime.Socket, "error", err)
 	}
@@ -79,8 +77,7 @@ func newObserver(
 	return n, nil
 }
 
-// prepare makes the sources whose options NRI may have changed, before run. busy reports open operations, key is for
-// digests of configurations.
+// prepare makes the sources whose options NRI may have changed. key is for digests of configurations.
 func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []byte) (err error) {
 	n.log, n.labels = l.log, o.Trace.Labels
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
@@ -142,14 +139,12 @@ func programsOf(o config.Options) *programs.Source {
 	})
 }
 
-// asking returns how doctor's checks ask this node.
 func asking(o config.Options, patience time.Duration) doctor.Options {
 	return doctor.Options{
 		Address: runtime.Find(o.Runtime.Socket), ConfDir: o.CNI.ConfDir, Patience: patience, Leak: o.Leaks.After,
 	}
 }
 
-// readinessPatience bounds each question of those checks.
 const readinessPatience = 3 * time.Second
 
 func (n *observer) apply(o config.Options) {
@@ -165,7 +160,6 @@ func (n *observer) apply(o config.Options) {
 	}
 }
 
-// close stops the sources of newObserver.
 func (n *observer) close() {
 	if n.started != nil {
 		n.started.Close()
@@ -174,7 +168,7 @@ func (n *observer) close() {
 
 func (n *observer) run(ctx context.Context, take event.Sink) error {
 	known := builds.New()
-	go known.Run(ctx) // not waited for: there is nothing to end
+	go known.Run(ctx) // not waited for: nothing to end
 	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
 		choose(e, n.labels)
 		known.Tell(e)
@@ -183,7 +177,6 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 	}, n.sources...)
 }
 
-// choose removes labels of a pod that no pattern matches, before recordings and spans.
 func choose(e event.Event, patterns []string) {
 	sandbox, is := e.Body.(*event.Sandbox)
 	if !is {
@@ -191,7 +184,7 @@ func choose(e event.Event, patterns []string) {
 	}
 	maps.DeleteFunc(sandbox.Labels, func(key, _ string) bool {
 		return !slices.ContainsFunc(patterns, func(pattern string) bool {
-			matches, _ := path.Match(pattern, key) // the options were checked
+			matches, _ := path.Match(pattern, key)
 			return matches
 		})
 	})
@@ -206,7 +199,6 @@ func (n *observer) state(name string) string {
 	return "off"
 }
 
-// missed counts runs of programs that the kernel skipped.
 func (n *observer) missed() (all uint64) {
 	for _, s := range n.sources {
 		all += s.Stats().Missed

@@ -13,16 +13,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 )
 
-// lagging is the lag of a tick from which the probe is overloaded: five ticks.
+// lagging is the lag of an overloaded probe: five ticks.
 const lagging = 250 * time.Millisecond
 
-// overload is the consumer that logs when ticks lag or the probe loses events.
 type overload struct {
 	episode
 	log  *slog.Logger
 	lag  atomic.Int64
-	most int64             // the longest lag since it began
-	lost map[string]uint64 // since it began, by reason
+	most int64 // longest lag of the episode
+	lost map[string]uint64
 }
 
 func (o *overload) report() string {
@@ -86,28 +85,26 @@ func (o *overload) fields() []any {
 	return fields
 }
 
-// calmFor is the time without a sign after which an episode is over: losses are reported each tick.
+// calmFor ends an episode: losses are reported each tick.
 const calmFor = time.Second
 
-// episode is a state of the node, from its first sign until calmFor after its last. During it the probe sends ticks.
-// One goroutine takes signs and the time, others ask.
+// episode lasts from the first sign until calmFor after the last, and requests ticks. One goroutine sets it, others
+// read.
 type episode struct {
-	since atomic.Int64 // when it began, in monotonic ns; 0 while there is none
+	since atomic.Int64 // monotonic ns; 0: none
 	now   atomic.Int64
-	last  int64 // its latest sign
+	last  int64
 }
 
 func (p *episode) Waits() bool { return p.since.Load() != 0 }
 
 func (p *episode) passed(now int64) { p.now.Store(max(now, p.now.Load())) }
 
-// sign reports whether the episode begins.
 func (p *episode) sign(at int64) (begins bool) {
 	p.last = at
 	return p.since.CompareAndSwap(0, at)
 }
 
-// over ends the episode if it is calm, and returns how long it lasted.
 func (p *episode) over(now int64) (lasted time.Duration, over bool) {
 	since := p.since.Load()
 	if since == 0 || now-p.last < int64(calmFor) {
@@ -117,12 +114,11 @@ func (p *episode) over(now int64) (lasted time.Duration, over bool) {
 	return time.Duration(p.last - since), true
 }
 
-// burst is the consumer that logs after a burst how many operations lost their detail to sampling.per_second.
 type burst struct {
 	episode
 	log      *slog.Logger
 	reduced  int
-	problems int // of these, slow, failed or hung
+	problems int // slow, failed or hung
 }
 
 func (b *burst) Wants(body event.Body) bool {

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/kubelet"
 )
 
-// serveReaders answers members of control.read_group until l ends.
 func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 	if o.Control.ReadGroup == "" {
 		return

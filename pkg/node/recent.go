@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	recentAgents   = 32 // addresses that are remembered, those that were connected to last
+	recentAgents   = 32 // addresses, latest connections
 	recentFailures = 32
 	recentNetworks = 32
 )
 
-// recent is the consumer that remembers agents of plugins and failed calls, for doctor.
 type recent struct {
 	mu       sync.Mutex
-	agents   []control.Agent // the one that was connected to last comes last
+	agents   []control.Agent
 	failures []control.Failure
 	worked   map[string]time.Time
 }
@@ -70,7 +69,6 @@ func (m *recent) call(op *model.Operation, call *model.Call, c *judge.Call, ende
 	m.failures = append(m.failures, f)
 }
 
-// whoFailed names the first plugin of a call that failed; empty if none did.
 func whoFailed(call *model.Call) string {
 	for _, run := range call.Runs {
 		if run.Failed() {
@@ -80,7 +78,6 @@ func whoFailed(call *model.Call) string {
 	return ""
 }
 
-// run remembers the connections of a plugin and its commands. failed is why the plugin failed, if it did.
 func (m *recent) run(network, plugin string, im *model.Image, failed string, ended time.Time) {
 	for _, f := range im.Facts {
 		if c, is := f.What.(*model.Connection); is && (c.Network == "unix" || c.Network == "tcp") {
@@ -115,7 +112,6 @@ func (m *recent) connection(network, plugin string, c *model.Connection, failed 
 	m.agents = append(m.agents, a)
 }
 
-// list returns a copy, with times of the wall clock as it is set now.
 func (m *recent) list() control.Recent {
 	m.mu.Lock()
 	defer m.mu.Unlock()

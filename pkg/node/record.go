@@ -23,17 +23,15 @@ import (
 
 // Recording is where a recording goes.
 type Recording struct {
-	// Version is cniscope's own.
 	Version string
 	// Path is a file, or - for Out.
-	Path      string
-	Overwrite bool
-	Out       io.Writer
-	// Diagnostics shows the progress if it is a terminal.
+	Path        string
+	Overwrite   bool
+	Out         io.Writer
 	Diagnostics io.Writer
 }
 
-// Record records the node until ctx ends. If a cniscope runs, Record reads its events.
+// Record records the node until ctx ends, through the running cniscope if there is one.
 func Record(ctx context.Context, o config.Options, to Recording) error {
 	out := openLog()
 	defer out.close(nil)
@@ -72,18 +70,16 @@ func Record(ctx context.Context, o config.Options, to Recording) error {
 	return r.close(errors.Join(err, l.end()))
 }
 
-// behindMax bounds the wait for events from before the end of the recording, which the running cniscope sends five
-// times a second.
+// behindMax bounds the wait for earlier events, which the running cniscope sends five times a second.
 const behindMax = 10 * time.Second
 
-// silentMax bounds that wait if no tick came: the running cniscope has no probe, is older, or does not answer.
+// silentMax bounds that wait without ticks: the running cniscope has no probe, is older, or hangs.
 const silentMax = 2 * time.Second
 
-// recordRunning records the events of the running cniscope until those from before the end of ctx have come.
 func recordRunning(ctx context.Context, o config.Options, to Recording, log *slog.Logger, held *lock.HeldError) error {
 	stream, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	var told atomic.Int64 // when to end, monotonic ns; 0: not yet
+	var told atomic.Int64 // monotonic ns of the end; 0: not yet
 	var ticked atomic.Bool
 	defer context.AfterFunc(ctx, func() {
 		told.Store(clock.Monotonic())
@@ -103,7 +99,7 @@ func recordRunning(ctx context.Context, o config.Options, to Recording, log *slo
 	if err != nil {
 		return err
 	}
-	s, _, err := settings.In(in.Header()) // a running cniscope's, which checked them
+	s, _, err := settings.In(in.Header()) // checked by the running cniscope
 	if err != nil {
 		return err
 	}
@@ -123,7 +119,7 @@ func recordRunning(ctx context.Context, o config.Options, to Recording, log *slo
 		case stream.Err() != nil && r.failed == nil:
 			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
 			return r.close(nil)
-		case stream.Err() != nil || errors.Is(err, io.EOF): // the recording ended
+		case stream.Err() != nil || errors.Is(err, io.EOF):
 			return r.close(nil)
 		default:
 			return r.close(err)
@@ -131,7 +127,7 @@ func recordRunning(ctx context.Context, o config.Options, to Recording, log *slo
 		if _, tick := e.Body.(*event.Tick); tick {
 			ticked.Store(true)
 			if told.Load() != 0 && e.Time >= told.Load() {
-				return r.close(nil) // everything from before has come
+				return r.close(nil) // all earlier events have come
 			}
 		}
 	}
@@ -176,7 +172,7 @@ func (r *recorder) take(e event.Event) {
 	r.open.set(r.pipeline.Open())
 	r.progress.draw(e)
 	if _, tick := e.Body.(*event.Tick); tick {
-		_ = r.out.Flush() // so that a reader, or a crash, finds what there is
+		_ = r.out.Flush() // for readers, and in case of a crash
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/relay"
 )
 
-// newRelay returns nil if the relay is off.
 func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.Relay, error) {
 	if o.Relay.Listen == "" {
 		return nil, nil

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lines is the consumer that logs problems of calls and sources.
 type lines struct {
 	log  *slog.Logger
 	node string
@@ -45,7 +44,7 @@ func (l lines) calls(r *pipeline.Judged) {
 		message := ""
 		switch {
 		case r.Judgement.Reasons[0] == judge.NoSandbox:
-			continue // it is asked again in five seconds
+			continue // asked again in 5 s
 		case c.Failure != "":
 			message = "CNI call failed"
 		case c.Slow > 0:
@@ -135,7 +134,7 @@ func (l lines) Event(e event.Event) {
 		}
 	case *event.Lost:
 		if b.OfProcesses() {
-			return // every tick, while it is overloaded: see overload
+			return // at every tick; overload logs it
 		}
 		l.log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)
 	}

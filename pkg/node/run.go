@@ -1,4 +1,4 @@
-// Package node is the daemon: it runs the sources of a node, the pipeline, and the consumers of what they give.
+// Package node is the daemon: it runs a node's sources, the pipeline, and the consumers.
 package node
 
 import (
@@ -28,26 +28,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
-// Options are what the daemon is started with.
+// Options start the daemon.
 type Options struct {
-	// Version is cniscope's own.
 	Version string
-	// Source names the configuration file and the options below it.
-	Source config.Source
-	// Examine returns doctor's report as JSON.
+	Source  config.Source
 	Examine func(ctx context.Context, o config.Options) ([]byte, error)
 }
 
-// Run observes the node, and hands events and results to its consumers until ctx, or the containerd that started this
-// process, ends. If another cniscope holds the node, the error is a *lock.HeldError.
+// Run observes the node until ctx, or the containerd that started this process, ends. If another cniscope holds the
+// node, the error is a *lock.HeldError.
 func Run(ctx context.Context, with Options) (err error) {
-	// The reader of the log, such as a pipe, may exit.
+	// The reader of the log may exit.
 	signal.Ignore(syscall.SIGPIPE)
 	out := openLog()
 	defer func() {
 		why := err
 		if !unattended() {
-			why = nil // the command prints it
+			why = nil
 		}
 		out.close(why)
 	}()
@@ -58,18 +55,18 @@ func Run(ctx context.Context, with Options) (err error) {
 	l := newLife(ctx, out.logger(options.Options().Log.Format))
 	defer func() { err = errors.Join(err, l.end()) }()
 	mapSparsely(l.log)
-	// Even the return may block, for example on a standard error that is not read.
+	// Even the return may block, for example on standard error.
 	context.AfterFunc(l.ctx, func() { time.AfterFunc(ShutdownMax()+5*time.Second, func() { os.Exit(1) }) })
 	sources, err := begin(l, options)
 	if err != nil && l.ctx.Err() != nil {
-		return nil // told to end before it could begin
+		return nil // stopped before it began
 	}
 	if err != nil {
 		return err
 	}
 	o := options.Options() // NRI may have changed them
 	l.log = out.logger(o.Log.Format)
-	l.start("warnings", func(ctx context.Context) { // apart, since names are looked up
+	l.start("warnings", func(ctx context.Context) {
 		for _, w := range with.Source.Warnings(ctx, o) {
 			l.log.Warn(w.What, "option", w.Key, "remedy", w.Remedy)
 		}
@@ -112,7 +109,6 @@ func Run(ctx context.Context, with Options) (err error) {
 	return errors.Join(err, stuck)
 }
 
-// attend starts what goes on beside the sources.
 func (n *node) attend(l *life, options *config.Live, sources *observer) {
 	l.start("options", func(ctx context.Context) {
 		options.Run(ctx, l.log, func(o config.Options) {
@@ -136,7 +132,7 @@ func (n *node) attend(l *life, options *config.Live, sources *observer) {
 }
 
 // begin locks the node and registers with the runtime. A pre-installed plugin registers first: the runtime waits for
-// it, hands over options, and its predecessor may still hold the node.
+// it, hands over options, and the predecessor may hold the node.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
 		release, err := takeNode(l, options)
@@ -166,7 +162,6 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 	return sources, nil
 }
 
-// reloadOnHangup reads the options again at each SIGHUP.
 func reloadOnHangup(options *config.Live) func(ctx context.Context) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -183,19 +178,19 @@ func reloadOnHangup(options *config.Live) func(ctx context.Context) {
 }
 
 type node struct {
-	mu       sync.Mutex // events and options come from two goroutines
+	mu       sync.Mutex // guards events and options
 	log      *slog.Logger
 	level    *slog.LevelVar
 	name     string
 	version  string
 	pipeline *pipeline.Pipeline
-	opening  opening // of a recording
+	opening  opening
 	open     busy
 	pulse    pulse
 
 	consumers consumers
 	out       *destinations.Destinations
-	recent    recent // for doctor
+	recent    recent
 	leaks     leaks
 	late      latecomers
 	history   *history.History
@@ -203,9 +198,8 @@ type node struct {
 	overload  overload
 	burst     burst
 	telemetry *telemetry
-	// logLost counts lost log lines by reason; it may be nil.
-	logLost func() map[string]uint64
-	examine func(ctx context.Context, o config.Options) ([]byte, error)
+	logLost   func() map[string]uint64
+	examine   func(ctx context.Context, o config.Options) ([]byte, error)
 }
 
 func newNode(o config.Options, version string, log *slog.Logger, level *slog.LevelVar) (*node, error) {
@@ -231,7 +225,6 @@ func newNode(o config.Options, version string, log *slog.Logger, level *slog.Lev
 	return n, nil
 }
 
-// consume starts the consumers, each with room for the results of all operations that may be open.
 func (n *node) consume(o config.Options) {
 	start := func(name string, c Consumer) { n.consumers.join(name, c, max(queueMin, o.Limits.Operations)) }
 	start("log", lines{n.log, n.name})
@@ -248,10 +241,8 @@ func (n *node) consume(o config.Options) {
 	}
 }
 
-// queueMin is room for the ticks and losses of a minute.
 const queueMin = 1024
 
-// serve answers the control socket until l ends.
 func (n *node) serve(l *life, o config.Options, sources *observer) {
 	socket, err := control.Listen(o.State.Dir)
 	if err != nil {
@@ -281,26 +272,24 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	n.serveReaders(l, o, handlers.Read)
 }
 
-// inFlight returns the operations in progress. An HTTP server survives a panic in it, so the lock is released by
-// defer.
+// inFlight unlocks by defer, for an HTTP server survives a panic.
 func (n *node) inFlight() []model.Flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pipeline.InFlight()
 }
 
-// waits reports whether open operations or a consumer need ticks.
 func (n *node) waits() bool { return n.open.is() || n.consumers.waits() }
 
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)
 	open := n.open.is()
-	silent := n.pulse.begin(clock.Monotonic(), tick || !open) // the event may be old, where many wait
+	silent := n.pulse.begin(clock.Monotonic(), tick || !open) // the event may be old
 	defer n.pulse.end()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer func() {
-		// One event must not end the observation of a node.
+		// One event must not end the observation.
 		if r := recover(); r != nil {
 			n.log.Error("an event caused a panic; please report this",
 				"event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
@@ -317,12 +306,10 @@ func (n *node) take(e event.Event) {
 	n.open.set(n.pipeline.Open())
 }
 
-// alive reports whether events are taken, for kubelet and systemd.
 func (n *node) alive() (report string, ok bool) {
 	return n.pulse.check(clock.Monotonic(), n.open.is())
 }
 
-// flush hands open operations to the consumers, and waits until their queues are empty or ctx ends.
 func (n *node) flush(ctx context.Context) {
 	n.mu.Lock()
 	for _, r := range n.pipeline.Flush() {
@@ -343,7 +330,7 @@ func (n *node) apply(o config.Options) {
 		n.beginLearning()
 	}
 	n.setLevel(o)
-	// Without the lock: it reads certificates, and a disk may hang.
+	// Unlocked: it reads certificates, and a disk may hang.
 	if err := n.out.Set(o.Export); err != nil {
 		n.log.Error("the destination stays as it was", "error", err)
 	}
@@ -356,7 +343,7 @@ func (n *node) setLevel(o config.Options) {
 	}
 }
 
-// close delivers the queues for up to goodbye, or for a second if a successor can send the spool.
+// close delivers queues for up to goodbye, or 1 s if a successor can send the spool.
 func (n *node) close(ctx context.Context, successor bool) {
 	patience := goodbye
 	if successor && n.out.Spooled() {

@@ -4,10 +4,9 @@ import (
 	"context"
 )
 
-// startedKey is the context key of the function that reports to the service manager of Windows.
 type startedKey struct{}
 
-// WithStarted returns a context with which Run calls up once it observes the node.
+// WithStarted returns a context with which Run calls up once it observes.
 func WithStarted(ctx context.Context, up func()) context.Context {
 	return context.WithValue(ctx, startedKey{}, up)
 }

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// patient is how late the kernel may wake threads of cniscope run from timers, a tenth of a tick. Go's monitor
-	// thread wakes every 20 µs after a system call, a sixth of a pod's CPU time.
+	// patient is a tenth of a tick. Go's monitor thread wakes every 20 µs after a system call, a sixth of a pod's CPU
+	// time.
 	patient = 5 * time.Millisecond
-	// punctual is the kernel's default (init/init_task.c), for the process of the process connector.
+	// punctual is the kernel's default (init/init_task.c), for the process connector.
 	punctual = 50 * time.Microsecond
 )
 
-// SetSlack gives all threads the slack of the command, by executing the program again: a thread inherits its slack,
-// Go's monitor thread starts before main, and changing it later needs CAP_SYS_NICE. If that fails, cniscope only
-// needs more CPU. It does not execute another file that an upgrade put at the program's path.
+// SetSlack executes the program again, so that all threads inherit its slack: Go's monitor thread starts before
+// main, and changing it later needs CAP_SYS_NICE. On failure, cniscope uses more CPU. A file that an upgrade put at
+// the program's path is not executed.
 func SetSlack(args []string) {
 	want, wanted := slackOf(args)
-	runtime.LockOSThread() // it is this thread's that the program begins with
+	runtime.LockOSThread() // execve keeps this thread's slack
 	defer runtime.UnlockOSThread()
 	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if !wanted || err != nil || before == int(want) {
@@ -32,7 +32,7 @@ func SetSlack(args []string) {
 	if err != nil || !isRunning(file) || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(want), 0, 0, 0) != nil {
 		return
 	}
-	// Check that it was set, or the program would execute itself for ever.
+	// Unless it was set, the program would execute itself forever.
 	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err == nil && now == int(want) {
 		_ = syscall.Exec(file, args, os.Environ())
 	}

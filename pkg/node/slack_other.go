@@ -2,5 +2,5 @@
 
 package node
 
-// SetSlack does nothing: only Linux has a slack for each thread.
+// SetSlack does nothing: only Linux has timer slack.
 func SetSlack([]string) {}

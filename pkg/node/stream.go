@@ -16,10 +16,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/settings"
 )
 
-// streamRoom is how many events a recording may lag: a burst of 30 pods.
+// streamRoom is how many events a recording may lag: 30 pods.
 const streamRoom = 1 << 14
 
-// stream is the consumer that writes a recording for a client of the control socket.
 type stream struct {
 	mu     sync.Mutex
 	out    *record.Writer
@@ -28,7 +27,7 @@ type stream struct {
 
 func (*stream) Wants(event.Body) bool { return true }
 
-// Waits requests ticks, which tell the client that all events have come.
+// Waits requests ticks: they show the client that all events have come.
 func (*stream) Waits() bool { return true }
 
 func (*stream) Result(pipeline.Result) {}
@@ -54,10 +53,9 @@ func (r *stream) sent(flush func()) error {
 	return r.failed
 }
 
-// record writes a recording of what happens until ctx ends. The header has s, the current judge and the baseline.
 func (n *node) record(ctx context.Context, s settings.Settings, w http.ResponseWriter, flush, wake func()) error {
 	r := &stream{}
-	r.mu.Lock() // events wait for the header, whose client may be slow
+	r.mu.Lock() // events wait for the header
 	joined := n.join(r, &s)
 	header, err := s.Header()
 	if err == nil {
@@ -83,7 +81,6 @@ func (n *node) record(ctx context.Context, s settings.Settings, w http.ResponseW
 	return r.out.Close()
 }
 
-// join starts a recorder, and adds to s how calls were judged before its first event, and the baseline.
 func (n *node) join(r *stream, s *settings.Settings) *consumed {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +90,6 @@ func (n *node) join(r *stream, s *settings.Settings) *consumed {
 	return n.consumers.join("recording", r, streamRoom, slices.Collect(maps.Values(n.opening))...)
 }
 
-// opening is the latest events that a recording must begin with.
 type opening map[reflect.Type]event.Event
 
 func (o opening) remember(e event.Event) {

@@ -10,9 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/metrics"
 )
 
-// tellSystemd reports to systemd that the probe is attached, and then, until ctx ends, that cniscope is alive, by the
-// check of /healthz. If it is not, systemd restarts it after WatchdogSec=. A pre-installed plugin inherited
-// containerd's socket, and reports nothing.
+// tellSystemd reports the attached probe, then liveness (/healthz) until ctx ends; without it systemd restarts the
+// service after WatchdogSec=. A pre-installed plugin inherited containerd's socket, and reports nothing.
 func tellSystemd(ctx context.Context, log *slog.Logger, attached <-chan struct{}, alive metrics.Check) {
 	if Preinstalled() {
 		return
@@ -23,14 +22,13 @@ func tellSystemd(ctx context.Context, log *slog.Logger, attached <-chan struct{}
 		return
 	}
 	if !notify(log, daemon.SdNotifyReady) {
-		return // not started by systemd
+		return
 	}
 	defer notify(log, daemon.SdNotifyStopping)
 	feedWatchdog(ctx, log, alive)
 	<-ctx.Done()
 }
 
-// notify reports a state to systemd. asked is false if systemd did not start this process.
 func notify(log *slog.Logger, state string) (asked bool) {
 	asked, err := daemon.SdNotify(false, state)
 	if err != nil {
@@ -39,7 +37,6 @@ func notify(log *slog.Logger, state string) (asked bool) {
 	return asked
 }
 
-// feedWatchdog feeds systemd's watchdog, if there is one, until ctx ends. While alive is false it does not.
 func feedWatchdog(ctx context.Context, log *slog.Logger, alive metrics.Check) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

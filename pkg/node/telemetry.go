@@ -15,14 +15,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// telemetry serves metrics and health over HTTP. It is nil if no address is set.
+// telemetry serves metrics and health. It is nil without an address.
 type telemetry struct {
 	counts *metrics.Metrics
 	server *metrics.Server
 	log    *slog.Logger
 }
 
-// serveTelemetry serves if an address is set. If it cannot listen, it logs and returns nil.
 func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 	if o.Metrics.Listen == "" {
 		return nil
@@ -47,7 +46,7 @@ func (t *telemetry) close() {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a scrape is no reason to stay
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // do not wait for scrapes
 	defer cancel()
 	if err := t.server.Close(ctx); err != nil {
 		t.log.Debug("closing the metrics' server", "error", err)
@@ -73,8 +72,7 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	return s
 }
 
-// ready reports whether calls are seen. NRI was tried before the probe was loaded. Overload is no reason to be
-// unready: a pod that causes it could hold up an update of the node.
+// ready reports whether calls are seen. Overload does not count, or a pod could block an update of the node.
 func (n *node) ready(sources *observer) (report string, ok bool) {
 	report = fmt.Sprintf("kernel probe: %s\nnri: %s", sources.state("probe"), sources.state("nri"))
 	if overloaded := n.overload.report(); overloaded != "" {
@@ -84,16 +82,16 @@ func (n *node) ready(sources *observer) (report string, ok bool) {
 	return report, !slices.ContainsFunc(sources.sources, unready)
 }
 
-// pulse reports whether ticks come while calls are open. It has no lock, whose holder might be stuck.
+// pulse reports whether ticks come while calls are open. It has no lock: a holder might be stuck.
 type pulse struct {
-	last   atomic.Int64 // when the latest tick was taken, or an event while nothing was open; monotonic ns
-	taking atomic.Bool  // an event is being taken now
+	last   atomic.Int64 // latest tick, or event while nothing was open; monotonic ns
+	taking atomic.Bool
 }
 
-// stuckAfter is far above the time of one event (µs) and between ticks (50 ms).
+// stuckAfter is far above an event's µs and a tick's 50 ms.
 const stuckAfter = 15 * time.Second
 
-// begin takes an event, which beats if it is a tick or nothing is open. It returns the time since the beat before.
+// begin takes an event, and returns the time since the last beat: a tick, or an event while nothing is open.
 func (p *pulse) begin(now int64, beats bool) time.Duration {
 	p.taking.Store(true)
 	last := p.last.Load()

@@ -11,8 +11,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// tlsOf returns the TLS configuration of an endpoint, nil for plain text. Unless the options name authorities, it
-// trusts those of the system, or Mozilla's where the system has none, as in the image.
+// tlsOf returns an endpoint's TLS configuration, nil for plain text. By default it trusts the system's authorities, or
+// Mozilla's where there are none, as in the image.
 func tlsOf(o config.OTLP) (*tls.Config, error) {
 	c, err := o.TLS()
 	if err != nil || c == nil || c.RootCAs != nil {
@@ -24,8 +24,7 @@ func tlsOf(o config.OTLP) (*tls.Config, error) {
 	return c, nil
 }
 
-// bundled gives crypto/x509 Mozilla's authorities, once and only if needed: most endpoints are in plain text, and
-// x509roots/fallback would parse them at every start.
+// bundled gives crypto/x509 Mozilla's authorities once needed: x509roots/fallback would parse them at every start.
 var bundled = sync.OnceValue(func() error {
 	pool := x509.NewCertPool()
 	for root := range bundle.Roots() {

@@ -1,4 +1,4 @@
-// Package destinations sends the spans of operations to an endpoint, to a file, or to both.
+// Package destinations sends operations' spans to an endpoint, a file, or both.
 package destinations
 
 import (
@@ -22,25 +22,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Destinations send finished operations to a backend, to a file, to both, or nowhere.
+// Destinations send operations to a backend, a file, both, or nowhere.
 type Destinations struct {
 	log   *slog.Logger
-	spool *spool.Spool // nil: what waits, waits in memory
+	spool *spool.Spool // nil: operations wait in memory
 	all   []*destination
-	// Fold is trace.fold_commands.
-	Fold atomic.Bool
+	Fold  atomic.Bool
 }
 
 type destination struct {
 	*export.Queue
-	// section returns the options that open reads.
 	section func(o config.Export) any
-	// open returns nil if the options switch the destination off.
-	open func(o config.Export) (queue.Sender, error)
-	now  any // the section in use
+	open    func(o config.Export) (queue.Sender, error)
+	now     any
 }
 
-// New opens all destinations. A new one is a queue.Sender, its section of the options, and a line here.
+// New opens all destinations: each a queue.Sender, a section of the options, and a line here.
 func New(log *slog.Logger, o config.Export) (*Destinations, error) {
 	ring := openSpool(log, o.Spool)
 	waiting := func(name string, in *spool.Spool) *export.Queue {
@@ -57,14 +54,13 @@ func New(log *slog.Logger, o config.Export) (*Destinations, error) {
 	return d, nil
 }
 
-// Spooled reports whether operations that were not sent outlive the process.
+// Spooled reports whether unsent operations outlive the process.
 func (d *Destinations) Spooled() bool { return d.spool != nil }
 
-// handover is how long another process may hold the spool after it lost the node. The kernel closes the files of a
-// killed process one after the other, and detaches BPF programs in between.
+// handover bounds another process's hold on the spool after the node: the kernel closes a killed process's files one
+// by one, and detaches BPF programs in between.
 const handover = 3 * time.Second
 
-// openSpool opens the spool of the options. If that fails, operations wait in memory.
 func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	if o.Dir == "" {
 		return nil
@@ -90,8 +86,7 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	return s
 }
 
-// Set opens the destinations whose options changed. Queued operations go to the new ones. On an error, the old ones
-// stay.
+// Set opens changed destinations, which take over queued operations. On an error, the old ones stay.
 func (d *Destinations) Set(o config.Export) error {
 	opened := map[*destination]queue.Sender{}
 	for _, to := range d.all {
@@ -102,7 +97,7 @@ func (d *Destinations) Set(o config.Export) error {
 		if err != nil {
 			for _, unused := range opened {
 				if unused != nil {
-					_ = unused.Shutdown(context.Background()) // it has never connected
+					_ = unused.Shutdown(context.Background())
 				}
 			}
 			return err
@@ -123,7 +118,7 @@ func openFile(o config.Export) (queue.Sender, error) {
 	return export.NewFile(o.File.Path, o.File.MaxBytes), nil
 }
 
-// OpenOTLP makes the client of the endpoint; nil if there is none.
+// OpenOTLP returns the endpoint's client, nil without one.
 func OpenOTLP(o config.Export) (queue.Sender, error) {
 	to, err := Endpoint(o.OTLP)
 	if to == nil {
@@ -136,7 +131,7 @@ func OpenOTLP(o config.Export) (queue.Sender, error) {
 	return client, nil
 }
 
-// Endpoint returns how to reach the endpoint of the options, nil if there is none.
+// Endpoint returns how to reach the endpoint, nil without one.
 func Endpoint(o config.OTLP) (*otlp.Options, error) {
 	endpoint, _ := o.Target()
 	if endpoint == "" {
@@ -169,7 +164,7 @@ func (d *Destinations) Readings() (all []meter.Reading) {
 	return all
 }
 
-// Take queues the spans of a result, if it has any.
+// Take queues a result's spans.
 func (d *Destinations) Take(r pipeline.Result) {
 	spans := r.Drawn().Spans
 	if spans == nil {
@@ -183,7 +178,7 @@ func (d *Destinations) Take(r pipeline.Result) {
 	}
 }
 
-// Close sends queued operations until ctx ends, and logs how many are lost.
+// Close sends queued operations until ctx ends, and logs the lost ones.
 func (d *Destinations) Close(ctx context.Context) {
 	var closing sync.WaitGroup
 	for _, to := range d.all {

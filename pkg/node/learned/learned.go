@@ -1,4 +1,4 @@
-// Package learned keeps the baseline of a node, and the key of its configurations' digests, over restarts.
+// Package learned keeps a node's baseline and digest key over restarts.
 package learned
 
 import (
@@ -24,31 +24,30 @@ const (
 	keySize  = 32
 )
 
-// Store keeps a baseline. The zero value keeps nothing.
+// Store keeps a baseline; the zero value keeps nothing.
 type Store struct {
-	dir string
-	log *slog.Logger
-	// key is for digests of configurations; fresh reports that it is new.
+	dir   string
+	log   *slog.Logger
 	key   []byte
 	fresh bool
 	// writing is full during a write: a disk may hang.
 	writing chan struct{}
 }
 
-// Open reads the key in Options.BaselineFolder, or makes one.
+// Open reads or makes the key in Options.BaselineFolder.
 func Open(o config.Options, log *slog.Logger) Store {
 	s := Store{dir: o.BaselineFolder(), log: log, writing: make(chan struct{}, 1)}
 	s.key, s.fresh = keyIn(s.dir)
 	return s
 }
 
-// Keeps reports whether the options name a directory.
+// Keeps reports whether there is a directory.
 func (s Store) Keeps() bool { return s.dir != "" }
 
-// Key returns the key for digests of configurations.
+// Key returns the key for configuration digests.
 func (s Store) Key() []byte { return s.key }
 
-// Load returns the saved baseline, or an empty one. It logs why a file cannot be read.
+// Load returns the saved baseline, or logs the error and returns an empty one.
 func (s Store) Load() *baseline.Document {
 	empty := (&baseline.Book{}).Document()
 	if s.dir == "" {
@@ -69,7 +68,7 @@ func (s Store) Load() *baseline.Document {
 	return d
 }
 
-// Save writes a baseline, and logs if that fails or lasts until ctx ends.
+// Save writes a baseline, and logs a failure or timeout.
 func (s Store) Save(ctx context.Context, d *baseline.Document) {
 	if s.dir == "" || len(d.Entries) == 0 {
 		return
@@ -94,7 +93,7 @@ func (s Store) Save(ctx context.Context, d *baseline.Document) {
 	}
 }
 
-// Read reads the baseline in a directory. The error wraps fs.ErrNotExist if there is none.
+// Read reads a directory's baseline. The error wraps fs.ErrNotExist if there is none.
 func Read(dir string) (*baseline.Document, error) {
 	data, err := readOwn(dir, fileName, baseline.MaxBytes+1)
 	if err != nil {
@@ -103,7 +102,7 @@ func Read(dir string) (*baseline.Document, error) {
 	return baseline.Parse(data)
 }
 
-// Write replaces the baseline in a directory atomically.
+// Write replaces a directory's baseline atomically.
 func Write(dir string, d *baseline.Document) error {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -112,8 +111,7 @@ func Write(dir string, d *baseline.Document) error {
 	return writeOwn(disk.System{}, dir, fileName, append(data, '\n'))
 }
 
-// keyIn returns the key in a directory, or a fresh one. It never leaves the node: with the key, a digest can be
-// searched for possible configurations.
+// keyIn returns the saved key, or a fresh one. It never leaves the node: a key makes digests searchable.
 func keyIn(dir string) (key []byte, fresh bool) {
 	if dir != "" {
 		if key, err := readOwn(dir, keyName, keySize+1); err == nil && len(key) == keySize {
@@ -132,7 +130,7 @@ func keepKey(dir string, key []byte) error {
 	return writeOwn(disk.System{}, dir, keyName, key)
 }
 
-// readOwn reads up to most bytes of a file. The error wraps fs.ErrNotExist if there is none.
+// readOwn reads up to most bytes. The error wraps fs.ErrNotExist without a file.
 func readOwn(dir, name string, most int64) ([]byte, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err // private.Dir would make it
@@ -155,7 +153,7 @@ func readOwn(dir, name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// writeOwn replaces a file atomically. After it returned nil, a power cut does not bring the old file back.
+// writeOwn replaces a file atomically, safe against a power cut once it returned nil.
 func writeOwn(in disk.FS, dir, name string, data []byte) error {
 	root, err := in.Private(dir)
 	if err != nil {
@@ -164,7 +162,7 @@ func writeOwn(in disk.FS, dir, name string, data []byte) error {
 	defer root.Close()
 	fresh := name + ".new"
 	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // of one that was killed
+		return err // left by a killed process
 	}
 	f, err := root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
