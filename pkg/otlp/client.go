@@ -20,21 +20,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Options configure a Client. Of the environment only the proxy counts, and only with TLS.
+// Options configure a Client. The environment only sets the proxy, with TLS.
 type Options struct {
 	Endpoint string
-	// Path selects OTLP/HTTP, for example "/v1/traces"; empty selects OTLP/gRPC.
-	Path string
-	// TLS is nil for plain text.
+	// Path selects OTLP/HTTP, such as "/v1/traces"; empty selects gRPC.
+	Path    string
 	TLS     *tls.Config
 	Headers map[string]string
 	Gzip    bool
-	Timeout time.Duration // of one request; default 10 s
-	// Admits, if set, returns an error for a remote address that must not be used.
-	Admits func(net.Addr) error
+	Timeout time.Duration // per request; default 10 s
+	Admits  func(net.Addr) error
 }
 
-// Client is a queue.Sender of encoded TracesData or requests, which have the same field.
+// Client is a queue.Sender of encoded TracesData, or requests with the same field.
 type Client struct {
 	transport
 
@@ -47,7 +45,7 @@ type transport interface {
 	close() error
 }
 
-// New returns a client that connects at the first Send. It fails if the endpoint is invalid.
+// New returns a client that connects at the first Send, or an error for an invalid endpoint.
 func New(o Options) (*Client, error) {
 	c := &Client{timeout: cmp.Or(o.Timeout, 10*time.Second), peer: NewPeer(o.Endpoint, o.Headers)}
 	if o.Path != "" {
@@ -111,21 +109,21 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(target, append(through,
 		grpc.WithTransportCredentials(admitting{creds, o.Admits}),
 		grpc.WithUserAgent("cniscope"),
-		grpc.WithDisableServiceConfig(), // DNS is queried only for addresses
+		grpc.WithDisableServiceConfig(), // DNS only for addresses
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
-		// gRPC backs off up to 2 minutes; the queue needs a real attempt every 30 s.
+		// gRPC backs off up to 2 minutes; the queue needs an attempt every 30 s.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
 				MaxDelay: 10 * time.Second},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// A dead connection is closed after 20 s (TCP_USER_TIMEOUT) instead of 15 minutes. Servers refuse pings more
-		// often than every 5 minutes.
+		// Closes dead connections after 20 s (TCP_USER_TIMEOUT), not 15 minutes. Servers refuse pings more often than
+		// every 5 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
 	)...)
 }
 
-// admitting checks the remote address before the handshake. A custom dialer would switch off the proxy.
+// admitting checks before the handshake. A custom dialer would switch off the proxy.
 type admitting struct {
 	credentials.TransportCredentials
 	admits func(net.Addr) error

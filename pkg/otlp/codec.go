@@ -8,11 +8,10 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Encoded is a gRPC codec of encoded messages: a client sends [][]byte, a server receives into *[]byte. gRPC's own
-// codec copies messages above 32 KiB.
+// Encoded is a gRPC codec: a client sends [][]byte, a server receives into *[]byte. gRPC's copies above 32 KiB.
 type Encoded struct{}
 
-// Marshal returns the concatenated parts of a message.
+// Marshal returns concatenated parts.
 func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	parts, ok := v.([][]byte)
 	if !ok {
@@ -24,7 +23,7 @@ func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	return message, nil
 }
 
-// Unmarshal decodes any type but *[]byte as protobuf.
+// Unmarshal decodes all but *[]byte as protobuf.
 func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	if message, ok := v.(*[]byte); ok {
 		*message = data.Materialize()
@@ -33,5 +32,5 @@ func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 }
 
-// Name is empty, so that the content type stays application/grpc.
+// Name is empty: the content type stays application/grpc.
 func (Encoded) Name() string { return "" }

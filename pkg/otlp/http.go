@@ -56,7 +56,7 @@ func newHTTP(o Options) overHTTP {
 	}
 	return overHTTP{scheme + o.Endpoint + o.Path, o.Headers, o.Gzip, &http.Client{
 		Transport: transport,
-		// The headers are only for the configured endpoint.
+		// Headers are for the configured endpoint only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -68,10 +68,10 @@ func (h overHTTP) export(ctx context.Context, messages [][]byte) (*coltracepb.Ex
 	}
 	response, err := h.client.Do(request)
 	if asked, is := errors.AsType[*url.Error](err); is {
-		err = asked.Err // without the URL, which the log has
+		err = asked.Err // the log has the URL
 	}
 	if err != nil {
-		h.client.CloseIdleConnections() // a kept connection may be dead
+		h.client.CloseIdleConnections() // the connection may be dead
 		return nil, status.Error(unreached(err), err.Error())
 	}
 	defer response.Body.Close()
@@ -129,8 +129,7 @@ func (h overHTTP) request(ctx context.Context, messages [][]byte) (*http.Request
 	return request, nil
 }
 
-// failure returns an HTTP answer as a gRPC status, so that both transports share the retry rules. The body may be a
-// Status (OTLP specification, OTLP/HTTP response, "Failures").
+// failure shares gRPC's retry rules. The body may be a Status (OTLP/HTTP response, "Failures").
 func failure(response *http.Response, body []byte) error {
 	var said rpc.Status
 	if response.Header.Get("Content-Type") != Protobuf || proto.Unmarshal(body, &said) != nil {
@@ -150,7 +149,7 @@ func failure(response *http.Response, body []byte) error {
 	return status.FromProto(s).Err()
 }
 
-// codeOf returns the gRPC code of an HTTP status: retryable, about the spans, or about endpoint and credentials.
+// codeOf returns a gRPC code: retryable, about spans, or about endpoint and credentials.
 func codeOf(http int) codes.Code {
 	switch http {
 	case 400, 413, 422:

@@ -17,10 +17,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Peer is an endpoint with the secrets sent to it or to a proxy, for one goroutine.
+// Peer is an endpoint with secrets sent to it or a proxy, for one goroutine.
 type Peer struct{ told *redact.Call }
 
-// NewPeer returns the peer at host:port that gets these headers.
+// NewPeer returns a peer that gets these headers.
 func NewPeer(hostPort string, headers map[string]string) Peer {
 	var secrets []string
 	for _, value := range headers {
@@ -32,7 +32,6 @@ func NewPeer(hostPort string, headers map[string]string) Peer {
 	return p
 }
 
-// userInformation returns user and password of a proxy URL, both raw and decoded.
 func userInformation(proxy string) []string {
 	_, rest, found := strings.Cut(proxy, "://")
 	if !found {
@@ -50,9 +49,8 @@ func userInformation(proxy string) []string {
 // Text redacts a text of the peer.
 func (p Peer) Text(s string) string { return p.told.Said(s) }
 
-// Error returns a failed request as an error of queue.Sender, redacted. The OTLP specification (OTLP/gRPC response,
-// "Failures") names the retryable codes. Others about the spans reject them. Others about endpoint or credentials do
-// not: an operator can fix these.
+// Error returns a failed request as a redacted error of queue.Sender. OTLP (OTLP/gRPC response, "Failures") names
+// retryable codes; others reject spans, unless about endpoint or credentials, which an operator can fix.
 func (p Peer) Error(err error) error {
 	s, is := status.FromError(err)
 	if !is {
@@ -64,7 +62,7 @@ func (p Peer) Error(err error) error {
 	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition, codes.AlreadyExists:
 		return &queue.RejectedError{Err: err}
 	case codes.ResourceExhausted:
-		if !throttled { // for example, the message is too large
+		if !throttled { // such as a message too large
 			return &queue.RejectedError{Err: err}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// tunneled returns the target and the options for gRPC through the environment's proxy, if that has one for the
-// endpoint. gRPC's own dialer waits for a proxy without a timeout, and reads its whole answer into memory.
+// tunneled returns gRPC's target and options for any proxy. gRPC's dialer waits without a timeout, and reads a whole
+// answer into memory.
 func tunneled(endpoint string) (target string, through []grpc.DialOption) {
 	through = []grpc.DialOption{grpc.WithNoProxy()}
 	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: endpoint})
@@ -33,7 +33,7 @@ func tunneled(endpoint string) (target string, through []grpc.DialOption) {
 	return "passthrough:///" + endpoint, append(through, grpc.WithContextDialer(dial))
 }
 
-// tunnel connects to an address through an HTTP proxy (RFC 9110, 9.3.6), until ctx ends.
+// tunnel connects through an HTTP proxy (RFC 9110, 9.3.6), until ctx ends.
 func tunnel(ctx context.Context, proxy *url.URL, address string) (net.Conn, error) {
 	at := proxy.Host
 	if proxy.Port() == "" {
@@ -71,7 +71,7 @@ func connect(c net.Conn, user *url.Userinfo, address string) error {
 	if err != nil {
 		return fmt.Errorf("read the proxy's answer: %w", err)
 	}
-	defer answer.Body.Close() // of CONNECT it is empty: the connection stays open
+	defer answer.Body.Close() // empty for CONNECT: the connection stays
 	switch {
 	case answer.StatusCode != http.StatusOK:
 		return errors.New("the proxy answered HTTP " + answer.Status)

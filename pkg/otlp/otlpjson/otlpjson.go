@@ -1,4 +1,4 @@
-// Package otlpjson encodes spans as OTLP JSON for users and the file exporter.
+// Package otlpjson encodes spans as OTLP JSON.
 package otlpjson
 
 import (
