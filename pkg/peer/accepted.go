@@ -8,9 +8,8 @@ import (
 
 const acceptPace = 5 * time.Millisecond
 
-// Accepted waits until a process accepted our unused connection, or ctx ends: the kernel connects to listeners that
-// are stopped or never accept. It returns true if the kernel cannot tell, such as for another machine or network
-// namespace.
+// Accepted waits until a process accepted our unused connection, or ctx ends: the kernel also connects to stopped
+// listeners. It is true if the kernel cannot tell (other machine or network namespace).
 func Accepted(ctx context.Context, c net.Conn) bool {
 	tick := time.NewTicker(acceptPace)
 	defer tick.Stop()

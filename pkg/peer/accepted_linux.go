@@ -18,7 +18,7 @@ const (
 	diagPeer        = 2  // UNIX_DIAG_PEER
 )
 
-// waiting reports whether a connection is in the listener's queue: until it is accepted, its other end has no inode.
+// waiting reports whether a connection is queued: its other end has no inode until accepted.
 func waiting(c net.Conn) bool {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -55,8 +55,7 @@ func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	return otherIn(attributes)
 }
 
-// otherIn reads the other end's inode from the attributes of a unix socket (UDIAG_SHOW_PEER). It is 0 until the
-// connection is accepted.
+// otherIn reads the other end's inode of a unix socket (UDIAG_SHOW_PEER), 0 until accepted.
 func otherIn(attributes []netlink.Attribute) (inode uint32, known bool) {
 	for _, a := range attributes {
 		if a.Type == diagPeer && len(a.Data) == 4 {
@@ -76,7 +75,6 @@ func hungUp(c *net.UnixConn) (is bool) {
 	return is
 }
 
-// control calls f with a connection's descriptor.
 func control(c syscall.Conn, f func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

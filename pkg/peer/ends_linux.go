@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TCP returns the inode of the connected socket with these addresses; ErrGone if our network namespace has none.
+// TCP returns the inode of our network namespace's socket with these addresses, or ErrGone.
 func TCP(of, other netip.AddrPort) (inode uint64, err error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -20,14 +20,13 @@ func TCP(of, other netip.AddrPort) (inode uint64, err error) {
 	return uint64(s.inode), err
 }
 
-// End is the other end of a stream.
+// End is a stream's other end.
 type End struct {
 	Inode   uint64
 	Network string // "unix" or "tcp"
 }
 
-// Streams returns the other ends of our network namespace's unix and TCP sockets by inode. Other ends elsewhere are
-// omitted.
+// Streams returns other ends of unix and TCP sockets by inode, in our network namespace.
 func Streams() (map[uint64]End, error) {
 	ends := map[uint64]End{}
 	errs := []error{unixSockets(1<<tcpEstablished, showPeer, math.MaxInt, func(s unixSocket) error {

@@ -1,5 +1,5 @@
-// Package peer reports whether the other end of a local TCP connection belongs to certain processes. A uid proves
-// nothing, since ordinary pods run as root also.
+// Package peer reports whether a local TCP connection's other end belongs to given processes. A uid proves nothing:
+// pods run as root.
 package peer
 
 import (
@@ -11,13 +11,12 @@ import (
 var (
 	// ErrStranger means that another process has the socket.
 	ErrStranger = errors.New("another process")
-	// ErrGone means that the socket was closed, or is on another machine or in another network namespace.
+	// ErrGone means a closed socket, or one of another machine or network namespace.
 	ErrGone = errors.New("no such socket here")
 )
 
 func addrPort(a net.Addr) netip.AddrPort { return unmapped(a.(*net.TCPAddr).AddrPort()) }
 
-// unmapped returns the address of an IPv4 connection of an IPv6 socket as IPv4.
 func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

@@ -20,23 +20,22 @@ const (
 	sockDiagByFamily = 20
 	requestSize      = 56 // struct inet_diag_req_v2
 	messageSize      = 72 // struct inet_diag_msg
-	addressesAt      = 4  // struct inet_diag_sockid, which is at 8 in the request
+	addressesAt      = 4  // of struct inet_diag_sockid, at 8 in the request
 	cookieAt         = 44
 	inodeAt          = 68
 	tcpEstablished   = 1
 )
 
-// socket identifies a socket: inode numbers are reused after 2^32 sockets, cookies never.
+// socket has a cookie because inode numbers recur after 2^32 sockets.
 type socket struct {
 	inode  uint32
 	cookie uint64
 }
 
-// errUnclaimed: no process has the socket open, or not yet.
 var errUnclaimed = fmt.Errorf("no process has it open: %w", ErrGone)
 
-// Owned reports for each connection whether its other end belongs to one of the processes: nil, ErrStranger, ErrGone,
-// or another error. It reads the descriptors after the connections were made.
+// Owned reports for each connection whether its other end belongs to the processes: nil, ErrStranger, ErrGone, or
+// another error. It must follow the connections.
 func Owned(conns []*net.TCPConn, pids []int) []error {
 	errs := make([]error, len(conns))
 	sockets := make([]socket, len(conns))
@@ -76,7 +75,7 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 
 func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	s, err := socketOf(diag, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
-	// An earlier owner of that port may have written something and exited: the connection must still be established.
+	// An earlier owner of the port may have written and exited: the connection must be established.
 	if (err == nil || errors.Is(err, errUnclaimed)) && !established(c) {
 		return socket{}, ErrGone
 	}
@@ -107,7 +106,6 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 		return socket{}, errors.New("the kernel's answer about a socket (sock_diag) cannot be understood")
 	}
 	m := answers[0].Data
-	// without a connection the kernel returns a listener
 	of, peer := addressesIn(m)
 	if m[1] != tcpEstablished || of != there || peer != here {
 		return socket{}, ErrGone
@@ -120,7 +118,7 @@ func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	return s, nil
 }
 
-// addressesIn reads a struct inet_diag_msg. IPv4 connections of IPv6 sockets have mapped addresses.
+// addressesIn reads a struct inet_diag_msg. IPv6 sockets have mapped IPv4 addresses.
 func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	size := 16
 	if m[0] == unix.AF_INET {
@@ -144,7 +142,6 @@ func established(c *net.TCPConn) (is bool) {
 
 type descriptor struct{ pid, fd int }
 
-// descriptors looks for wanted sockets. If it finds none, the error names an unreadable process.
 func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, error) {
 	found := map[uint32][]descriptor{}
 	var failed error
@@ -171,7 +168,7 @@ func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error 
 	})
 }
 
-// is falls back to the inode number if the descriptor may not be read (Yama's ptrace_scope 3).
+// is falls back to the inode if the descriptor is unreadable (Yama's ptrace_scope 3).
 func (d descriptor) is(cookie uint64) bool {
 	process, err := unix.PidfdOpen(d.pid, 0)
 	if err != nil {

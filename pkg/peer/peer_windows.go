@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Owned reports for each connection whether its other end belongs to one of the processes: nil, ErrStranger, ErrGone,
-// or another error.
+// Owned reports for each connection whether its other end is the processes': nil, ErrStranger, ErrGone, or another
+// error.
 func Owned(conns []*net.TCPConn, pids []int) []error {
 	errs := make([]error, len(conns))
 	owners, err := owners()
@@ -33,7 +33,6 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 	return errs
 }
 
-// ends are as the local process sees them.
 type ends struct{ local, remote netip.AddrPort }
 
 func owners() (map[ends]uint32, error) {
@@ -72,7 +71,6 @@ func connections(family uint32) ([]byte, error) {
 	}
 }
 
-// rows splits a table behind its number of rows.
 func rows(table []byte, size int) (all [][]byte) {
 	n := int(binary.LittleEndian.Uint32(table))
 	for row := range slices.Chunk(table[4:], size) {
@@ -84,7 +82,7 @@ func rows(table []byte, size int) (all [][]byte) {
 	return all
 }
 
-// four reads MIB_TCPROW_OWNER_PID (tcpmib.h): state, local address and port, remote address and port, process.
+// four reads MIB_TCPROW_OWNER_PID (tcpmib.h): state, local and remote address and port, process.
 func four(table []byte, all map[ends]uint32) {
 	for _, r := range rows(table, 24) {
 		at := func(i int) netip.AddrPort {
@@ -94,7 +92,7 @@ func four(table []byte, all map[ends]uint32) {
 	}
 }
 
-// six reads MIB_TCP6ROW_OWNER_PID: local address, scope and port, the same of the remote end, state, process.
+// six reads MIB_TCP6ROW_OWNER_PID: local and remote address, scope and port, state, process.
 func six(table []byte, all map[ends]uint32) {
 	for _, r := range rows(table, 56) {
 		at := func(i int) netip.AddrPort {

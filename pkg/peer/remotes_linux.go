@@ -17,22 +17,22 @@ const (
 	unixStateAt = 2 // in struct unix_diag_msg
 	unixInodeAt = 4
 	diagName    = 0 // UNIX_DIAG_NAME
-	diagWaiting = 3 // UNIX_DIAG_ICONS: not yet accepted sockets
+	diagWaiting = 3 // UNIX_DIAG_ICONS: not yet accepted
 	tcpSynSent  = 2
 	tcpListen   = 10
 )
 
-// listMax bounds the kernel's time for a list to about 50 ms.
+// listMax bounds the kernel's time to about 50 ms.
 const listMax = 1 << 16
 
 var errCut = errors.New("the list of sockets (sock_diag) was cut")
 
-// Remote is a stream's destination: "unix" and a path (or "@" and an abstract name), or "tcp" with address and port.
+// Remote is "unix" with a path (or "@" and an abstract name), or "tcp" with address and port.
 type Remote struct{ Network, Address string }
 
-// Remotes returns the destinations of our network namespace's stream sockets, given by inode: connected, not yet
-// accepted, or connecting ones, without nameless unix sockets. It reads up to 65,536 sockets of a kind, so with an
-// error the result may be incomplete.
+// Remotes returns the destinations of our network namespace's stream sockets by inode: connected, connecting, or not
+// yet accepted, without nameless unix sockets. An error, as beyond 65,536 sockets of a kind, means a part is
+// missing.
 func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	remotes, of := map[uint64]Remote{}, make(map[uint32]bool, len(wanted))
 	for _, inode := range wanted {
@@ -50,7 +50,6 @@ func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	return remotes, errors.Join(errs...)
 }
 
-// list calls each with the kernel's answers, and fails with errCut beyond the bound.
 func list(request []byte, most int, each func(m []byte) error) error {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -73,16 +72,16 @@ func list(request []byte, most int, each func(m []byte) error) error {
 			err = each(m.Data)
 		}
 		if err != nil {
-			_ = diag.Close() // skips the rest
+			_ = diag.Close()
 			return fmt.Errorf("reading the kernel's list of sockets (sock_diag): %w", err)
 		}
 	}
 	return nil
 }
 
-// unixRemotes lists other ends, and then names, to store only wanted names.
+// unixRemotes lists ends before names, to store only wanted names.
 func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
-	others := map[uint32]uint32{} // other end's inode -> wanted inode
+	others := map[uint32]uint32{} // other end -> wanted inode
 	err := unixSockets(1<<tcpEstablished|1<<tcpListen, showName|showPeer|showWaiting, listMax, func(s unixSocket) error {
 		if !s.listens && !wanted[s.inode] {
 			return nil
@@ -144,7 +143,6 @@ func unixRequest(states, show uint32) []byte {
 	return request
 }
 
-// unixSockets calls each for up to most unix sockets in these states (bits), with what to show of them.
 func unixSockets(states, show uint32, most int, each func(unixSocket) error) error {
 	return list(unixRequest(states, show), most, func(m []byte) error {
 		if len(m) < unixMessageSize {
@@ -158,7 +156,6 @@ func unixSockets(states, show uint32, most int, each func(unixSocket) error) err
 	})
 }
 
-// nameIn returns a path, or "@" and an abstract name.
 func nameIn(b []byte) string {
 	if len(b) > 1 && b[0] == 0 {
 		return "@" + string(b[1:])
@@ -173,7 +170,6 @@ func tcpRequest(family byte, states uint32) []byte {
 	return request
 }
 
-// tcpSockets calls each for up to most TCP sockets in these states (bits).
 func tcpSockets(family byte, states uint32, most int, each func(inode uint32, of, other netip.AddrPort)) error {
 	return list(tcpRequest(family, states), most, func(m []byte) error {
 		if len(m) >= messageSize {
