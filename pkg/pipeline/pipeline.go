@@ -1,4 +1,4 @@
-// Package pipeline turns events into traces: timeline, judge, trace. It is pure, for live nodes and recordings.
+// Package pipeline turns live or recorded events into traces: timeline, judge, trace. It is pure.
 package pipeline
 
 import (
@@ -10,13 +10,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Pipeline turns events into judged operations and traces. It is not safe for concurrent use.
+// Pipeline makes judged operations and traces. Not for concurrent use.
 type Pipeline struct {
 	// Judge may be replaced between two events.
-	Judge judge.Options
-	// Whole builds all spans of slow and failed operations, regardless of the sampler.
-	Whole bool
-	// Usual is the baseline, which learns.
+	Judge              judge.Options
+	Whole              bool
 	Usual              *baseline.Book
 	ordinary, problems judge.Limiter
 	timeline           *timeline.Timeline
@@ -29,13 +27,13 @@ func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
 	return &Pipeline{Judge: j, Usual: &baseline.Book{}, timeline: timeline.New(t), builder: b}
 }
 
-// Apply processes the next event and returns finished results.
+// Apply returns results that an event finished.
 func (p *Pipeline) Apply(e event.Event) (results []Result) {
 	p.Each(e, func(r Result) { results = append(results, r) })
 	return results
 }
 
-// Each is Apply with one result in memory at a time.
+// Each is Apply with one result at a time.
 func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)
@@ -65,7 +63,7 @@ func (p *Pipeline) afters(take func(Result)) {
 	}
 }
 
-// Now is the latest event, in monotonic ns.
+// Now is the latest event's monotonic ns.
 func (p *Pipeline) Now() int64 { return p.now }
 
 // InFlight returns the calls in progress.
@@ -77,7 +75,7 @@ func (p *Pipeline) Flush() (results []Result) {
 	return results
 }
 
-// FlushEach is Flush with one result in memory at a time.
+// FlushEach is Flush with one result at a time.
 func (p *Pipeline) FlushEach(take func(Result)) {
 	p.results(p.timeline.Flush(), take)
 	p.afters(take)
@@ -86,7 +84,7 @@ func (p *Pipeline) FlushEach(take func(Result)) {
 // Open counts the unfinished operations.
 func (p *Pipeline) Open() int { return p.timeline.Open() }
 
-// Stats counts events that could not be placed.
+// Stats counts events without a place.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 
 func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
@@ -107,12 +105,10 @@ func (p *Pipeline) results(ops []*model.Operation, take func(Result)) {
 	}
 }
 
-// problemShare is the number of complete problems per ordinary operation of sampling.per_second. With its default of 5,
-// a burst of 30 pods stays complete.
+// problemShare is complete problems per ordinary operation of sampling.per_second; its default, 5, covers 30 pods.
 const problemShare = 10
 
-// mayBeWhole decides on all spans of an operation. Problems have their own budget: ordinary operations end first in a
-// burst.
+// mayBeWhole gives problems their own budget: ordinary operations end first in a burst.
 func (p *Pipeline) mayBeWhole(j *judge.Judgement) bool {
 	if j.Problem() != "" {
 		return p.problems.Whole(p.now, p.Judge.PerSecond*problemShare)

@@ -6,9 +6,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Result is *Judged, a finished operation, or a mark about another one: *Hung, *Connected, *After or *Outage.
+// Result is *Judged, an operation, or a mark: *Hung, *Connected, *After or *Outage.
 type Result interface {
-	// Drawn returns spans; the zero value if the operation is not exported.
+	// Drawn returns spans, zero if not exported.
 	Drawn() trace.Trace
 }
 
@@ -16,35 +16,33 @@ type Result interface {
 type Judged struct {
 	Operation *model.Operation
 	Judgement *judge.Judgement
-	// Trace is zero if the operation is not exported.
+	// Trace is zero if not exported.
 	trace.Trace
-	// Whole has all spans, if Pipeline.Whole is set.
 	Whole trace.Trace
 }
 
-// Hung is a call in progress longer than slow.hung.
+// Hung is a call beyond slow.hung.
 type Hung struct {
 	model.Flight
-	// At is when it was reported, in monotonic ns.
+	// At is the report, in monotonic ns.
 	At int64
 	trace.Trace
 }
 
-// Connected is a pod's first connection after an exported setup.
+// Connected is a first connection after an exported setup.
 type Connected struct {
 	model.Connected
 	trace.Trace
 }
 
-// After is an agent's work for a pod after its ADD.
+// After is an agent's work after an ADD.
 type After struct {
 	model.After
-	// Says is why the pod waited; may be empty.
 	Says string
 	trace.Trace
 }
 
-// Outage is a period without a ready node network.
+// Outage is time without a ready node network.
 type Outage struct {
 	model.Outage
 	trace.Trace
