@@ -2,7 +2,6 @@ package private
 
 import "fmt"
 
-// access is an allowing entry of an access control list.
 type access struct {
 	sid  string
 	mask uint32
@@ -24,7 +23,6 @@ const (
 )
 
 const (
-	// replaces are rights to replace content, changes also to add to it.
 	replaces = deleteChild | remove | writeDAC | writeOwner | genericAll | maximum
 	changes  = replaces | writeData | appendData | genericFull
 )
@@ -40,7 +38,7 @@ var almighty = map[string]bool{
 // creatorOwner is a file's creator in inherited entries.
 const creatorOwner = "S-1-3-0"
 
-// exposed names other accounts that can replace a directory's content, or add to it unless it is on the way.
+// exposed names other accounts that can replace content, or add to it unless on the way.
 func exposed(owner, own string, list []access, onTheWay bool) string {
 	trusted := func(sid string) bool { return almighty[sid] || sid == own }
 	if !trusted(owner) {

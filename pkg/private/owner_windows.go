@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Owned returns an error unless an open object belongs to administrators, the system, or us.
+// Owned returns an error unless administrators, the system, or we own an open object.
 func Owned(h windows.Handle) error {
 	security, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {
@@ -29,14 +29,14 @@ func Owned(h windows.Handle) error {
 	return fmt.Errorf("it belongs to %s, who is no administrator", nameOf(owner))
 }
 
-// ours returns our account, and the owner of our objects, which may be a group.
+// ours returns our account and our objects' owner, which may be a group.
 func ours() ([]string, error) {
 	token := windows.GetCurrentProcessToken()
 	user, err := token.GetTokenUser()
 	if err != nil {
 		return nil, err
 	}
-	var owner struct { // TOKEN_OWNER and its SID, up to 68 bytes (SECURITY_MAX_SID_SIZE)
+	var owner struct { // TOKEN_OWNER and SID, up to 68 bytes (SECURITY_MAX_SID_SIZE)
 		sid  *windows.SID
 		room [68]byte
 	}

@@ -1,5 +1,5 @@
-// Package private creates and checks directories to which only this user and root can write. It checks the whole path,
-// because the owner of a parent or link decides where it leads.
+// Package private creates and checks directories that only this user and root can write. It checks the whole path,
+// since owners of parents and links decide where it leads.
 package private
 
 import "fmt"

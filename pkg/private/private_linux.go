@@ -13,7 +13,7 @@ import (
 // maxLinks is the kernel's limit (path_resolution(7)).
 const maxLinks = 40
 
-// Dir opens dir and creates missing parts of its path, mode 0700. A *Error names another user with write access.
+// Dir opens dir and creates what is missing, mode 0700. A *Error names another user with write access.
 func Dir(dir string) (*os.Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func Dir(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// walk follows an absolute path through safe directories, creates missing ones, and returns where it leads.
+// walk follows safe directories, creates missing ones, and returns where a path leads.
 func walk(path string) (at string, info fs.FileInfo, err error) {
 	at, rest := "/", split(path)
 	for links := 0; ; {
@@ -54,7 +54,7 @@ func walk(path string) (at string, info fs.FileInfo, err error) {
 		if err := ours(at, info, true); err != nil {
 			return at, nil, err
 		}
-		next := filepath.Join(at, rest[0]) // ".." is resolved correctly, since at has no links
+		next := filepath.Join(at, rest[0]) // ".." is correct: at has no links
 		rest = rest[1:]
 		entry, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func walk(path string) (at string, info fs.FileInfo, err error) {
 		if err != nil {
 			return at, nil, err
 		}
-		// In a sticky directory (/tmp) only the owner may move an entry.
+		// In a sticky directory (/tmp) only the owner moves an entry.
 		if info.Mode()&fs.ModeSticky != 0 && !owned(entry) {
 			return at, nil, foreign(next, entry)
 		}
@@ -91,7 +91,7 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// ours returns an error if others can write to a directory. On the way (passed), a sticky one protects our entries.
+// ours returns an error if others can write. On the way (passed), sticky directories protect our entries.
 func ours(path string, info fs.FileInfo, passed bool) error {
 	if !info.IsDir() {
 		return &Error{path, "is no folder", "name another place, or move it away"}
@@ -99,7 +99,7 @@ func ours(path string, info fs.FileInfo, passed bool) error {
 	if !owned(info) {
 		return foreign(path, info)
 	}
-	// The group bits bound an access control list (acl(5)).
+	// Group bits bound an access control list (acl(5)).
 	if info.Mode().Perm()&0o022 != 0 && (!passed || info.Mode()&fs.ModeSticky == 0) {
 		return &Error{path, fmt.Sprintf("may be written to by others (mode %04o)", info.Mode().Perm()),
 			"chmod go-w it, or name a folder of its own"}
@@ -121,7 +121,7 @@ func foreign(path string, info fs.FileInfo) error {
 		fmt.Sprintf("chown it to uid %d, or name a folder of its own", os.Geteuid())}
 }
 
-// File returns an error for an open file that others may have open.
+// File returns an error if others may have an open file open.
 func File(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -4,7 +4,7 @@ package private
 
 import "os"
 
-// Dir creates and opens a directory without checks: this platform observes nothing.
+// Dir does not check: this platform observes nothing.
 func Dir(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// protected gives full access to the system (SY) and administrators (BA), inherited, and none to others.
+// protected gives the system (SY) and administrators (BA) full, inherited access, others none.
 const protected = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-// Dir opens dir and creates missing parts of its path. A *Error names another account with write access.
+// Dir opens dir and creates what is missing. A *Error names another account with write access.
 func Dir(dir string) (*os.Root, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -51,7 +51,6 @@ func makeFolder(dir string) error {
 	return nil
 }
 
-// check returns a *Error if another account can change a directory, or where its path leads.
 func check(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,7 +66,6 @@ func check(dir string) error {
 	return way(real)
 }
 
-// way checks a link itself, not its target.
 func way(dir string) error {
 	for at := dir; ; at = filepath.Dir(at) {
 		what, err := open(at, at != dir)
