@@ -10,14 +10,13 @@ import (
 )
 
 var kept = []cap.Value{
-	cap.SYS_PTRACE,      // read /proc/PID of other users' processes
-	cap.DAC_READ_SEARCH, // read the CNI directory and the options of any owner
-	cap.PERFMON,         // read maps with kernel addresses
+	cap.SYS_PTRACE,      // /proc/PID of other users
+	cap.DAC_READ_SEARCH, // CNI directory and options of any owner
+	cap.PERFMON,         // maps with kernel addresses
 	cap.BPF,             // read BPF maps
 }
 
-// Drop drops the capabilities of all threads, except the needed ones, which it returns, and CAP_NET_ADMIN if network
-// is set.
+// Drop drops all threads' capabilities but the needed ones, which it returns, and CAP_NET_ADMIN with network.
 func Drop(network bool) (left string, err error) {
 	now := cap.GetProc()
 	next := cap.NewSet()

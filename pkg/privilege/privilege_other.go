@@ -6,5 +6,5 @@ package privilege
 // Drop does nothing: only Linux has capabilities.
 func Drop(bool) (left string, err error) { return "", nil }
 
-// Hide does nothing: only the Linux image has a program that calls it.
+// Hide does nothing: only the Linux image uses it.
 func Hide() error { return nil }
