@@ -9,14 +9,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// group is a process's cgroup in one mounted hierarchy.
 type group struct {
 	mount, dir string
-	unified    bool // version 2
-	outside    bool // only another part is mounted; dir is the top of that
+	unified    bool
+	outside    bool // dir is the top of another mounted part
 }
 
-// groupsOf returns a process's cgroups in the unified hierarchy and in that of a controller. 0 is this process.
+// groupsOf returns a process's (0: our) cgroups, unified and of a controller.
 func groupsOf(pid int, controller string) (all []group) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -52,11 +51,10 @@ func groupsOf(pid int, controller string) (all []group) {
 	return all
 }
 
-// Cgroup returns our directory in the unified hierarchy; empty if there is none. If only another part is mounted, it
-// is the top of that.
+// Cgroup returns our unified directory, the top of the mounted part, or empty.
 func Cgroup() string { return CgroupOf(0) }
 
-// CgroupOf returns a process's directory, as Cgroup does.
+// CgroupOf is Cgroup for a process.
 func CgroupOf(pid int) string {
 	for _, g := range groupsOf(pid, "") {
 		if info, err := os.Stat(g.dir); g.unified && err == nil && info.IsDir() {
@@ -66,8 +64,7 @@ func CgroupOf(pid int) string {
 	return ""
 }
 
-// FrozenBy returns the file that freezes a process's cgroup or a parent: cgroup.freeze (version 2) or freezer.state
-// (version 1). It is empty if none does, or the cgroup is invisible.
+// FrozenBy returns the file that freezes a process: cgroup.freeze (version 2), freezer.state (version 1), or "".
 func FrozenBy(pid int) string {
 	for _, g := range groupsOf(pid, "freezer") {
 		state, thaws := "freezer.self_freezing", "freezer.state"
@@ -86,10 +83,10 @@ func FrozenBy(pid int) string {
 	return ""
 }
 
-// MemoryGroup is the cgroup that limits a process's memory.
+// MemoryGroup limits a process's memory.
 type MemoryGroup struct{ file string }
 
-// MemoryGroupOf returns a process's memory cgroup; the zero value counts nothing.
+// MemoryGroupOf returns a process's group; zero counts nothing.
 func MemoryGroupOf(pid int) MemoryGroup {
 	for _, g := range groupsOf(pid, "memory") {
 		file := filepath.Join(g.dir, "memory.oom_control")
@@ -103,7 +100,7 @@ func MemoryGroupOf(pid int) MemoryGroup {
 	return MemoryGroup{}
 }
 
-// Killed counts OOM kills in the cgroup and below; 0 if unknown.
+// Killed counts OOM kills in and below the cgroup.
 func (g MemoryGroup) Killed() uint64 {
 	if g.file == "" {
 		return 0

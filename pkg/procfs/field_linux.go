@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// TracerOf returns the PID of a process's tracer; 0 if there is none, or it is invisible.
+// TracerOf returns the PID of a tracer; 0 if none is visible.
 func TracerOf(pid int) int { return int(field(path(pid, "status"), "TracerPid:")) }
 
-// field returns the number behind a name at the start of a line; 0 if there is none.
 func field(file, name string) (n uint64) {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

@@ -18,14 +18,14 @@ import (
 
 // Lock is a line of /proc/locks.
 type Lock struct {
-	Kind  string // "FLOCK", "POSIX", "OFDLCK", "LEASE"…
+	Kind  string
 	PID   int
-	File  string // device in hex and inode in decimal (fs/locks.c): "00:2f:1234"
+	File  string // hex device, decimal inode (fs/locks.c): "00:2f:1234"
 	Waits bool
 }
 
-// Locks lists file locks, each followed by its waiters. It reads up to most bytes of about 50 for each, since the
-// kernel's time grows with their square; with ErrCut some locks are missing. Every user can have thousands.
+// Locks lists file locks before their waiters, up to most bytes of about 50 each: the kernel's time grows with their
+// square, and every user can have thousands. With ErrCut some are missing.
 func Locks(most int64) ([]Lock, error) {
 	table, err := readMost("/proc/locks", most)
 	if errors.Is(err, ErrCut) {
@@ -34,7 +34,7 @@ func Locks(most int64) ([]Lock, error) {
 	return parseLocks(string(table)), err
 }
 
-// parseLocks reads lines such as
+// parseLocks reads:
 //
 //	1: FLOCK  ADVISORY  WRITE 708 00:2f:1234 0 EOF
 //	1: -> FLOCK  ADVISORY  WRITE 709 00:2f:1234 0 EOF
@@ -58,8 +58,7 @@ func parseLocks(table string) (all []Lock) {
 // maxDescriptors is fs.nr_open's default.
 const maxDescriptors = 1 << 20
 
-// Descriptors calls each with a process's descriptors and their targets in /proc/PID/fd, until it returns false.
-// Another user's process requires CAP_SYS_PTRACE.
+// Descriptors calls each with entries of /proc/PID/fd until false. It needs CAP_SYS_PTRACE for other users.
 func Descriptors(pid int, each func(fd int, target string) bool) error {
 	dir, err := os.Open(path(pid, "fd"))
 	if err != nil {
@@ -87,14 +86,14 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
 }
 
-// Groups returns the text of a process's cgroups, in which every runtime names the container. It costs a hundredth of
-// CgroupOf, which parses our mounts; a user with cgroups of their own may name one after any container.
+// Groups returns a process's cgroups, where runtimes name the container, far cheaper than CgroupOf. Users with own
+// cgroups may forge it.
 func Groups(pid int) string {
 	text, _ := readMost(path(pid, "cgroup"), 64<<10)
 	return string(text)
 }
 
-// Started returns a process's start, to a Tick, by the wall clock's current setting.
+// Started returns a process's start, to a Tick, by the current wall clock.
 func Started(pid int) (time.Time, error) {
 	s, err := StatOf(pid)
 	if err != nil {

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// ErrHangs means that a read exceeded its timeout.
+// ErrHangs means that a read timed out.
 var ErrHangs = errors.New("reading it hangs")
 
-// ErrCut means that a file exceeds the bound; the rest is missing.
+// ErrCut means that a file exceeds the bound.
 var ErrCut = errors.New("it is too long")
 
-// readMost reads up to most bytes of a file.
 func readMost(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -28,26 +27,24 @@ func readMost(file string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Memory reads processes' environment and arguments. A process may have mapped them to a file on an unresponsive
-// mount, where a plain read hangs. It is not safe for concurrent use.
+// Memory reads environments and arguments, which may be mapped from a hanging mount. Not for concurrent use.
 type Memory struct {
 	patience time.Duration
-	// hung counts timeouts. Each holds a thread, so after hungMax Memory reads nothing more.
+	// hung counts timeouts, up to hungMax: each holds a thread.
 	hung, hungMax int
 }
 
-// memoryMax bounds what is read of a process in bytes. A process may declare all its address space its environment
-// (PR_SET_MM_MAP); execve allows a quarter of the stack, 2 MiB, and a pod's environment has some 10 KiB.
+// memoryMax bounds bytes: a process may declare all memory its environment (PR_SET_MM_MAP). execve allows 2 MiB;
+// pods have 10 KiB.
 const memoryMax = 1 << 20
 
-// NewMemory allows 100 ms per read (microseconds are normal) and eight timeouts, so hostile processes cost up to 0.8
-// s.
+// NewMemory allows 100 ms per read (normal: microseconds) and eight timeouts, so at most 0.8 s.
 func NewMemory() *Memory { return &Memory{patience: 100 * time.Millisecond, hungMax: 8} }
 
-// Environment returns a process's initial environment, ErrHangs, ErrCut, or os.ReadFile's error.
+// Environment returns the initial environment, ErrHangs, ErrCut, or os.ReadFile's error.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }
 
-// Arguments returns a process's command line, ErrHangs, ErrCut, or os.ReadFile's error.
+// Arguments returns the command line; errors as for Environment.
 func (m *Memory) Arguments(pid int) ([]string, error) { return m.strings(path(pid, "cmdline")) }
 
 func (m *Memory) strings(file string) ([]string, error) {

@@ -1,7 +1,7 @@
-// Package procfs is the only reader of process data in /proc. It converts units, bounds reads that can hang (Memory),
-// and distinguishes processes with the same PID; github.com/prometheus/procfs parses.
+// Package procfs is the only reader of process data in /proc. It converts units, bounds reads that can hang
+// (Memory), and distinguishes processes with equal PIDs; github.com/prometheus/procfs parses.
 //
-// PIDs are those of the PID namespace in which /proc was mounted. Names, arguments and environments are unsanitized.
+// PIDs are of /proc's namespace. Names, arguments and environments are unsanitized.
 package procfs
 
 import (
@@ -19,8 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// Tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all Linux architectures of Go
-// (include/asm-generic/param.h).
+// Tick is the unit in /proc/PID/stat: USER_HZ is 100 on Go's architectures (include/asm-generic/param.h).
 const Tick = 10 * time.Millisecond
 
 // InitialPID is PROC_PID_INIT_INO (include/linux/proc_ns.h).
@@ -32,13 +31,13 @@ const InitialUser = 0xEFFFFFFD
 // Stat is from /proc/PID/stat.
 type Stat struct {
 	Name            string // up to 15 arbitrary bytes
-	State           string // proc(5): "R", "S", "D", "Z"…
+	State           string
 	Parent, Session int
 	Start           int64 // ns since boot, rounded down to a Tick
-	CPU             int64 // ns of user and system time, in steps of a Tick
+	CPU             int64 // user and system, ns in steps of a Tick
 }
 
-// StatOf reads the stat of a process. See Gone for its error.
+// StatOf reads a process's stat. See Gone for the error.
 func StatOf(pid int) (Stat, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -54,27 +53,27 @@ func StatOf(pid int) (Stat, error) {
 	}, nil
 }
 
-// Gone reports whether the error means that the process exited.
+// Gone reports whether the process exited.
 func Gone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
-// Zombie reports whether the first thread exited. Other threads may run, but the executable is unreadable.
+// Zombie reports whether the first thread exited: others may run, but the executable is unreadable.
 func (s Stat) Zombie() bool { return s.State == "Z" }
 
-// BeganAt compares a start in ns since boot, from the kernel, with /proc's: they differ by up to a Tick either way.
+// BeganAt compares the kernel's start, ns since boot, with /proc's, up to a Tick apart.
 func (s Stat) BeganAt(start int64) bool {
 	const tick = int64(Tick)
 	return s.Start <= start+tick && start < s.Start+2*tick
 }
 
-// Alive reports whether pid is still the process that began at start, and its first thread runs.
+// Alive reports whether pid began at start, and its first thread runs.
 func Alive(pid int, start int64) bool {
 	s, err := StatOf(pid)
 	return err == nil && !s.Zombie() && s.BeganAt(start)
 }
 
-// Exists is Alive for any thread. An unreadable process exists.
+// Exists is Alive for any thread, even if unreadable.
 func Exists(pid int, start int64) bool {
 	s, err := StatOf(pid)
 	if err != nil {
@@ -86,8 +85,8 @@ func Exists(pid int, start int64) bool {
 // Status is from /proc/PID/status.
 type Status struct {
 	UID                uint64 // the real UID
-	Effective, Ambient uint64 // capabilities, one bit each
-	Pauses             uint64 // of the first thread, voluntary
+	Effective, Ambient uint64
+	Pauses             uint64 // voluntary, first thread
 }
 
 // StatusOf reads the status of a process.
@@ -110,13 +109,13 @@ func All() ([]int, error) {
 	return pids, err
 }
 
-// Executable returns the path of a process's executable, even a deleted one, as the process sees it.
+// Executable returns the path, also of a deleted file, as the process sees it.
 func Executable(pid int) (string, error) {
 	file, err := os.Readlink(Runs(pid))
 	return strings.TrimSuffix(file, " (deleted)"), err
 }
 
-// Wchan returns the kernel function in which a process sleeps; empty if unknown (CAP_SYS_PTRACE).
+// Wchan returns the kernel function of a sleeping process, if known (CAP_SYS_PTRACE).
 func Wchan(pid int) string {
 	channel, err := os.ReadFile(path(pid, "wchan"))
 	if err != nil || string(channel) == "0" {
@@ -125,8 +124,7 @@ func Wchan(pid int) string {
 	return string(channel)
 }
 
-// Namespace returns the inode of a process's namespace ("net", "mnt", "pid", "user"). Another user's process requires
-// CAP_SYS_PTRACE.
+// Namespace returns the inode of "net", "mnt", "pid" or "user". It needs CAP_SYS_PTRACE for other users.
 func Namespace(pid int, kind string) (inode uint32, err error) {
 	return namespace(path(pid, "ns/"+kind))
 }
@@ -145,11 +143,10 @@ func namespace(file string) (inode uint32, err error) {
 	return inode, nil
 }
 
-// Runs leads to a process's executable, even if its path has another file now. Opening it may hang on an unresponsive
-// mount.
+// Runs leads to the executable, even if its path has another file. Opening may hang.
 func Runs(pid int) string { return path(pid, "exe") }
 
-// Root is a process's own file system. Links below it may lead outside, and mounts may hang.
+// Root is a process's file system. Links may lead outside, mounts hang.
 func Root(pid int) string { return path(pid, "root") }
 
 func path(pid int, name string) string {

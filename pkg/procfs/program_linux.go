@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReleaseProgram drops the unmodified pages of this program's file: most were needed only to start, or mapped around
-// needed ones (MapSparsely). Needed ones return from the page cache.
+// ReleaseProgram drops unmodified pages of this program's file, most unused after the start; the page cache has
+// them.
 func ReleaseProgram() error {
 	ranges, err := programRanges()
 	if err != nil {
@@ -41,8 +41,8 @@ func programRanges() ([]addresses, error) {
 
 type addresses struct{ start, end uintptr }
 
-// cleanRanges returns a file's mappings that are neither writable nor modified: relocations are read-only later, and
-// dropping them would lose them (proc(5), smaps). Anonymous counts modified pages in memory, Swap those on disk.
+// cleanRanges omits writable or modified mappings: relocations, read-only later, would be lost. Anonymous counts
+// modified pages in memory, Swap on disk (proc(5), smaps).
 func cleanRanges(smaps []byte, file string) (clean []addresses) {
 	var candidate bool
 	lines := bufio.NewScanner(bytes.NewReader(smaps))

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MapSparsely makes the kernel map only used pages of this program's file, instead of 64 KiB around each, of which
-// two thirds are never used.
+// MapSparsely makes the kernel map only used pages of this program's file, not 64 KiB around each, two thirds
+// unused.
 //
-// The kernel maps memory of a userfaultfd page by page (mm/memory.c, should_fault_around), even if nothing is
-// protected: UFFD_FEATURE_WP_ASYNC, Linux 6.7. Earlier, and where the system call is forbidden, as in containers by
-// default, it fails without effect.
+// It maps userfaultfd memory by page (mm/memory.c, should_fault_around): UFFD_FEATURE_WP_ASYNC, Linux 6.7. Earlier,
+// and where forbidden, as in containers by default, this fails without effect.
 func MapSparsely() error {
 	program, err := programRanges()
 	if err != nil {
@@ -22,7 +21,7 @@ func MapSparsely() error {
 	return mapSparsely(program)
 }
 
-// mapSparsely leaves the descriptor open: closing it ends the effect.
+// mapSparsely leaves the descriptor open: closing ends the effect.
 func mapSparsely(ranges []addresses) error {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
 	if errno != 0 {

@@ -12,12 +12,11 @@ import (
 
 // Thread is the state of a thread.
 type Thread struct {
-	State   string // proc(5): "R", "S", "D", "T", "t", "Z"…
-	Channel string // kernel function in which it sleeps, without compiler suffixes, if known
+	State   string
+	Channel string // kernel function, without compiler suffixes
 }
 
-// Threads reads up to most threads of a process, about 10 µs each. Channels of another user's process require
-// CAP_SYS_PTRACE.
+// Threads reads up to most threads, about 10 µs each. Channel needs CAP_SYS_PTRACE for other users.
 func Threads(pid, most int) ([]Thread, error) {
 	dir, err := os.Open(path(pid, "task"))
 	if err != nil {
@@ -42,8 +41,7 @@ func Threads(pid, most int) ([]Thread, error) {
 	return threads, err
 }
 
-// Ended reports whether all threads exited; the first may exit before others. Beyond the limit threads count as
-// running.
+// Ended reports whether all threads exited. Those beyond the limit count as running.
 func Ended(pid int) bool {
 	if s, err := StatOf(pid); err != nil || !s.Zombie() {
 		return err != nil && Gone(err)
@@ -54,7 +52,7 @@ func Ended(pid int) bool {
 		!slices.ContainsFunc(threads, func(t Thread) bool { return t.State != "Z" && t.State != "X" })
 }
 
-// stateIn skips the name, which may hold any bytes.
+// stateIn skips the name, which has arbitrary bytes.
 func stateIn(stat string) string {
 	end := strings.LastIndex(stat, ") ")
 	if end < 0 {
@@ -73,7 +71,7 @@ func channelIn(wchan string) string {
 	return name
 }
 
-// lineAt reads a short file in three system calls; empty if unreadable.
+// lineAt reads a short file in three system calls, or returns "".
 func lineAt(dir *os.File, name string) string {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
