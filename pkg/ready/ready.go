@@ -1,5 +1,5 @@
-// Package ready is the source of the runtime's network readiness, without which kubelet gives the node no pods. It
-// changes nothing, and reports an unreachable runtime once.
+// Package ready is the source of the runtime's network readiness, without which the node gets no pods. It reports an
+// unreachable runtime once.
 package ready
 
 import (
@@ -18,26 +18,22 @@ import (
 )
 
 const (
-	// kubelet polls every 5 s, and each poll may run a plugin (STATUS, CNI specification 1.1)
+	// kubelet polls every 5 s; a poll may run a plugin (STATUS, CNI 1.1)
 	every = 10 * time.Second
-	// soon is the interval, and so the precision, during an outage.
-	soon = time.Second
-	// settle delays the end of an outage: its cause usually is a new CNI file, which cniconf reads 200 ms later.
+	soon  = time.Second
+	// settle delays an outage's end: cniconf reads a new file, its usual cause, 200 ms later.
 	settle = 300 * time.Millisecond
 	answer = 5 * time.Second
-	// patience is the number of failures that make the feature unavailable.
+	// patience is the failures until unavailability.
 	patience = 3
-	// looks is the interval of Source.Look.
-	looks   = 5 * time.Second
-	feature = "network readiness"
+	looks    = 5 * time.Second
+	feature  = "network readiness"
 )
 
 // Source polls the runtime. Run it once.
 type Source struct {
 	Address string
-	// Look returns what a network that is not ready lacks; may be nil.
-	Look func(context.Context) (event.Lack, string)
-	// Overdue is the longest acceptable outage; 0: any.
+	Look    func(context.Context) (event.Lack, string)
 	Overdue time.Duration
 }
 
@@ -104,7 +100,7 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 	}
 }
 
-// tie publishes the clocks: since the last call the wall clock may have been set, or the node suspended.
+// tie publishes the clocks: the wall clock may have been set, or the node suspended.
 func tie(sink event.Sink) {
 	mono, wall := clock.Anchor()
 	sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
@@ -163,5 +159,5 @@ func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse,
 	return nil, fmt.Errorf("its status says nothing of the network")
 }
 
-// foreign redacts and bounds the runtime's text, which repeats plugins' errors (STATUS).
+// foreign redacts and bounds the runtime's text, which repeats plugins' errors.
 func foreign(s string) string { return text.Clean(redact.Ours().Said(s), text.Bound) }
