@@ -12,20 +12,19 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// sandboxID matches containerd's sandbox ids: 32 random bytes in hex (internal/cri/util, GenerateID).
+// sandboxID is 32 random bytes in hex (internal/cri/util, GenerateID).
 const sandboxID = `[0-9a-f]{64}`
 
 var (
 	isSandboxID = regexp.MustCompile(`^` + sandboxID + `$`)
-	// told finds the sandbox in containerd 1.7's span events and status. It matches whole phrases, because container
-	// ids have the same form.
+	// told matches containerd 1.7's span events and status in whole phrases: container ids look alike.
 	told = regexp.MustCompile(`(?:returns sandbox id|^StopPodSandbox for|^RemovePodSandbox for|network for sandbox) "(` +
 		sandboxID + `)"`)
 )
 
-// sandboxOf returns the sandbox whose network a span may cover; empty for other spans. A sandbox has several: the
-// request, in it `cri.sandbox.run` (2.3), in that `cni.setup_pod_network` (2.3). A call gets the narrowest one that
-// contains it; the DEL after a failed ADD gets an outer one.
+// sandboxOf returns the sandbox whose network a span may cover, or "". Spans nest: the request, `cri.sandbox.run`
+// (2.3), `cni.setup_pod_network` (2.3). A call gets the narrowest that contains it; the DEL after a failed ADD an
+// outer one.
 func sandboxOf(s *span) string {
 	switch s.name {
 	case "cni.setup_pod_network", "cri.sandbox.run":
@@ -41,7 +40,7 @@ func sandboxOf(s *span) string {
 	default:
 		return ""
 	}
-	if s.sandbox != "" { // 2.x; for RunPodSandbox up to 2.2
+	if s.sandbox != "" { // 2.x; RunPodSandbox up to 2.2
 		return validID(s.sandbox)
 	}
 	for _, text := range append(s.events, s.status) {
@@ -59,7 +58,7 @@ func validID(id string) string {
 	return ""
 }
 
-// aboveOf returns the event for a span of a sandbox, or nil. wall is the wall-clock time at monotonic time 0.
+// aboveOf returns a sandbox span's event, or nil. wall is wall-clock time at monotonic 0.
 func aboveOf(s *span, wall int64) *event.Above {
 	id := sandboxOf(s)
 	start, end := int64(s.start), int64(s.end)

@@ -12,34 +12,31 @@ import (
 	"github.com/cniscope/cniscope/pkg/peer"
 )
 
-// Refusal is the reason why a connection was closed before reading.
+// Refusal says why a connection was closed unread.
 type Refusal string
 
 // Reasons of refused connections.
 const (
-	// Stranger means that the client is not the runtime.
+	// Stranger means another client than the runtime.
 	Stranger Refusal = "stranger"
 	// NoRuntime means that the runtime is unknown.
 	NoRuntime Refusal = "no runtime"
-	// Unseen means that the client's process was not found on this node.
+	// Unseen means that the client's process was not found.
 	Unseen Refusal = "unseen"
-	Busy   Refusal = "busy" // the runtime has too many connections
+	Busy   Refusal = "busy" // too many of the runtime's connections
 )
 
-// refusals lists all reasons in the order of their counters.
 var refusals = [...]Refusal{Stranger, NoRuntime, Unseen, Busy}
 
 const (
-	// maxArrivals bounds the connections checked at once; others wait in the kernel.
 	maxArrivals = 1024
-	// share bounds the CPU time of checking strangers to 1/share, unless the runtime would wait longer than maxPause.
-	// Checking maxArrivals lasts about 10 ms.
+	// share bounds the CPU time of checks to 1/share, unless the runtime would wait longer than maxPause. maxArrivals
+	// last about 10 ms.
 	share    = 10
 	maxPause = 100 * time.Millisecond
 )
 
-// door is a listener that admits the runtime only. It checks connections in batches before reading, so strangers use no
-// goroutine.
+// door is a listener for the runtime only. It checks in batches before reading, so strangers use no goroutine.
 type door struct {
 	*net.TCPListener
 	runtime  func() []int
@@ -49,7 +46,7 @@ type door struct {
 	admitted chan *net.TCPConn
 	closing  chan struct{}
 	close    sync.Once
-	looked   chan struct{} // closed when both goroutines have exited
+	looked   chan struct{} // closed after both goroutines
 }
 
 func newDoor(l *net.TCPListener, runtime func() []int, refused *[len(refusals)]atomic.Uint64, log *slog.Logger) *door {
@@ -93,7 +90,7 @@ func (d *door) arrive() {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // no free descriptor, or the connection was aborted (accept(2))
+		case err != nil: // no descriptor, or aborted (accept(2))
 			if !d.wait(maxPause) {
 				return
 			}
@@ -162,7 +159,7 @@ var remedies = map[Refusal]string{
 
 func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
 	d.refused[slices.Index(refusals[:], why)].Add(1)
-	// Without SO_LINGER 0 each connection would stay in TIME_WAIT for a minute.
+	// Without SO_LINGER 0, a minute of TIME_WAIT each.
 	_ = c.SetLinger(0)
 	_ = c.Close()
 	if !errors.Is(err, peer.ErrGone) { // pkg/logging limits the rate

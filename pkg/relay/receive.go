@@ -22,16 +22,15 @@ import (
 )
 
 const (
-	// maxMessage bounds a request in bytes, also decompressed: gRPC's default limit, which holds upstream.
+	// maxMessage bounds a request in bytes, also decompressed: gRPC's default, which holds upstream.
 	maxMessage = 4 << 20
-	// maxReading bounds concurrent reads, and so the memory.
+	// maxReading bounds concurrent reads, so memory.
 	maxReading = 4
-	// readTime bounds the arrival of a request.
-	readTime = 5 * time.Second
+	readTime   = 5 * time.Second
 
-	// marker is a header of relayed requests, which reveals loops.
+	// marker is the header that reveals loops.
 	marker     = "x-cniscope-relayed"
-	grpcPrefix = 5 // a flag (compressed) and the length precede each gRPC message
+	grpcPrefix = 5 // precede each gRPC message: compression flag, length
 )
 
 type fault struct {
@@ -70,12 +69,12 @@ func faultOf(err error) *fault {
 	return errUnread
 }
 
-// server serves both protocols on one port: gRPC is HTTP/2 without TLS.
+// server serves both protocols: gRPC is HTTP/2 without TLS.
 func (r *Relay) server() *http.Server {
 	calls := grpc.NewServer(grpc.ForceServerCodecV2(otlp.Encoded{}), grpc.MaxRecvMsgSize(maxMessage))
 	calls.RegisterService(&grpc.ServiceDesc{
 		ServiceName: coltracepb.TraceService_ServiceDesc.ServiceName, HandlerType: (*any)(nil),
-		// As a stream, because gRPC hides a message that is too long from a unary handler.
+		// A stream, because gRPC hides too long messages from unary handlers.
 		Streams: []grpc.StreamDesc{{StreamName: "Export", ClientStreams: true, ServerStreams: true, Handler: r.overGRPC}},
 	}, r)
 	mux := http.NewServeMux()
@@ -88,14 +87,13 @@ func (r *Relay) server() *http.Server {
 		Handler: mux, Protocols: protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 2 * maxReading},
 		ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: 2 * readTime,
-		// Above the 5 s between two exports of an SDK, so that connections stay open.
+		// Above the 5 s between an SDK's exports, so connections stay open.
 		IdleTimeout:    5 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       slog.NewLogLogger(r.options.Log.Handler(), slog.LevelDebug),
 	}
 }
 
-// slotted waits up to readTime for a slot. gRPC clients also know 503.
 func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
 		late := time.NewTimer(readTime)
@@ -103,7 +101,7 @@ func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
 		select {
 		case r.slots <- struct{}{}:
 			defer func() { <-r.slots }()
-			// One byte above the limit, so that the reader detects excess.
+			// One byte more, to detect excess.
 			q.Body = http.MaxBytesReader(w, q.Body, grpcPrefix+maxMessage+1)
 			h(w, q)
 			return
@@ -121,7 +119,7 @@ func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, err.Error(), faultOf(err).status)
 		return
 	}
-	w.Header().Set("Content-Type", otlp.Protobuf) // an empty answer means that all spans were accepted
+	w.Header().Set("Content-Type", otlp.Protobuf) // empty: all spans accepted
 }
 
 func body(q *http.Request) ([]byte, error) {
@@ -167,10 +165,10 @@ func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
 	if err != nil {
 		return status.Error(faultOf(err).code, err.Error())
 	}
-	return call.SendMsg([][]byte(nil)) // an empty message means that all spans were accepted
+	return call.SendMsg([][]byte(nil)) // empty: all spans accepted
 }
 
-// receive reads a request, extracts sandbox spans and queues it. A full queue is no error.
+// receive extracts sandbox spans and queues a request. A full queue is no error.
 func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
 	if relayed {
 		r.counts.looped.Add(1)

@@ -1,10 +1,8 @@
-// Package relay is an OTLP receiver for a containerd that does not pass its trace context to CNI plugins (2.3 and
-// older). It forwards containerd's spans unchanged and extracts the parent spans of a sandbox's CNI calls. Containerd
-// never waits for the endpoint.
+// Package relay receives OTLP from a containerd that passes no trace context to CNI plugins (2.3 and older). It
+// forwards spans unchanged and extracts the parents of CNI calls. Containerd never waits for the endpoint.
 //
-// The relay listens on loopback, where every process can connect, and admits only the runtime's connections. Requests
-// are bounded in number, size and time. A span counts only for a sandbox whose CNI call the kernel reported, and only
-// if it contains that call (pkg/timeline).
+// Every process can connect to loopback, so the relay admits only the runtime, and bounds requests in number, size
+// and time. A span counts only if it contains a CNI call of its sandbox that the kernel reported (pkg/timeline).
 package relay
 
 import (
@@ -30,26 +28,23 @@ import (
 )
 
 const (
-	// maxConnections bounds the runtime's connections. Containerd has one.
+	// maxConnections is the runtime's; containerd has one.
 	maxConnections = 64
 	// maxWaiting bounds waiting events: 250 pods.
-	maxWaiting = 1024
-	// listenAgain is the retry interval while another process uses the address.
+	maxWaiting  = 1024
 	listenAgain = 5 * time.Second
-	overhead    = 256 // added to the size of each queued request
+	overhead    = 256
 )
 
 // Options configure a Relay.
 type Options struct {
-	// Listen is a loopback address and port, for gRPC and HTTP.
 	Listen string
 	// Bytes bounds the queue. Default: 16 MiB.
 	Bytes int
-	// RetryFrom and RetryTo bound the retry pause. Default: 500 ms and 30 s.
+	// RetryFrom and RetryTo bound the retry pause (500 ms, 30 s).
 	RetryFrom, RetryTo time.Duration
-	// Runtime returns the runtime's processes, the only admitted clients.
-	Runtime func() []int
-	Log     *slog.Logger
+	Runtime            func() []int
+	Log                *slog.Logger
 }
 
 // Relay receives and forwards: New, Run once, Close.
@@ -66,7 +61,7 @@ type counts struct {
 	received, spans, told, unheard, unreported, malformed, tooLarge, unread, looped atomic.Uint64
 }
 
-// New returns a relay that drops requests until SetUpstream. It fails if the address is not loopback.
+// New returns a relay that drops requests until SetUpstream. The address must be loopback.
 func New(o Options) (*Relay, error) {
 	address, err := netip.ParseAddrPort(o.Listen)
 	if err != nil || !address.Addr().IsLoopback() {
@@ -88,7 +83,7 @@ func New(o Options) (*Relay, error) {
 	}, nil
 }
 
-// SetUpstream forwards queued and later requests. Nil drops and counts them.
+// SetUpstream forwards queued and later requests; nil drops and counts them.
 func (r *Relay) SetUpstream(o *otlp.Options) error {
 	if o == nil {
 		r.queue.SetSender(nil)
@@ -109,7 +104,6 @@ func (r *Relay) SetUpstream(o *otlp.Options) error {
 	return nil
 }
 
-// notTo refuses the relay's own address after resolution.
 func notTo(listen string) func(net.Addr) error {
 	self, _ := netip.ParseAddrPort(listen)
 	return func(a net.Addr) error {
@@ -121,7 +115,7 @@ func notTo(listen string) func(net.Addr) error {
 	}
 }
 
-// Run receives until ctx ends and sends extracted spans to sink. If the address is in use, it retries and sends
+// Run receives until ctx ends and sends spans to sink. While the address is in use, it retries and sends
 // event.Degraded. It returns nil; the queue sends until Close.
 func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	serving := make(chan struct{})
@@ -145,7 +139,7 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// Close sends queued requests until ctx is done and returns the number of undelivered ones.
+// Close sends queued requests until ctx is done and counts undelivered ones.
 func (r *Relay) Close(ctx context.Context) (undelivered int) {
 	undelivered, err := r.queue.Close(ctx)
 	level := slog.LevelInfo
@@ -191,7 +185,6 @@ func (r *Relay) listen(ctx context.Context, listening func()) error {
 	return serve.Until(ctx, r.server(), netutil.LimitListener(door, maxConnections), 200*time.Millisecond)
 }
 
-// learn sends sandbox spans to Run. It never blocks.
 func (r *Relay) learn(request []byte) error {
 	mono, wall := clock.Anchor()
 	var all []*event.Above

@@ -30,14 +30,14 @@ const (
 )
 
 const (
-	// maxSpans bounds the parsed spans of a request: twice OTEL_BSP_MAX_EXPORT_BATCH_SIZE.
+	// maxSpans is per request: twice OTEL_BSP_MAX_EXPORT_BATCH_SIZE.
 	maxSpans = 1024
 	// maxEvents bounds a span's events (OTEL_SPAN_EVENT_COUNT_LIMIT).
 	maxEvents = 128
-	maxState  = 512 // the minimum that a tracestate must support (W3C Trace Context, 3.3.1.5)
+	maxState  = 512 // required minimum (W3C Trace Context, 3.3.1.5)
 )
 
-// span holds the needed fields of a span. It points into the request.
+// span points into the request.
 type span struct {
 	trace, id   []byte
 	state, name string
@@ -49,12 +49,12 @@ type span struct {
 
 type field struct {
 	number protowire.Number
-	kind   protowire.Type // a field of unexpected kind is ignored
+	kind   protowire.Type // unexpected kinds are ignored
 	bytes  []byte
 	value  uint64
 }
 
-// fields calls f for each field of a message. Decoding all would cost too much: a request of 4 MiB becomes 500 MB.
+// fields calls f for each field. Decoding 4 MiB would fill 500 MB.
 func fields(message []byte, f func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -70,7 +70,7 @@ func fields(message []byte, f func(field) error) error {
 			one.value, n = protowire.ConsumeVarint(message)
 		case protowire.Fixed64Type:
 			one.value, n = protowire.ConsumeFixed64(message)
-		default: // not needed here
+		default:
 			n = protowire.ConsumeFieldValue(number, kind, message)
 		}
 		if n < 0 {
@@ -93,8 +93,7 @@ func within(message []byte, number protowire.Number, f func([]byte) error) error
 	})
 }
 
-// spansOf calls f for up to maxSpans spans of an encoded request and returns how many there are. If it fails, f may
-// have been called.
+// spansOf calls f for up to maxSpans spans and counts all. f may have been called before an error.
 func spansOf(request []byte, f func(*span)) (int, error) {
 	count := 0
 	err := within(request, requestResourceSpans, func(resource []byte) error {
@@ -180,5 +179,5 @@ func (s *span) attribute(pair []byte) error {
 	return err
 }
 
-// bounded cuts a text behind the phrases that matter: pod names before them have up to 253 bytes.
+// bounded keeps the phrases that matter, after pod names of up to 253 bytes.
 func bounded(text []byte) string { return string(text[:min(len(text), 2048)]) }

@@ -16,15 +16,12 @@ const (
 
 // Counts counts since New.
 type Counts struct {
-	// Received counts requests, Spans their spans, Told those of a sandbox, Unheard those lost in a full queue of
-	// events.
+	// Received counts requests, Spans theirs, Told those of sandboxes, Unheard those lost in a full event queue.
 	Received, Spans, Told, Unheard uint64
-	// Malformed, TooLarge and Unread requests got an error. Unread: incomplete, too slow or too many at once.
+	// Malformed, TooLarge and Unread (incomplete, slow, or too many at once) count failed requests.
 	Malformed, TooLarge, Unread uint64
-	// Looped requests came from a relay.
-	Looped  uint64
-	Refused map[Refusal]uint64 // connections
-	// Stats counts the forwarded requests.
+	Looped                      uint64
+	Refused                     map[Refusal]uint64
 	queue.Stats
 }
 
@@ -59,7 +56,7 @@ func (r *Relay) Stats() source.Stats {
 	return source.Stats{Features: []string{feature}, Losses: []string{queueFull}, Readings: r.Counts().Readings()}
 }
 
-// Counts returns a snapshot. It is safe for concurrent use.
+// Counts returns a snapshot, safe for concurrent use.
 func (r *Relay) Counts() Counts {
 	c := &r.counts
 	refused := map[Refusal]uint64{}
