@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Dial connects to the runtime's socket (a pipe on Windows) on the first request. containerd's client library would
-// add megabytes for snapshotters, images and content.
+// Dial connects to the runtime's socket or pipe on the first request. containerd's client library would add
+// megabytes.
 func Dial(address string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient(target(address), append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialer.ContextDialer),

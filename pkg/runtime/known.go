@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Known is a container runtime of a distribution.
+// Known is a distribution's container runtime.
 type Known struct {
 	Name     string // in CRI's Version
 	Unit     string // of systemd
@@ -49,7 +49,7 @@ func in(name string, dirs ...string) (all []string) {
 	return all
 }
 
-// Present returns the runtimes whose sockets exist, by precedence. path maps a path of the node.
+// Present returns runtimes whose sockets exist, by precedence. path maps the node's paths.
 func Present(path func(string) string) (all []Known) {
 	for _, k := range known() {
 		if there(path(k.Socket)) {
@@ -59,7 +59,7 @@ func Present(path func(string) string) (all []Known) {
 	return all
 }
 
-// Installed returns the runtimes whose program exists, by precedence.
+// Installed returns runtimes whose program exists, by precedence.
 func Installed(path func(string) string) (all []Known) {
 	for _, k := range known() {
 		if slices.ContainsFunc(k.programs, func(p string) bool { return there(path(p)) }) {
@@ -82,7 +82,7 @@ func there(path string) bool {
 	return err == nil
 }
 
-// Find returns address unless it is containerd's default and missing; then the first existing known socket, if any.
+// Find returns address, or the first known socket if it is containerd's default and missing.
 func Find(address string) string {
 	address = cmp.Or(address, DefaultAddress)
 	if address != DefaultAddress {
@@ -94,7 +94,7 @@ func Find(address string) string {
 	return address
 }
 
-// At guesses the runtime from its socket's path.
+// At guesses the runtime from its socket.
 func At(address string) Known {
 	address = strings.TrimPrefix(strings.TrimPrefix(address, "unix://"), "/var")
 	for _, k := range known() {

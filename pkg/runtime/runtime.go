@@ -1,5 +1,5 @@
-// Package runtime is the source of the container runtime's name and version, by NRI's registrations, which need no
-// access to containerd's socket, and by polling.
+// Package runtime is the source of the runtime's name and version: NRI's registrations, without containerd's socket,
+// and polls.
 package runtime
 
 import (
@@ -26,12 +26,11 @@ import (
 )
 
 const (
-	// DefaultAddress is containerd's socket (a pipe on Windows).
+	// DefaultAddress is containerd's socket or pipe.
 	DefaultAddress = defaults.DefaultAddress
-	// DefaultInterval is how late an upgrade without NRI is noticed.
+	// DefaultInterval is an unreported upgrade's delay without NRI.
 	DefaultInterval = 30 * time.Second
-	// patience is the number of failures that make the feature unavailable: a restarting containerd connects its NRI
-	// plugins first.
+	// patience is the failures until unavailability: a restarting containerd first connects NRI plugins.
 	patience = 2
 	answer   = 5 * time.Second
 	feature  = "runtime version"
@@ -41,9 +40,8 @@ const (
 type Options struct {
 	Address  string
 	Interval time.Duration
-	// Anchors receives the process that serves the socket.
-	Anchors *anchor.Set
-	Log     *slog.Logger
+	Anchors  *anchor.Set
+	Log      *slog.Logger
 }
 
 // Source is the source. Run it once.
@@ -61,7 +59,7 @@ func New(o Options) *Source {
 	return &Source{options: o, told: make(chan event.Runtime, 1)}
 }
 
-// Tell delivers NRI's name and version. It never blocks and is safe for concurrent use.
+// Tell delivers NRI's name and version without blocking; safe for concurrent use.
 func (s *Source) Tell(name, version string) {
 	if version == "" {
 		return
@@ -72,7 +70,7 @@ func (s *Source) Tell(name, version string) {
 	}
 	select {
 	case s.told <- event.Runtime{Name: name, Version: version}:
-	default: // a concurrent call delivered the same
+	default: // a concurrent call delivered it
 	}
 }
 
@@ -82,7 +80,7 @@ func (*Source) Name() string { return "runtime" }
 // Stats has no counters.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run polls until ctx ends, and returns nil. The sink gets the version after each change, and the availability.
+// Run polls until ctx ends, and returns nil. The sink gets changed versions, and availability.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	var known event.Runtime
 	failures, missing, told := 0, false, false
@@ -124,7 +122,6 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// delay returns the interval ±10 %, and less after the first failures.
 func delay(interval time.Duration, failures int, random float64) time.Duration {
 	if failures > 0 && failures < 16 {
 		interval = min(interval, time.Second<<(failures-1))
@@ -139,7 +136,7 @@ func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
 	return Ask(ctx, s.options.Address)
 }
 
-// Ask queries the runtime at address, containerd by its own API, which works without CRI. Its timeout is 5 s.
+// Ask queries a runtime within 5 s, containerd by its own API, which needs no CRI.
 func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -179,5 +176,4 @@ func remedy(err error, address string) string {
 	return fmt.Sprintf("%s at %s does not answer: %s; %s", name, address, said(err), without)
 }
 
-// said redacts and bounds an error, parts of which are the runtime's.
 func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), text.Bound) }

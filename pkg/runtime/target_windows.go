@@ -2,5 +2,5 @@ package runtime
 
 import "github.com/containerd/containerd/v2/pkg/dialer"
 
-// target keeps gRPC from asking DNS for a pipe's name.
+// target keeps gRPC from asking DNS.
 func target(pipe string) string { return "passthrough:///" + dialer.DialAddress(pipe) }
