@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Until serves l until ctx ends and returns when all connections are closed; answers in progress then have the
-// farewell. It returns an error if serving failed.
+// Until serves l until ctx ends and all connections are closed; answers in progress have the farewell. It returns an
+// error of serving.
 func Until(ctx context.Context, server *http.Server, l net.Listener, farewell time.Duration) error {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
