@@ -1,4 +1,4 @@
-// Package settings derives from the options what the pipeline needs, and carries it in recordings.
+// Package settings derives the pipeline's settings from options, and puts them in recordings.
 package settings
 
 import (
@@ -16,23 +16,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// Settings determine how events become spans. A recording carries their options, so that a replay gives the exported
-// spans.
+// Settings turn events into spans. Recordings carry the options, so that a replay gives the exported spans.
 type Settings struct {
 	Timeline timeline.Options
 	Judge    judge.Options
 	Node     trace.Node
-	// Fold is trace.fold_commands.
-	Fold bool
-	// Baseline is the one at the start of a recording; nil if there was none.
+	Fold     bool
 	Baseline *baseline.Document
 
 	options config.Options
 }
 
-// Of returns the settings of a node that was booted as bootID.
+// Of returns settings for the boot bootID.
 func Of(o config.Options, bootID, version string) Settings {
-	hostname, _ := os.Hostname() // without one, the host has no name
+	hostname, _ := os.Hostname() // then the host has no name
 	return Settings{
 		Timeline: timelineOf(o),
 		Judge:    JudgeOf(o),
@@ -58,7 +55,7 @@ func timelineOf(o config.Options) timeline.Options {
 	}
 }
 
-// JudgeOf returns the settings that change while cniscope runs.
+// JudgeOf returns settings that change while cniscope runs.
 func JudgeOf(o config.Options) judge.Options {
 	slow, sampling := o.Slow, o.Sampling
 	j := judge.Options{
@@ -82,7 +79,7 @@ func JudgeOf(o config.Options) judge.Options {
 	return j
 }
 
-// Pipeline returns the pipeline of a node that was booted as bootID.
+// Pipeline returns a pipeline for the boot bootID.
 func (s Settings) Pipeline(bootID string) *pipeline.Pipeline {
 	p := pipeline.New(s.Timeline, s.Judge, trace.NewBuilder(trace.IDs{Seed: bootID}, s.Node.Resource(), s.Node.Version))
 	if s.Baseline != nil {
@@ -91,7 +88,7 @@ func (s Settings) Pipeline(bootID string) *pipeline.Pipeline {
 	return p
 }
 
-// Header returns the first line of a recording with these settings.
+// Header returns a recording's first line.
 func (s Settings) Header() (record.Header, error) {
 	h := record.Host()
 	h.Writer, h.Node = s.Node.Version, s.Node.Name
@@ -109,7 +106,7 @@ func (s Settings) Header() (record.Header, error) {
 	return h, nil
 }
 
-// In returns the settings of a recording, and notes on options that were replaced (config.FromRecording).
+// In returns a recording's settings, and notes on replaced options (config.FromRecording).
 func In(h record.Header) (s Settings, said []string, err error) {
 	o, said, err := config.FromRecording(h.Options)
 	carried := struct{ Node trace.Node }{trace.Node{Name: h.Node, Arch: h.Arch, Version: h.Writer}}
@@ -128,7 +125,6 @@ func In(h record.Header) (s Settings, said []string, err error) {
 	return s, said, nil
 }
 
-// baselineIn returns the baseline of a recording; nil if it has none.
 func baselineIn(h record.Header) (*baseline.Document, error) {
 	var options struct{ Baseline json.RawMessage }
 	if len(h.Options) == 0 {
