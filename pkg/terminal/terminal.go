@@ -1,4 +1,4 @@
-// Package terminal describes the terminal of a program's output: its width, colors and letters.
+// Package terminal describes an output's width, colors and letters.
 package terminal
 
 import (
@@ -17,7 +17,7 @@ func Is(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width returns the columns of w; 120 if it is no terminal.
+// Width returns columns; 120 if w is no terminal.
 func Width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -30,12 +30,12 @@ func Width(w io.Writer) int {
 	return 120
 }
 
-// Colors reports whether to color the output w, by the flag --color: "always", "never" or "auto".
+// Colors reports whether to color w, by --color: "always", "never" or "auto".
 func Colors(flag string, w io.Writer, getenv func(string) string) bool {
 	return flag == "always" || flag == "auto" && Is(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
-// ASCII reports whether the environment names a locale without UTF-8, such as LANG=C. Services name none.
+// ASCII reports a locale without UTF-8, such as LANG=C. Services name none.
 func ASCII(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
