@@ -1,5 +1,5 @@
-// Package text makes foreign text safe to store and print: bounded, valid UTF-8, without control characters. Any
-// program on the node may choose names, arguments, labels and messages. It also formats figures.
+// Package text makes foreign text, which any program may choose, safe to store and print: bounded, valid UTF-8,
+// without control characters. It also formats figures.
 package text
 
 import (
@@ -14,7 +14,7 @@ import (
 // Bound is the default limit, in bytes.
 const Bound = 256
 
-// Clean returns s with unprintable characters escaped (\n, \x1b, \u202e), cut to limit bytes with a final "…".
+// Clean escapes unprintable characters (\n, \x1b, \u202e), and cuts s to limit bytes with a final "…".
 func Clean(s string, limit int) string {
 	if len(s) <= limit && plain(s) {
 		return s
@@ -83,14 +83,13 @@ func ExitCode(code uint32) string {
 	return strconv.FormatUint(uint64(code), 10)
 }
 
-// NamesMax bounds distinct names per kind: programs choose their names, and backends store span names and label
-// values permanently. A busy node runs a few dozen.
+// NamesMax bounds distinct names per kind, which backends store forever; a busy node runs a few dozen.
 const NamesMax = 200
 
-// Names passes up to NamesMax distinct names. The zero value is ready. It is not safe for concurrent use.
+// Names passes up to NamesMax distinct names. Zero is ready. Not for concurrent use.
 type Names struct{ seen map[string]bool }
 
-// Limit returns name, or instead if it exceeds the limit, is empty, or needs escaping.
+// Limit returns name, or instead if that is over the limit, empty, or needs escaping.
 func (n *Names) Limit(name, instead string) string {
 	if n.seen[name] {
 		return name
