@@ -1,4 +1,4 @@
-// Package w3c reads trace contexts that somebody else wrote.
+// Package w3c reads foreign trace contexts.
 package w3c
 
 import (
@@ -10,20 +10,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Parent is the span that somebody else's trace context names. It is the one place where it is
-// decided what may hang under it, and what its owner's sampler decided for what does.
+// Parent is the span of a foreign trace context. It decides what may be its child.
 type Parent struct{ trace.SpanContext }
 
-// Parse returns the span that c names. It is not valid (IsValid is false) if c is
-// empty or broken.
+// Parse returns the span that c names, invalid if c is empty or broken.
 func Parse(c event.TraceContext) Parent {
 	carrier := propagation.MapCarrier{"traceparent": c.Parent, "tracestate": c.State}
 	return Parent{trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))}
 }
 
-// Recorded reports whether a span may hang under it: it is known, and its owner records it.
+// Recorded reports whether a span may be a child: the parent is valid and recorded.
 func (p Parent) Recorded() bool { return p.IsValid() && p.IsSampled() }
 
-// Unsampled reports whether its owner's sampler left it out. A span below it would be an
-// orphan, and is kept, as a trace of its own, only if a rule of ours asks for it.
+// Unsampled reports whether its owner did not sample it. A child would be an orphan, and is kept as its own trace
+// only if a rule of ours asks for it.
 func (p Parent) Unsampled() bool { return p.IsValid() && !p.IsSampled() }
