@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// readEvery bounds rereading, which a handshake may cause.
 	readEvery = time.Second
-	// rest is the pause after a password check, in its durations: bcrypt uses half a CPU.
+	// rest is the pause after a password check, in its durations: bcrypt gets half a CPU.
 	rest = 1
 	// remembered bounds the cache of valid credentials.
 	remembered = 64
@@ -27,7 +26,7 @@ var errTLSChanged = errors.New("TLS was added or taken out: restart cniscope")
 type Site struct {
 	path    string
 	log     *slog.Logger
-	toolkit http.Handler // calls pass if the request is allowed
+	toolkit http.Handler // calls pass if allowed
 	handler http.Handler
 	tls     bool
 
@@ -38,10 +37,10 @@ type Site struct {
 
 	secret [32]byte
 	known  map[[32]byte]bool
-	turns  turns // for unknown credentials
+	turns  turns
 }
 
-// New reads the file. Changes apply to later requests; if TLS is added or removed, all are refused.
+// New reads the file. Later changes apply; if TLS is added or removed, all requests are refused.
 func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
 	toolkit, config, _, err := load(path)
 	if err != nil {
@@ -55,7 +54,7 @@ func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
 	return s, err
 }
 
-// TLS returns the configuration for connections, nil for plain text.
+// TLS returns nil for plain text.
 func (s *Site) TLS() *tls.Config {
 	if !s.tls {
 		return nil
@@ -81,7 +80,7 @@ func (s *Site) now() (*tls.Config, error) {
 	return config, err
 }
 
-// ServeHTTP passes allowed requests on. Unknown credentials wait for their turn.
+// ServeHTTP passes on allowed requests. Unknown credentials wait for their turn.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := s.now(); err != nil {
 		http.Error(w, "the web configuration is wrong: see cniscope's log", http.StatusServiceUnavailable)

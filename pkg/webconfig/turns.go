@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// waitingMax bounds requests that wait for a password check.
 const waitingMax = 256
 
-// turns admits one request at a time: in turn the longest waiting one, and the oldest of a random source. So a scraper
-// is served soon, even if strangers queue many requests.
+// turns alternates between the longest waiting request and a random source's oldest, so strangers cannot delay a
+// scraper.
 type turns struct {
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival
@@ -25,7 +24,6 @@ type waiter struct {
 	admits chan bool
 }
 
-// take returns false if the source has too many requests or the client disconnected.
 func (t *turns) take(r *http.Request) bool {
 	w := t.wait(source(r.RemoteAddr))
 	select {
@@ -37,7 +35,6 @@ func (t *turns) take(r *http.Request) bool {
 	}
 }
 
-// wait drops a request of the largest source if there are too many.
 func (t *turns) wait(from netip.Prefix) *waiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +47,6 @@ func (t *turns) wait(from netip.Prefix) *waiter {
 	return w
 }
 
-// give removes a waiting request and passes its turn on.
 func (t *turns) give(w *waiter) {
 	t.mu.Lock()
 	if i := slices.Index(t.waiting, w); i >= 0 {
@@ -110,7 +106,7 @@ func crowd(waiting []*waiter) (last int) {
 	return last
 }
 
-// source returns the address, or the network of one host: loopback, or an IPv6 /64.
+// source is the address, or one host's network: loopback, or an IPv6 /64.
 func source(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package webconfig reads the access rules of the metrics in the format of Prometheus' exporters
-// (prometheus/exporter-toolkit, docs/web-configuration.md). cniscope runs as root beside every pod, so it checks files
-// before reading, rereads them at most once a second, and slows down password guessing.
+// Package webconfig reads access rules of Prometheus' exporters (prometheus/exporter-toolkit,
+// docs/web-configuration.md). cniscope runs as root beside pods, so files are checked first and reread once a
+// second, and password guessing is slow.
 package webconfig
 
 import (
@@ -24,19 +24,17 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxFile bounds each file in bytes, as Kubernetes bounds a Secret.
+// maxFile bounds a file in bytes, as Kubernetes a Secret.
 const maxFile = 1 << 20
 
 // Summary is what clients need.
 type Summary struct {
 	TLS, ClientCertificates, Users bool
-	// Expires is the end of the server's certificate.
-	Expires time.Time
-	// Exposed is the private key's file, if all users can read it.
-	Exposed string
+	Expires                        time.Time
+	Exposed                        string
 }
 
-// Check reads the file and those it names. The error is one line without values.
+// Check reads the file and those it names. Its error shows no values.
 func Check(path string) (Summary, error) {
 	handler, config, named, err := load(path)
 	if err != nil {
@@ -58,13 +56,12 @@ func Check(path string) (Summary, error) {
 	return s, nil
 }
 
-// load returns the toolkit's handler in front of pass, and its TLS configuration, if any.
 func load(path string) (http.Handler, *tls.Config, files, error) {
 	named, err := look(path)
 	if err != nil {
 		return nil, nil, named, err
 	}
-	// The toolkit does not export its handler, so a server that stops at once provides it.
+	// Only a server provides the toolkit's handler, so one stops at once.
 	//nolint:gosec // it serves no request
 	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
@@ -120,7 +117,7 @@ type files struct {
 	CA   string `yaml:"client_ca_file"`
 }
 
-// look returns the named files. It refuses pipes, devices and long files; the toolkit reports other mistakes.
+// look refuses pipes, devices and long files; the toolkit reports other mistakes.
 func look(path string) (files, error) {
 	var named struct {
 		TLS files `yaml:"tls_server_config"`
@@ -161,7 +158,6 @@ func readable(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// quotedValue matches a value in an error of the YAML parser.
 var quotedValue = regexp.MustCompile("`[^`]*`")
 
 // goType matches the expected type in such an error.
