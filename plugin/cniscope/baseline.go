@@ -71,7 +71,6 @@ It asks the running cniscope, or else reads what the last one kept. Needs root.`
 	return cmd
 }
 
-// baselineOf asks the running cniscope, or reads the saved baseline.
 func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, error) {
 	d, err := control.Client{Dir: o.State.Dir}.Baseline(ctx)
 	if errors.Is(err, control.ErrNotRunning) && o.BaselineFolder() != "" {
@@ -86,7 +85,6 @@ func baselineOf(ctx context.Context, o config.Options) (*baseline.Document, erro
 	return d, nil
 }
 
-// errNoBaseline explains why there is no baseline.
 func errNoBaseline(o config.Options) error {
 	if !o.Slow.Baseline {
 		return errors.New("nothing is learnt: baseline is false in [slow]")
@@ -113,7 +111,6 @@ func exportBaseline(out io.Writer, d *baseline.Document, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// importBaseline writes a baseline for the next cniscope of this node.
 func importBaseline(diagnostics io.Writer, o config.Options, path string) error {
 	if o.BaselineFolder() == "" {
 		return errors.New("nothing is kept on this node: set baseline_dir in [slow], or dir in [export.spool]")
@@ -137,7 +134,7 @@ func importBaseline(diagnostics io.Writer, o config.Options, path string) error 
 	}
 	release, err := lock.Take(o.State.Dir, "cniscope baseline --import")
 	if err != nil {
-		return err // a running one would write over it when it ends
+		return err // a running one would overwrite it
 	}
 	defer release()
 	d = d.Foreign()
@@ -148,26 +145,23 @@ func importBaseline(diagnostics io.Writer, o config.Options, path string) error 
 	return nil
 }
 
-// baselineDocument is what baseline --format json prints: docs/schemas/baseline.json.
+// baselineDocument is docs/schemas/baseline.json.
 type baselineDocument struct {
 	Schema    string        `json:"schema"`
 	Baselines []baselineRow `json:"baselines"`
 }
 
-// baselineRow is the normal duration of one plugin or command.
 type baselineRow struct {
-	Network string `json:"network,omitempty"`
-	Plugin  string `json:"plugin"`
-	Call    string `json:"cni_command"`
-	Command string `json:"command,omitempty"`
-	// Since is when this program with this configuration was first seen.
-	Since     time.Time     `json:"since,omitzero"`
-	Calls     int           `json:"calls"`
-	Confident bool          `json:"confident"`
-	Median    time.Duration `json:"median_ns"`
-	P99       time.Duration `json:"p99_ns"`
-	Slower    bool          `json:"slower"`
-	// Now is the median of the last calls, if it is slower.
+	Network       string        `json:"network,omitempty"`
+	Plugin        string        `json:"plugin"`
+	Call          string        `json:"cni_command"`
+	Command       string        `json:"command,omitempty"`
+	Since         time.Time     `json:"since,omitzero"`
+	Calls         int           `json:"calls"`
+	Confident     bool          `json:"confident"`
+	Median        time.Duration `json:"median_ns"`
+	P99           time.Duration `json:"p99_ns"`
+	Slower        bool          `json:"slower"`
 	Now           time.Duration `json:"now_median_ns,omitempty"`
 	Build         string        `json:"build,omitempty"`
 	Configuration string        `json:"configuration,omitempty"`

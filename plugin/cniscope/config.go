@@ -57,7 +57,7 @@ is a warning.`,
 				fmt.Fprintf(out, "%s can be used; see the warnings above\n", args[0])
 			}
 			for _, c := range o.Changes(source.Base) {
-				c.Live = true // nothing runs that would need a restart
+				c.Live = true // nothing running would need a restart
 				fmt.Fprintf(out, "  %s\n", c)
 			}
 			return nil
@@ -81,7 +81,7 @@ not shown. With --os of another system, the environment of this one plays no par
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source := config.Source{Base: config.DefaultFor(config.System(on))}
 			if config.System(on) == config.Here() {
-				hostname, _ := os.Hostname() // without one, the node has no name
+				hostname, _ := os.Hostname() // then the node has no name
 				source.Base = config.FromEnvironment(os.Environ(), hostname)
 			}
 			if len(args) == 1 {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// docsCmd writes what packages install beside the program.
 func docsCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "docs DIR",
@@ -59,7 +58,7 @@ func manPages(cmd *cobra.Command, dir string) error {
 	return os.WriteFile(filepath.Join(dir, name+".1"), page, 0o644) //nolint:gosec // everybody may read it
 }
 
-// manPage returns cobra's page. Cobra would fill the lines of examples, so manPage takes them out and puts them back.
+// manPage keeps the lines of examples, which cobra would fill.
 func manPage(cmd *cobra.Command, name string) ([]byte, error) {
 	long := cmd.Long
 	defer func() { cmd.Long = long }()
@@ -81,10 +80,8 @@ func manPage(cmd *cobra.Command, name string) ([]byte, error) {
 	return []byte(text + exitStatus(command)), nil
 }
 
-// placeOf marks the place of an example, without meaning in Markdown or roff.
 func placeOf(i int) string { return fmt.Sprintf("EXAMPLE%dHERE", i) }
 
-// takeExamples replaces each indented block by a mark, and returns the blocks as roff.
 func takeExamples(text string) (rest string, blocks []string) {
 	var out, block []string
 	end := func() {
@@ -106,7 +103,6 @@ func takeExamples(text string) (rest string, blocks []string) {
 	return strings.Join(out, "\n"), blocks
 }
 
-// verbatim escapes a line for roff (groff_char(7)).
 func verbatim(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, `\(aq`) {

@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// draw draws, prints or sends operations, which it reads several times. found is false if there is none.
 func (o showOptions) draw(
 	ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans],
 ) (found bool, err error) {
@@ -42,7 +41,7 @@ func (o showOptions) draw(
 	return found, show.Waterfalls(out, operations, o.look(out))
 }
 
-// always reports whether an empty answer is printed: a page or a document, unless a pod was named.
+// always reports whether an empty answer is printed: for a page or document, unless a pod was named.
 func (o showOptions) always() bool { return o.pod == "" && (o.html || o.summary && o.format == "json") }
 
 func (o showOptions) table(out io.Writer, s show.Statistics) error {

@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 )
 
-// recordETL has Windows write a trace until ctx ends, and prints a summary.
 func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite bool) error {
 	if path == "-" {
 		return usageError{errors.New("--etl writes a file: name one, as C:\\incident.etl")}
@@ -55,7 +54,6 @@ func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite b
 	return err
 }
 
-// summary returns a line about a trace; with an error, about the part before it.
 func summary(file io.Reader) (string, error) {
 	r, err := etl.NewReader(bufio.NewReader(file))
 	if err != nil {

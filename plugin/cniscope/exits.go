@@ -6,12 +6,12 @@ import (
 )
 
 type exit struct {
-	command string // without the program's name; empty: every command
+	command string // without the program's name; empty: all
 	code    string
 	when    string
 }
 
-// exits lists all exit codes. docs/exit-codes.md and the man pages are generated from it; a test runs each.
+// exits is the source of docs/exit-codes.md and man pages; a test runs each.
 func exits() []exit {
 	const unreadable = "the recording is unreadable, or contains no matching call"
 	return []exit{
@@ -56,7 +56,6 @@ func exits() []exit {
 	}
 }
 
-// exitsOf returns the codes of a command, or those of every command if it has none.
 func exitsOf(command string) (all []exit) {
 	for _, e := range exits() {
 		if e.command == command {
@@ -69,7 +68,7 @@ func exitsOf(command string) (all []exit) {
 	return all
 }
 
-// exitStatus is the section of a man page (man-pages(7)).
+// exitStatus is a man page's section (man-pages(7)).
 func exitStatus(command string) string {
 	var b strings.Builder
 	b.WriteString("\n.SH EXIT STATUS\n")

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/install"
 )
 
-// serviceKind is the system's word for a service, serviceName cniscope's name there.
+// serviceKind is the system's word for a service, serviceName cniscope's there.
 const (
 	serviceKind = "unit"
 	serviceName = "cniscope.service"
@@ -27,7 +27,6 @@ func installed(ctx context.Context, root string) (*install.Status, error) {
 	return install.Look(ctx, root)
 }
 
-// installation returns the commands that change a node.
 func installation() []*cobra.Command {
 	return []*cobra.Command{installCmd(), uninstallCmd(), packagedCmd()}
 }
@@ -81,7 +80,6 @@ file that was there before, except for one import line. See also: cniscope unins
 	return cmd
 }
 
-// remember fills in the choices of the last installation.
 func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 	before, _, err := install.Remembered(o.Root)
 	if err != nil {

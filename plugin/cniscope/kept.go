@@ -16,29 +16,27 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 )
 
-// Bounds of what is kept of a recording. An ordinary pod has two operations with 20 KiB of spans; record.MaxBytes
-// hold 10,000.
+// Bounds: an ordinary pod has two operations with 20 KiB of spans; record.MaxBytes hold 10,000.
 const (
 	keptInMemory    = 32 << 20
 	keptOnDisk      = 1 << 30
 	keptOperations  = 25_000
-	largestKept     = 8 << 20 // one operation; the spool takes half of that
-	lateOperations  = 4096    // to which a first connection may still be told: four times those open at once
+	largestKept     = 8 << 20 // of one operation; the spool takes half
+	lateOperations  = 4096    // that may still get a first connection: four times those open at once
 	temporaryPrefix = "cniscope-show-"
 )
 
-// kept is the encoded spans of a recording: in memory, or, if there are many, in a temporary file without a name.
-// They are read several times, in order of their start.
+// kept is a recording's encoded spans, many of them in a nameless file. They are read several times, by start.
 type kept struct {
 	places []place
-	order  []int           // of places
-	later  map[int][]place // marks that came after an operation was over
-	latest []known         // the operations that were over last
+	order  []int
+	later  map[int][]place // marks after an operation's end
+	latest []known         // finished last
 	memory []byte
 	file   *os.File
 	out    *bufio.Writer
 	size   int64
-	large  int // operations left out because they were
+	large  int // too large to keep
 	failed error
 }
 
@@ -52,7 +50,6 @@ type known struct {
 	place int
 }
 
-// keep adds a result. The error says which bound is reached.
 func (k *kept) keep(r pipeline.Result) error {
 	spans := r.Drawn().Spans
 	if spans == nil {
@@ -87,7 +84,6 @@ func (k *kept) keep(r pipeline.Result) error {
 	return k.write(spans)
 }
 
-// late adds spans to an operation that ended before.
 func (k *kept) late(of model.Key, p place, spans *tracepb.ResourceSpans) error {
 	i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == of })
 	if i < 0 {
@@ -100,7 +96,6 @@ func (k *kept) late(of model.Key, p place, spans *tracepb.ResourceSpans) error {
 	return k.write(spans)
 }
 
-// write appends spans to memory, or to the file once there is one.
 func (k *kept) write(spans *tracepb.ResourceSpans) (err error) {
 	before := len(k.memory)
 	if k.memory, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(k.memory, spans); err != nil {
@@ -114,7 +109,7 @@ func (k *kept) write(spans *tracepb.ResourceSpans) (err error) {
 		if k.file, err = os.CreateTemp("", temporaryPrefix+"*"); err != nil {
 			return noRoom(err)
 		}
-		_ = os.Remove(k.file.Name()) // where an open file cannot go, close does it
+		_ = os.Remove(k.file.Name()) // where it fails, close removes it
 		k.out = bufio.NewWriterSize(k.file, 1<<20)
 	}
 	if _, err = k.out.Write(k.memory); err != nil {
@@ -138,7 +133,6 @@ func (k *kept) seal() error {
 	return k.out.Flush()
 }
 
-// operations yields operations in order of their start. An error that ends it is in failed.
 func (k *kept) operations() iter.Seq[*tracepb.ResourceSpans] {
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for _, i := range k.order {

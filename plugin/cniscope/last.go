@@ -18,8 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// showLast draws operations of the spool, or of the running cniscope if there is no spool. The spool may exceed
-// memory, so each pass reads it again.
+// showLast reads the spool again in each pass, for it may exceed memory.
 func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) error {
 	dir := o.spool
 	if dir == "" {
@@ -61,7 +60,6 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 	return h.incomplete()
 }
 
-// incompleteError says that a part of the spool is unreadable.
 type incompleteError struct{ error }
 
 func (incompleteError) ExitCode() int { return 3 }
@@ -78,14 +76,13 @@ type fromSpool struct {
 	dir         string
 	since       time.Time
 	diagnostics io.Writer
-	told        map[string]bool // damage that was said
-	all         int             // operations, in the last round
-	failed      error           // what ended the last round, if it was not its end
+	told        map[string]bool
+	all         int   // in the last round
+	failed      error // why the last round ended early
 }
 
-// wanted yields the selected operations in the order of their end.
 func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
-	// Protobuf holds text unchanged: an operation without the name need not be decoded.
+	// Protobuf does not change text, so others need no decoding.
 	pod := show.Filter{Pod: h.pod}
 	name := []byte(h.pod[strings.IndexByte(h.pod, '/')+1:])
 	return func(yield func(*tracepb.ResourceSpans) bool) {
@@ -122,7 +119,6 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 	}
 }
 
-// tell prints damage once.
 func (h *fromSpool) tell(err error) {
 	if !h.told[err.Error()] {
 		h.told[err.Error()] = true

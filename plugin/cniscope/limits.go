@@ -54,12 +54,10 @@ func (e crossedError) Error() string {
 	return fmt.Sprintf("%d calls checked, limits exceeded %d times: see above", e.calls, e.crossed)
 }
 
-// uncheckedError says that calls could not be compared with the limits.
 type uncheckedError struct{ error }
 
 func (e uncheckedError) Unwrap() error { return e.error }
 
-// unchecked marks errors that prevented the comparison with limits.
 func (o showOptions) unchecked(err error) error {
 	var crossed crossedError
 	if err == nil || !o.limits.Set() || errors.As(err, &crossed) {
@@ -68,7 +66,7 @@ func (o showOptions) unchecked(err error) error {
 	return uncheckedError{err}
 }
 
-// hold compares operations with the limits. incomplete is why not all could be read: the others may exceed a limit.
+// hold compares operations with limits. incomplete is why some were not read: they may exceed one.
 func (o showOptions) hold(diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans], incomplete error) error {
 	if !o.limits.Set() {
 		return nil

@@ -1,5 +1,5 @@
-// Command cniscope shows where the seconds of a pod's network setup went: a containerd NRI plugin that turns every
-// CNI call of a node into a trace.
+// Command cniscope is a containerd NRI plugin that traces a node's CNI calls and shows where pod setup spends its
+// time.
 package main
 
 import (
@@ -45,7 +45,6 @@ func command(ctx context.Context) (code int) {
 	return 0
 }
 
-// called makes cobra's error of an unknown command a usage error.
 func called(root *cobra.Command, err error) error {
 	var known usageError
 	if err != nil && !errors.As(err, &known) && strings.HasPrefix(err.Error(), "unknown command ") {
@@ -58,7 +57,6 @@ func called(root *cobra.Command, err error) error {
 	return err
 }
 
-// endOnSignals calls end at the first signal, and exits at the second.
 func endOnSignals(end func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -66,7 +64,7 @@ func endOnSignals(end func()) {
 		<-signals
 		end()
 		number, _ := (<-signals).(syscall.Signal)
-		os.Exit(128 + int(number)) // as a shell has it
+		os.Exit(128 + int(number))
 	}()
 }
 
@@ -109,7 +107,6 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 	return cmd
 }
 
-// argumentsAreUsage makes mistakes in arguments usage errors. A command that has only subcommands rejects arguments.
 func argumentsAreUsage(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
@@ -129,7 +126,6 @@ func argumentsAreUsage(cmd *cobra.Command) {
 
 type usageError struct{ error }
 
-// exitCode returns 2 for usage errors and unchecked limits, 1 for other errors, unless the error has a code.
 func exitCode(err error) int {
 	var told interface{ ExitCode() int }
 	if errors.As(err, &told) {

@@ -13,11 +13,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
-// podsNamed is how many pods are listed if the named one does not exist.
 const podsNamed = 10
 
-// nothing explains an empty answer: an error if the named pod does not exist, else a line. all counts the operations
-// before filters; where is for example "in this recording".
+// nothing fails for a missing pod, else prints a line. all counts operations before filters; where is "in this
+// recording".
 func (o showOptions) nothing(diagnostics io.Writer, all int, where string, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	switch {
 	case all == 0:

@@ -20,7 +20,7 @@ func (f *optionsFile) flag(cmd *cobra.Command) {
 }
 
 func (f *optionsFile) source() config.Source {
-	hostname, _ := os.Hostname() // without one, the node has no name
+	hostname, _ := os.Hostname() // then the node has no name
 	base := config.FromEnvironment(os.Environ(), hostname)
 	if f.path == "" {
 		return config.Source{Base: base, Path: defaultOptionsFile(), Optional: true}
@@ -32,7 +32,6 @@ func (f *optionsFile) load() (config.Options, error) {
 	return f.source().Load()
 }
 
-// choice is a flag that has one of some values.
 type choice struct {
 	value *string
 	of    []string

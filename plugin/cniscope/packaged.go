@@ -14,8 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/install"
 )
 
-// packagedCmd is for the scripts of the deb and rpm packages (configs/release/nfpm). The package manager shows its
-// output.
+// packagedCmd is for scripts of deb and rpm packages (configs/release/nfpm), whose output users see.
 func packagedCmd() *cobra.Command {
 	root := "/"
 	cmd := &cobra.Command{
@@ -75,7 +74,7 @@ func handBack(cmd *cobra.Command, root string) error {
 	return carryOut(cmd, plan, false, root)
 }
 
-// noteSpool writes down a spool outside of /var/lib/cniscope for the purge, when the options are gone.
+// noteSpool notes a spool outside of /var/lib/cniscope for the purge, which has no options.
 func noteSpool(root, dir string) error {
 	const state = "/var/lib/cniscope"
 	spool := filepath.Clean(dir)

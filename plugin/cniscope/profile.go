@@ -13,8 +13,7 @@ import (
 	"syscall"
 )
 
-// With the build tag profile (make bench BENCH_ONLY=profile), cniscope profiles CPU and memory into the directory in
-// CNISCOPE_PROFILE, until SIGUSR2.
+// With the build tag profile (make bench BENCH_ONLY=profile), profiles go to CNISCOPE_PROFILE until SIGUSR2.
 func init() {
 	dir := os.Getenv("CNISCOPE_PROFILE")
 	if dir == "" {
@@ -52,7 +51,6 @@ func profileTo(dir string) error {
 	return nil
 }
 
-// heldByGo lists the runtime's metrics of memory and garbage collection.
 func heldByGo() (text []byte) {
 	for _, d := range metrics.All() {
 		if !strings.HasPrefix(d.Name, "/memory/") && !strings.HasPrefix(d.Name, "/gc/") {

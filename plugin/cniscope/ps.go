@@ -43,7 +43,7 @@ It asks the running cniscope. Needs root.`,
 	return cmd
 }
 
-// psDocument is what ps --format json prints: docs/schemas/ps.json.
+// psDocument is docs/schemas/ps.json.
 type psDocument struct {
 	Schema string         `json:"schema"`
 	Calls  []control.Call `json:"calls"`

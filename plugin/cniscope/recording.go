@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// readFor bounds reading a recording; 100 MB need five seconds.
+	// readFor bounds a reading; 100 MB need five seconds.
 	readFor = 15 * time.Second
-	// memoryMax is Go's soft memory limit, liveMax bounds the live heap: 1024 ordinary pods at once need 60 MiB.
+	// memoryMax is Go's soft memory limit, liveMax bounds the live heap: 1024 pods at once need 60 MiB.
 	memoryMax = 320 << 20
 	liveMax   = 128 << 20
 )
 
 type replayed struct {
 	*kept
-	all       int      // operations
-	fold      bool     // spans left the node as trace.fold_commands sends them
-	skipped   int      // events of a kind that this version does not know
-	said      []string // what there is to say of its header
-	truncated error    // truncated is why not all could be read; nil if all was.
+	all       int
+	fold      bool     // as trace.fold_commands sends them
+	skipped   int      // events of unknown kinds
+	said      []string // remarks about its header
+	truncated error    // truncated is why not all could be read, or nil.
 }
 
-// openRecording opens an untrusted file. After ctx ends, read errors wrap its cause.
+// openRecording opens an untrusted file. Read errors after ctx ends wrap its cause.
 func openRecording(ctx context.Context, path string) (reader *record.Reader, err error) {
 	if path == "-" {
 		reader, err = record.NewReader(record.Until(ctx, os.Stdin))
@@ -50,7 +50,6 @@ func openRecording(ctx context.Context, path string) (reader *record.Reader, err
 	return reader, err
 }
 
-// load reads and judges a recording. Close it.
 func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err error) {
 	defer guard(path, &err)
 	limit := o.reading()
@@ -97,7 +96,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 		}
 		s.Judge = settings.JudgeOf(options)
 	}
-	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
+	s.Judge.All, s.Judge.PerSecond = true, 0 // keep all: recordings are made to be seen
 
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
 	r = &replayed{kept: &kept{}, said: said, fold: s.Fold}
@@ -106,7 +105,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 		case *pipeline.Judged:
 			r.all++
 		case *pipeline.Connected, *pipeline.After:
-		default: // a hung call is drawn when it is over
+		default: // drawn when it ends
 			return nil
 		}
 		return r.keep(result)
@@ -123,7 +122,6 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit wa
 	return r, nil
 }
 
-// partError says why a recording was not read to its end.
 type partError struct {
 	place string
 	why   error
@@ -133,7 +131,6 @@ func (e *partError) Error() string { return fmt.Sprintf("%s: here reading ended:
 
 func (e *partError) Unwrap() error { return e.why }
 
-// isPart reports whether results from before an error can be used.
 func isPart(err error) bool {
 	var truncated *record.TruncatedError
 	var bound *record.BoundError
@@ -141,7 +138,7 @@ func isPart(err error) bool {
 	return errors.As(err, &truncated) || errors.As(err, &bound) || errors.As(err, &part)
 }
 
-// replay runs a recording through the pipeline, also what was concluded before an error. watch and take may end it.
+// replay also takes what preceded an error. watch and take may end it.
 func replay(ctx context.Context, reader *record.Reader, s settings.Settings, watch watch, take func(pipeline.Result) error) error {
 	p := s.Pipeline(reader.Header().BootID)
 	var enough error
@@ -163,7 +160,7 @@ func replay(ctx context.Context, reader *record.Reader, s settings.Settings, wat
 		}
 	}
 	var late lateError
-	why := enough // and not what may be in the way of what is still open
+	why := enough // open operations may exceed the bounds
 	p.FlushEach(keep)
 	switch {
 	case ctx.Err() != nil:
@@ -180,7 +177,7 @@ func replay(ctx context.Context, reader *record.Reader, s settings.Settings, wat
 	return &partError{reader.Place(), why}
 }
 
-// watch bounds the time and memory of reading a recording. The zero value sets no bound.
+// watch bounds the time and memory of a reading; zero sets no bound.
 type watch struct {
 	until time.Time
 	flag  time.Duration
@@ -233,7 +230,6 @@ func (r *replayed) tell(diagnostics io.Writer) {
 	}
 }
 
-// incomplete says why calls of the recording are missing; nil if none is.
 func (r *replayed) incomplete() error {
 	if r.truncated == nil && r.large > 0 {
 		return errors.New("operations that are too large were left out, as is said above")

@@ -16,10 +16,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// remembered is the whole operations of the node history.
 type remembered struct {
-	operations [][]byte // tracepb.TracesData: decoded they would be five times as large
-	ordinary   int      // operations of which there is but a line
+	operations [][]byte // tracepb.TracesData; five times as large decoded
+	ordinary   int      // operations with only a line
 	since      time.Time
 }
 
@@ -48,7 +47,6 @@ func showRemembered(ctx context.Context, out, diagnostics io.Writer, options con
 	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not remembered whole, since there is no spool"))
 }
 
-// wholeOf returns slow and failed operations since a time.
 func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remembered, err error) {
 	found, err := r.Operations(ctx, control.Query{Since: since, Problems: true})
 	if err != nil {
@@ -81,7 +79,7 @@ func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remember
 func (m remembered) all() iter.Seq[*tracepb.ResourceSpans] {
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for _, data := range m.operations {
-			spans, _ := digest.Spans(data) // it could be read before
+			spans, _ := digest.Spans(data) // it was read before
 			for _, rs := range spans {
 				if !yield(rs) {
 					return
@@ -91,7 +89,6 @@ func (m remembered) all() iter.Seq[*tracepb.ResourceSpans] {
 	}
 }
 
-// absent explains why nothing was drawn: an error if the history does not have the named pod.
 func (o showOptions) absent(ctx context.Context, diagnostics io.Writer, r control.Reader, begins, since time.Time) error {
 	of := ""
 	if o.pod != "" {

@@ -6,5 +6,5 @@ import (
 	"context"
 )
 
-// asService does nothing: only Windows has services that report their state themselves.
+// asService does nothing: only Windows' services report their state.
 func asService(func(context.Context) int) (code int, is bool) { return 0, false }

@@ -24,7 +24,6 @@ const (
 	notInstalled = "not installed: there is no service cniscope"
 )
 
-// asService runs the program as a service if the service manager started this process.
 func asService(program func(context.Context) int) (code int, is bool) {
 	if !service.Is() {
 		return 0, false
@@ -38,7 +37,7 @@ func asService(program func(context.Context) int) (code int, is bool) {
 	return code, true
 }
 
-// installation has only the command of doctor's self-test (docs/windows.md).
+// installation has only doctor's self-test (docs/windows.md).
 func installation() []*cobra.Command {
 	return []*cobra.Command{{
 		Use: trial.Command, Short: "Wait for the end of the standard input, for doctor", Args: cobra.NoArgs, Hidden: true,
@@ -49,7 +48,6 @@ func installation() []*cobra.Command {
 	}}
 }
 
-// installed asks the service manager and the running cniscope.
 func installed(ctx context.Context, root string) (*install.Status, error) {
 	if root != "/" {
 		return nil, usageError{errors.New("--root is for Linux")}

@@ -31,7 +31,7 @@ It changes nothing. As an ordinary user it says less. Exit code 1: neither insta
 			} else {
 				err = tell(cmd.OutOrStdout(), s)
 			}
-			if err == nil && !s.Installed && s.Running == nil { // a DaemonSet's pod needs no installation
+			if err == nil && !s.Installed && s.Running == nil { // as in a DaemonSet
 				err = errors.New(notInstalled)
 			}
 			return err

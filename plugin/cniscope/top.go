@@ -59,12 +59,11 @@ It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
 	return cmd
 }
 
-// topDocument is what top --format json prints: docs/schemas/top.json.
+// topDocument is docs/schemas/top.json.
 type topDocument struct {
 	Schema string `json:"schema"`
-	// Since is the requested time, or the start of the node history if that is later.
-	Since time.Time `json:"since"`
-	// Operations counts all, Problems slow, failed and hung ones.
+	// Since is the requested time, or the later start of the node history.
+	Since      time.Time    `json:"since"`
 	Operations int          `json:"operations"`
 	Problems   int          `json:"problems"`
 	Causes     []digest.Row `json:"causes"`

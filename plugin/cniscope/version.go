@@ -10,21 +10,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// linked, commit and date are set by the linker (-X main.linked=v1.2.3): the version, the git commit and its date.
+// linked, commit and date are set by the linker (-X main.linked=v1.2.3).
 var linked, commit, date string
 
-// build describes the program, as version --format json prints it.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`   // of git, whole
-	Date     string `json:"date,omitempty"`     // of the commit, RFC 3339 in UTC
-	Modified bool   `json:"modified,omitempty"` // files had changed since the commit
+	Date     string `json:"date,omitempty"`     // the commit's, RFC 3339 in UTC
+	Modified bool   `json:"modified,omitempty"` // changed since the commit
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 }
 
-// thisBuild returns linked values, or else what Go recorded.
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -72,7 +70,6 @@ func (b build) String() string {
 	return line
 }
 
-// version returns the linked version, or else the one that Go recorded.
 func version() string { return thisBuild().Version }
 
 func versionCmd() *cobra.Command {

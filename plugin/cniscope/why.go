@@ -57,17 +57,15 @@ type why struct {
 	format, color string
 }
 
-// whyDocument is what why --format json prints: docs/schemas/why.json.
+// whyDocument is docs/schemas/why.json.
 type whyDocument struct {
 	Schema string `json:"schema"`
-	// Since is the start of the node history. Operations are the pod's, the earliest first.
+	// Since is the start of the node history; Operations are the pod's, earliest first.
 	Since      time.Time      `json:"since"`
 	Operations []control.Line `json:"operations"`
-	// Calls are the pod's calls in progress.
-	Calls []control.Call `json:"calls"`
+	Calls      []control.Call `json:"calls"`
 }
 
-// memory reads the node history, as root.
 func memory(dir string) control.Reader {
 	return control.Reader{Path: control.Address(dir)}
 }
@@ -121,7 +119,6 @@ func podNamed(name string) (namespace, pod string) {
 	return "", name
 }
 
-// unknown explains that a pod has no operation, and names pods that have.
 func (w why) unknown(ctx context.Context, r control.Reader, name string, since time.Time) error {
 	all, err := r.Operations(ctx, control.Query{Limit: 1000})
 	if err != nil {
@@ -145,7 +142,6 @@ func podOf(l control.Line) string {
 	return cmp.Or(strings.Trim(l.Namespace+"/"+l.Pod, "/"), "no pod")
 }
 
-// draw draws the waterfall of an operation if it is remembered, else a line.
 func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l control.Line) error {
 	look := showOptions{color: w.color, all: l.Command == "DEL" || l.IfName == "lo"}.look(out)
 	if l.Result == control.Slow || l.Result == control.Failed {
