@@ -15,7 +15,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 )
 
-// calls prints `cniscope ps --format json`.
 func (q question) calls(ctx context.Context, node control.Reader, out io.Writer) error {
 	all, err := node.Calls(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet"
 )
 
-// answering bounds an answer, so that a disconnected client leaves no process.
+// answering bounds an answer, lest a disconnected client leave a process.
 const answering = 30 * time.Second
 
 type question struct {

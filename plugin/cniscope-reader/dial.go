@@ -12,11 +12,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// connecting bounds the connection to the service "kubernetes" if the kubelet's API server is known.
+// connecting bounds the service "kubernetes" if the kubelet's API server is known.
 const connecting = time.Second
 
-// dialer connects to the service "kubernetes", else to the API server of the kubelet. The kubelet's way works without
-// a service network. The certificate is checked as before, for the service.
+// dialer tries the service "kubernetes", then the kubelet's API server, which needs no service network. The
+// certificate is checked for the service.
 func dialer(
 	kubelets func(context.Context) (string, error),
 ) func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -44,7 +44,6 @@ func dialer(
 	}
 }
 
-// told redacts what the API server receives: the reader's token.
 func told(config *rest.Config) *redact.Call {
 	renewed, _ := os.ReadFile(config.BearerTokenFile) // kubelet renews it each hour
 	return redact.Ours(config.BearerToken, string(renewed))

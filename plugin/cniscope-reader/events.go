@@ -21,23 +21,20 @@ import (
 
 const (
 	controller = "cniscope.dev/reader"
-	// reporting is the interval of log lines about missing Events.
-	reporting = time.Minute
+	reporting  = time.Minute
 )
 
-// writer writes Events one at a time.
 type writer struct {
 	api  client.EventsGetter
-	as   *rest.Config // with the token for the API server
+	as   *rest.Config // with the API server's token
 	node string
 	log  *slog.Logger
 
-	failing  bool // the failure was logged
-	reported int  // operations without an Event in the latest log line
+	failing  bool
+	reported int // operations without an Event in the latest line
 	next     time.Time
 }
 
-// tell writes Events for operations until ctx ends.
 func (w *writer) tell(ctx context.Context, ledger *events.Ledger, from <-chan batch) error {
 	for {
 		write, pause := ledger.Next(time.Now())
@@ -111,7 +108,6 @@ func (w *writer) event(write *events.Write) *v1.Event {
 	return e
 }
 
-// outcome logs the start and end of failures.
 func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 	switch {
 	case err == nil, write.Create && apierrors.IsAlreadyExists(err): // the previous answer was lost

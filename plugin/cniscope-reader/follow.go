@@ -10,16 +10,14 @@ import (
 )
 
 const (
-	// polling bounds a wait for an operation, lateness the answer after it.
 	polling  = 50 * time.Second
 	lateness = 15 * time.Second
-	atOnce   = 500 // operations of one answer
-	// before is how far the reader looks back at its start: its container may have restarted.
+	atOnce   = 500 // per answer
+	// before is how far a restarted reader looks back.
 	before                   = 10 * time.Second
 	firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 )
 
-// batch holds operations and the number of those forgotten before.
 type batch struct {
 	lines     []control.Line
 	forgotten uint64
@@ -30,7 +28,7 @@ type follower struct {
 	log  *slog.Logger
 }
 
-// follow passes on operations until ctx ends. A slow receiver does not block cniscope, whose history buffers them.
+// follow passes on operations until ctx ends. A slow receiver does not block: the history buffers.
 func (f *follower) follow(ctx context.Context, to chan<- batch) {
 	query := control.Query{Problems: true, Since: time.Now().Add(-before), Wait: polling, Limit: atOnce}
 	pause, silent := firstPause, false
@@ -50,7 +48,7 @@ func (f *follower) follow(ctx context.Context, to chan<- batch) {
 		}
 		pause, silent = firstPause, false
 		if query.After == 0 {
-			found.Forgotten = 0 // before the reader started
+			found.Forgotten = 0 // before the start
 		}
 		query.After, query.Since = found.Next, time.Time{}
 		if len(found.Operations) == 0 && found.Forgotten == 0 {

@@ -1,5 +1,5 @@
-// Command cniscope-reader is the query sidecar, an unprivileged container beside cniscope: it answers users who exec
-// into it, and writes Events. Only it uses the Kubernetes API.
+// Command cniscope-reader is the unprivileged query sidecar: it answers users who exec into it, and writes Events.
+// Only it uses the Kubernetes API.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/privilege"
 )
 
-// linked is set by the release build (-ldflags "-X main.linked=v1.2.3").
+// linked is set by the release build.
 var linked string
 
 func main() { os.Exit(execute()) }

@@ -39,7 +39,6 @@ about other pods, and up to ten writes a minute.`,
 	return cmd
 }
 
-// writing bounds one write of an Event.
 const writing = 10 * time.Second
 
 func tellPods(ctx context.Context, log *slog.Logger) error {
@@ -65,8 +64,7 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	return w.tell(ctx, events.NewLedger(), lines)
 }
 
-// eventsOf returns a client that sends each request once: client-go would retry ten times on Retry-After, and the
-// ledger decides.
+// eventsOf sends each request once: the ledger retries, not client-go.
 func eventsOf(config *rest.Config) (client.EventsGetter, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
 	return client.NewForConfig(config)
