@@ -11,7 +11,6 @@ import (
 
 const completionPatience = 3 * time.Second
 
-// completions registers the completion of pods and nodes; see completing.
 func completions(root *cobra.Command, o *options) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
@@ -89,7 +88,6 @@ func (o *options) pods(ctx context.Context, prefix string) []string {
 	return names
 }
 
-// nodesNamed returns the nodes with a sidecar and a prefix.
 func (o *options) nodesNamed(ctx context.Context, before, prefix string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()

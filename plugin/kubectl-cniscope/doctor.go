@@ -49,17 +49,16 @@ The exit code is 0 if every node answered and nothing was found, 1 if a problem 
 	return cmd
 }
 
-// doctorPatience bounds an examination, which lasts seconds if a program on the node does not answer.
+// doctorPatience allows for node programs that do not answer.
 const doctorPatience = 20 * time.Second
 
-// doctorDocument is the output of doctor --format json: docs/schemas/kubectl-doctor.json.
+// doctorDocument is docs/schemas/kubectl-doctor.json.
 type doctorDocument struct {
 	Schema    string             `json:"schema"`
 	Nodes     digest.Nodes       `json:"nodes"`
 	Findings  []digest.Finding   `json:"findings"`
 	Unchecked []digest.Unchecked `json:"unchecked"`
-	// Left counts those beyond the bound of kinds.
-	Left int `json:"left,omitempty"`
+	Left      int                `json:"left,omitempty"`
 }
 
 func examine(cmd *cobra.Command, o *options) error {
@@ -95,7 +94,7 @@ func (d doctorDocument) verdict(findings int) error {
 	return nil
 }
 
-const namesMost = 10 // nodes of a finding; JSON has all
+const namesMost = 10 // of a finding; JSON has all
 
 func (d doctorDocument) text(out io.Writer) error {
 	if d.Nodes.Answered == 0 {

@@ -8,12 +8,10 @@ import (
 
 // Exit codes; docs/fleet.md has the same table.
 const (
-	exitDone = 0
-	// exitFailed means an error, or a problem or warning of doctor.
+	exitDone   = 0
 	exitFailed = 1
-	// exitUsage means wrong arguments.
-	exitUsage = 2
-	// exitPartial means that some nodes did not answer; the other answers are printed.
+	exitUsage  = 2
+	// exitPartial means some nodes did not answer.
 	exitPartial = 3
 	// exitInterrupted follows shells' code for Ctrl-C.
 	exitInterrupted = 130
@@ -38,7 +36,6 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// partial returns the error for missing nodes, if any.
 func partial(n digest.Nodes) error {
 	if len(n.Missing) == 0 {
 		return nil

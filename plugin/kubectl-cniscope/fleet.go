@@ -13,10 +13,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
 )
 
-// answerMost bounds one node's answer in bytes, and with --concurrency the memory.
+// answerMost bounds a node's answer in bytes and, with --concurrency, memory.
 const answerMost = 4 << 20
 
-// each passes the answers of all sidecars to take as they arrive; take returns what is wrong with one.
 func (s *session) each(ctx context.Context, question []string,
 	take func(node string, answer []byte) error) (digest.Nodes, error) {
 	defer s.progress.end()
@@ -50,7 +49,6 @@ func indented(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// print writes a document as JSON or as text.
 func (o *options) print(cmd *cobra.Command, d any, text func(io.Writer) error) error {
 	if o.format == "json" {
 		return indented(cmd.OutOrStdout(), d)

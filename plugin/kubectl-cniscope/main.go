@@ -1,4 +1,4 @@
-// Command kubectl-cniscope explains slow pod networks across a cluster, with its user's permissions (docs/fleet.md).
+// Command kubectl-cniscope explains slow pod networks of a cluster with its user's permissions (docs/fleet.md).
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // all login methods of a kubeconfig
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // all login methods
 	"k8s.io/klog/v2"
 )
 
@@ -24,7 +24,7 @@ func execute(args []string, out, diagnostics io.Writer) int {
 	klog.SetLogger(klog.Logger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal kills the process
+	context.AfterFunc(ctx, stop) // a second signal kills
 	cmd := rootCmd()
 	cmd.SetOut(out)
 	cmd.SetErr(diagnostics)
@@ -41,7 +41,7 @@ func execute(args []string, out, diagnostics io.Writer) int {
 	return exitCode(err)
 }
 
-// completing returns the arguments. kubectl runs a link named kubectl_complete-cniscope for completions.
+// completing returns the arguments; kubectl's completion runs a link named kubectl_complete-cniscope.
 func completing(args []string) []string {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	if name == "kubectl_complete-cniscope" {

@@ -20,7 +20,7 @@ import (
 
 type options struct {
 	kube *genericclioptions.ConfigFlags
-	// home is cniscope's namespace, account the ServiceAccount whose token is used.
+	// home is cniscope's namespace, account the token's ServiceAccount.
 	home   string
 	nodes  []string
 	limits fanout.Limits
@@ -30,7 +30,7 @@ type options struct {
 func newOptions() *options {
 	return &options{
 		kube: genericclioptions.NewConfigFlags(true), home: os.Getenv("CNISCOPE_NAMESPACE"),
-		// A query costs an API server about 20 ms; a dead node times out after five seconds.
+		// A query costs an API server about 20 ms; a dead node times out.
 		limits: fanout.Limits{AtOnce: 32, Patience: 5 * time.Second}, format: "text",
 	}
 }
@@ -40,7 +40,7 @@ func (o *options) flags(set *pflag.FlagSet) {
 		"where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", "+
 			"else wherever it is found)")
 	set.String("service-account", "", "")
-	_ = set.MarkHidden("service-account") // until 0.5.0: readers before 0.3.0 wanted a token
+	_ = set.MarkHidden("service-account") // readers before 0.3.0 wanted a token
 	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
 	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are asked at the same time")
 	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long one node may take to answer")
@@ -60,7 +60,6 @@ func (o *options) check() error {
 	return nil
 }
 
-// namespace returns the user's; named if a flag sets it.
 func (o *options) namespace() (name string, named bool, err error) {
 	name, named, err = o.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -78,17 +77,15 @@ func (o *options) connect() (*cluster.Cluster, error) {
 	return cluster.New(config)
 }
 
-// session is a cluster with its sidecars.
 type session struct {
 	*options
 	*cluster.Cluster
-	readers []cluster.Reader
-	// within restricts queries to a namespace; empty: all.
+	readers  []cluster.Reader
 	within   string
 	progress *progress
 }
 
-// open finds the sidecars and creates a token: the operator's if within is empty or the user may, else the namespace's.
+// open finds sidecars and makes a token: the operator's if within is empty or the user may, else the namespace's.
 func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session,
 	error) {
 	readers, err := c.Readers(ctx, o.home)

@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
-// progress shows a status line on a terminal; elsewhere it is silent.
 type progress struct {
 	w     io.Writer
 	live  bool

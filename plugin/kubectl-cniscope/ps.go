@@ -34,7 +34,7 @@ and the current process with the kernel function in which it waits.
 	return cmd
 }
 
-// psDocument is the output of ps --format json: docs/schemas/kubectl-ps.json.
+// psDocument is docs/schemas/kubectl-ps.json.
 type psDocument struct {
 	Schema    string       `json:"schema"`
 	Nodes     digest.Nodes `json:"nodes"`
@@ -73,7 +73,6 @@ func ps(cmd *cobra.Command, o *options, all bool) error {
 	return cmp.Or(err, partial(d.Nodes))
 }
 
-// scoped opens a session for everything, or for the user's namespace.
 func (o *options) scoped(cmd *cobra.Command, all bool) (*session, error) {
 	c, err := o.connect()
 	if err != nil {

@@ -47,7 +47,7 @@ A pod that keeps failing is set up again and again: record it, and wait for the 
 	return cmd
 }
 
-const recordingMost = 512 << 20 // bytes; a node stops at 256 MB
+const recordingMost = 512 << 20 // a node stops at 256 MB
 
 type recording struct {
 	*options
@@ -88,12 +88,12 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 	}
 	return r.write(cmd, func(out io.Writer) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "recording %s on %s for %s; Ctrl-C ends it\n", name, node, length(r.length))
-		// A slow node gets its patience in addition.
+		// Slow nodes get their patience in addition.
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
 		defer cancel()
 		err := s.Ask(ctx, reader, question, cluster.Limited(out, recordingMost))
 		if cmd.Context().Err() != nil {
-			return nil // interrupted: the recording so far is the result
+			return nil // interrupted: keep what there is
 		}
 		if err != nil {
 			return fmt.Errorf("node %s: %w", node, err)
@@ -124,7 +124,6 @@ func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (st
 	return pod.Spec.NodeName, nil
 }
 
-// write creates the file, and removes an empty one.
 func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err error) {
 	if r.file == "-" {
 		if terminal.Is(cmd.OutOrStdout()) {

@@ -44,7 +44,7 @@ Each node keeps its last 10,000 pod setups and teardowns, which may be less than
 	return cmd
 }
 
-// topDocument is the output of top --format json: docs/schemas/kubectl-top.json.
+// topDocument is docs/schemas/kubectl-top.json.
 type topDocument struct {
 	Schema     string        `json:"schema"`
 	Nodes      digest.Nodes  `json:"nodes"`
@@ -57,7 +57,6 @@ type topDocument struct {
 	Plugins    []digest.Row  `json:"plugins"`
 }
 
-// linesMost bounds the counted problems of a node, the latest.
 const linesMost = 2000
 
 func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
@@ -90,7 +89,6 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 	return cmp.Or(err, partial(d.Nodes))
 }
 
-// widest opens a session for everything if the user may, and named no namespace.
 func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
 	s, err := o.scoped(cmd, all)
 	if err != nil {
@@ -137,7 +135,6 @@ func where(l control.Line) string {
 	return fmt.Sprintf("%s on %s", pod, l.Node)
 }
 
-// length formats a duration as 1h, 10m, 90s.
 func length(d time.Duration) string {
 	said := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

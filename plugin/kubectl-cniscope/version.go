@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// linked, commit and date are set by the release build (-ldflags "-X main.linked=v1.2.3").
+// linked, commit and date are set by the release build.
 var linked, commit, date string
 
 func build() string {

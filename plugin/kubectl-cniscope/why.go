@@ -60,23 +60,21 @@ type why struct {
 	color string
 }
 
-// whyDocument is the output of why --format json: docs/schemas/kubectl-why.json.
+// whyDocument is docs/schemas/kubectl-why.json.
 type whyDocument struct {
-	Schema    string `json:"schema"`
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	// Node is empty for a pod without one.
-	Node   string          `json:"node,omitempty"`
-	Phase  string          `json:"phase,omitempty"`
-	Events []cluster.Event `json:"events"`
-	// Operations are those of the histories, oldest first; Spans those held with spans.
+	Schema     string            `json:"schema"`
+	Namespace  string            `json:"namespace"`
+	Pod        string            `json:"pod"`
+	Node       string            `json:"node,omitempty"`
+	Phase      string            `json:"phase,omitempty"`
+	Events     []cluster.Event   `json:"events"`
 	Operations []control.Line    `json:"operations"`
 	Spans      []json.RawMessage `json:"spans"`
 	Nodes      digest.Nodes      `json:"nodes"`
 
-	gone   bool                     // the API server does not have the pod
-	remark string                   // explains the missing rest
-	drawn  []*tracepb.ResourceSpans // decoded Spans
+	gone   bool   // unknown to the API server
+	remark string // explains what is missing
+	drawn  []*tracepb.ResourceSpans
 }
 
 func (w *why) run(cmd *cobra.Command, name string) error {
@@ -107,7 +105,6 @@ func (w *why) run(cmd *cobra.Command, name string) error {
 	return cmp.Or(err, d.verdict(missing))
 }
 
-// named parses NAMESPACE/POD, POD and pod/POD.
 func (o *options) named(name string) (namespace, pod string, err error) {
 	if namespace, _, err = o.namespace(); err != nil {
 		return "", "", err
@@ -124,7 +121,6 @@ func (o *options) named(name string) (namespace, pod string, err error) {
 	return before, after, nil
 }
 
-// fromAPI returns an error about missing data.
 func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	pod, err := c.Pod(ctx, d.Namespace, d.Pod)
 	uid := ""
@@ -133,7 +129,7 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 		d.gone, err = true, nil
 	case err == nil:
 		d.Node, d.Phase = pod.Spec.NodeName, string(pod.Status.Phase)
-		if pod.Annotations[corev1.MirrorPodAnnotationKey] == "" { // Events of a mirror pod name another uid
+		if pod.Annotations[corev1.MirrorPodAnnotationKey] == "" { // Events of a mirror pod have another uid
 			uid = string(pod.UID)
 		}
 		switch {
@@ -148,7 +144,6 @@ func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
 	return errors.Join(err, unread)
 }
 
-// fromNodes queries all nodes for a deleted pod.
 func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	s.within = d.Namespace
 	if d.Node != "" {
@@ -179,9 +174,8 @@ func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	return d.whole(ctx, s)
 }
 
-const wholeMost = 3 // drawn operations
+const wholeMost = 3
 
-// whole fetches the spans of the latest problems and of the last setup.
 func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	var wanted []control.Line
 	setup := false
@@ -227,7 +221,6 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 	return cmp.Or(ctx.Err(), errors.Join(failed, err))
 }
 
-// verdict returns the exit status: missing data makes the answer partial.
 func (d *whyDocument) verdict(missing error) error {
 	missing = errors.Join(missing, partial(d.Nodes))
 	switch {
@@ -251,7 +244,7 @@ func (d *whyDocument) title() string {
 	case d.gone:
 		return said + ", not found in the API server; it may have been deleted"
 	}
-	return said // the API server did not answer
+	return said // no answer from the API server
 }
 
 func result(l control.Line) string {

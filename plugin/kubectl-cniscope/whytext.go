@@ -13,7 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
-// stamp is the time format of waterfalls.
 const stamp = "2006-01-02 15:04:05Z"
 
 func (w *why) text(out io.Writer, d *whyDocument) error {
