@@ -38,13 +38,13 @@ func New(op *model.Operation, began event.Caller, limits Limits, node *Interface
 	return &Operation{Operation: op, Began: began, limits: limits, names: naming{node, NewInterfaces(ownMax)}}
 }
 
-// Behind returns a stand-in for a closed operation, for up to images of later work.
+// Behind returns a closed operation's stand-in, for up to images of later work.
 func (op *Operation) Behind(images int) *Operation {
 	behind := &model.Operation{Kind: op.Kind, ContainerID: op.ContainerID}
 	return New(behind, op.Began, Limits{Images: images}, op.names.node)
 }
 
-// Below returns an agent's process below a run of a call.
+// Below returns an agent's process below a run.
 func (op *Operation) Below(call *model.Call, run *model.Image, claim Claim) *Process {
 	return &Process{Op: op, Call: call, Run: run, up: run, Claim: claim}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Process is a process of an open operation, or the stand-in for an agent's own work for a call.
+// Process is a process of an open operation, or the stand-in for an agent's own work.
 type Process struct {
 	Op   *Operation
 	Call *model.Call
@@ -36,7 +36,7 @@ type Work interface {
 
 // Claim is for which calls an agent may have done something.
 type Claim interface {
-	// Evidence returns the attribution, and the agent if its callers are invisible.
+	// Evidence returns the attribution, and an agent with invisible callers.
 	Evidence() (how *model.Attribution, by *event.Actor)
 	// Did records an image, or a fact other than a connection.
 	Did(im *model.Image, f *model.Fact)

@@ -45,7 +45,7 @@ type Agents struct {
 	departed departed
 }
 
-// New returns an empty set for limit agents. It calls belongs when an agent may work for an operation.
+// New returns an empty set for limit agents; see Agents.belongs.
 func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation, int64)) *Agents {
 	return &Agents{limit: limit, tree: t, belongs: belongs, known: map[event.Process]*agent{}}
 }

@@ -7,8 +7,8 @@ import "time"
 
 var start = time.Now()
 
-// Monotonic returns ns of a clock that is never set back.
+// Monotonic returns ns, never set back.
 func Monotonic() int64 { return int64(time.Since(start)) }
 
-// Anchor returns one instant in monotonic ns and ns since 1970.
+// Anchor returns one instant as monotonic ns and ns since 1970.
 func Anchor() (mono, wall int64) { return Monotonic(), time.Now().UnixNano() }

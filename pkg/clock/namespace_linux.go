@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In ns; this process's time namespace adds them to the node's clocks (time_namespaces(7)), not to the kernel's events.
+// offsets are our time namespace's lead over the node's clocks in ns (time_namespaces(7)), which kernel events lack.
 type offsets struct{ mono, boot int64 }
 
 var ours = ownOffsets()
 
-// The children's. If theirs is another namespace, the process is in the initial one, unless namespaces are nested.
+// ownOffsets reads the children's namespace. If that differs, we are in the initial one, unless nested.
 func ownOffsets() offsets {
 	own, _ := os.Readlink("/proc/self/ns/time")
 	children, _ := os.Readlink("/proc/self/ns/time_for_children")
@@ -49,13 +49,13 @@ func Boot() int64 {
 	return ts.Nano() - ours.boot
 }
 
-// Suspended returns the node's suspended time in ns.
+// Suspended returns ns of suspension since the start.
 func Suspended() int64 { return Boot() - Monotonic() }
 
-// Shift returns by how many ns times in /proc are ahead of Boot.
+// Shift returns the ns by which our /proc's times lead Boot.
 func Shift() int64 { return ours.boot }
 
-// CheckNamespace fails if the boottime offset is no multiple of tick, to which /proc rounds afterwards.
+// CheckNamespace fails if the boottime offset is no multiple of tick: /proc rounds after adding it.
 func CheckNamespace(tick time.Duration) error { return ours.check(tick) }
 
 func (o offsets) check(tick time.Duration) error {

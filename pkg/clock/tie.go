@@ -2,24 +2,24 @@ package clock
 
 import "time"
 
-// Tie reports when to publish the wall clock's offset again: it may be set, and counts suspended time. The zero value
-// is ready. It is not safe for concurrent use.
+// Tie reports when to publish the wall clock's offset again: it was set, or the node suspended. Zero is ready.
+// Not for concurrent use.
 type Tie struct{ mono, wall int64 }
 
 const (
-	// NTP corrects less than 0.1 ms in that time (500 ppm, adjtimex(2)).
+	// tiedFor bounds the error: NTP corrects less than 0.1 ms in it (500 ppm, adjtimex(2)).
 	tiedFor = 100 * time.Millisecond
-	// NTP steps by 128 ms or more; a preemption causes less.
+	// moved is below NTP's steps (128 ms), above preemptions.
 	moved = 10 * time.Millisecond
 )
 
-// Again reads both clocks and reports whether to publish them.
+// Again reads both clocks as Anchor, and whether to publish them.
 func (t *Tie) Again() (mono, wall int64, tell bool) {
 	mono, wall = Anchor()
 	return mono, wall, t.Due(mono, wall)
 }
 
-// Due is Again for a caller that read both clocks.
+// Due is Again with given readings.
 func (t *Tie) Due(mono, wall int64) (tell bool) {
 	step := time.Duration((wall - mono) - (t.wall - t.mono))
 	if tell = t.wall == 0 || mono-t.mono > int64(tiedFor) || step >= moved || step <= -moved; tell {
@@ -28,10 +28,10 @@ func (t *Tie) Due(mono, wall int64) (tell bool) {
 	return tell
 }
 
-// Time converts a monotonic time; its age survives a change of the clock, by Go's monotonic reading.
+// Time converts a monotonic time with Go's reading, so that its age survives clock changes.
 func Time(mono int64) time.Time { return time.Now().Add(time.Duration(mono - Monotonic())) }
 
-// Reset returns the same instant by the wall clock's current setting, if t has Go's monotonic reading.
+// Reset returns the instant by the current wall clock, if t has Go's reading.
 func Reset(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

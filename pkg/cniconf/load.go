@@ -26,8 +26,8 @@ const (
 	maxBytes   = 1 << 20
 )
 
-// Load returns networks in the runtime's order of files, and problems with file, position and remedy. It skips broken
-// files.
+// Load reads a configuration directory. Networks are in the runtime's order; broken files are skipped, and reported
+// with position and remedy.
 func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, []error{missing(dir, err)}
@@ -59,7 +59,7 @@ func missing(dir string, err error) error {
 	return fmt.Errorf("read the CNI configuration folder: %w", err)
 }
 
-// broken: one broken file fails all, because the runtime reads them in order (go-cni opts.go: loadFromConfDir).
+// broken explains a broken file, which fails all networks (go-cni opts.go: loadFromConfDir).
 func broken(file string, err error, first bool) error {
 	remedy := "correct or remove it"
 	if first {
@@ -68,7 +68,6 @@ func broken(file string, err error, first bool) error {
 	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
 }
 
-// load reads a .conflist, or any other file as one plugin.
 func load(file string, d Digest) (event.Network, error) {
 	raw, err := read(file)
 	if err != nil {
@@ -96,7 +95,7 @@ func load(file string, d Digest) (event.Network, error) {
 	return network(file, list.Name, list.CNIVersion, plugins, d)
 }
 
-// beside reads plugins from the directory named after the network (libcni 1.3, without loadOnlyInlinedPlugins).
+// beside reads plugins from the network's directory (libcni 1.3, unless loadOnlyInlinedPlugins).
 func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return nil, nil // not a directory name
@@ -138,13 +137,13 @@ func network(file, name, version string, plugins []*libcni.PluginConfig, d Diges
 	return n, nil
 }
 
-// Digest computes digests of configurations; the zero value computes none.
+// Digest computes configurations' digests; zero computes none.
 type Digest struct {
 	Key    []byte
 	Secret func(field string) bool
 }
 
-// of ignores formatting and secrets, so renewing a secret is no change, and a leaked key does not allow guessing it.
+// of ignores formatting, and secrets: renewing one is no change, and a leaked key does not allow guessing them.
 func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	if len(d.Key) == 0 || d.Secret == nil {
 		return ""
@@ -153,10 +152,10 @@ func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
 	_, _ = io.WriteString(sum, version)
 	for _, p := range plugins {
 		var decoded any
-		if json.Unmarshal(p.Bytes, &decoded) != nil {
+		if json.Unmarshal(p.Bytes, &decoded) != nil { // libcni has parsed it
 			continue
 		}
-		_ = json.NewEncoder(sum).Encode(d.public(decoded)) // sorts keys and drops blanks
+		_ = json.NewEncoder(sum).Encode(d.public(decoded)) // sorts keys, drops blanks
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:2])
 }
@@ -181,7 +180,7 @@ func (d Digest) public(v any) any {
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// read refuses other than regular files, which may block.
+// read refuses irregular files, which may block.
 func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -205,14 +204,15 @@ func read(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// position adds line and column, and shows no more text than errors of encoding/json and libcni do.
+// position adds line and column to an error, whose text shows no more than encoding/json and libcni do: a character,
+// field name, or version.
 func position(raw []byte, err error) error {
 	said := text.Clean(err.Error(), text.Bound)
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return errors.New(said)
 	}
-	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is behind the wrong byte
+	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is past the wrong byte
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
 	return fmt.Errorf("line %d, column %d: %s", line, column, said)

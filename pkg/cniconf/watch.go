@@ -11,11 +11,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher watches the directory, and its parents while it does not exist.
 type watcher struct {
 	dir     string
 	log     *slog.Logger
-	notify  *fsnotify.Watcher // nil if watching is unavailable
+	notify  *fsnotify.Watcher // nil if unavailable
 	watched []string
 }
 
@@ -37,8 +36,7 @@ func (w *watcher) close() {
 	}
 }
 
-// renew watches the directory that has the name now, because a watch stays with a replaced one, and the nearest
-// existing parent.
+// renew watches what has the name now, since a watch stays on a replaced directory, and the nearest parent.
 func (w *watcher) renew() {
 	if w.notify == nil {
 		return
@@ -48,7 +46,7 @@ func (w *watcher) renew() {
 		defer close(done)
 		w.rewatch()
 	}()
-	for { // on Windows, fsnotify blocks until its events are read
+	for { // on Windows, fsnotify blocks on unread events; the next reading covers them
 		select {
 		case <-w.notify.Events:
 		case <-w.notify.Errors: //nolint:errcheck // what was missed is read next
@@ -84,7 +82,6 @@ func (w *watcher) add(path string) bool {
 	return true
 }
 
-// wait returns true to read the directory, false when ctx is done.
 func (w *watcher) wait(ctx context.Context, p pace) bool {
 	look := time.NewTimer(p.look)
 	defer look.Stop()
@@ -102,9 +99,9 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 				events = nil
 			case !changed && w.concerns(e):
 				changed = true
-				look.Reset(p.settle) // files are written in several steps
+				look.Reset(p.settle) // files are written in steps
 			}
-		case err, ok := <-failures: // overflow
+		case err, ok := <-failures: // overflow: anything may have changed
 			switch {
 			case !ok:
 				failures = nil

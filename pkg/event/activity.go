@@ -1,7 +1,6 @@
 package event
 
-// Request and these are activities of plugins' processes and agents. Start is in monotonic ns, Event.Time the end.
-// Error is a name ("EEXIST") or empty.
+// Activities: Start is in monotonic ns, Event.Time the end. Error is a name ("EEXIST") or empty.
 
 var activityKinds = map[string]Body{
 	"detail":          &Detail{},
@@ -44,7 +43,7 @@ const (
 	WaitCall  WaitKind = "system call"
 )
 
-// Wait reports a thread blocked for 1 ms, by a kernel lock 0.1 ms, by a file lock any time.
+// Wait reports a thread blocked for 1 ms or longer; by a kernel lock 0.1 ms, by a file lock any time.
 type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
@@ -263,7 +262,7 @@ type Result struct {
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// FirstConnection is a network namespace's first TCP connection, in either direction.
+// FirstConnection is a namespace's first TCP connection, in either direction.
 type FirstConnection struct {
 	NetNS  Namespace `json:"netns"`
 	Local  string    `json:"local,omitempty"`
@@ -280,7 +279,7 @@ type Questions struct {
 // Cut reports that a process exceeded a limit.
 type Cut struct {
 	Process Process `json:"process"`
-	// "bytes" (input or output) or "requests".
+	// "bytes" or "requests".
 	What  string `json:"what"`
 	Count uint64 `json:"count"`
 }
@@ -297,7 +296,7 @@ type Missing struct {
 	Count uint64 `json:"count"`
 }
 
-// LockFile reports the state of a polled lock file (Missing, EEXIST).
+// LockFile reports the state of a polled lock file.
 type LockFile struct {
 	Path string `json:"path"`
 	// Last change, in wall ns.

@@ -18,8 +18,7 @@ type Body interface {
 	Doer() Process
 }
 
-// Sink receives a source's events in order. It may block: a source that must not needs a queue, and reports drops as
-// Lost.
+// Sink receives a source's events in order. It may block: a source that must not needs a queue.
 type Sink func(Event)
 
 // Process is an opaque key, unique until the node restarts.
@@ -70,7 +69,7 @@ type Lost struct {
 	Process Process `json:"process,omitempty"`
 }
 
-// OfProcesses reports whether process events may be lost; NRI and the relay report only sandboxes.
+// OfProcesses reports whether process events may be lost; NRI and the relay report sandboxes.
 func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
 // Degraded reports once that a feature is unavailable.

@@ -9,7 +9,7 @@ var nodeKinds = map[string]Body{
 	"programs":  &Programs{},
 }
 
-// Phase is a step in the life of a sandbox.
+// Phase is a step in a sandbox's life.
 type Phase string
 
 // Phases of a sandbox. Running comes after ADD, never if CNI failed; Stopped before DEL.
@@ -44,13 +44,13 @@ type Above struct {
 	Trace     TraceContext `json:"trace"`
 }
 
-// Runtime is the container runtime, sent first and after each change.
+// Runtime is the container runtime; states of the node are sent at first and after each change.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Readiness is the runtime's network readiness, sent first and after each change.
+// Readiness is the runtime's network readiness.
 type Readiness struct {
 	Ready   bool   `json:"ready"`
 	Reason  string `json:"reason,omitempty"`
@@ -71,7 +71,7 @@ const (
 	LackStatus        Lack = "cni_status"        // STATUS fails: the agent is not ready
 )
 
-// Networks are the CNI directory's, in the runtime's order, sent first and after each change.
+// Networks are the CNI directory's, in the runtime's order.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }

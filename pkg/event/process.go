@@ -15,7 +15,7 @@ type Fork struct {
 	Stack []Frame `json:"stack,omitempty"`
 }
 
-// Frame is one call on a trusted program's stack.
+// Frame is one call of a trusted program.
 type Frame struct {
 	Function string `json:"function"`
 	File     string `json:"file,omitempty"`
@@ -62,7 +62,7 @@ type Exec struct {
 // NoStdin is a closed standard input, or a device.
 const NoStdin = "none"
 
-// Caller is the kind of process that started a plugin.
+// Caller is the kind of a plugin's starter.
 type Caller string
 
 // Trusted callers (docs/trust.md).

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Fault is why the kernel or dynamic loader cannot start a program.
+// Fault is why a program cannot be started.
 type Fault string
 
 // Faults.
@@ -23,7 +23,7 @@ const (
 	FaultVersion      Fault = "version"      // a library is too old
 )
 
-// Programs reports which plugins cannot be started, at first and after each change.
+// Programs reports which plugins cannot be started.
 type Programs struct {
 	Looked []string  `json:"looked,omitempty"`
 	Faults []Program `json:"faults,omitempty"`

@@ -10,19 +10,16 @@ import (
 type Image struct {
 	Program
 	Exit
-	// Run is set for a plugin or a delegated plugin.
 	Run *Run
-	// Children are the images of forked processes and, for a run, those that replaced the plugin's, by start.
+	// Of forked processes and, for a run, those that replaced the plugin's, by start.
 	Children []*Image
-	// Start is the exec, End the exit or next exec, in monotonic ns.
-	Start, End int64
-	// Attribution is set if an agent ran it for the call.
+	// Exec, and exit or next exec, in monotonic ns.
+	Start, End  int64
 	Attribution *Attribution
-	// By is the agent that ran it if its callers are invisible; otherwise the connection names it.
+	// The agent that ran it, if its callers are invisible.
 	By *event.Actor
 
-	// Facts are in order of arrival. Those shorter than Operation.MinSpan are only in the tallies, except network changes
-	// and waits for kernel locks.
+	// By arrival. Those below Operation.MinSpan are only tallied, except network changes and waits for kernel locks.
 	Facts []*Fact
 	Activity
 }
@@ -34,48 +31,47 @@ type Program struct {
 	File, Name      string
 	Args            []string
 	Hidden          int
-	// Stack is the parent's at the fork (event.Fork.Stack).
+	// At the fork.
 	Stack []event.Frame
-	// NetNS is at the exec.
+	// At the exec.
 	NetNS event.Namespace
-	// Build is a fingerprint of a plugin's file.
+	// Fingerprint of a plugin's file.
 	Build    string
 	InFlight bool
-	// Unidentified means that it exited before the source could read it, so only its name may be known.
+	// It exited before the source read it; only its name may be known.
 	Unidentified bool
-	// Truncated means arguments or environment beyond their bound.
+	// Arguments or environment exceeded their bound.
 	Truncated bool
 }
 
-// Exit is the end of an image with its consumption.
+// Exit is an image's end and consumption.
 type Exit struct {
-	// Ended is false if it still ran when the operation closed. Image.End is then the last known moment.
+	// False if it ran when the operation closed; Image.End is then the last known moment.
 	Ended bool
-	// Replaced means that the process executed another image, so there is no exit code.
+	// By another image, so there is no exit code.
 	Replaced bool
 	Unseen   bool
 	Outlived bool
 	Code     uint32
 	Signal   string
-	// Switched is the network namespace at exit, if another.
+	// The namespace at exit, if another.
 	Switched event.Namespace
-	// CPU and RunDelay are of this image alone, in ns, exact to the scheduler's ticks.
+	// Of this image alone, in ns, exact to the scheduler's ticks.
 	CPU, RunDelay int64
 }
 
-// Run marks an image that is a CNI plugin. It lasts as long as the process.
+// Run marks an image that is a CNI plugin. It lasts as long as its process.
 type Run struct {
-	// Plugin is the file's base name, Command CNI_COMMAND.
+	// The file's base name, and CNI_COMMAND.
 	Plugin, Command string
-	// Configuration and Result are its input and output; nil if not observed.
-	Configuration *event.Configuration
-	Result        *event.Result
+	Configuration   *event.Configuration
+	Result          *event.Result
 }
 
 // Failed reports an exit by signal or with a nonzero code.
 func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
 
-// Last returns the running child that started last, or nil.
+// Last returns the latest running child, or nil.
 func (im *Image) Last() (live *Image) {
 	for _, child := range im.Children {
 		if !child.Ended {
@@ -85,7 +81,7 @@ func (im *Image) Last() (live *Image) {
 	return live
 }
 
-// Walk calls f for im and all below it, parents first and agents' work last.
+// Walk calls f for im and all below it, parents first, agents' work last.
 func (im *Image) Walk(f func(*Image)) {
 	f(im)
 	im.walkBelow(f)
@@ -114,14 +110,12 @@ func (im *Image) Works() iter.Seq[*Work] {
 
 // Activity sums up an image's behavior.
 type Activity struct {
-	// Tallies also count what is shorter than Operation.MinSpan. Threads wait in parallel, so a time may exceed the
-	// image's.
+	// Also of those below Operation.MinSpan. Threads wait in parallel, so a time may exceed the image's.
 	Tallies [FactKinds]Tally
-	// Asleep and Polling are times in which a thread waited for a timer or for several events; disjoint, in order.
+	// A thread waited for a timer, or for several events; disjoint, in order.
 	Asleep, Polling []Interval
-	// Entered is the first other network namespace, Switches the number of entries.
-	Entered  event.Namespace
-	Switches int
+	Entered         event.Namespace
+	Switches        int
 }
 
 // Tally is a number and a total time in ns.
@@ -136,7 +130,7 @@ func (t *Tally) Add(n int, d int64) {
 	t.Time += d
 }
 
-// Interval is from Start to End, in monotonic ns.
+// Interval is in monotonic ns.
 type Interval struct{ Start, End int64 }
 
 // Took returns the duration in ns.

@@ -1,5 +1,4 @@
-// Package model holds operations, calls, images and facts: the timeline builds them from events, the judge and the
-// tracer read them.
+// Package model holds operations, calls, images and facts, from the timeline to the judge and the tracer.
 package model
 
 import (
@@ -35,43 +34,42 @@ type Closed string
 
 // Reasons to close an operation.
 const (
-	ClosedRunning  Closed = "sandbox running"   // NRI reported it
-	ClosedNext     Closed = "next operation"    // a DEL of the same container began
-	ClosedSettled  Closed = "settled"           // no further event
-	ClosedHeld     Closed = "held too long"     // longer than the limit
-	ClosedFinished Closed = "observation ended" // end of the stream
+	ClosedRunning  Closed = "sandbox running" // NRI reported it
+	ClosedNext     Closed = "next operation"  // a DEL of the same container
+	ClosedSettled  Closed = "settled"         // no further event
+	ClosedHeld     Closed = "held too long"
+	ClosedFinished Closed = "observation ended"
 )
 
 // Lineage links an operation to earlier ones.
 type Lineage struct {
-	// Attempt counts the setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries with a new sandbox.
+	// Setups of one pod (by uid), from 1; 0 if unknown. A kubelet retries with a new sandbox.
 	Attempt int
 	Before  []Before
 }
 
 // Gaps are missing data.
 type Gaps struct {
-	// Lost counts lost events, Dropped images beyond the limit.
+	// Images beyond the limit.
 	Lost    uint64
 	Dropped int
-	// Partial lists, sorted, why it is incomplete.
+	// Why it is incomplete, sorted.
 	Partial []string
 }
 
-// Operation is one sandbox's setup or teardown with its calls, the unit of sampling and export.
+// Operation is a setup or teardown, the unit of sampling and export.
 type Operation struct {
 	Kind        Kind
 	ContainerID string
 	Pod         event.Pod
 	Sandbox     *event.Sandbox
-	// Running means that NRI reported the sandbox running. It may have stopped since.
+	// It may have stopped since.
 	Running bool
 	Runtime event.Runtime
-	// Calls are in order of start.
-	Calls []*Call
-	// Start and End are the first exec and the last exit of a run (monotonic ns).
+	Calls   []*Call
+	// First exec and last exit of a run (monotonic ns).
 	Start, End int64
-	// Mono and Wall are one instant on both clocks, near Start.
+	// One instant on both clocks, near Start.
 	Mono, Wall int64
 	Closed     Closed
 	MinSpan    time.Duration
@@ -116,16 +114,15 @@ func (op *Operation) Network() (found *Call) {
 type Key struct {
 	Kind        Kind
 	ContainerID string
-	// First is the first call's first process, Start its start, Trace the call's parent.
-	First event.Process
-	Start int64
-	Trace event.TraceContext
+	First       event.Process
+	Start       int64
+	Trace       event.TraceContext
 }
 
 // Before is an earlier operation.
 type Before struct {
 	Key
-	// Why is "setup of the sandbox", "earlier teardown" or "previous attempt".
+	// "setup of the sandbox", "earlier teardown" or "previous attempt".
 	Why string
 }
 
@@ -134,46 +131,40 @@ func (op *Operation) Live() bool {
 	return slices.ContainsFunc(op.Calls, func(call *Call) bool { return call.Live() != nil })
 }
 
-// Call is the plugin runs for one network, command, container and interface.
+// Call is the runs for one network, command, container and interface.
 type Call struct {
 	Command, IfName string
-	// NetNS is CNI_NETNS.
-	NetNS string
+	NetNS           string
 	Parent
-	// Network is the network's name, NeverRun the plugins of its chain that did not start. Both need an unambiguous
-	// configuration.
+	// NeverRun plugins did not start. Both need an unambiguous configuration.
 	Network  string
 	NeverRun []string
-	// Programs are the node's plugins that cannot be started; nil if not examined.
+	// nil if not examined.
 	Programs *event.Programs
-	// Undone is when the runtime began to remove the network of a sandbox that never ran, although every plugin had
-	// succeeded; 0 if it did not.
-	Undone int64
-	// LockFiles are those that its processes polled for, by path.
-	LockFiles map[string]*event.LockFile
-	// Configured changes with the network's configuration (event.Network.Digest).
+	// When the runtime began to remove the network of a sandbox that never ran, although every plugin had succeeded.
+	Undone     int64
+	LockFiles  map[string]*event.LockFile
 	Configured string
-	// Hung means that it exceeded slow.hung.
-	Hung bool
-	// Concurrent is the maximum number of other simultaneous calls.
+	Hung       bool
+	// Other simultaneous calls.
 	Concurrent int
-	// Reconfigured is the last change of the CNI directory during the call, to 250 ms, or 0. The runtime then waits for
-	// running calls before it starts another.
+	// Last change of the CNI directory during the call, to 250 ms. The runtime then waits for running calls before it
+	// starts another.
 	Reconfigured int64
-	// Seen means that system calls were observed at least partly.
+	// System calls were observed, at least partly.
 	Seen bool
-	// Cut counts dropped details: "bytes", "requests", "waits", "connections", "addresses", "sysctls", "other".
+	// Dropped details: "bytes", "requests", "waits", "connections", "addresses", "sysctls", "other".
 	Cut map[string]uint64
-	// First is the pod's first connection while the operation was open. See Connected.
+	// While the operation was open. See Connected.
 	First *FirstConnection
-	// Runs are the chain's, in order of start, with Image.Run set.
+	// By start, with Image.Run set.
 	Runs       []*Image
 	Start, End int64
 }
 
 // Parent is a call's parent span.
 type Parent struct {
-	// Trace comes from the call's environment, or, if Told, later from the runtime.
+	// From the call's environment, or, if Told, later from the runtime.
 	Trace event.TraceContext
 	Told  bool
 }
@@ -210,8 +201,8 @@ func (c *Call) ConfiguredNetwork() string {
 	return ""
 }
 
-// Main returns the first plugin of the call's configured chain, for every command: it creates the interface (CNI
-// specification, section 1). For a DEL that failed early without a known configuration it is the last started plugin.
+// Main returns the first plugin of the call's configured chain, which creates the interface (CNI specification, section
+// 1). If a DEL failed early without a known configuration, it is the last started plugin.
 func (c *Call) Main() string {
 	ran := c.Plugins()
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// FunctionName returns a Go function's name without package, receiver and the numbers of its closures.
+// FunctionName returns a Go function's name without package, receiver and closures.
 func FunctionName(function string) string {
 	name := strings.ReplaceAll(function[strings.LastIndexByte(function, '/')+1:], "[...]", "")
 	parts := strings.Split(name, ".")
@@ -22,7 +22,7 @@ func FunctionName(function string) string {
 
 var closure = regexp.MustCompile(`^(func|gowrap|deferwrap)?[0-9]+$`)
 
-// Caller names a call: "configureContainerLink (interface_configuration.go:136)".
+// Caller formats a call: "configureContainerLink (interface_configuration.go:136)".
 func Caller(f event.Frame) string {
 	name := FunctionName(f.Function)
 	switch {
@@ -34,7 +34,7 @@ func Caller(f event.Frame) string {
 	return fmt.Sprintf("%s (%s:%d)", name, path.Base(f.File), f.Line)
 }
 
-// CallPath names the innermost call of a stack and up to two callers: "cmdAdd > configure > getNetAdapter (net.go:136)".
+// CallPath names a stack's innermost call and two callers: "cmdAdd > configure > getNetAdapter (net.go:136)".
 func CallPath(stack []event.Frame) (path string) {
 	last := ""
 	for i, callers := 0, 0; i < len(stack) && callers < 3; i++ {
@@ -53,7 +53,7 @@ func CallPath(stack []event.Frame) (path string) {
 	return path
 }
 
-// CommonCallers returns the calls of one stack that are also on the other, without the line where that differs.
+// CommonCallers returns the calls on both stacks, without the line where that differs.
 func CommonCallers(one, other []event.Frame) (common []event.Frame) {
 	for _, f := range one {
 		i := slices.IndexFunc(other, func(o event.Frame) bool { return o.Function == f.Function })

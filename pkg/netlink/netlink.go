@@ -49,7 +49,7 @@ func (c *Call) Requests(data []byte) (requests []*event.Request) {
 	return requests
 }
 
-// Answers decodes refusals (*event.Answer), interface names (*event.Link), and IPv6 addresses (*event.Address).
+// Answers decodes *event.Answer, *event.Link, and *event.Address.
 func (c *Call) Answers(data []byte) (bodies []event.Body) {
 	for _, m := range messages(data) {
 		switch {

@@ -14,7 +14,7 @@ type group struct {
 	object event.Object
 }
 
-// By (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h). Plugins do not use those without an object.
+// By (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h).
 var groups = []group{
 	{"LINK", event.ObjectLink},
 	{"ADDR", event.ObjectAddress},

@@ -26,7 +26,7 @@ var (
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// The error is never nil.
+// session never returns nil.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))

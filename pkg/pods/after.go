@@ -10,32 +10,31 @@ import (
 )
 
 const (
-	// afterMax bounds an agent's programs for one pod, afterImages all processes.
+	// afterMax bounds an agent's programs per pod after its ADD, afterImages these and descendants.
 	afterMax    = 16
 	afterImages = 64
 )
 
-// afters are agents' work after an ADD.
 type afters struct {
 	limit   int
-	dropped uint64                    // beyond afterMax
-	known   map[string]*finishedSetup // by container
-	abandon func(*active.Operation)
+	dropped uint64 // programs over a pod's limit
+	known   map[string]*finishedSetup
+	abandon func(*active.Operation) // stops following its processes
 	over    []model.After
 }
 
-// finishedSetup is an ADD with possible work after it.
 type finishedSetup struct {
 	of    model.After // without an image
 	until int64
-	// op is nil once closed; work replaces it, so that op can be freed.
+	// op is freed once closed; work then stands for it.
 	op, work *active.Operation
 	count    int
 	running  map[event.Process]*model.Image
 	ended    []*model.Image
 }
 
-// After finds the pod for which an agent runs a program. The program must name the pod: time is no evidence.
+// After returns the process for a program that an agent runs after a pod's ADD. The program must name the pod: time
+// alone is no evidence.
 func (as *afters) After(now int64, e *event.Exec, by *event.Actor, open []*active.Operation) *active.Process {
 	if len(e.Mentions) != 1 {
 		return nil
@@ -67,7 +66,6 @@ func (as *afters) of(open []*active.Operation, container string) *finishedSetup 
 	return nil
 }
 
-// add returns nil if the setup gave no network.
 func (as *afters) add(op *active.Operation) *finishedSetup {
 	call := op.Network()
 	if call == nil {
@@ -91,7 +89,7 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// Begun records a process.
+// Begun stores the image of a process for a setup.
 func (as *afters) Begun(p *active.Process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
@@ -100,7 +98,7 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited records its end.
+// Exited notes its end.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
@@ -120,7 +118,7 @@ func (as *afters) works(p *active.Process) *finishedSetup {
 	return nil
 }
 
-// tell waits until the operation has closed, because its span is the parent.
+// tell returns ended images once the operation closed, whose span is their parent.
 func (as *afters) tell(s *finishedSetup, now int64) {
 	if s.op != nil {
 		return
@@ -134,7 +132,7 @@ func (as *afters) tell(s *finishedSetup, now int64) {
 	s.ended = nil
 }
 
-// leave closes op; a teardown ends the work.
+// leave closes op. A teardown ends work for its setup.
 func (as *afters) leave(now int64, op *active.Operation) {
 	s := as.known[op.ContainerID]
 	switch {
@@ -183,10 +181,10 @@ func (as *afters) forget(key model.Key) {
 	as.over = slices.DeleteFunc(as.over, func(a model.After) bool { return a.Operation == key })
 }
 
-// Dropped counts programs beyond afterMax.
+// Dropped counts programs over a pod's limit.
 func (as *afters) Dropped() uint64 { return as.dropped }
 
-// Flush ends all work.
+// Flush returns all images.
 func (as *afters) Flush(now int64) {
 	for id, s := range as.known {
 		as.cut(s, now)

@@ -8,10 +8,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// first bounds the wait for a pod's first connection after its setup.
 const first = time.Minute
 
-// namespacesMax is per setup.
 const namespacesMax = 4
 
 type firsts struct {
@@ -21,13 +19,13 @@ type firsts struct {
 }
 
 type namespace struct {
-	op    *active.Operation // nil once closed; of then awaits a connection
+	op    *active.Operation // nil after its end; until then a connection completes of
 	of    model.Connected
 	since int64
 	until int64
 }
 
-// Entered records a namespace of a process. It is the pod's unless the runtime started the plugin there.
+// Entered notes a process in a namespace, which is the pod's unless the runtime started the plugin there.
 func (f *firsts) Entered(now int64, p *active.Process, ns event.Namespace) {
 	op, home := p.Op, p.Run.NetNS.Key
 	if ns.Key == "" || op.Kind != model.Setup || home == "" || ns.Key == home || ns.Key == p.Call.Runs[0].NetNS.Key {

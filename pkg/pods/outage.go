@@ -5,14 +5,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// saidMax is per outage.
 const saidMax = 64
 
-// Node is the node's state.
+// Node is the state of the node.
 type Node struct {
-	Runtime  event.Runtime
-	Networks []event.Network
-	// Mono and Wall are the same instant.
+	Runtime    event.Runtime
+	Networks   []event.Network
 	Mono, Wall int64
 }
 
@@ -76,7 +74,7 @@ func files(networks []event.Network) string {
 	return list
 }
 
-// Folder adds a state of the CNI directory.
+// Folder adds a CNI directory's state.
 func (o *outages) Folder(now int64, networks []event.Network) {
 	if o.now != nil {
 		o.now.Folder = say(o.now.Folder, now, files(networks))

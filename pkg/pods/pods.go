@@ -1,5 +1,5 @@
-// Package pods follows pods outside operations: sandbox reports (NRI), first connections, agents' work after an ADD,
-// and network outages.
+// Package pods follows pods outside of operations: NRI's sandboxes, first connections, agents' work after an ADD,
+// and outages of the node network.
 package pods
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Pods is not safe for concurrent use.
+// Pods is the state of pods. Not for concurrent use.
 type Pods struct {
 	sandboxes
 	firsts
@@ -30,39 +30,39 @@ func New(operations int, abandon func(*active.Operation)) *Pods {
 	}
 }
 
-// Leave closes an operation.
+// Leave notes a closed operation. Connections and agents' work may follow.
 func (p *Pods) Leave(now int64, op *active.Operation) {
 	p.firsts.leave(op)
 	p.afters.leave(now, op)
 }
 
-// Forget drops the state of a closed operation.
+// Forget drops a closed operation's state for Connected and Afters.
 func (p *Pods) Forget(op model.Key) {
 	p.firsts.forget(op)
 	p.afters.forget(op)
 }
 
-// Expire drops state after its deadlines.
+// Expire stops waiting after the deadlines.
 func (p *Pods) Expire(now int64) {
 	p.firsts.expire(now)
 	p.afters.expire(now)
 }
 
-// Connected returns, once each, first connections after their setup closed.
+// Connected returns, once, first connections after setups closed.
 func (p *Pods) Connected() []model.Connected {
 	over := p.firsts.over
 	p.firsts.over = nil
 	return over
 }
 
-// Outages returns, once each, ended outages.
+// Outages returns outages ended since the last call.
 func (p *Pods) Outages() []model.Outage {
 	over := p.outages.over
 	p.outages.over = nil
 	return over
 }
 
-// Afters returns, once each and in order, agents' work after a setup closed.
+// Afters returns, once and in order, agents' work after setups closed.
 func (p *Pods) Afters() []model.After {
 	over := p.afters.over
 	p.afters.over = nil
@@ -74,7 +74,7 @@ func earlier(a, b *model.Image) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
 }
 
-// forget is how long a removed sandbox stays for its last DEL.
+// forget is how long a removed sandbox awaits its last DEL.
 const forget = time.Minute
 
 type sandboxes struct {
@@ -86,12 +86,12 @@ type sandboxes struct {
 type Sandbox struct {
 	*event.Sandbox
 	told    int64
-	Ran     bool
-	Since   int64 // first report as running
-	removed int64 // 0 if it exists
+	Ran     bool  // reported as running
+	Since   int64 // of the first such report
+	removed int64
 }
 
-// Reported applies a report, and returns whether the sandbox runs.
+// Reported applies NRI's report, and returns whether the sandbox runs.
 func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {
@@ -101,7 +101,7 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 		known = &Sandbox{}
 		all.known[s.ID] = known
 	case len(s.IPs) == 0 && known.Sandbox != nil:
-		// Reports of a stopped sandbox lack the addresses.
+		// Reports of stopped sandboxes lack addresses.
 		merged := *s
 		merged.IPs = known.IPs
 		s = &merged
@@ -123,7 +123,7 @@ func (all *sandboxes) Reported(now int64, s *event.Sandbox) (runs bool) {
 // Sandbox returns the latest report, or nil.
 func (all *sandboxes) Sandbox(id string) *Sandbox { return all.known[id] }
 
-// ExpireSandboxes drops removed sandboxes.
+// ExpireSandboxes drops removed sandboxes after a while.
 func (all *sandboxes) ExpireSandboxes(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {
@@ -132,7 +132,6 @@ func (all *sandboxes) ExpireSandboxes(now int64) {
 	}
 }
 
-// evict drops the oldest entry at the limit, by time and then by name.
 func evict[V any](known map[string]V, limit int, since func(V) int64, drop func(string)) {
 	if len(known) >= limit {
 		drop(slices.MinFunc(slices.Collect(maps.Keys(known)), func(a, b string) int {

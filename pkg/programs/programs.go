@@ -1,5 +1,7 @@
-// Package programs is an event source that checks whether plugins can start, because the kernel leaves no trace of
-// one that cannot. It also finds the process that made a lock file for which a plugin polls. It runs nothing.
+// Package programs is an event source about files of plugins: plugins that cannot be started, of which the kernel
+// leaves no other trace, and makers of lock files for which plugins poll.
+//
+// It runs nothing, and no call waits for it.
 package programs
 
 import (
@@ -16,30 +18,29 @@ import (
 )
 
 const (
-	// pace is the shortest time between two checks caused by calls.
 	pace = 200 * time.Millisecond
-	// A node has one or two.
+	// dirsMax bounds remembered directories; a node has one or two.
 	dirsMax = 8
 )
 
-// Node is what a Source needs.
+// Node is what a Source asks.
 type Node struct {
-	// Dirs returns the runtime's plugin directories, if known, and a process that sees them.
+	// Dirs returns plugins' directories, and a process that sees them; none if unknown.
 	Dirs func(context.Context) (pid int, dirs []string)
-	// Faults returns the programs that cannot start, in directories as the process pid sees them.
+	// Faults returns the programs that cannot be started, in directories as pid sees them.
 	Faults func(pid int, dirs, names []string) []event.Program
-	// LockFile describes a lock file as the process pid sees it, or nil.
+	// LockFile looks at a file as pid sees it; nil if impossible.
 	LockFile func(pid int, path string) *event.LockFile
 }
 
-// Source is run once; Tell needs the events of all other sources.
+// Source is run once. Tell must get other sources' events.
 type Source struct {
 	node          Node
-	changed, wake chan struct{}       // the networks changed; a call began
-	locks         chan *event.Missing // polled by plugins
+	changed, wake chan struct{}       // networks changed; a call began
+	locks         chan *event.Missing // that plugins poll for
 
 	mu    sync.Mutex
-	pid   int // that started the latest plugin
+	pid   int // starter of the latest plugin
 	dirs  []string
 	names []string
 }
@@ -57,7 +58,7 @@ func (*Source) Name() string { return "programs" }
 // Stats is empty.
 func (*Source) Stats() source.Stats { return source.Stats{} }
 
-// Tell receives an event and does not block.
+// Tell receives another source's event without blocking.
 func (s *Source) Tell(e event.Event) {
 	wake := s.wake
 	switch b := e.Body.(type) {
@@ -75,7 +76,7 @@ func (s *Source) Tell(e event.Event) {
 		if b.Error == "EEXIST" && path.IsAbs(b.Path) {
 			select {
 			case s.locks <- b:
-			default: // reported again later
+			default: // it is reported again
 			}
 		}
 		return
@@ -114,7 +115,7 @@ func plugins(networks []event.Network) (names []string) {
 	return names
 }
 
-// Run checks until ctx ends; not on Windows, where a name does not say which file starts.
+// Run looks until ctx ends; not on Windows, where names do not identify files.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	if runtime.GOOS == "windows" {
 		<-ctx.Done()
@@ -140,7 +141,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		s.mu.Lock()
 		pid, dirs, names := s.pid, slices.Clone(s.dirs), slices.Clone(s.names)
 		s.mu.Unlock()
-		if len(dirs) == 0 { // unknown, and no plugin has run yet
+		if len(dirs) == 0 { // unknown, and no plugin has run
 			continue
 		}
 		if now := (&event.Programs{Looked: names, Faults: s.node.Faults(pid, dirs, names)}); !reflect.DeepEqual(now, known) {
@@ -152,7 +153,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		case <-s.changed:
 			select {
 			case s.changed <- struct{}{}:
-			default: // they changed again
+			default:
 			}
 		case <-ctx.Done():
 			return nil

@@ -122,7 +122,7 @@ func isUnit(s string) bool {
 
 // IP address with optional prefix or port, link address, PCI address, or a range of addresses.
 func isAddress(s string) bool {
-	// Most words are no address, so this comes first. A zone can be any text.
+	// First, since most words are no address. A zone can be any text.
 	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
 		return false
 	}

@@ -67,7 +67,7 @@ const (
 	maxAsked = 256
 )
 
-// Message redacts a program's text.
+// Message redacts a text.
 func (c *Call) Message(s string) string {
 	m := &message{call: c, s: s, marks: make([]mark, len(s)), instead: map[int]string{}}
 	c.repeated(s, m.marks)
@@ -124,7 +124,7 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless reports whether a word may stay. Answers are cached.
+// Harmless reports whether a word may stay; answers are cached.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true

@@ -69,10 +69,10 @@ func (c *Call) Arguments(all ...string) {
 // Kept returns the stored bytes of input. Memory is about forty times as much.
 func (c *Call) Kept() int { return c.kept }
 
-// Of a variable or argument, in bytes.
+// In bytes.
 const maxValue = 32 << 10
 
-// Public values if harmless in form: keys of the CNI specification, widespread plugins, and environments.
+// Public if harmless in form: keys of the CNI specification, widespread plugins, and environments.
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu",

@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
-// Spent is the time of all calls for one cause or part. All add up to the total.
+// Spent is the time of all calls for one cause or part.
 type Spent struct {
 	// The judge's; empty for a Part.
 	Cause string `json:"cause,omitempty"`
@@ -132,7 +132,6 @@ func partName(key attribute.Key) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(string(key), attr.TimePrefix), "_ms"), "_", " ")
 }
 
-// Of parts that the verdict covers or that were slow themselves.
 func (n *node) causes(parts map[attribute.Key]float64) map[attribute.Key]judge.Cause {
 	causes := map[attribute.Key]judge.Cause{}
 	verdict := judge.Cause(n.text(attr.CauseKey)).About()

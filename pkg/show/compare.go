@@ -227,7 +227,6 @@ func (c *Change) runs() bool {
 	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
 }
 
-// In milliseconds per call.
 func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }
 
 func (s Side) whole() float64 { return s.Time * float64(s.Calls) / max(1, float64(s.Of)) }

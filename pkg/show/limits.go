@@ -52,7 +52,7 @@ type Check struct {
 	Crossings int
 }
 
-// CrossedMost bounds the listed crossings.
+// CrossedMost bounds listed crossings.
 const CrossedMost = 100
 
 func (c *Check) cross(all []Crossing) {
@@ -144,7 +144,7 @@ type Filter struct {
 	Limits   *Limits
 }
 
-// Wants reports whether any call of an operation matches.
+// Wants reports whether any call matches.
 func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 	for _, call := range calls(rs) {
 		if f.Pod != "" && f.Pod != call.text(semconv.K8SPodNameKey) && f.Pod != pod(call) {
@@ -157,7 +157,7 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 	return false
 }
 
-// Pods returns the pods of an operation's calls, NAMESPACE/NAME.
+// Pods returns an operation's pods, NAMESPACE/NAME.
 func Pods(rs *tracepb.ResourceSpans) (names []string) {
 	for _, call := range calls(rs) {
 		if name := pod(call); name != noPod && !slices.Contains(names, name) {

@@ -93,8 +93,7 @@ func (p *page) worst(state string) {
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// choose selects drawn calls: listed problems and the causes' examples. Failed calls use up to half of the list if
-// there are slow ones.
+// Listed problems and the causes' examples. Failed calls use up to half of the list if there are slow ones.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)
@@ -268,7 +267,7 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// Page writes operations as one self-contained HTML page without scripts, fonts or requests. It iterates several times.
+// Page writes a self-contained HTML page without scripts, fonts or requests. It iterates several times.
 func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {

@@ -27,7 +27,7 @@ type pageCall struct {
 	page                        *page
 }
 
-// Fact is a name with its value.
+// Fact is a name and value.
 type Fact struct{ Name, Value string }
 
 // Pale marks a series whose parts have unknown positions.

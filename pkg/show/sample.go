@@ -80,7 +80,6 @@ func (s *Sample) add(call *node) {
 	p.add(call)
 }
 
-// Largest total time first.
 func (s *Sample) sorted() []*population {
 	return slices.SortedFunc(maps.Values(s.populations), func(a, b *population) int {
 		return cmp.Or(cmp.Compare(b.took.total(), a.took.total()), cmp.Compare(a.name, b.name))

@@ -24,12 +24,11 @@ type Statistics struct {
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
 	// Causes first.
-	Spent []Spent `json:"spent"`
-	// By total time.
+	Spent []Spent      `json:"spent"`
 	Kinds []KindOfCall `json:"kinds"`
 }
 
-// KindOfCall is the calls of one command for one interface name ("CNI ADD eth0").
+// KindOfCall is the calls of one command and interface name ("CNI ADD eth0").
 type KindOfCall struct {
 	Name    string `json:"name"`
 	Pods    int    `json:"pods"`
@@ -43,7 +42,6 @@ type KindOfCall struct {
 // Statistic is about one row.
 type Statistic struct {
 	Row
-	// Calls with the row.
 	Calls int `json:"calls"`
 	Distribution
 	// The part of the calls' wall time that the row covers; for a cause, of the calls that have it. Nested rows

@@ -38,7 +38,6 @@ func (a attrs) number(key attribute.Key) int64 { return a[key].GetIntValue() }
 
 func (n *node) kind() string { return n.text(attr.KindKey) }
 
-// Parents first.
 func (n *node) walk(visit func(*node)) {
 	for _, child := range n.children {
 		visit(child)
@@ -260,7 +259,6 @@ type slowThing struct {
 	name string
 }
 
-// With the attribute that counts them.
 func slowThings() []slowThing {
 	return []slowThing{
 		{attr.SlowCommandsKey, "slow command"},

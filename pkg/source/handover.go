@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// Each source has its own queue before it, which counts drops.
+	// waiting bounds events. Sources have earlier queues, which count drops.
 	waiting  = 4096
 	together = 256
-	// Maximum delay: waking the consumer costs more than processing most events.
+	// within bounds an event's delay: waking the consumer costs more than most events.
 	within = 50 * time.Millisecond
 )
 
 type handover struct {
-	wake chan struct{}
+	wake chan struct{} // events are waiting
 
-	mu     sync.Mutex // of the fields below
+	mu     sync.Mutex // guards what follows
 	room   sync.Cond
 	events []event.Event
 	taken  []event.Event // the last batch, for reuse
@@ -63,7 +63,6 @@ func (h *handover) handOn(take event.Sink) {
 	clear(events) // drop the references
 }
 
-// Events are valid until the next call.
 func (h *handover) take() []event.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +72,7 @@ func (h *handover) take() []event.Event {
 	return h.taken
 }
 
-// A plugin is urgent because it is examined while it runs.
+// hurries reports urgency: a tick, or a plugin, which is examined while it runs.
 func hurries(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Tick:

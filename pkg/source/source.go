@@ -5,11 +5,11 @@
 //   - The constructor starts and opens nothing. Run does, once, and undoes it before it returns.
 //   - Run returns soon after its context ends, and delivers all observed events first. It may never be called.
 //   - Without a feature it continues, and reports event.Degraded once, and again when the feature is back. An error of
-//     Run stops cniscope: only for a source without which nothing is observed.
+//     Run stops cniscope.
 //   - Observed processes never wait. The sink may block, so a bounded queue precedes it; drops are event.Lost.
 //   - Strings are cleaned (pkg/text), secrets do not leave, times are monotonic (pkg/clock).
 //   - At most one source sends ticks: a tick promises that every earlier process event was delivered.
-//   - It imports no consumer (.golangci.yml, depguard).
+//   - It imports no consumer.
 package source
 
 import (
@@ -43,7 +43,7 @@ type Stats struct {
 	Unready bool
 	// All values of event.Degraded.Feature and event.Lost.Reason, for metrics.
 	Features, Losses []string
-	// Of a part, which no event reports.
+	// Failed runs of a part, which no event reports.
 	Missed   uint64
 	Readings []meter.Reading
 }

@@ -82,7 +82,6 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*model.Operation {
 	return nil
 }
 
-// Either the next run of an open call's chain, or the first of a new call.
 func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*model.Operation) {
 	if model.KindOf(e.Call.Command) == model.Teardown {
 		closed = t.teardownBegins(now, e)

@@ -18,7 +18,7 @@ type Stats struct {
 	Refused uint64
 	// Runs that the container runtime did not start, beyond their half of Options.Operations.
 	Unanchored uint64
-	// Operations whose span of the runtime did not come, or that could not wait for it.
+	// Operations whose runtime span did not come, or that could not wait for it.
 	Orphaned uint64
 	// Programs that agents ran after an ADD, beyond one pod's limit.
 	AfterDropped uint64

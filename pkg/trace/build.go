@@ -114,7 +114,6 @@ func (w *writer) hungLink(call *model.Call, where at) *tracepb.Span_Link {
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")
 }
 
-// The teardown's setup, and the previous attempt.
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))

@@ -123,7 +123,6 @@ func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue {
 	return nil
 }
 
-// earlier does not depend on arrival.
 func earlier(a, b *branch) int {
 	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), bytes.Compare(a.SpanId, b.SpanId))
 }
@@ -269,7 +268,7 @@ func summed() []attribute.Key {
 	}
 }
 
-// In ns, so that the order does not matter.
+// In ns, since sums of floats depend on the order.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
 	for _, key := range summed() {
 		var number, ns int64

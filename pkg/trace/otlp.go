@@ -39,7 +39,7 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// Two allocations, plus values. The SDK's is not exported.
+// The SDK's is not exported.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
 	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
 		commonpb.KeyValue
@@ -85,7 +85,7 @@ type Node struct {
 	Attributes map[string]string
 }
 
-// Resource returns the attributes of the node's resource.
+// Resource returns the node's attributes.
 func (n Node) Resource() []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.ServiceName(cmp.Or(n.Attributes["service.name"], "cniscope")),

@@ -64,7 +64,7 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// By name, else index; may be empty. Evidence of agents' changes is part of it.
+// By name, else index, and evidence of agents' changes.
 func interfaceOf(r request) string {
 	evidence := ""
 	if r.Attribution != nil {

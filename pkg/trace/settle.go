@@ -64,7 +64,6 @@ func (b *branch) shorten() {
 	})
 }
 
-// Repeats a plugin's configuration.
 const configured = "cniscope.configured."
 
 func explanations() []attribute.Key {
