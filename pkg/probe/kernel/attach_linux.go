@@ -144,6 +144,7 @@ type Gate struct {
 	calls, rest []*ebpf.Program
 	// talk is empty if calls traces agents' streams.
 	talk, misses demand
+	missed       *ebpf.Map // the tally of misses
 	before       *past
 	attached     attachments
 	tried        time.Duration
@@ -230,8 +231,22 @@ func (d *demand) lasted(now int64) time.Duration {
 // FollowTalk attaches or detaches tracing of agents' streams.
 func (g *Gate) FollowTalk(now int64, on bool) error { return g.talk.follow(now, on) }
 
-// FollowMisses attaches or detaches tracing of polled files.
-func (g *Gate) FollowMisses(now int64, on bool) error { return g.misses.follow(now, on) }
+// FollowMisses attaches tracing of polled files, or detaches it and empties the tally.
+func (g *Gate) FollowMisses(now int64, on bool) error {
+	if on || len(g.misses.attached) == 0 {
+		return g.misses.follow(now, on)
+	}
+	err := g.misses.follow(now, false)
+	if g.missed != nil {
+		key := make([]byte, g.missed.KeySize())
+		for range g.missed.MaxEntries() {
+			if g.missed.NextKey(nil, key) != nil || g.missed.Delete(key) != nil {
+				break
+			}
+		}
+	}
+	return err
+}
 
 // Talked is how long talk was attached.
 func (g *Gate) Talked(now int64) time.Duration { return g.talk.lasted(now) }

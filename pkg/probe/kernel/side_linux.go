@@ -205,6 +205,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 }
 
 func (s *Side) tryGate() (err error) {
+	s.Gate.missed = s.loaded[len(s.loaded)-1].Maps["misses"]
 	if s.Gate.before, err = openPast(s.Programs); err != nil {
 		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
 	}
