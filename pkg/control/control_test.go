@@ -35,8 +35,10 @@ func during(t *testing.T, serve func(context.Context)) {
 }
 
 func TestCallsArePassedOn(t *testing.T) {
-	want := Call{Namespace: "shop", Pod: "web-0", Command: "ADD", Plugin: "bridge", Age: time.Minute, Runs: "iptables",
-		PID: 1}
+	want := Call{
+		Namespace: "shop", Pod: "web-0", Command: "ADD", Plugin: "bridge", Age: time.Minute, Runs: "iptables",
+		PID: 1,
+	}
 	got, err := serving(t, Handlers{Calls: func() []Call { return []Call{want} }}).Calls(t.Context())
 	if err != nil || len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, %v", got, err)
@@ -44,8 +46,10 @@ func TestCallsArePassedOn(t *testing.T) {
 }
 
 func TestTheNodeTellsOfItself(t *testing.T) {
-	want := Node{Version: "v1.2.3", PID: 7, Parent: 1, Probe: "attached", NRI: "registered",
-		Believed: []string{"containerd (pid 8)"}}
+	want := Node{
+		Version: "v1.2.3", PID: 7, Parent: 1, Probe: "attached", NRI: "registered",
+		Believed: []string{"containerd (pid 8)"},
+	}
 	got, err := serving(t, Handlers{Node: func() Node { return want }}).Node(t.Context())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)

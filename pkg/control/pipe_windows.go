@@ -31,8 +31,10 @@ const buffers = 64 << 10
 // Listen fails if the pipe exists: its creator would get administrators' requests.
 func Listen(dir string) (net.Listener, error) {
 	address := Address(dir)
-	l, err := winio.ListenPipe(address, &winio.PipeConfig{SecurityDescriptor: mayOpen, InputBufferSize: buffers,
-		OutputBufferSize: buffers})
+	l, err := winio.ListenPipe(address, &winio.PipeConfig{
+		SecurityDescriptor: mayOpen, InputBufferSize: buffers,
+		OutputBufferSize: buffers,
+	})
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) || errors.Is(err, windows.ERROR_PIPE_BUSY) {
 		return nil, fmt.Errorf("control pipe: %w; another program has a pipe of this name: find it (handle.exe %s) and "+
 			"stop it", err, address)

@@ -31,8 +31,10 @@ func serveRead(t *testing.T, h ReadHandlers) Reader {
 // Requests and answers arrive unchanged.
 func TestQuestionsAndAnswers(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	line := Line{Seq: 7, Time: now, Namespace: "shop", Pod: "web-0", Command: "ADD", Duration: time.Second, Result: Slow,
-		Cause: "file_lock"}
+	line := Line{
+		Seq: 7, Time: now, Namespace: "shop", Pod: "web-0", Command: "ADD", Duration: time.Second, Result: Slow,
+		Cause: "file_lock",
+	}
 	var asked Query
 	var recorded RecordQuery
 	r := serveRead(t, ReadHandlers{
@@ -62,8 +64,10 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	if c, err := r.Calls(ctx); err != nil || c == nil || len(c) != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	q := Query{Namespace: "shop", Pod: "a b&c", Problems: true, Since: now, After: 3, Limit: 5,
-		Wait: 1500 * time.Millisecond}
+	q := Query{
+		Namespace: "shop", Pod: "a b&c", Problems: true, Since: now, After: 3, Limit: 5,
+		Wait: 1500 * time.Millisecond,
+	}
 	found, err := r.Operations(ctx, q)
 	if err != nil || asked != q || !reflect.DeepEqual(found.Operations, []Line{line, line}) || found.Next != 7 ||
 		found.Of != 9 || !found.Since.Equal(now) {

@@ -23,8 +23,10 @@ var throughDisk = map[string][]string{
 
 // harmless lists names that touch no file.
 var harmless = map[string][]string{
-	"os": {"O_RDONLY", "O_RDWR", "O_WRONLY", "O_CREATE", "O_EXCL", "ErrClosed", "ErrNotExist", "Geteuid", "Getenv",
-		"Environ"},
+	"os": {
+		"O_RDONLY", "O_RDWR", "O_WRONLY", "O_CREATE", "O_EXCL", "ErrClosed", "ErrNotExist", "Geteuid", "Getenv",
+		"Environ",
+	},
 	"filepath":  {"Join", "Dir", "Base", "Clean", "IsAbs", "Match", "Separator", "ToSlash"},
 	"syscall":   {},
 	"unix":      {},
