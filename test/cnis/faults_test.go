@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 
 	t.Log("dead: nobody behind the socket")
 	dead := n.begin("dead", web)
-	n.finds("cni-agent", ciliumAgent, "nobody listens")
+	n.finds("cni-agent", ciliumAgent, "no process listens")
 	if dead().err == nil {
 		t.Error("the pod came up without an agent")
 	}

@@ -24,7 +24,7 @@ func TestNRIThatIsSwitchedOffIsFound(t *testing.T) {
 	harness.Check(t, err)
 	l.SetUnlinkOnClose(false)
 	harness.Check(t, l.Close())
-	n.finds("nri", doctor.Warning, "nobody listens", n.rig.NRISocket())
+	n.finds("nri", doctor.Warning, "no process listens", n.rig.NRISocket())
 }
 
 func TestACniscopeThatIsNotRegisteredIsFound(t *testing.T) {
