@@ -58,8 +58,10 @@ func folderAgain(r fact.Runtime) []string {
 	if r.Absent {
 		return []string{"see runtime: without one there is no CNI"}
 	}
-	return []string{r.Restart() + " (it makes the folder again)",
-		"then restart the CNI's pod, which writes its configuration"}
+	return []string{
+		r.Restart() + " (it makes the folder again)",
+		"then restart the CNI's pod, which writes its configuration",
+	}
 }
 
 func unwatched(f *fact.Facts) []string {
@@ -148,8 +150,10 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level:   Problem,
 			Summary: fact.Sayf("network %s wants a CNI version that %s does not know", n.Name, f.Runtime.Value.Called()),
-			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v),
-				fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", "))},
+			Evidence: []string{
+				fact.Sayf("%s: cniVersion %s", n.File, v),
+				fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", ")),
+			},
 			Remedy: []string{fact.Sayf("set cniVersion in %s to one of these, usually 1.0.0", n.File)},
 		})
 	}

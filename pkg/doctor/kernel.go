@@ -61,8 +61,10 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 			found = append(found, Finding{
 				Level: Warning, Summary: "the cniscope that runs here does not see all: " + runs,
 				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
-				Remedy: []string{"its log says why (going on without …)",
-					`if [probe] source is "connector" on purpose: nothing`},
+				Remedy: []string{
+					"its log says why (going on without …)",
+					`if [probe] source is "connector" on purpose: nothing`,
+				},
 			})
 		}
 		return found, nil

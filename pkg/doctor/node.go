@@ -42,8 +42,10 @@ func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	}
 	return []Finding{{
 		Level: Problem, Summary: "kubelet is not healthy", Evidence: []string{said},
-		Remedy: []string{"systemctl status kubelet; journalctl -u kubelet -e",
-			"if its healthz is elsewhere: --kubelet HOST:PORT"},
+		Remedy: []string{
+			"systemctl status kubelet; journalctl -u kubelet -e",
+			"if its healthz is elsewhere: --kubelet HOST:PORT",
+		},
 	}}, nil
 }
 

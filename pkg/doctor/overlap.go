@@ -92,8 +92,10 @@ func ofPods(l fact.Link, bridges []string) bool {
 			return true
 		}
 	}
-	return fact.Matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system",
-		"eni*", "gke*"}, l.Name)
+	return fact.Matches([]string{
+		"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system",
+		"eni*", "gke*",
+	}, l.Name)
 }
 
 func tunnel(l fact.Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }

@@ -63,8 +63,10 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 func noRuntime() Finding {
 	return Finding{
 		Level: Problem, Summary: "no container runtime is to be found on this node",
-		Evidence: []string{"none of these sockets is there: " + fact.List(runtime.Sockets()),
-			"no program of theirs is installed where it usually is"},
+		Evidence: []string{
+			"none of these sockets is there: " + fact.List(runtime.Sockets()),
+			"no program of theirs is installed where it usually is",
+		},
 		Remedy: []string{"install a container runtime; if one listens elsewhere, set socket in [runtime] of cniscope's " +
 			"options to its path"},
 	}
@@ -181,8 +183,10 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Warning, Summary: "cniscope runs, and is not registered with NRI",
 			Evidence: []string{fact.Sayf("cniscope %s, process %d, says so", s.Version, s.PID)},
-			Remedy: []string{"read cniscope's log: journalctl -u cniscope -e",
-				fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket)},
+			Remedy: []string{
+				"read cniscope's log: journalctl -u cniscope -e",
+				fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket),
+			},
 		}}, nil
 	}
 	return nil, nil

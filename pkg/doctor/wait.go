@@ -61,11 +61,15 @@ func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	case err == nil && f.CRI.Value.Network:
 		return Step{}
 	case err != nil && fact.Unasked(err):
-		return Step{Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err),
-			Lacks: event.LackRuntime, Denied: err}
+		return Step{
+			Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err),
+			Lacks:   event.LackRuntime, Denied: err,
+		}
 	case f.Runtime.Err != nil:
-		return Step{Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err),
-			Lacks: event.LackRuntime}
+		return Step{
+			Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err),
+			Lacks:   event.LackRuntime,
+		}
 	}
 	lacks, missing, _ := missingStep(f)
 	return Step{Missing: missing, Lacks: lacks}

@@ -11,8 +11,10 @@ import (
 )
 
 // ofLinux lists checks that Windows lacks.
-var ofLinux = []string{"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap",
-	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock"}
+var ofLinux = []string{
+	"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap",
+	"leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock",
+}
 
 func checksOf(f *fact.Facts) []check {
 	all := checks()
@@ -111,8 +113,10 @@ func processesAreSeen(f *fact.Facts) ([]Finding, error) {
 		})
 	}
 	if len(found) == 0 {
-		found = append(found, Finding{Level: Note, Summary: how + "; its environment was read", Evidence: []string{},
-			Remedy: []string{}})
+		found = append(found, Finding{
+			Level: Note, Summary: how + "; its environment was read", Evidence: []string{},
+			Remedy: []string{},
+		})
 	}
 	return found, nil
 }

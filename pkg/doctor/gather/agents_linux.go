@@ -128,8 +128,10 @@ func serverOf(pid int) *fact.Server {
 	if err != nil {
 		return nil
 	}
-	s := &fact.Server{PID: pid, Name: fact.Clean(stat.Name), Group: fact.Clean(procfs.CgroupOf(pid)),
-		LastLine: lastWords(pid)}
+	s := &fact.Server{
+		PID: pid, Name: fact.Clean(stat.Name), Group: fact.Clean(procfs.CgroupOf(pid)),
+		LastLine: lastWords(pid),
+	}
 	if file, err := procfs.Executable(pid); err == nil {
 		s.Name = fact.Clean(filepath.Base(file))
 	}

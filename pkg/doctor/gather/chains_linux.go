@@ -40,8 +40,10 @@ func nftChains() ([]fact.Chain, error) {
 	}
 	found := make([]fact.Chain, 0, len(all))
 	for _, c := range all {
-		chain := fact.Chain{Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name),
-			Name: fact.Clean(c.Name)}
+		chain := fact.Chain{
+			Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name),
+			Name: fact.Clean(c.Name),
+		}
 		if c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Policy != nil &&
 			*c.Policy == nftables.ChainPolicyDrop && routes(c.Table.Family) {
 			rules, err := conn.GetRules(c.Table, c)
@@ -111,8 +113,10 @@ func legacyChains() (found []fact.Chain, err error) {
 				found = append(found, forward)
 			}
 			for _, name := range chains {
-				found = append(found, fact.Chain{Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table),
-					Name: fact.Clean(name)})
+				found = append(found, fact.Chain{
+					Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table),
+					Name: fact.Clean(name),
+				})
 			}
 		}
 	}

@@ -23,7 +23,8 @@ const loopback = "cni-loopback"
 // askCRI asks for the loaded networks, as kubelet does every few seconds. From cniVersion 1.1.0 on the runtime asks
 // the plugins' STATUS.
 func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI,
-	err error) {
+	err error,
+) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
 	if err != nil {
 		return c, status.Error(status.Code(err), fact.Foreign(status.Convert(err).Message()))
@@ -86,8 +87,10 @@ func parseLoaded(c *fact.CRI, raw []byte) error {
 			c.NeedsLoopback = true
 			continue
 		}
-		l := fact.Loaded{Network: event.Network{Name: fact.Clean(n.Config.Name),
-			CNIVersion: fact.Clean(n.Config.CNIVersion)}, Digest: digest([]byte(n.Config.Source))}
+		l := fact.Loaded{Network: event.Network{
+			Name:       fact.Clean(n.Config.Name),
+			CNIVersion: fact.Clean(n.Config.CNIVersion),
+		}, Digest: digest([]byte(n.Config.Source))}
 		for _, p := range n.Config.Plugins {
 			addPlugin(&l, []byte(p.Source))
 		}

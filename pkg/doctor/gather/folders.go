@@ -79,7 +79,8 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 // The socket serves HTTP beside gRPC.
 func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
-		_ string) (net.Conn, error) {
+		_ string,
+	) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://crio/config", nil)

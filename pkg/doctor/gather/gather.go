@@ -134,8 +134,10 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, client) })
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, known, f.Options)
 		lookIntoFolder(f)
-		asked := &fact.Facts{Options: f.Options, Contained: f.Contained, Runtime: fact.Of[fact.Runtime]{Value: known},
-			CRI: f.CRI}
+		asked := &fact.Facts{
+			Options: f.Options, Contained: f.Contained, Runtime: fact.Of[fact.Runtime]{Value: known},
+			CRI: f.CRI,
+		}
 		find(ctx, &wg, &f.Held, func(ctx context.Context) (leak.Look, error) { return held(ctx, asked, conn, client) })
 		wg.Wait()
 		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
@@ -244,8 +246,10 @@ func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fac
 		return r, fmt.Errorf("asking for its plugins: %w", err)
 	}
 	for _, p := range answer.GetPlugins() {
-		r.Plugins = append(r.Plugins, fact.RuntimePlugin{Type: fact.Clean(p.GetType()), ID: fact.Clean(p.GetID()),
-			Err: fact.Clean(p.GetInitErr().GetMessage())})
+		r.Plugins = append(r.Plugins, fact.RuntimePlugin{
+			Type: fact.Clean(p.GetType()), ID: fact.Clean(p.GetID()),
+			Err: fact.Clean(p.GetInitErr().GetMessage()),
+		})
 	}
 	return r, nil
 }

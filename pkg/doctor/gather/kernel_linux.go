@@ -111,8 +111,10 @@ func lacking(wanted ...int) (names []string) {
 	return names
 }
 
-var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF",
-	unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN"}
+var capabilities = map[int]string{
+	unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF",
+	unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN",
+}
 
 // effective is the set of our capabilities, if known.
 func effective() uint64 {

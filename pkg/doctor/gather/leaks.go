@@ -62,7 +62,8 @@ func Held(ctx context.Context, o fact.Options) *fact.Facts {
 // held reads the files before it lists the sandboxes, so new ones are in no file, then removes what was freed in
 // between.
 func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look,
-	err error) {
+	err error,
+) {
 	sees := viewOf(f.Runtime.Value.PID, f.Contained)
 	l = leak.Look{Time: time.Now(), Boot: bootTime(), Alive: map[string]bool{}, Total: map[string]int{}}
 	if err := readLeases(sees, leaseFolders(f), &l); err != nil {

@@ -30,8 +30,10 @@ func ownNetwork(context.Context) (n fact.Network, err error) {
 	}
 	for _, l := range links {
 		names[l.Attrs().Index] = fact.Clean(l.Attrs().Name)
-		n.Links = append(n.Links, fact.Link{Name: fact.Clean(l.Attrs().Name), Type: l.Type(),
-			Addresses: addresses[l.Attrs().Index]})
+		n.Links = append(n.Links, fact.Link{
+			Name: fact.Clean(l.Attrs().Name), Type: l.Type(),
+			Addresses: addresses[l.Attrs().Index],
+		})
 	}
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {

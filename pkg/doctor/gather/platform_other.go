@@ -14,12 +14,13 @@ import (
 
 var errPlatform = fact.ErrElsewhere
 
-func reach(string, time.Duration) (int, error)                  { return 0, nil }
-func runnable(fs.FileInfo) bool                                 { return true }
-func faultOf(view, string) *event.Program                       { return nil }
-func chains(context.Context) ([]fact.Chain, error)              { return nil, errPlatform }
-func loadBalancing(context.Context) (fact.LB, error)            { return fact.LB{}, errPlatform }
-func ownNetwork(context.Context) (fact.Network, error)          { return fact.Network{}, errPlatform }
+func reach(string, time.Duration) (int, error)         { return 0, nil }
+func runnable(fs.FileInfo) bool                        { return true }
+func faultOf(view, string) *event.Program              { return nil }
+func chains(context.Context) ([]fact.Chain, error)     { return nil, errPlatform }
+func loadBalancing(context.Context) (fact.LB, error)   { return fact.LB{}, errPlatform }
+func ownNetwork(context.Context) (fact.Network, error) { return fact.Network{}, errPlatform }
+
 func forwarding(context.Context) (fact.Forwarding, error)       { return fact.Forwarding{}, errPlatform }
 func nriSocket(context.Context, fact.Options) (fact.NRI, error) { return fact.NRI{}, errPlatform }
 func kernelFeatures(context.Context) (fact.Kernel, error)       { return fact.Kernel{}, errPlatform }

@@ -167,8 +167,10 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 		value, err := io.ReadAll(io.LimitReader(f, 64)) // "true", "strict"
 		_ = f.Close()
 		if err == nil {
-			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(string(value))),
-				From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file))})
+			found = append(found, fact.Setting{
+				Key: key, Value: fact.Clean(strings.TrimSpace(string(value))),
+				From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file)),
+			})
 		}
 	}
 	return found

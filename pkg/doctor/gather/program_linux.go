@@ -127,8 +127,10 @@ func ofELF(sees view, file string, f *os.File) *event.Program {
 		return nil
 	}
 	if known := machines(); len(known) > 0 && !slices.Contains(known, e.Machine) {
-		return &event.Program{File: file, Fault: event.FaultArchitecture, Needs: machineName(e.Machine),
-			Has: machineName(known[0])}
+		return &event.Program{
+			File: file, Fault: event.FaultArchitecture, Needs: machineName(e.Machine),
+			Has: machineName(known[0]),
+		}
 	}
 	for _, p := range e.Progs {
 		if p.Type != elf.PT_INTERP {
