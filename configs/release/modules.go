@@ -37,7 +37,8 @@ func (r *release) programsBuilt() (all []built) {
 
 // linked returns the modules in programs by path, from build information; go list provides imports.
 func (r *release) linked(ctx context.Context, programs []built) (modules map[string]*module, goVersion string,
-	err error) {
+	err error,
+) {
 	modules = map[string]*module{}
 	for _, p := range programs {
 		info, err := buildinfo.ReadFile(p.file)

@@ -25,8 +25,14 @@ type platform struct{ os, arch string }
 func (p platform) String() string { return p.os + "/" + p.arch }
 
 func platforms() []platform {
-	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"},
-		{"windows", "amd64"}, {"windows", "arm64"}}
+	return []platform{
+		{"darwin", "amd64"},
+		{"darwin", "arm64"},
+		{"linux", "amd64"},
+		{"linux", "arm64"},
+		{"windows", "amd64"},
+		{"windows", "arm64"},
+	}
 }
 
 // Such as linux/amd64,windows/amd64; empty means all.

@@ -25,8 +25,10 @@ Udp: 4 0 0 9
 )
 
 func TestWhatTheKernelCountedIsRead(t *testing.T) {
-	want := Tries{Opened: 7, Failed: 2, SYNs: 5, Unroutable: 3, Unreached: 1, Asked: 9, Answered: 4,
-		Silent: []string{"10.22.0.9"}}
+	want := Tries{
+		Opened: 7, Failed: 2, SYNs: 5, Unroutable: 3, Unreached: 1, Asked: 9, Answered: 4,
+		Silent: []string{"10.22.0.9"},
+	}
 	harness.DeepEqual(t, Parse(snmp, netstat, arp), want)
 	harness.DeepEqual(t, Parse("", "x\ny: 1", "\n\n"), Tries{}, "of nothing")
 }
@@ -37,8 +39,11 @@ func TestWhyAFirstConnectionWasLate(t *testing.T) {
 		cause Cause
 		says  string
 	}{
-		"a neighbour that is silent": {Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}}, NoNeighbour,
-			"ARP: no answer from 10.22.0.9; SYN sent again 1 times"},
+		"a neighbour that is silent": {
+			Tries{Opened: 2, Failed: 1, SYNs: 1, Silent: []string{"10.22.0.9"}},
+			NoNeighbour,
+			"ARP: no answer from 10.22.0.9; SYN sent again 1 times",
+		},
 		"no route":                         {Tries{Unroutable: 2}, NoRoute, "no route for 2 packets"},
 		"a policy that rejects":            {Tries{Opened: 3, Unreached: 2, Failed: 2}, Unreachable, "ICMP reported 2 times"},
 		"a policy that drops":              {Tries{Opened: 2, SYNs: 4}, Unanswered, "SYN sent again 4 times"},

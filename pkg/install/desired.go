@@ -68,11 +68,15 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 		return nil, fmt.Errorf("reading the program to install: %w", err)
 	}
 	w.add(desired{path: w.program, content: &content{data: binary, mode: 0o755}, replace: true})
-	w.add(desired{path: optionsFile, content: &content{data: []byte(options(w.nri.socket, w.address, networks)),
-		mode: 0o600}})
+	w.add(desired{path: optionsFile, content: &content{
+		data: []byte(options(w.nri.socket, w.address, networks)),
+		mode: 0o600,
+	}})
 	if o.As == Plugin {
-		w.add(desired{path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755},
-			replace: true, containerd: true})
+		w.add(desired{
+			path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755},
+			replace: true, containerd: true,
+		})
 		return w, nil
 	}
 	if found, err := t.at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
@@ -193,8 +197,10 @@ func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text st
 			main, v)
 	}
 	path, imported := c.dropIn()
-	drop := desired{path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644},
-		containerd: true}
+	drop := desired{
+		path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644},
+		containerd: true,
+	}
 	over[path] = drop.content
 	if !imported {
 		edit, err := t.edit(o, main, path, over)

@@ -163,8 +163,10 @@ func (p *Plan) record() error {
 	p.recorded = now
 	if len(p.changes) > 0 {
 		interim := p.interim().content()
-		p.changes = slices.Insert(p.changes, 0, change{path: manifestFile, file: file, before: now, after: interim,
-			interim: true})
+		p.changes = slices.Insert(p.changes, 0, change{
+			path: manifestFile, file: file, before: now, after: interim,
+			interim: true,
+		})
 		now = interim
 	}
 	var next *content

@@ -77,39 +77,75 @@ func (k PartKind) Cause() Cause {
 
 func causesInside() []About {
 	return []About{
-		{CauseLock, "file lock", []PartKind{Locks},
+		{
+			CauseLock, "file lock",
+			[]PartKind{Locks},
 			"shorten what the holder does under the lock: run kube-proxy in mode nftables or raise its minSyncPeriod; " +
-				"give host-local a smaller range or put its dataDir on tmpfs"},
-		{CauseKernelLock, "kernel lock", []PartKind{KernelLocks},
-			"start and delete fewer pods at once on this node: each change of an interface, route or namespace takes this lock"},
-		{CauseDAD, "IPv6 DAD", []PartKind{DAD},
+				"give host-local a smaller range or put its dataDir on tmpfs",
+		},
+		{
+			CauseKernelLock, "kernel lock",
+			[]PartKind{KernelLocks},
+			"start and delete fewer pods at once on this node: each change of an interface, route or namespace takes this lock",
+		},
+		{
+			CauseDAD, "IPv6 DAD",
+			[]PartKind{DAD},
 			"switch duplicate address detection off, which addresses from IPAM do not need: enabledad = false for bridge, " +
-				"else net.ipv6.conf.default.accept_dad = 0 in the pod's namespace"},
-		{CauseRetry, "iptables retry", []PartKind{Sleep, Commands},
-			"upgrade iptables to 1.8.8 or later and call it with --wait, or switch to its nft backend, which takes no lock"},
+				"else net.ipv6.conf.default.accept_dad = 0 in the pod's namespace",
+		},
+		{
+			CauseRetry, "iptables retry",
+			[]PartKind{Sleep, Commands},
+			"upgrade iptables to 1.8.8 or later and call it with --wait, or switch to its nft backend, which takes no lock",
+		},
 		{CauseCommands, "many commands", []PartKind{Commands}, atOnce("")},
 		{CauseCommand, "slow command", []PartKind{Commands, Agents}, instead("")},
-		{CausePowerShell, "PowerShell", []PartKind{Commands},
-			"replace PowerShell by HCN (hcsshim), or keep one running: each start loads .NET and its modules anew"},
-		{CauseScan, "host-local scan", []PartKind{Plugins, SystemCalls},
+		{
+			CausePowerShell, "PowerShell",
+			[]PartKind{Commands},
+			"replace PowerShell by HCN (hcsshim), or keep one running: each start loads .NET and its modules anew",
+		},
+		{
+			CauseScan, "host-local scan",
+			[]PartKind{Plugins, SystemCalls},
 			"shrink host-local's ranges, put its dataDir on tmpfs, or delete the files that pods which are gone left " +
-				"there: it reads one for each address in use"},
-		{CauseLockFile, "existing lock file", []PartKind{Sleep},
+				"there: it reads one for each address in use",
+		},
+		{
+			CauseLockFile, "existing lock file",
+			[]PartKind{Sleep},
 			"run fuser -v on the lock file that the trace names, which names the program that made it if that has it open: " +
-				"kill it if it hangs; remove the file only if that program is gone"},
-		{CauseMissingFile, "missing file", []PartKind{Sleep},
-			"start the program that writes the file that the trace names, or correct its path in the plugin's configuration"},
-		{CauseSleep, "sleep", []PartKind{Sleep},
+				"kill it if it hangs; remove the file only if that program is gone",
+		},
+		{
+			CauseMissingFile, "missing file",
+			[]PartKind{Sleep},
+			"start the program that writes the file that the trace names, or correct its path in the plugin's configuration",
+		},
+		{
+			CauseSleep, "sleep",
+			[]PartKind{Sleep},
 			"shorten the plugin's poll or retry interval, or speed up what it waits for: the spans before and after each " +
-				"sleep show what that is"},
-		{CausePlugin, "plugin's own work", []PartKind{Plugins},
+				"sleep show what that is",
+		},
+		{
+			CausePlugin, "plugin's own work",
+			[]PartKind{Plugins},
 			"raise the CPU limit of the runtime's cgroup if it has one; run perf record -a -g while a pod starts, and " +
-				"send the profile to the plugin's authors"},
-		{CauseHalted, "stopped plugin", []PartKind{Halts},
+				"send the profile to the plugin's authors",
+		},
+		{
+			CauseHalted, "stopped plugin",
+			[]PartKind{Halts},
 			"run kill -CONT with the plugin's pid if its /proc/PID/status says State: T, detach the debugger if it has a " +
-				"TracerPid, thaw its cgroup if that is frozen"},
-		{CauseLeakedChild, "leaked child process", []PartKind{Waiting, Between},
-			"redirect the standard output of what the plugin leaves behind (>/dev/null), or have the plugin wait for it"},
+				"TracerPid, thaw its cgroup if that is frozen",
+		},
+		{
+			CauseLeakedChild, "leaked child process",
+			[]PartKind{Waiting, Between},
+			"redirect the standard output of what the plugin leaves behind (>/dev/null), or have the plugin wait for it",
+		},
 		{CauseFailed, "plugin error", nil, ""},
 		{CauseMissing, "missing plugin", nil, "put the missing plugin into the runtime's CNI bin folder, executable: cniscope doctor names the folder"},
 	}
@@ -133,20 +169,35 @@ func causesOfAgents() []About {
 
 func causesElsewhere() []About {
 	return []About{
-		{CauseStarved, "CPU starved", []PartKind{Plugins, Commands, Between, Unexplained},
+		{
+			CauseStarved, "CPU starved",
+			[]PartKind{Plugins, Commands, Between, Unexplained},
 			"take load off the node's CPUs: start fewer pods at once, move pods away, or raise the CPU limit of the " +
-				"runtime's cgroup"},
-		{CauseNetwork, "network configuration", []PartKind{Network},
+				"runtime's cgroup",
+		},
+		{
+			CauseNetwork, "network configuration",
+			[]PartKind{Network},
 			"load the kernel module that the request needs at boot (/etc/modules-load.d), or split a bridge that has very " +
-				"many ports: the trace has the request and its interface"},
-		{CauseMount, "mount", []PartKind{SystemCalls},
+				"many ports: the trace has the request and its interface",
+		},
+		{
+			CauseMount, "mount",
+			[]PartKind{SystemCalls},
 			"restart what serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it (fsfreeze " +
-				"-u) or unmount it (umount -l): until then stat of a file there hangs, too"},
-		{CauseSystemCall, "system call", []PartKind{SystemCalls},
-			"move the plugin's files to a faster disk, or stop what else writes to it: iostat -x 1 and iotop show it"},
-		{CauseRuntime, "runtime", []PartKind{Between},
+				"-u) or unmount it (umount -l): until then stat of a file there hangs, too",
+		},
+		{
+			CauseSystemCall, "system call",
+			[]PartKind{SystemCalls},
+			"move the plugin's files to a faster disk, or stop what else writes to it: iostat -x 1 and iotop show it",
+		},
+		{
+			CauseRuntime, "runtime",
+			[]PartKind{Between},
 			"read the runtime's log of that time (journalctl -u containerd, or crio), or have containerd send its spans " +
-				"(docs/traces.md, Under containerd's own spans)"},
+				"(docs/traces.md, Under containerd's own spans)",
+		},
 		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always", so that plugins are looked into; where the attribute cniscope.source is not "bpf", the kernel has to allow that first`},
 	}
 }

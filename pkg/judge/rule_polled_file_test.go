@@ -96,7 +96,8 @@ func TestAPolledFile(t *testing.T) {
 				plugin("p", 0, 1000, ran("mkdir", 1, 5), ran("sleep", 10, 490), ran("mkdir", 491, 495), ran("sleep", 500, 980)),
 				func(im *model.Image) {
 					fact(im, from(1, 981), &model.Missing{Missing: &event.Missing{
-						Process: "mkdir", Name: "mkdir", Path: "/run", Error: "EEXIST", Count: 3}})
+						Process: "mkdir", Name: "mkdir", Path: "/run", Error: "EEXIST", Count: 3,
+					}})
 				})),
 			cause: CauseCommand, says: `2 runs of sleep`, remedy: `^take the sleep out`,
 		},

@@ -28,28 +28,50 @@ func TestWhatIsLeakedAndWhatIsNot(t *testing.T) {
 		want         string
 	}{
 		"of a sandbox that is there": {cached: []Attachment{{ContainerID: "here", IfName: "eth0", Since: ago(time.Hour)}}},
-		"young": {cached: []Attachment{{ContainerID: "gone", IfName: "eth0",
-			Since: ago(After - time.Second)}}},
-		"just old enough": {cached: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(After)}},
-			want: "gone/eth0 "},
-		"of the interface lo, which holds nothing": {cached: []Attachment{{ContainerID: "gone", IfName: "lo",
-			Since: ago(time.Hour)}}},
-		"seen, and libcni has forgotten it": {seen: []Attachment{{ContainerID: "gone", IfName: "eth0",
-			Since: ago(time.Hour), Pod: web}}},
-		"seen, and nobody knows what libcni remembers": {seen: []Attachment{{ContainerID: "gone", IfName: "eth0",
-			Since: ago(time.Hour)}}, incomplete: true, want: "gone/eth0 "},
-		"seen to fail: libcni remembers no such": {seen: []Attachment{{ContainerID: "gone", IfName: "eth0",
-			Since: ago(time.Hour), Failed: true}}, want: "gone/eth0 "},
-		"seen, of the interface lo": {seen: []Attachment{{ContainerID: "gone", IfName: "lo",
-			Since: ago(time.Hour), Failed: true}}, incomplete: true},
-		"seen to fail, of a sandbox that is there": {seen: []Attachment{{ContainerID: "here", IfName: "eth0",
-			Since: ago(time.Hour), Failed: true}}},
-		"both cached and seen": {cached: []Attachment{{ContainerID: "gone", IfName: "eth0",
-			Network: "pods", Since: ago(time.Hour)}}, seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour)}}, want: "gone/eth0 "},
-		"two networks of one interface, by a meta plugin": {cached: []Attachment{{ContainerID: "gone", IfName: "eth0",
-			Network: "multus", Since: ago(time.Hour)}, {ContainerID: "gone", IfName: "eth0", Network: "pods", Since: ago(time.Hour)}}, want: "gone/eth0 gone/eth0 "},
-		"the oldest comes first": {cached: []Attachment{{ContainerID: "b", IfName: "eth0",
-			Since: ago(time.Hour)}, {ContainerID: "a", IfName: "eth0", Since: ago(2 * time.Hour)}}, want: "a/eth0 b/eth0 "},
+		"young": {cached: []Attachment{{
+			ContainerID: "gone", IfName: "eth0",
+			Since: ago(After - time.Second),
+		}}},
+		"just old enough": {
+			cached: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(After)}},
+			want:   "gone/eth0 ",
+		},
+		"of the interface lo, which holds nothing": {cached: []Attachment{{
+			ContainerID: "gone", IfName: "lo",
+			Since: ago(time.Hour),
+		}}},
+		"seen, and libcni has forgotten it": {seen: []Attachment{{
+			ContainerID: "gone", IfName: "eth0",
+			Since: ago(time.Hour), Pod: web,
+		}}},
+		"seen, and nobody knows what libcni remembers": {seen: []Attachment{{
+			ContainerID: "gone", IfName: "eth0",
+			Since: ago(time.Hour),
+		}}, incomplete: true, want: "gone/eth0 "},
+		"seen to fail: libcni remembers no such": {seen: []Attachment{{
+			ContainerID: "gone", IfName: "eth0",
+			Since: ago(time.Hour), Failed: true,
+		}}, want: "gone/eth0 "},
+		"seen, of the interface lo": {seen: []Attachment{{
+			ContainerID: "gone", IfName: "lo",
+			Since: ago(time.Hour), Failed: true,
+		}}, incomplete: true},
+		"seen to fail, of a sandbox that is there": {seen: []Attachment{{
+			ContainerID: "here", IfName: "eth0",
+			Since: ago(time.Hour), Failed: true,
+		}}},
+		"both cached and seen": {cached: []Attachment{{
+			ContainerID: "gone", IfName: "eth0",
+			Network: "pods", Since: ago(time.Hour),
+		}}, seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour)}}, want: "gone/eth0 "},
+		"two networks of one interface, by a meta plugin": {cached: []Attachment{{
+			ContainerID: "gone", IfName: "eth0",
+			Network: "multus", Since: ago(time.Hour),
+		}, {ContainerID: "gone", IfName: "eth0", Network: "pods", Since: ago(time.Hour)}}, want: "gone/eth0 gone/eth0 "},
+		"the oldest comes first": {cached: []Attachment{{
+			ContainerID: "b", IfName: "eth0",
+			Since: ago(time.Hour),
+		}, {ContainerID: "a", IfName: "eth0", Since: ago(2 * time.Hour)}}, want: "a/eth0 b/eth0 "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +88,10 @@ func TestABookTellsALeakOnce(t *testing.T) {
 	b.Deleted(a, "plugin bridge: no such link")
 	cached := a
 	cached.File, cached.Pod = "/var/lib/cni/results/pods-x-eth0", event.Pod{}
-	leaking := Look{Time: noon, Alive: map[string]bool{}, Cached: []Attachment{cached}, Complete: true,
-		Leases: []Lease{{ContainerID: "x", Since: ago(time.Hour)}}}
+	leaking := Look{
+		Time: noon, Alive: map[string]bool{}, Cached: []Attachment{cached}, Complete: true,
+		Leases: []Lease{{ContainerID: "x", Since: ago(time.Hour)}},
+	}
 	found, freed := b.Look(leaking, After)
 	if len(found) != 1 || found[0].Tried != 1 || found[0].Says == "" || found[0].Pod.Name != "web" || len(freed) != 0 {
 		t.Fatalf("found %+v, freed %+v", found, freed)

@@ -46,8 +46,10 @@ var (
 func busy() Snapshot {
 	return Snapshot{
 		Now: int64(100 * time.Second),
-		InFlight: []model.Flight{{Command: "ADD", Start: int64(70 * time.Second)},
-			{Command: "ADD", Start: int64(90 * time.Second)}},
+		InFlight: []model.Flight{
+			{Command: "ADD", Start: int64(70 * time.Second)},
+			{Command: "ADD", Start: int64(90 * time.Second)},
+		},
 		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
 		Readings: slices.Concat(
 			meter.ByReason("log_lines_lost_total",
@@ -62,12 +64,16 @@ func busy() Snapshot {
 			}, now),
 			export.Readings(queue.Stats{Name: "file", Sent: 47}, now),
 			probe.NewSource(probe.Options{}, nil).Stats().Readings,
-			probe.Stats{Tracked: 9, Way: "functions", Talked: 2 * time.Second,
+			probe.Stats{
+				Tracked: 9, Way: "functions", Talked: 2 * time.Second,
 				Lost: map[string]uint64{"environment too long": 1}, Programs: map[string]probe.ProgramStats{
 					"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
-				}}.Readings(),
-			relay.Counts{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8,
-				relay.NoRuntime: 1}, Stats: queue.Stats{
+				},
+			}.Readings(),
+			relay.Counts{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{
+				relay.Stranger:  8,
+				relay.NoRuntime: 1,
+			}, Stats: queue.Stats{
 				Waiting: 2, WaitingBytes: 900, Sent: 6, Retries: 3, Dropped: map[queue.Reason]uint64{queue.Full: 1},
 			}}.Readings(),
 			nri.Counts{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}}.Readings(),
@@ -89,8 +95,10 @@ func replay(t *testing.T, m *Metrics, o judge.Options) (results []*pipeline.Judg
 	harness.Check(t, err)
 	defer reader.Close()
 	p := pipeline.New(
-		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 8192, Operations: 1024,
-			Images: 2000, Facts: 1000},
+		timeline.Options{
+			Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 8192, Operations: 1024,
+			Images: 2000, Facts: 1000,
+		},
 		o, trace.NewBuilder(trace.IDs{Seed: reader.Header().BootID}, nil, "v1.2.3"))
 	take := func(some []pipeline.Result) {
 		for _, r := range some {
@@ -137,8 +145,10 @@ func degraded(feature string, back bool) event.Event {
 // pod is the setup of one pod: bridge with host-local and iptables, then portmap. Every second one is slow.
 func pod(i int) *pipeline.Judged {
 	image := func(name string, run bool) *model.Image {
-		im := &model.Image{Program: model.Program{Name: name, File: "/x/" + name}, Exit: model.Exit{Ended: true},
-			Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}
+		im := &model.Image{
+			Program: model.Program{Name: name, File: "/x/" + name}, Exit: model.Exit{Ended: true},
+			Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond),
+		}
 		if run {
 			im.Run = &model.Run{Plugin: name, Command: "ADD"}
 		}

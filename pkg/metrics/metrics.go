@@ -129,8 +129,10 @@ func New(o Options) *Metrics {
 // begin creates alerts' series: Prometheus' increase() misses a new one's first increment.
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
-		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock,
-			outcomeOrdinary} {
+		for _, outcome := range []string{
+			outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock,
+			outcomeOrdinary,
+		} {
 			m.outcomes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)
@@ -284,8 +286,10 @@ const (
 )
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
-		Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets,
+	}, labels)
 }
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {

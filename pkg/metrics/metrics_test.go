@@ -207,8 +207,10 @@ func dropped(r *pipeline.Judged) *pipeline.Judged {
 func unusual() *pipeline.Judged {
 	r := pod(0)
 	bridge := r.Operation.Calls[0].Runs[0]
-	r.Judgement.Usual = map[*model.Image]baseline.Answer{bridge: {Above: true, Slower: true,
-		Usual: baseline.Level{P99: 1, Calls: 300}}}
+	r.Judgement.Usual = map[*model.Image]baseline.Answer{bridge: {
+		Above: true, Slower: true,
+		Usual: baseline.Level{P99: 1, Calls: 300},
+	}}
 	c := r.Judgement.Calls[r.Operation.Calls[0]]
 	c.Unusual, c.Verdict = true, &judge.Verdict{Cause: judge.CausePlugin}
 	r.Judgement.Findings = []baseline.Finding{{

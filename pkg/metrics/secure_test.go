@@ -31,16 +31,20 @@ func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 	harness.Check(t, errors.Join(err, harness.WritePEM(dir, "tls", pair),
 		os.WriteFile(filepath.Join(dir, "ca.crt"), authority.PEM(), 0o600),
 		os.WriteFile(filepath.Join(dir, "web.yml"), []byte(text), 0o600)))
-	return filepath.Join(dir, "web.yml"), &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair},
-		MinVersion: tls.VersionTLS12}
+	return filepath.Join(dir, "web.yml"), &tls.Config{
+		RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS12,
+	}
 }
 
 func fetch(t *testing.T, url string, config *tls.Config) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	harness.Check(t, err)
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
-		TLSClientConfig: config}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   config,
+	}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, err.Error()

@@ -31,8 +31,10 @@ func message(kind netlink.HeaderType, flags netlink.HeaderFlags, head any, fill 
 		data = append(data, attrs(fill)...)
 	}
 	b, err := (&netlink.Message{
-		Header: netlink.Header{Length: uint32(align(uint64(16 + len(data)))), Type: kind, Flags: flags,
-			Sequence: 3}, Data: data,
+		Header: netlink.Header{
+			Length: uint32(align(uint64(16 + len(data)))), Type: kind, Flags: flags,
+			Sequence: 3,
+		}, Data: data,
 	}).MarshalBinary()
 	if err != nil {
 		panic(err)
@@ -72,8 +74,10 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 					ae.Bytes(unix.RTA_MULTIPATH, append(hop,
 						attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
 				}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbChange,
-				Route: "10.0.0.0/8", Gateway: "10.1.0.1", Interface: event.Interface{Index: 4}},
+			event.Request{
+				Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbChange,
+				Route: "10.0.0.0/8", Gateway: "10.1.0.1", Interface: event.Interface{Index: 4},
+			},
 		},
 		"a route by way of the other family": {
 			unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET},
@@ -82,8 +86,10 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 					ae.Uint32(unix.RTA_OIF, 2)
 					ae.Uint32(unix.RTA_TABLE, 1000)
 				}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbAdd,
-				Exclusive: true, Route: "default", Gateway: "fe80::1", Table: "1000", Interface: event.Interface{Index: 2}},
+			event.Request{
+				Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbAdd,
+				Exclusive: true, Route: "default", Gateway: "fe80::1", Table: "1000", Interface: event.Interface{Index: 2},
+			},
 		},
 		"an address of a link between two is the near one": {
 			unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, netlink.Request,
@@ -91,15 +97,19 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 					ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
 					ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
 				}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWADDR", Object: event.ObjectAddress, Verb: event.VerbChange,
-				Address: "10.0.0.1/32", Interface: event.Interface{Index: 3}},
+			event.Request{
+				Protocol: "rtnetlink", Name: "RTM_NEWADDR", Object: event.ObjectAddress, Verb: event.VerbChange,
+				Address: "10.0.0.1/32", Interface: event.Interface{Index: 3},
+			},
 		},
 		"a name is made harmless": {
 			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
 				ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
 			}),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange,
-				Interface: event.Interface{Name: `\x1b[2Jx`}},
+			event.Request{
+				Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange,
+				Interface: event.Interface{Name: `\x1b[2Jx`},
+			},
 		},
 		"what a message lacks at its end is no error": {
 			unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2},
@@ -107,8 +117,10 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 					ae.Uint32(unix.IFLA_MTU, 1400)
 					ae.String(unix.IFLA_IFNAME, "eth0")
 				})[:46],
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange,
-				Interface: event.Interface{Index: 2, MTU: 1400}},
+			event.Request{
+				Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange,
+				Interface: event.Interface{Index: 2, MTU: 1400},
+			},
 		},
 		"a question has a name alone": {
 			unix.NETLINK_ROUTE, message(unix.RTM_GETADDR, netlink.Request|netlink.Dump, [1]byte{unix.AF_INET6}, nil),
@@ -121,13 +133,17 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 		"an ipset": {
 			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf,
 				func(ae *netlink.AttributeEncoder) { ae.String(2, "pods") }),
-			event.Request{Protocol: "ipset", Name: "IPSET_CMD_ADD", Object: event.ObjectElement, Verb: event.VerbAdd,
-				Exclusive: true, Table: "pods"},
+			event.Request{
+				Protocol: "ipset", Name: "IPSET_CMD_ADD", Object: event.ObjectElement, Verb: event.VerbAdd,
+				Exclusive: true, Table: "pods",
+			},
 		},
 		"connections that are forgotten": {
 			unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_CTNETLINK<<8|2, netlink.Request, nf, nil),
-			event.Request{Protocol: "conntrack", Name: "IPCTNL_MSG_CT_DELETE", Object: event.ObjectConnection,
-				Verb: event.VerbDelete},
+			event.Request{
+				Protocol: "conntrack", Name: "IPCTNL_MSG_CT_DELETE", Object: event.ObjectConnection,
+				Verb: event.VerbDelete,
+			},
 		},
 		"what the packet filter has since": {
 			unix.NETLINK_NETFILTER, message(200<<8|3, netlink.Request, nf, nil),

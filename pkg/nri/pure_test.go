@@ -110,8 +110,10 @@ func TestRemedy(t *testing.T) {
 		err  error
 		says []string
 	}{
-		"no socket": {failed(syscall.ENOENT),
-			[]string{"no NRI socket /run/nri.sock", "configs/containerd/cniscope-nri.toml"}},
+		"no socket": {
+			failed(syscall.ENOENT),
+			[]string{"no NRI socket /run/nri.sock", "configs/containerd/cniscope-nri.toml"},
+		},
 		"dead socket": {failed(syscall.ECONNREFUSED), []string{"no process listens", "/run/nri.sock"}},
 		"forbidden":   {failed(syscall.EACCES), []string{"run cniscope as root"}},
 		"cut off":     {errCut, []string{"closed the NRI connection"}},
@@ -127,8 +129,10 @@ func TestRemedy(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	const first, limit = time.Second, time.Minute
-	for failures, want := range map[int]time.Duration{0: first, 1: 2 * first, 5: 32 * first, 6: limit, 15: limit,
-		1 << 30: limit} {
+	for failures, want := range map[int]time.Duration{
+		0: first, 1: 2 * first, 5: 32 * first, 6: limit, 15: limit,
+		1 << 30: limit,
+	} {
 		harness.Equal(t, backoff(first, limit, failures, 1), want, "after", failures, "failures at most")
 		harness.Equal(t, backoff(first, limit, failures, 0), want/2, "after", failures, "failures at least")
 	}
@@ -165,8 +169,10 @@ func BenchmarkHandler(b *testing.B) {
 	for i := range 10 {
 		labels[fmt.Sprint("app.kubernetes.io/label-", i)] = "value"
 	}
-	pod := &api.PodSandbox{Id: strings.Repeat("c", 64), Name: "web", Namespace: "shop", Labels: labels,
-		Annotations: labels}
+	pod := &api.PodSandbox{
+		Id: strings.Repeat("c", 64), Name: "web", Namespace: "shop", Labels: labels,
+		Annotations: labels,
+	}
 	h := newHandlers(p)
 	for b.Loop() {
 		ctx, answered := context.WithCancel(context.Background())

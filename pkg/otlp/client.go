@@ -113,8 +113,10 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
 		// gRPC backs off up to 2 minutes; the queue needs an attempt every 30 s.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
-				MaxDelay: 10 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: 10 * time.Second,
+			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
 		// Closes dead connections after 20 s (TCP_USER_TIMEOUT), not 15 minutes. Servers refuse pings more often than

@@ -74,8 +74,10 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 	client, err := ca.Issue("cniscope", time.Hour)
 	harness.Check(t, err)
 	serverTLS := &tls.Config{Certificates: []tls.Certificate{server}}
-	mutual := &tls.Config{Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs: ca.Pool()}
+	mutual := &tls.Config{
+		Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: ca.Pool(),
+	}
 	trusting := &tls.Config{RootCAs: ca.Pool()}
 	known := &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client}}
 
@@ -118,8 +120,10 @@ func TestHeadersAndCompressionAreSent(t *testing.T) {
 	for protocol, path := range protocols {
 		for _, gzip := range []bool{false, true} {
 			c := collect(t, path, &otlptest.Collector{}, nil)
-			e := newClient(t, Options{Endpoint: c.Addr, Path: path, Gzip: gzip,
-				Headers: map[string]string{"authorization": "Bearer x"}})
+			e := newClient(t, Options{
+				Endpoint: c.Addr, Path: path, Gzip: gzip,
+				Headers: map[string]string{"authorization": "Bearer x"},
+			})
 			// Two operations are one request.
 			if err := e.Send(t.Context(), append(spans(t), spans(t)...)); err != nil || len(c.Got()) != 2 || c.Requests != 1 {
 				t.Fatalf("%s: %v, %q", protocol, err, c.Got())
@@ -304,8 +308,10 @@ func TestWhoIsNotAdmittedIsSentNothing(t *testing.T) {
 			n, _ := c.Read(make([]byte, 1))
 			sent <- n
 		}()
-		err = newClient(t, Options{Endpoint: l.Addr().String(), Path: path,
-			Admits: func(a net.Addr) error { return errors.New("not " + a.Network()) }}).
+		err = newClient(t, Options{
+			Endpoint: l.Addr().String(), Path: path,
+			Admits: func(a net.Addr) error { return errors.New("not " + a.Network()) },
+		}).
 			Send(t.Context(), spans(t))
 		if n := <-sent; n != 0 || err == nil || !strings.Contains(err.Error(), "not tcp") {
 			t.Errorf("%s: %d bytes, %v", protocol, n, err)

@@ -56,8 +56,10 @@ func tunnel(ctx context.Context, proxy *url.URL, address string) (net.Conn, erro
 }
 
 func connect(c net.Conn, user *url.Userinfo, address string) error {
-	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Host: address},
-		Header: http.Header{"User-Agent": {"cniscope"}}}
+	request := &http.Request{
+		Method: http.MethodConnect, URL: &url.URL{Host: address},
+		Header: http.Header{"User-Agent": {"cniscope"}},
+	}
 	if user != nil {
 		password, _ := user.Password()
 		request.Header.Set("Proxy-Authorization",

@@ -15,10 +15,14 @@ import (
 
 func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 	for _, kept := range []bool{true, false} {
-		p := New(timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32,
-			Facts: 16},
-			judge.Options{Thresholds: judge.Thresholds{Command: time.Second},
-				Sampling: judge.Sampling{All: kept}}, trace.NewBuilder(trace.IDs{}, nil, ""))
+		p := New(timeline.Options{
+			Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32,
+			Facts: 16,
+		},
+			judge.Options{
+				Thresholds: judge.Thresholds{Command: time.Second},
+				Sampling:   judge.Sampling{All: kept},
+			}, trace.NewBuilder(trace.IDs{}, nil, ""))
 		var results []Result
 		at := func(at time.Duration, body event.Body) {
 			results = append(results, p.Apply(event.Event{Time: int64(at), Body: body})...)
@@ -30,8 +34,10 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 		})
 		at(100*time.Millisecond, &event.Exit{Process: "a"})
 		at(2*time.Second, &event.Tick{})
-		at(3*time.Second, &event.Exec{Process: "p", Parent: "agent", File: "C:/powershell", Name: "powershell",
-			Mentions: []string{"c1"}})
+		at(3*time.Second, &event.Exec{
+			Process: "p", Parent: "agent", File: "C:/powershell", Name: "powershell",
+			Mentions: []string{"c1"},
+		})
 		at(5*time.Second, &event.Exit{Process: "p"})
 		if !kept {
 			harness.Equal(t, len(results), 1, "results of an operation that is not kept")
@@ -64,8 +70,10 @@ func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
 		for _, kv := range work[0].Attributes {
 			said[kv.Key] = kv.Value
 		}
-		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain",
-			"cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": after.Says} {
+		for key, want := range map[string]string{
+			"cniscope.kind": "work_after", "cniscope.attribution": "certain",
+			"cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": after.Says,
+		} {
 			harness.Equal(t, said[key].GetStringValue(), want, key)
 		}
 	}

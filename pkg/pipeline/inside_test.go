@@ -63,8 +63,10 @@ func registered(t *testing.T, m *registry.Model, seen map[string]bool, r Result)
 	if r.Drawn().Spans == nil {
 		return
 	}
-	of := map[string]string{"string": "string", "int": "int", "template[int]": "int", "boolean": "bool",
-		"double": "double", "string[]": "array"}
+	of := map[string]string{
+		"string": "string", "int": "int", "template[int]": "int", "boolean": "bool",
+		"double": "double", "string[]": "array",
+	}
 	see := func(where string, kvs []*commonpb.KeyValue) (kind string) {
 		for _, kv := range kvs {
 			if kv.Key == string(attr.KindKey) {

@@ -15,8 +15,10 @@ import (
 
 func small() *Pipeline {
 	return New(
-		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Images: 32, Facts: 16,
-			MinSpan: 3},
+		timeline.Options{
+			Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Images: 32, Facts: 16,
+			MinSpan: 3,
+		},
 		judge.Options{
 			Thresholds: judge.Thresholds{Command: 10, Call: 20},
 			Sampling:   judge.Sampling{Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},

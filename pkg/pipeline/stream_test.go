@@ -34,8 +34,10 @@ func (t *tape) pick(n int) int {
 func (t *tape) one(of ...string) string { return of[t.pick(len(of))] }
 
 // frequent kinds make most of a stream.
-var frequent = []string{"exec", "exec", "exec", "fork", "exit", "exit", "tick", "agent", "connect", "accept",
-	"exchange", "wait"}
+var frequent = []string{
+	"exec", "exec", "exec", "fork", "exit", "exit", "tick", "agent", "connect", "accept",
+	"exchange", "wait",
+}
 
 // stream draws events of every kind, of existing and unknown processes, in any order of time.
 func stream(data []byte) (events []event.Event) {

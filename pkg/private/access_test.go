@@ -28,10 +28,14 @@ func TestWhoCanWriteToAFolderOfWindows(t *testing.T) {
 		"C:\\ProgramData":             {system, programData, false, "may be written to by " + users},
 		"C:\\, on the way":            {"S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464", drive, true, ""},
 		"users may read":              {admins, append(protected, access{users, reads, false}), false, ""},
-		"users may later write": {admins, append(protected, access{users, writeData, true}), false,
-			"may be written to by " + users},
-		"anybody may take it away": {admins, append(protected, access{"S-1-1-0", deleteChild, false}), true,
-			"may be written to by S-1-1-0"},
+		"users may later write": {
+			admins, append(protected, access{users, writeData, true}), false,
+			"may be written to by " + users,
+		},
+		"anybody may take it away": {
+			admins, append(protected, access{"S-1-1-0", deleteChild, false}), true,
+			"may be written to by S-1-1-0",
+		},
 	} {
 		if got := exposed(test.owner, me, test.list, test.onTheWay); test.wrong == "" && got != "" ||
 			!strings.HasPrefix(got, test.wrong) {

@@ -101,8 +101,10 @@ func ours(path string, info fs.FileInfo, passed bool) error {
 	}
 	// Group bits bound an access control list (acl(5)).
 	if info.Mode().Perm()&0o022 != 0 && (!passed || info.Mode()&fs.ModeSticky == 0) {
-		return &Error{path, fmt.Sprintf("may be written to by others (mode %04o)", info.Mode().Perm()),
-			"chmod go-w it, or name a folder of its own"}
+		return &Error{
+			path, fmt.Sprintf("may be written to by others (mode %04o)", info.Mode().Perm()),
+			"chmod go-w it, or name a folder of its own",
+		}
 	}
 	return nil
 }
@@ -117,8 +119,10 @@ func foreign(path string, info fs.FileInfo) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		uid = int(s.Uid)
 	}
-	return &Error{path, fmt.Sprintf("belongs to uid %d", uid),
-		fmt.Sprintf("chown it to uid %d, or name a folder of its own", os.Geteuid())}
+	return &Error{
+		path, fmt.Sprintf("belongs to uid %d", uid),
+		fmt.Sprintf("chown it to uid %d, or name a folder of its own", os.Geteuid()),
+	}
 }
 
 // File returns an error if others may have an open file open.

@@ -66,8 +66,11 @@ func TestAFolderIsOursWithTheWholeWayToIt(t *testing.T) {
 		"below everybody's":                    {[]string{"a 777", "a/b"}, "a/b", "may be written to by others"},
 		"everybody's, with a sticky bit":       {[]string{"tmp sticky"}, "tmp", "may be written to by others"},
 		"somebody's in everybody's":            {[]string{"tmp sticky", "tmp/x nobody"}, "tmp/x", "belongs to uid 65534"},
-		"through somebody's link": {[]string{"real", "tmp sticky", "tmp/x -> TOP/real nobody"}, "tmp/x",
-			"belongs to uid 65534"},
+		"through somebody's link": {
+			[]string{"real", "tmp sticky", "tmp/x -> TOP/real nobody"},
+			"tmp/x",
+			"belongs to uid 65534",
+		},
 		"through a link into somebody's": {[]string{"a nobody", "x -> a"}, "x/b", "belongs to uid 65534"},
 		"links in a circle":              {[]string{"x -> y", "y -> x"}, "x", "too many levels"},
 	} {

@@ -49,8 +49,10 @@ func track(fd uintptr, ranges []addresses) error {
 		return fmt.Errorf("ioctl UFFDIO_API: %w", errno)
 	}
 	for _, r := range ranges {
-		register := struct{ start, length, mode, ioctls uint64 }{start: uint64(r.start), length: uint64(r.end - r.start),
-			mode: uffdRegisterModeWP}
+		register := struct{ start, length, mode, ioctls uint64 }{
+			start: uint64(r.start), length: uint64(r.end - r.start),
+			mode: uffdRegisterModeWP,
+		}
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, uffdioRegister, uintptr(unsafe.Pointer(&register))); errno != 0 {
 			return fmt.Errorf("ioctl UFFDIO_REGISTER of %x-%x: %w", r.start, r.end, errno)
 		}

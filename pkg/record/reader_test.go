@@ -33,8 +33,10 @@ func TestNotARecording(t *testing.T) {
 		"half a header":       {head[:30], ErrNotRecording, "cniscope record"},
 		"a header of numbers": {`{"cniscope":"recording","version":1,"writer":7}` + "\n", ErrNotRecording, "header"},
 		"options of a list":   {`{"cniscope":"recording","version":1,"options":[1]}` + "\n", ErrNotRecording, "options"},
-		"newer": {`{"cniscope":"recording","version":3,"clock":"noon"}` + "\n", ErrNewer,
-			"read it with a newer one"},
+		"newer": {
+			`{"cniscope":"recording","version":3,"clock":"noon"}` + "\n", ErrNewer,
+			"read it with a newer one",
+		},
 		"half of gzip":  {"\x1f\x8b\x08", ErrNotRecording, "unexpected EOF"},
 		"one long line": {strings.Repeat("x", MaxLine+1), ErrNotRecording, "token too long"},
 	}
@@ -225,8 +227,10 @@ func FuzzReader(f *testing.F) {
 
 // split and decodeAny agree.
 func FuzzDecode(f *testing.F) {
-	for _, line := range []string{tick, `{"t":2,"sandbox":{"id":"a"}}`, `{"t":-3,"exit":{},"exec":{}}`,
-		`{"t":4,"tick":{},"t":5}`, `{"t":05,"tick":{}}`, `{"t":6,"new":{},"tick":{}}`, `{"t":7,"ti\u0063k":{}}`, `{"t":8,"TICK":{}} `, `{"t":9,"tick":{}}}`} {
+	for _, line := range []string{
+		tick, `{"t":2,"sandbox":{"id":"a"}}`, `{"t":-3,"exit":{},"exec":{}}`,
+		`{"t":4,"tick":{},"t":5}`, `{"t":05,"tick":{}}`, `{"t":6,"new":{},"tick":{}}`, `{"t":7,"ti\u0063k":{}}`, `{"t":8,"TICK":{}} `, `{"t":9,"tick":{}}}`,
+	} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -250,16 +254,24 @@ func TestARecordingIsReadOfSoMuch(t *testing.T) {
 		bound, broken bool
 	}{
 		"all of it": {head + tick + tick, 1 << 20, 2, 2, "", false, false},
-		"too many events": {head + strings.Repeat(tick, 9), 1 << 20, 4, 4, "recording:6: there are more than 4 events",
-			true, false},
-		"too many bytes": {head + strings.Repeat(tick, 100_000), 1 << 20, 1 << 20, (1 << 20) / len(tick),
-			"more than 1 MiB in it, unpacked", true, false},
-		"of what nobody knows": {head + strings.Repeat(`{"t":1,"new":1}`+"\n", 9), 1 << 20, 4, 0,
-			"recording:6: there are more than 4 events", true, false},
+		"too many events": {
+			head + strings.Repeat(tick, 9), 1 << 20, 4, 4, "recording:6: there are more than 4 events",
+			true, false,
+		},
+		"too many bytes": {
+			head + strings.Repeat(tick, 100_000), 1 << 20, 1 << 20, (1 << 20) / len(tick),
+			"more than 1 MiB in it, unpacked", true, false,
+		},
+		"of what nobody knows": {
+			head + strings.Repeat(`{"t":1,"new":1}`+"\n", 9), 1 << 20, 4, 0,
+			"recording:6: there are more than 4 events", true, false,
+		},
 		"no bound":             {head + strings.Repeat(tick, 9), 0, 0, 9, "", false, false},
 		"an event is too long": {head + tick + long, 1 << 20, 9, 1, "exit: longer than 65536 bytes", false, true},
-		"a sandbox may be long": {head + strings.ReplaceAll(strings.ReplaceAll(long, "exit", "sandbox"), "signal", "id"),
-			1 << 20, 9, 1, "", false, false},
+		"a sandbox may be long": {
+			head + strings.ReplaceAll(strings.ReplaceAll(long, "exit", "sandbox"), "signal", "id"),
+			1 << 20, 9, 1, "", false, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := NewReader(strings.NewReader(test.file))

@@ -86,10 +86,14 @@ func makePair(r *rand.Rand) pair {
 
 func (p *pair) configure(r *rand.Rand) ([]byte, string) {
 	type object = map[string]any
-	conf := object{"cniVersion": "1.0.0", "name": "k8s-pod-network", "type": "bridge", "mtu": 1500,
-		"ipam": object{"type": "host-local", "subnet": "10.22.0.0/16"}}
-	places := []string{"value", "nested", "name", "list", "many", "bearer", "userinfo", "key", "ipam", "JSON",
-		"base64", "long"}
+	conf := object{
+		"cniVersion": "1.0.0", "name": "k8s-pod-network", "type": "bridge", "mtu": 1500,
+		"ipam": object{"type": "host-local", "subnet": "10.22.0.0/16"},
+	}
+	places := []string{
+		"value", "nested", "name", "list", "many", "bearer", "userinfo", "key", "ipam", "JSON",
+		"base64", "long",
+	}
 	where := places[r.IntN(len(places))]
 	if p.secret != "" && strings.Trim(p.secret, "0123456789") == "" && len(p.secret) < 300 && p.secret[0] != '0' &&
 		r.IntN(2) == 0 {

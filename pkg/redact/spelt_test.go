@@ -120,8 +120,10 @@ func TestWhatIsToldWithoutAnEnd(t *testing.T) {
 func TestPartsAreReadOneAfterAnother(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","long":"xkqzjvbnwprt"}`))
-	for _, path := range []string{"/opt/correct/horse/battery/staple", "/run/tiny/wolf/den/fox",
-		"/run/lock/xkqz/jvbn/wprt"} {
+	for _, path := range []string{
+		"/opt/correct/horse/battery/staple", "/run/tiny/wolf/den/fox",
+		"/run/lock/xkqz/jvbn/wprt",
+	} {
 		if got := c.Path(path); strings.Contains(got, "horse") || strings.Contains(got, "wolf") ||
 			strings.Contains(got, "xkqz") {
 			t.Errorf("%s leaves as %s", path, got)
@@ -131,8 +133,10 @@ func TestPartsAreReadOneAfterAnother(t *testing.T) {
 		t.Error(got)
 	}
 	// An operator needs a lock's name.
-	for _, path := range []string{"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock",
-		"/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock"} {
+	for _, path := range []string{
+		"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock",
+		"/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock",
+	} {
 		if got := c.Path(path); got != path {
 			t.Errorf("%s leaves as %s", path, got)
 		}
@@ -149,8 +153,10 @@ func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 	var c Call
 	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","c":"Xq7Canary9Zt"}`))
 	random := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"correct", "HORSE", "batt", "ery sta", "ple", "tiny", "wolf", "-den-", "fox", "Xq7Can", "ary9Zt",
-		" ", "/", "é", "-", ""}
+	pieces := []string{
+		"correct", "HORSE", "batt", "ery sta", "ple", "tiny", "wolf", "-den-", "fox", "Xq7Can", "ary9Zt",
+		" ", "/", "é", "-", "",
+	}
 	found := 0
 	for range 20_000 {
 		var b strings.Builder

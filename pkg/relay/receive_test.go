@@ -190,8 +190,10 @@ func TestHostileCallsAreRefused(t *testing.T) {
 		"a good one":          {coltracepb.TraceService_Export_FullMethodName, encode(t, &tracepb.Span{Name: "x"}), codes.OK},
 		"an empty one":        {coltracepb.TraceService_Export_FullMethodName, nil, codes.OK},
 		"what is no protobuf": {coltracepb.TraceService_Export_FullMethodName, []byte("hello"), codes.InvalidArgument},
-		"too long": {coltracepb.TraceService_Export_FullMethodName, make([]byte, maxMessage+1),
-			codes.ResourceExhausted},
+		"too long": {
+			coltracepb.TraceService_Export_FullMethodName, make([]byte, maxMessage+1),
+			codes.ResourceExhausted,
+		},
 		"another service": {"/opentelemetry.proto.collector.logs.v1.LogsService/Export", nil, codes.Unimplemented},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,10 +87,12 @@ func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 		events[i] = &tracepb.Span_Event{Name: "x"}
 	}
 	long := string(bytes.Repeat([]byte{'x'}, 1<<20))
-	_, err := spansOf(encode(t, &tracepb.Span{Name: long, TraceState: long, Events: events,
+	_, err := spansOf(encode(t, &tracepb.Span{
+		Name: long, TraceState: long, Events: events,
 		Status: &tracepb.Status{Message: long}, Attributes: []*commonpb.KeyValue{{
 			Key: "sandbox.id", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: long}},
-		}}}), func(s *span) {
+		}},
+	}), func(s *span) {
 		if len(s.events) != maxEvents || len(s.name)+len(s.status)+len(s.sandbox) > 3*2048 || s.state != "" {
 			t.Errorf("kept %d events and %d bytes", len(s.events), len(s.name)+len(s.status)+len(s.sandbox)+len(s.state))
 		}
@@ -102,10 +104,12 @@ func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
 
 // No panic; whatever the library accepts gives the same spans.
 func FuzzSpans(f *testing.F) {
-	f.Add(encode(f, &tracepb.Span{Name: "cri.sandbox.run", TraceId: make([]byte, 16), SpanId: make([]byte, 8),
+	f.Add(encode(f, &tracepb.Span{
+		Name: "cri.sandbox.run", TraceId: make([]byte, 16), SpanId: make([]byte, 8),
 		Attributes: []*commonpb.KeyValue{{
 			Key: "sandbox.id", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: one}},
-		}}}))
+		}},
+	}))
 	f.Add(encode(f, &tracepb.Span{
 		Name: "runtime.v1.RuntimeService/StopPodSandbox", StartTimeUnixNano: 1, EndTimeUnixNano: 2,
 		Events: []*tracepb.Span_Event{{Name: `StopPodSandbox for "` + one + `"`}}, Status: &tracepb.Status{Message: "m"},

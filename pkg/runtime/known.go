@@ -37,8 +37,10 @@ func known() []Known {
 		{CRIO, "crio", "/run/crio/crio.sock", in("crio", usr...)},
 		{Docker, "cri-docker", "/run/cri-dockerd.sock", in("cri-dockerd", usr...)},
 		{Containerd, "k0sworker", "/run/k0s/containerd.sock", in("k0s", usr...)},
-		{Containerd, "snap.microk8s.daemon-containerd", "/var/snap/microk8s/common/run/containerd.sock",
-			in("microk8s", "/snap/bin")},
+		{
+			Containerd, "snap.microk8s.daemon-containerd", "/var/snap/microk8s/common/run/containerd.sock",
+			in("microk8s", "/snap/bin"),
+		},
 	}
 }
 

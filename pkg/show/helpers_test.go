@@ -89,8 +89,10 @@ func protobuf(kvs []attribute.KeyValue) (all []*commonpb.KeyValue) {
 
 // add is a call of bridge with the given duration and content.
 func add(ms float64, below ...span) span {
-	bridge := span{kind: "run", name: "bridge ADD", to: ms,
-		about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below}
+	bridge := span{
+		kind: "run", name: "bridge ADD", to: ms,
+		about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below,
+	}
 	return span{kind: "call", name: "CNI ADD", to: ms, below: []span{bridge}}
 }
 

@@ -20,30 +20,44 @@ import (
 func TestTheInsideOfAPlugin(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	p := pipeline.New(
-		timeline.Options{Settle: time.Second, MaxHold: time.Minute, MinSpan: time.Millisecond, Processes: 64, Operations: 8,
-			Images: 100, Facts: 50},
+		timeline.Options{
+			Settle: time.Second, MaxHold: time.Minute, MinSpan: time.Millisecond, Processes: 64, Operations: 8,
+			Images: 100, Facts: 50,
+		},
 		judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
-	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0",
-		Pod: event.Pod{Namespace: "shop", Name: "web-0"}}
+	call := &event.Call{
+		Command: "ADD", ContainerID: "c1", IfName: "eth0",
+		Pod: event.Pod{Namespace: "shop", Name: "web-0"},
+	}
 	host := event.Namespace{Key: "host"}
 	link := func(name string, start, end int64) event.Event {
-		return event.Event{Time: end * ms,
-			Body: &event.Request{Process: "b", Start: start * ms, Protocol: "rtnetlink", Name: "RTM_NEWLINK", NetNS: host,
-				Interface: event.Interface{Name: name}}}
+		return event.Event{
+			Time: end * ms,
+			Body: &event.Request{
+				Process: "b", Start: start * ms, Protocol: "rtnetlink", Name: "RTM_NEWLINK", NetNS: host,
+				Interface: event.Interface{Name: name},
+			},
+		}
 	}
 	lock := func(kind event.WaitKind, start, end int64, path, name string, holder *event.Actor) event.Event {
-		return event.Event{Time: end * ms,
-			Body: &event.Wait{Process: "b", Start: start * ms, Kind: kind, Path: path, Name: name, Holder: holder}}
+		return event.Event{
+			Time: end * ms,
+			Body: &event.Wait{Process: "b", Start: start * ms, Kind: kind, Path: path, Name: name, Holder: holder},
+		}
 	}
 	events := []event.Event{
-		{Time: 0, Body: &event.Exec{Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge",
-			Name: "bridge", Call: call, NetNS: host}},
+		{Time: 0, Body: &event.Exec{
+			Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge",
+			Name: "bridge", Call: call, NetNS: host,
+		}},
 		lock(event.WaitLock, 1, 40, "/run/cni.lock", "flock", &event.Actor{PID: 812, Name: "other"}),
 		lock(event.WaitMutex, 40, 42, "", "rtnl", nil), lock(event.WaitMutex, 43, 45, "", "rtnl", nil), lock(event.WaitMutex,
 			46, 48, "", "rtnl", nil),
 		link("eth0", 50, 50), link("eth0", 51, 59), link("cni0", 60, 60),
-		{Time: 61 * ms, Body: &event.Connect{Process: "b", Start: 61 * ms, Socket: "s", Network: "unix",
-			Address: "/run/agent.sock"}},
+		{Time: 61 * ms, Body: &event.Connect{
+			Process: "b", Start: 61 * ms, Socket: "s", Network: "unix",
+			Address: "/run/agent.sock",
+		}},
 		{Time: 61 * ms, Body: &event.Accept{Socket: "s", Agent: event.Actor{PID: 44, Name: "agentd"}}},
 		{Time: 80 * ms, Body: &event.Close{Process: "b", Socket: "s"}},
 		{Time: 81 * ms, Body: &event.Result{Process: "b", Code: 11, Message: "no address"}},

@@ -22,23 +22,46 @@ func TestLimits(t *testing.T) {
 		calls  []span
 		want   []string
 	}{
-		"a call": {Limits{Call: 500 * time.Millisecond}, []span{slow, many},
-			[]string{"shop/web-0  CNI ADD eth0 took 900ms, more than 500ms: 700 ms in policyctl (--max-call)"}},
+		"a call": {
+			Limits{Call: 500 * time.Millisecond},
+			[]span{slow, many},
+			[]string{"shop/web-0  CNI ADD eth0 took 900ms, more than 500ms: 700 ms in policyctl (--max-call)"},
+		},
 		"exactly": {Limits{Call: 900 * time.Millisecond}, []span{slow}, nil},
-		"a command": {Limits{Command: 250 * time.Millisecond}, []span{many, slow},
-			[]string{"shop/web-1  CNI ADD eth0 ran policyctl for 700ms, more than 250ms (--max-command)"}},
-		"commands": {Limits{Commands: &two}, []span{many, slow},
-			[]string{"shop/web-0  CNI ADD eth0 ran 3 commands, more than 2: iptables 3 times (--max-commands)"}},
-		"none may be run": {Limits{Commands: &zero}, []span{slow, broken},
-			[]string{"shop/web-0  CNI ADD eth0 ran 1 command, more than 0: policyctl 1 time (--max-commands)"}},
-		"spans that are not": {Limits{Commands: &two}, []span{reduced},
-			[]string{"shop/web-0  CNI ADD eth0 ran 30 commands, more than 2 (--max-commands)"}},
-		"none may fail": {Limits{Failed: &zero}, []span{broken, slow},
-			[]string{"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)"}},
+		"a command": {
+			Limits{Command: 250 * time.Millisecond},
+			[]span{many, slow},
+			[]string{"shop/web-1  CNI ADD eth0 ran policyctl for 700ms, more than 250ms (--max-command)"},
+		},
+		"commands": {
+			Limits{Commands: &two},
+			[]span{many, slow},
+			[]string{"shop/web-0  CNI ADD eth0 ran 3 commands, more than 2: iptables 3 times (--max-commands)"},
+		},
+		"none may be run": {
+			Limits{Commands: &zero},
+			[]span{slow, broken},
+			[]string{"shop/web-0  CNI ADD eth0 ran 1 command, more than 0: policyctl 1 time (--max-commands)"},
+		},
+		"spans that are not": {
+			Limits{Commands: &two},
+			[]span{reduced},
+			[]string{"shop/web-0  CNI ADD eth0 ran 30 commands, more than 2 (--max-commands)"},
+		},
+		"none may fail": {
+			Limits{Failed: &zero},
+			[]span{broken, slow},
+			[]string{"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)"},
+		},
 		"two may fail": {Limits{Failed: &two}, []span{broken, broken}, nil},
-		"several at once": {Limits{Call: time.Millisecond, Failed: &zero}, []span{broken},
-			[]string{"shop/web-0  CNI ADD eth0 took 3ms, more than 1ms: bridge exited 1 (--max-call)",
-				"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)"}},
+		"several at once": {
+			Limits{Call: time.Millisecond, Failed: &zero},
+			[]span{broken},
+			[]string{
+				"shop/web-0  CNI ADD eth0 took 3ms, more than 1ms: bridge exited 1 (--max-call)",
+				"shop/web-0  CNI ADD eth0 failed: bridge exited 1 (--max-failed)",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checked := c.limits.Check(pods(c.calls...))

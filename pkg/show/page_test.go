@@ -62,14 +62,21 @@ func TestThePageBeginsWithTheVerdict(t *testing.T) {
 		calls     []span
 		want, who string
 	}{
-		"slow": {[]span{add(100), slow},
-			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s"},
+		"slow": {
+			[]span{add(100), slow},
+			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s",
+		},
 		"failed comes first": {[]span{slow, add(3).failing("bridge exited 1"), add(4000).
 			with(attribute.Bool("cniscope.partial", true))}, "✗ Failed bridge exited 1", "shop/web-1 · CNI ADD eth0 · 3ms"},
-		"the slowest": {[]span{slow, slower},
-			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s"},
-		"nothing": {[]span{add(100), add(200)}, "Nothing was slow, and nothing failed",
-			"The slowest call: shop/web-1 · CNI ADD eth0 ·"},
+		"the slowest": {
+			[]span{slow, slower},
+			"! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s",
+		},
+		"nothing": {
+			[]span{add(100), add(200)},
+			"Nothing was slow, and nothing failed",
+			"The slowest call: shop/web-1 · CNI ADD eth0 ·",
+		},
 		"no call": {nil, "No CNI call was recorded", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

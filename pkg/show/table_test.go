@@ -37,8 +37,13 @@ func TestStatistics(t *testing.T) {
 				continue
 			}
 			found = true
-			for i, v := range [][2]float64{{float64(got.Count), want.count}, {got.P50, want.p50}, {got.Max, want.max},
-				{got.Sum, want.sum}, {got.Share, want.share}} {
+			for i, v := range [][2]float64{
+				{float64(got.Count), want.count},
+				{got.P50, want.p50},
+				{got.Max, want.max},
+				{got.Sum, want.sum},
+				{got.Share, want.share},
+			} {
 				if math.Abs(v[0]-v[1]) > 1e-6 {
 					t.Errorf("%v: number %d is %v, want %v", row, i, v[0], v[1])
 				}
@@ -54,16 +59,20 @@ func TestReducedCallsSayNothingOfWhatIsInThem(t *testing.T) {
 	reduced := span{kind: "call", name: "CNI ADD", to: 900}.with(attribute.Bool("cniscope.reduced", true),
 		attribute.Float64("cniscope.time.commands_ms", 450))
 	for _, row := range collected(add(100, run("iptables", 0, 50)), reduced).Statistics().Kinds[0].Rows {
-		if want := map[string]float64{"iptables": 0.5, "bridge": 1,
-			"commands": 0.45}[row.Name]; math.Abs(row.Share-want) > 1e-6 {
+		if want := map[string]float64{
+			"iptables": 0.5, "bridge": 1,
+			"commands": 0.45,
+		}[row.Name]; math.Abs(row.Share-want) > 1e-6 {
 			t.Errorf("%v: %v, want %v", row.Row, row.Share, want)
 		}
 	}
 }
 
 func TestStatisticsOfWaits(t *testing.T) {
-	lock := span{kind: "lock", name: "wait for lock", from: 10,
-		to: 60}.with(attribute.String("cniscope.lock.path", "/run/xtables.lock"))
+	lock := span{
+		kind: "lock", name: "wait for lock", from: 10,
+		to: 60,
+	}.with(attribute.String("cniscope.lock.path", "/run/xtables.lock"))
 	s := collected(add(100, lock)).Statistics()
 	if row := s.Kinds[0].Rows[1]; row.Row != (Row{"lock", "/run/xtables.lock"}) || row.Share != 0.5 {
 		t.Errorf("%+v", row)

@@ -48,8 +48,10 @@ func TestASampleHasSoManyRows(t *testing.T) {
 		for i := range n {
 			rs := &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{
 				{Name: fmt.Sprint("CNI ", i), SpanId: []byte("call"), EndTimeUnixNano: 5, Attributes: kinded("call")},
-				{Name: fmt.Sprint("command ", i), SpanId: []byte("it"), ParentSpanId: []byte("call"), EndTimeUnixNano: 5,
-					Attributes: kinded("command")},
+				{
+					Name: fmt.Sprint("command ", i), SpanId: []byte("it"), ParentSpanId: []byte("call"), EndTimeUnixNano: 5,
+					Attributes: kinded("command"),
+				},
 			}}}}
 			if !yield(rs) {
 				return

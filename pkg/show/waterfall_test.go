@@ -33,13 +33,25 @@ func TestWhatEveryPodHasIsFolded(t *testing.T) {
 	}{
 		"folded": {[]span{lo, add(100), del}, Options{}, []string{"CNI ADD eth0  100ms"}, "2 " + folded +
 			" (the longest 40ms): --all draws them"},
-		"asked for": {[]span{lo, add(100), del}, Options{All: true},
-			[]string{"CNI ADD lo  3ms", "CNI ADD eth0  100ms", "CNI DEL eth0  40ms"}, ""},
+		"asked for": {
+			[]span{lo, add(100), del},
+			Options{All: true},
+			[]string{"CNI ADD lo  3ms", "CNI ADD eth0  100ms", "CNI DEL eth0  40ms"},
+			"",
+		},
 		"nothing else": {[]span{lo, del}, Options{}, []string{"CNI ADD lo  3ms", "CNI DEL eth0  40ms"}, ""},
-		"one failed": {[]span{lo, del.failing("bridge exited 1")}, Options{}, []string{"CNI DEL eth0  40ms"},
-			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
-		"one is too long": {[]span{lo, del}, Options{Limits: Limits{Call: 30e6}}, []string{"CNI DEL eth0  40ms"},
-			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
+		"one failed": {
+			[]span{lo, del.failing("bridge exited 1")},
+			Options{},
+			[]string{"CNI DEL eth0  40ms"},
+			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them",
+		},
+		"one is too long": {
+			[]span{lo, del},
+			Options{Limits: Limits{Call: 30e6}},
+			[]string{"CNI DEL eth0  40ms"},
+			"1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them",
+		},
 		"an ordinary call": {[]span{add(100)}, Options{}, []string{"CNI ADD eth0  100ms"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

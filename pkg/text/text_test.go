@@ -61,8 +61,10 @@ func TestDurationsAreRoundedToWhatAPersonReads(t *testing.T) {
 }
 
 func TestExitCode(t *testing.T) {
-	for code, want := range map[uint32]string{0: "0", 127: "127", 0x3fffffff: "1073741823", 0x40010004: "0x40010004",
-		0xc0000005: "0xc0000005"} {
+	for code, want := range map[uint32]string{
+		0: "0", 127: "127", 0x3fffffff: "1073741823", 0x40010004: "0x40010004",
+		0xc0000005: "0xc0000005",
+	} {
 		harness.Equal(t, ExitCode(code), want, code)
 	}
 }

@@ -18,8 +18,10 @@ func relayed(t *testing.T) *story {
 
 // span reports a span of the runtime.
 func (s *story) span(at int64, name string, start, end int64, container ...string) *story {
-	a := &event.Above{SandboxID: "c1", Name: name, Start: start * ms, End: end * ms,
-		Trace: event.TraceContext{Parent: name}}
+	a := &event.Above{
+		SandboxID: "c1", Name: name, Start: start * ms, End: end * ms,
+		Trace: event.TraceContext{Parent: name},
+	}
 	if len(container) > 0 {
 		a.SandboxID = container[0]
 	}

@@ -157,8 +157,10 @@ func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
 	for name, body := range map[string]event.Body{
 		"enter":   &event.Enter{Process: "p", NetNS: inside},
 		"setting": &event.Setting{Process: "p", NetNS: inside, Key: "net/ipv4/ip_forward"},
-		"request": &event.Request{Process: "p", NetNS: inside, Object: event.ObjectLink,
-			Interface: event.Interface{Index: 2, Name: "eth0"}},
+		"request": &event.Request{
+			Process: "p", NetNS: inside, Object: event.ObjectLink,
+			Interface: event.Interface{Index: 2, Name: "eth0"},
+		},
 		"link":   &event.Link{Process: "p", NetNS: inside, Index: 2, Name: "eth0"},
 		"result": &event.Result{Process: "p"},
 		"lost":   &event.Lost{Process: "p", Count: 1},

@@ -210,8 +210,10 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 	s := tell(t)
 	s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2")
 	for i, m := range [][]string{{"c1"}, {"c2"}, nil, {"c1", "c2"}} {
-		s.at(int64(10+i), &event.Request{Process: "a", Start: int64(10+i)*ms - 1, Name: fmt.Sprint("RTM_", i),
-			Sequence: uint32(i), Mentions: m})
+		s.at(int64(10+i), &event.Request{
+			Process: "a", Start: int64(10+i)*ms - 1, Name: fmt.Sprint("RTM_", i),
+			Sequence: uint32(i), Mentions: m,
+		})
 	}
 	s.at(20, &event.Answer{Process: "a", Sequence: 1, Error: "EPERM"})
 	s.at(20, &event.Answer{Process: "a", Sequence: 2, Error: "EEXIST"})
@@ -226,8 +228,10 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"c1 own RTM_0 certain0;", "c2 own RTM_1 certain0EPERM;",
-		"c1 shared RTM_2 candidate1EEXIST;", "c1 shared RTM_3 candidate1;"} {
+	for _, want := range []string{
+		"c1 own RTM_0 certain0;", "c2 own RTM_1 certain0EPERM;",
+		"c1 shared RTM_2 candidate1EEXIST;", "c1 shared RTM_3 candidate1;",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not among %s", want, got)
 		}

@@ -14,11 +14,15 @@ func BenchmarkApply(b *testing.B) {
 		events = append(events, event.Event{Time: int64(len(events)) * ms, Body: body})
 	}
 	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0", NetNS: "/run/netns/c1"}
-	at(&event.Exec{Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", Name: "bridge",
-		Stdin: "pipe-b", Call: call})
+	at(&event.Exec{
+		Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", Name: "bridge",
+		Stdin: "pipe-b", Call: call,
+	})
 	at(&event.Fork{Process: "hl", Parent: "b"})
-	at(&event.Exec{Process: "hl", Parent: "b", InPath: true, File: "/opt/cni/bin/host-local", Name: "host-local",
-		Stdin: "pipe-hl", Call: call})
+	at(&event.Exec{
+		Process: "hl", Parent: "b", InPath: true, File: "/opt/cni/bin/host-local", Name: "host-local",
+		Stdin: "pipe-hl", Call: call,
+	})
 	at(&event.Exit{Process: "hl"})
 	for i := range 57 {
 		p := event.Process(fmt.Sprint("i", i))

@@ -11,8 +11,10 @@ import (
 
 // asks reports an exchange; -1 is pending.
 func (s *story) asks(start, end int64, process, key string, change ...func(*event.Exchange)) *story {
-	x := &event.Exchange{Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix",
-		Address: "/run/" + key, Thread: 7}
+	x := &event.Exchange{
+		Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix",
+		Address: "/run/" + key, Thread: 7,
+	}
 	for _, f := range change {
 		f(x)
 	}
@@ -51,8 +53,10 @@ func behind(im *model.Image, depth int) string {
 			for _, mark := range []struct {
 				is   bool
 				name string
-			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {x.Unended, "unended"}, {c.Error != "",
-				c.Error}} {
+			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {x.Unended, "unended"}, {
+				c.Error != "",
+				c.Error,
+			}} {
 				if mark.is {
 					b.WriteString(" " + mark.name)
 				}
@@ -389,8 +393,10 @@ func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
 		command(10, "w", "a", "clang").exit(60, "w").command(61, "v", "a", "ip", mentions("c1")).exit(70, "v").
 		plugin(71, "b3", "ADD", "net", func(e *event.Exec) {
-			e.Call = &event.Call{Command: "ADD", ContainerID: "c3",
-				IfName: "eth0"}
+			e.Call = &event.Call{
+				Command: "ADD", ContainerID: "c3",
+				IfName: "eth0",
+			}
 		}).calls(72, "b3", "s3").
 		exit(80, "b3").exit(90, "b").exit(91, "b2").tick(30000).end()
 	got := map[string]string{}
@@ -399,8 +405,10 @@ func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 			got[op.ContainerID] += fmt.Sprint(saidOfDeed(m), " ", m.When.Start/ms, "-", m.When.End/ms, ";")
 		}
 	}
-	want := map[string]string{"c1": "clang candidate for this or c2 10-60;",
-		"c2": "clang candidate for this or c1 10-60;ip certain or c1 61-70;"}
+	want := map[string]string{
+		"c1": "clang candidate for this or c2 10-60;",
+		"c2": "clang candidate for this or c1 10-60;ip certain or c1 61-70;",
+	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -30,8 +30,10 @@ func (s *story) wait(start, end int64, process string, kind event.WaitKind, name
 }
 
 func (s *story) unlock(at int64, process, path string) *story {
-	return s.at(at, &event.Wait{Process: event.Process(process), Start: at * ms, Kind: event.WaitLock, Path: path,
-		Released: true})
+	return s.at(at, &event.Wait{
+		Process: event.Process(process), Start: at * ms, Kind: event.WaitLock, Path: path,
+		Released: true,
+	})
 }
 
 func heldBy(process string, pid uint32, name string) func(*event.Wait) {
@@ -236,8 +238,10 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 		wait(1, 5, "b", event.WaitPoll, "futex").wait(4, 8, "b", event.WaitPoll, "epoll_pwait").
 		wait(20, 30, "b", event.WaitPoll, "futex").wait(10, 40, "b", event.WaitPoll, "futex").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]model.Interval{{Start: 1 * ms, End: 8 * ms},
-		{Start: 10 * ms, End: 40 * ms}}) || in.Tallies[model.FactPoll].Count != 4 {
+	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]model.Interval{
+		{Start: 1 * ms, End: 8 * ms},
+		{Start: 10 * ms, End: 40 * ms},
+	}) || in.Tallies[model.FactPoll].Count != 4 {
 		t.Errorf("polling %s, %d times", got, in.Tallies[model.FactPoll].Count)
 	}
 }
@@ -245,8 +249,10 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 func TestAMountIsAFactByItself(t *testing.T) {
 	s := tell(t)
 	s.plugin(0, "b", "ADD", "bridge")
-	for _, m := range []*event.Mount{{Start: 2 * ms, Target: "/run/a"},
-		{Start: 8 * ms, Target: "/run/b", Error: "EBUSY"}} {
+	for _, m := range []*event.Mount{
+		{Start: 2 * ms, Target: "/run/a"},
+		{Start: 8 * ms, Target: "/run/b", Error: "EBUSY"},
+	} {
 		m.Process, m.Name = "b", "mount"
 		s.at(8, m)
 	}

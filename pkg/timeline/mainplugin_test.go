@@ -7,8 +7,10 @@ import (
 )
 
 func TestTheMainPluginIsTheSameForEveryCommand(t *testing.T) {
-	known := &event.Networks{Networks: []event.Network{{Name: "pods",
-		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}}}
+	known := &event.Networks{Networks: []event.Network{{
+		Name:    "pods",
+		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}},
+	}}}
 	for name, test := range map[string]struct {
 		story func(*story)
 		want  string

@@ -14,8 +14,10 @@ func (s *story) enter(at int64, process, key string) *story {
 }
 
 func (s *story) connects(at int64, key string) *story {
-	return s.at(at, &event.FirstConnection{NetNS: event.Namespace{Key: key}, Local: "10.22.0.5:4000",
-		Remote: "10.22.0.1:53"})
+	return s.at(at, &event.FirstConnection{
+		NetNS: event.Namespace{Key: key}, Local: "10.22.0.5:4000",
+		Remote: "10.22.0.1:53",
+	})
 }
 
 // In namespace "pod", from 0 to 50.

@@ -53,16 +53,22 @@ func anything(r *rand.Rand) event.Body {
 	case 5, 6:
 		return &event.Connect{Process: process, Socket: socket, Network: "unix", Address: "/run/a"}
 	case 7, 8:
-		return &event.Accept{Socket: socket, Agent: event.Actor{Process: other, PID: 3, Name: "agent"},
-			Listens: r.IntN(3) == 0}
+		return &event.Accept{
+			Socket: socket, Agent: event.Actor{Process: other, PID: 3, Name: "agent"},
+			Listens: r.IntN(3) == 0,
+		}
 	case 9:
 		return &event.Close{Process: process, Socket: socket}
 	case 10:
-		return &event.Agent{Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100)),
-			State: event.AgentState(some("", 3))}
+		return &event.Agent{
+			Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100)),
+			State: event.AgentState(some("", 3)),
+		}
 	case 11, 12:
-		x := &event.Exchange{Process: process, Socket: socket, Pending: r.IntN(2) == 0, Unasked: r.IntN(3) == 0,
-			Start: int64(r.IntN(3)) * ms}
+		x := &event.Exchange{
+			Process: process, Socket: socket, Pending: r.IntN(2) == 0, Unasked: r.IntN(3) == 0,
+			Start: int64(r.IntN(3)) * ms,
+		}
 		if r.IntN(2) == 0 {
 			x.Peer = &event.Actor{Process: other, PID: 3, Name: "peer"}
 		}

@@ -8,15 +8,19 @@ import (
 )
 
 func TestTheNetworkIsNotReady(t *testing.T) {
-	pods := event.Network{Name: "pods", File: "10-pods.conflist",
-		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}
+	pods := event.Network{
+		Name: "pods", File: "10-pods.conflist",
+		Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}},
+	}
 	s := tell(t)
 	s.at(5, &event.Readiness{Ready: true})
 	if n := len(s.line.Pods().Outages()); n != 0 {
 		t.Errorf("%d outages before there was one", n)
 	}
-	none := &event.Readiness{Reason: "cni plugin not initialized", Lacks: event.LackConfiguration,
-		Missing: "nobody wrote a network"}
+	none := &event.Readiness{
+		Reason: "cni plugin not initialized", Lacks: event.LackConfiguration,
+		Missing: "nobody wrote a network",
+	}
 	s.at(10, none).at(15, none).at(20, &event.Networks{Networks: []event.Network{pods}})
 	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{
 		Reason: "STATUS says no", Lacks: event.LackStatus, Missing: "the agent says no", Overdue: true,

@@ -107,8 +107,10 @@ func TestConnections(t *testing.T) {
 }
 
 func (s *story) duplicate(at int64, process string, state event.AddressState) *story {
-	return s.at(at, &event.Address{Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7,
-		Address: "fd00::5", State: state})
+	return s.at(at, &event.Address{
+		Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7,
+		Address: "fd00::5", State: state,
+	})
 }
 
 func saidOfDetection(d *model.Detection, when model.Interval) string {

@@ -109,13 +109,17 @@ func TestTheKernelNamesInterfaces(t *testing.T) {
 	for _, test := range []struct {
 		of   event.Namespace
 		want string
-	}{{event.Namespace{Key: "77", Label: "4026531840"},
-		"warm-1"}, {event.Namespace{Key: "4026531840", Label: "4026531840"}, ""}} {
+	}{{
+		event.Namespace{Key: "77", Label: "4026531840"},
+		"warm-1",
+	}, {event.Namespace{Key: "4026531840", Label: "4026531840"}, ""}} {
 		s := looked(t).at(0, &event.Agent{Process: "a", Name: "agentd"}).
 			at(1, &event.Link{Process: "a", NetNS: test.of, Index: 38, Name: "warm-1"}).
 			plugin(2, "b", "DEL", "net").calls(3, "b", "s1")
-		s.at(9, &event.Request{Process: "a", Start: 4 * ms, Name: "RTM_DELLINK", Object: event.ObjectLink,
-			Verb: event.VerbDelete, NetNS: test.of, Interface: event.Interface{Index: 38}})
+		s.at(9, &event.Request{
+			Process: "a", Start: 4 * ms, Name: "RTM_DELLINK", Object: event.ObjectLink,
+			Verb: event.VerbDelete, NetNS: test.of, Interface: event.Interface{Index: 38},
+		})
 		s.exit(50, "b").tick(30000).end()
 		for _, r := range model.Each[*model.Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*model.Connection).
 			Work.Own.Facts) {

@@ -126,8 +126,10 @@ func draw(ops []*model.Operation) string {
 		for _, mark := range []struct {
 			is   bool
 			name string
-		}{{im.Outlived, "outlived"}, {im.Replaced, "replaced"}, {!im.Ended, "unfinished"}, {im.Code != 0,
-			fmt.Sprint("exit ", im.Code)}, {im.InFlight, "in flight"}} {
+		}{{im.Outlived, "outlived"}, {im.Replaced, "replaced"}, {!im.Ended, "unfinished"}, {
+			im.Code != 0,
+			fmt.Sprint("exit ", im.Code),
+		}, {im.InFlight, "in flight"}} {
 			if mark.is {
 				fmt.Fprintf(&b, " (%s)", mark.name)
 			}

@@ -16,11 +16,15 @@ func startedBy(caller event.Caller) func(*event.Exec) {
 // A hundred forged calls a second, each from a process that exits at once and waits for NRI, fill all places in ten
 // seconds.
 func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
-	for _, forger := range []event.Caller{event.CallerHost, event.CallerPrivileged, event.CallerRootless,
-		event.CallerAgent} {
+	for _, forger := range []event.Caller{
+		event.CallerHost, event.CallerPrivileged, event.CallerRootless,
+		event.CallerAgent,
+	} {
 		s := tell(t)
-		s.line = New(Options{Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024,
-			Images: 2000, Facts: 1000})
+		s.line = New(Options{
+			Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024,
+			Images: 2000, Facts: 1000,
+		})
 		s.at(0, &event.Degraded{Feature: "nri", Restored: true})
 		forged, pods := 6000, 0
 		for i := range int64(forged) {

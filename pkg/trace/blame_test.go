@@ -11,8 +11,10 @@ import (
 )
 
 func TestAWaitLinksToTheRunThatHadTheLock(t *testing.T) {
-	for name, above := range map[string]string{"a trace of its own": "", "below the runtime's": sampled,
-		"not below one that is not recorded": unsampled} {
+	for name, above := range map[string]string{
+		"a trace of its own": "", "below the runtime's": sampled,
+		"not below one that is not recorded": unsampled,
+	} {
 		t.Run(name, func(t *testing.T) {
 			other := sandbox(parent(above), func(op *model.Operation) {
 				op.ContainerID, op.Calls[0].Runs[0].Process = "c2", "9@9"
@@ -23,8 +25,10 @@ func TestAWaitLinksToTheRunThatHadTheLock(t *testing.T) {
 			}
 			waits := build(sandbox(func(op *model.Operation) {
 				bridge(op).Facts = []*model.Fact{
-					{When: between(12, 20), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl",
-						Blame: &model.Blame{Call: key, Process: "9@9", Start: 10}}},
+					{When: between(12, 20), What: &model.Wait{
+						Kind: event.WaitMutex, Name: "rtnl",
+						Blame: &model.Blame{Call: key, Process: "9@9", Start: 10},
+					}},
 					{When: between(22, 30), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
 				}
 			}))

@@ -32,8 +32,10 @@ var options = judge.Options{
 // sandbox is a setup with one call: bridge, which ran iptables.
 func sandbox(change ...func(*model.Operation)) *model.Operation {
 	iptables := &model.Image{
-		Program: model.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi",
-			Args: []string{"-S"}},
+		Program: model.Program{
+			Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi",
+			Args: []string{"-S"},
+		},
 		Exit:  model.Exit{Ended: true},
 		Start: 20,
 		End:   30,
@@ -49,8 +51,10 @@ func sandbox(change ...func(*model.Operation)) *model.Operation {
 	op := &model.Operation{
 		Kind: model.Setup, ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0", UID: "u1"},
 		Start: 10, End: 40, Mono: 0, Wall: 1000, Closed: model.ClosedRunning,
-		Calls: []*model.Call{{Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods",
-			Runs: []*model.Image{bridge}, Start: 10, End: 40}},
+		Calls: []*model.Call{{
+			Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods",
+			Runs: []*model.Image{bridge}, Start: 10, End: 40,
+		}},
 	}
 	for _, f := range change {
 		f(op)
@@ -146,10 +150,14 @@ func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
 	}{
 		"all went well":                      {sandbox(), nil},
 		"a command that exits 1 is no error": {sandbox(fails(iptables, 1)), nil},
-		"a plugin that exits 1 fails the call": {sandbox(fails(bridge, 1)),
-			[]string{"pod network setup", "CNI ADD", "bridge ADD"}},
-		"with it the command that failed": {sandbox(fails(bridge, 1), fails(iptables, 4)),
-			[]string{"pod network setup", "CNI ADD", "bridge ADD", "iptables"}},
+		"a plugin that exits 1 fails the call": {
+			sandbox(fails(bridge, 1)),
+			[]string{"pod network setup", "CNI ADD", "bridge ADD"},
+		},
+		"with it the command that failed": {
+			sandbox(fails(bridge, 1), fails(iptables, 4)),
+			[]string{"pod network setup", "CNI ADD", "bridge ADD", "iptables"},
+		},
 		"a signal is an error of the command":    {sandbox(dies("SIGSEGV")), []string{"iptables"}},
 		"a reader that has read enough is none":  {sandbox(dies("SIGPIPE")), nil},
 		"a plugin that never ran fails the call": {sandbox(func(op *model.Operation) { op.Calls[0].NeverRun = []string{"portmap"} }), []string{"pod network setup", "CNI ADD"}},
@@ -171,9 +179,13 @@ func TestWhatIsSaid(t *testing.T) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
 		op.Running = true
-		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"},
-			Labels: map[string]string{"app": "web", "io.cri-containerd.kind": "sandbox",
-				"oci_runtime_type": "io.containerd.runc.v2"}}
+		op.Sandbox = &event.Sandbox{
+			Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"},
+			Labels: map[string]string{
+				"app": "web", "io.cri-containerd.kind": "sandbox",
+				"oci_runtime_type": "io.containerd.runc.v2",
+			},
+		}
 	})
 	spans := build(op)
 	for _, kv := range identity(op) {

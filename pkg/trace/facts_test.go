@@ -19,8 +19,10 @@ import (
 func between(start, end int64) model.Interval { return model.Interval{Start: start, End: end} }
 
 func asked(name string, when model.Interval, change ...func(*model.Request)) *model.Fact {
-	r := &model.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name,
-		NetNS: event.Namespace{Key: "1", Label: "4026531840"}}}
+	r := &model.Request{Request: &event.Request{
+		Protocol: "rtnetlink", Name: name,
+		NetNS: event.Namespace{Key: "1", Label: "4026531840"},
+	}}
 	for _, f := range change {
 		f(r)
 	}
@@ -44,8 +46,10 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 			model.FactLock: {Count: 2, Time: 7}, model.FactQuery: {Count: 4}, model.FactChange: {Count: 5, Time: 12},
 		}}
 		run.Facts = []*model.Fact{
-			{When: between(11, 17), What: &model.Wait{Kind: event.WaitLock, Path: "/run/l",
-				Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
+			{When: between(11, 17), What: &model.Wait{
+				Kind: event.WaitLock, Path: "/run/l",
+				Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6,
+			}},
 			{When: between(17, 22), What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
 			{When: between(22, 30), What: &model.Wait{Kind: event.WaitCall, Name: "clone"}}, // too short
 			{When: between(30, 40), What: &model.Wait{Kind: event.WaitSleep, Name: "nanosleep"}},
@@ -56,11 +60,15 @@ func busy(change ...func(*model.Operation)) *model.Operation {
 			asked("RTM_GETRULE", between(21, 29), func(r *model.Request) { r.Verb = event.VerbQuery }),
 			asked("NFT_MSG_NEWRULE", between(22, 22), func(r *model.Request) { r.Table, r.Count = "nat", 9 }),
 			{When: between(23, 23), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
-			{When: between(23, 28), What: &model.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad",
-				Value: "0"}}},
+			{When: between(23, 28), What: &model.Setting{Setting: &event.Setting{
+				Key:   "net/ipv6/conf/eth0/accept_dad",
+				Value: "0",
+			}}},
 			{When: between(24, 30), What: &model.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
-			{When: between(31, 39), What: &model.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1,
-				Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
+			{When: between(31, 39), What: &model.Connection{
+				Network: "tcp", Address: "[::1]:99", Tries: 1,
+				Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true,
+			}},
 		}
 		run.Run.Configuration = &event.Configuration{CNIVersion: "1.0.0", Network: "pods"}
 		run.Run.Result = &event.Result{IPs: []string{"10.22.0.5/16"}}
@@ -127,8 +135,10 @@ func TestWhatHappensInsideOfAPlugin(t *testing.T) {
 func TestWhatIsSlowInsideIsMarked(t *testing.T) {
 	op := busy()
 	spans := NewBuilder(IDs{Seed: "boot"}, nil, "v1").
-		Build(op, judge.Options{Thresholds: judge.Thresholds{Agent: 7, Lock: 5},
-			Sampling: judge.Sampling{All: true}}.Judge(op)).Spans.ScopeSpans[0].Spans
+		Build(op, judge.Options{
+			Thresholds: judge.Thresholds{Agent: 7, Lock: 5},
+			Sampling:   judge.Sampling{All: true},
+		}.Judge(op)).Spans.ScopeSpans[0].Spans
 	got := ""
 	for _, s := range spans {
 		if said(s, "cniscope.slow") != nil {
@@ -262,8 +272,10 @@ func TestMounts(t *testing.T) {
 	got := drawn(build(busy(func(op *model.Operation) {
 		bridge(op).Children = nil
 		bridge(op).Facts = []*model.Fact{
-			{When: between(12, 30), What: &model.Mount{Mount: &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/a",
-				Flags: []string{"bind", "ro"}}}},
+			{When: between(12, 30), What: &model.Mount{Mount: &event.Mount{
+				Name: "mount", Source: "/csi/data", Target: "/run/a",
+				Flags: []string{"bind", "ro"},
+			}}},
 			{When: between(31, 31), What: &model.Mount{Mount: &event.Mount{Name: "umount2", Target: "/run/b", Error: "EBUSY"}}},
 		}
 	})), "cniscope.kind", "cniscope.mount.target", "cniscope.mount.source", "cniscope.errno")

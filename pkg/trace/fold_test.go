@@ -73,8 +73,10 @@ func outlined(spans []*tracepb.Span) (all []string) {
 }
 
 func TestEventsOfAnOrdinaryCall(t *testing.T) {
-	for want, x := range map[string]*tree{"first connection": call(),
-		"first connection request sysctl": call(attr.Verdict("slow"))} {
+	for want, x := range map[string]*tree{
+		"first connection":                call(),
+		"first connection request sysctl": call(attr.Verdict("slow")),
+	} {
 		x.add(1, attr.KindDelegate, "host-local ADD", 1, 1)
 		x.add(1, attr.KindCommand, "iptables", 2, 1, command(0)...)
 		for _, s := range x.spans[1:] {
@@ -244,8 +246,10 @@ func wild(data []byte) *tree {
 	x := call(nonZero(attr.Slow(len(data) > 1 && data[1]%2 == 0))...)
 	for ; len(data) >= 4; data = data[4:] {
 		kind := kinds[int(data[0])%len(kinds)]
-		about := []attribute.KeyValue{semconv.ProcessExitCode(int(data[3] % 3)), attr.CPUMS(time.Duration(data[2]) * 1237),
-			attr.Requests(int(data[2]))}
+		about := []attribute.KeyValue{
+			semconv.ProcessExitCode(int(data[3] % 3)), attr.CPUMS(time.Duration(data[2]) * 1237),
+			attr.Requests(int(data[2])),
+		}
 		about = append(about, nonZero(attr.Slow(data[3]%16 == 0), attr.Outlived(data[3]%32 == 1))...)
 		n := x.add(int(data[1])%len(x.spans), kind, fmt.Sprint(kind, data[0]%2), int(data[2]), int(data[3]), about...)
 		if data[3]%16 == 2 {

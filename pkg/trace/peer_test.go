@@ -15,8 +15,10 @@ func served() *model.Operation {
 		certain := &model.Attribution{Evidence: model.Certain}
 		candidate := &model.Attribution{Evidence: model.Candidate, Others: []model.Key{other}}
 		did := func(name string, by *model.Attribution) *model.Image {
-			return &model.Image{Program: model.Program{Process: event.Process("p-" + name), Name: name},
-				Exit: model.Exit{Ended: true}, Start: 32, End: 36, Attribution: by}
+			return &model.Image{
+				Program: model.Program{Process: event.Process("p-" + name), Name: name},
+				Exit:    model.Exit{Ended: true}, Start: 32, End: 36, Attribution: by,
+			}
 		}
 		attributed := func(f *model.Fact, a *model.Attribution) []*model.Fact {
 			f.Attribution = a
@@ -92,30 +94,40 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 	candidate := &model.Attribution{Evidence: model.Candidate}
 	work := func(name string, facts ...*model.Fact) *model.Work {
 		image := func() *model.Image {
-			return &model.Image{Program: model.Program{Process: event.Process(name), Name: name}, Exit: model.Exit{Ended: true},
-				Start: 31, End: 39}
+			return &model.Image{
+				Program: model.Program{Process: event.Process(name), Name: name}, Exit: model.Exit{Ended: true},
+				Start: 31, End: 39,
+			}
 		}
 		w := &model.Work{Own: image(), Shared: image()}
 		w.Own.Facts = facts
 		return w
 	}
 	exchange := func(start, end int64, address, peer string, w *model.Work) *model.Fact {
-		c := &model.Connection{Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true,
-			Work: w, Exchange: &model.Exchange{}}
+		c := &model.Connection{
+			Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true,
+			Work: w, Exchange: &model.Exchange{},
+		}
 		return &model.Fact{When: between(start, end), What: c, Attribution: candidate}
 	}
 	spans := build(busy(func(op *model.Operation) {
 		disk := work("diskd")
-		disk.States = []model.Spell{{Interval: between(33, 34), State: event.AgentIdle},
-			{Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"}}
+		disk.States = []model.Spell{
+			{Interval: between(33, 34), State: event.AgentIdle},
+			{Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"},
+		}
 		disk.Killed, disk.Gone, disk.Successor, disk.Back = "OOM", 37, &event.Actor{PID: 8, Name: "diskd"}, 38
-		lock := &model.Fact{When: between(31, 36), Attribution: candidate,
-			What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"}}
+		lock := &model.Fact{
+			When: between(31, 36), Attribution: candidate,
+			What: &model.Wait{Kind: event.WaitMutex, Name: "rtnl"},
+		}
 		agent := work("agentd", exchange(32, 38, "/run/db", "dbd",
 			work("dbd", exchange(33, 38, "/run/disk", "diskd", disk))), lock)
 		bridge(op).Facts, bridge(op).Activity = nil, model.Activity{}
-		bridge(op).Facts = []*model.Fact{{When: between(31, 39),
-			What: &model.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent}}}
+		bridge(op).Facts = []*model.Fact{{
+			When: between(31, 39),
+			What: &model.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent},
+		}}
 	}))
 	got := drawn(spans, "cniscope.agent", "cniscope.standing", "cniscope.attribution", "cniscope.agent_stopped_ms",
 		"cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges")

@@ -18,8 +18,10 @@ func TestAnyOrderIsCountedRight(t *testing.T) {
 			case 0, 1:
 				tree.Apply(&event.Fork{Process: p, Parent: some()})
 			case 2:
-				e := &event.Exec{Process: p, Parent: some(), Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0,
-					Stdin: fmt.Sprint(r.IntN(3))}
+				e := &event.Exec{
+					Process: p, Parent: some(), Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0,
+					Stdin: fmt.Sprint(r.IntN(3)),
+				}
 				if r.IntN(3) > 0 {
 					e.Call = &event.Call{}
 				}

@@ -288,8 +288,10 @@ func TestProcess(t *testing.T) {
 		vouched bool
 		depth   int
 	}{
-		"b": {true, true, 0}, "h": {true, true, 0}, "i": {false, true, 0}, "p": {true, true, 0}, "x": {true, false,
-			0}, "y": {true, false, 0},
+		"b": {true, true, 0}, "h": {true, true, 0}, "i": {false, true, 0}, "p": {true, true, 0}, "x": {
+			true, false,
+			0,
+		}, "y": {true, false, 0},
 	} {
 		p := s.Get(key)
 		if p.Leads() != want.leads || p.Run.Vouched() != want.vouched || p.Depth() != want.depth {

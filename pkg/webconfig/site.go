@@ -59,8 +59,10 @@ func (s *Site) TLS() *tls.Config {
 	if !s.tls {
 		return nil
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now() }}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now() },
+	}
 }
 
 func (s *Site) now() (*tls.Config, error) {

@@ -44,8 +44,10 @@ func newStage(f folder, text string) *stage {
 	if secure := s.site.TLS(); secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	server := &http.Server{Handler: s.site, ReadHeaderTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	server := &http.Server{
+		Handler: s.site, ReadHeaderTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+	}
 	done := make(chan error)
 	go func() { done <- server.Serve(l) }()
 	f.Cleanup(func() {
@@ -76,8 +78,10 @@ func (s *stage) ask(change func(*http.Request, *tls.Config)) string {
 	if change != nil {
 		change(r, config)
 	}
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
-		TLSClientConfig: config}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   config,
+	}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return err.Error()

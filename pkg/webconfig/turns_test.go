@@ -19,14 +19,22 @@ func TestAScraperAmongGuessers(t *testing.T) {
 		"one address, it has the same":        {one, "10.0.0.1:2", 40, 40},
 		"all of loopback, it has another":     {loopback, "10.0.0.2:1", waitingMax - 1, 60},
 		"all of loopback, it has one of them": {loopback, "127.0.0.1:2", 40, 40},
-		"a network of IPv6, it has another": {func(i int) string { return fmt.Sprintf("[2001:db8::%x]:1", i) },
-			"[2001:db8:0:1::1]:1", waitingMax - 1, 60},
-		"links of IPv6, it has an IPv4 address": {func(i int) string { return fmt.Sprintf("[fe80::%x%%eth%d]:1", i, i) },
-			"10.0.0.2:1", waitingMax - 1, 60},
-		"IPv4 in IPv6, it has another": {func(i int) string { return fmt.Sprintf("[::ffff:127.0.0.%d]:1", i%250) },
-			"10.0.0.2:1", waitingMax - 1, 60},
-		"forty addresses": {func(i int) string { return fmt.Sprintf("10.0.1.%d:1", i%40) },
-			"10.0.0.2:1", 40, 80},
+		"a network of IPv6, it has another": {
+			func(i int) string { return fmt.Sprintf("[2001:db8::%x]:1", i) },
+			"[2001:db8:0:1::1]:1", waitingMax - 1, 60,
+		},
+		"links of IPv6, it has an IPv4 address": {
+			func(i int) string { return fmt.Sprintf("[fe80::%x%%eth%d]:1", i, i) },
+			"10.0.0.2:1", waitingMax - 1, 60,
+		},
+		"IPv4 in IPv6, it has another": {
+			func(i int) string { return fmt.Sprintf("[::ffff:127.0.0.%d]:1", i%250) },
+			"10.0.0.2:1", waitingMax - 1, 60,
+		},
+		"forty addresses": {
+			func(i int) string { return fmt.Sprintf("10.0.1.%d:1", i%40) },
+			"10.0.0.2:1", 40, 80,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &turns{taken: true}

@@ -41,8 +41,10 @@ func (q question) operations(ctx context.Context, node control.Reader, out io.Wr
 }
 
 func (q question) query() control.Query {
-	query := control.Query{Namespace: q.namespace, Pod: q.pod, Problems: q.problems, After: q.after, Limit: q.limit,
-		Wait: min(q.wait, control.MaxWait)}
+	query := control.Query{
+		Namespace: q.namespace, Pod: q.pod, Problems: q.problems, After: q.after, Limit: q.limit,
+		Wait: min(q.wait, control.MaxWait),
+	}
 	if q.since > 0 {
 		query.Since = time.Now().Add(-q.since)
 	}
@@ -66,8 +68,10 @@ func (q question) spans(ctx context.Context, node control.Reader, out io.Writer)
 }
 
 func (q question) record(ctx context.Context, node control.Reader, out io.Writer) error {
-	recording, err := node.Record(ctx, control.RecordQuery{For: min(q.recording, control.MaxRecord),
-		Namespace: q.namespace, Pod: q.pod})
+	recording, err := node.Record(ctx, control.RecordQuery{
+		For:       min(q.recording, control.MaxRecord),
+		Namespace: q.namespace, Pod: q.pod,
+	})
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,10 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 		h.Add(control.Line{
 			Namespace: namespace, Pod: "web", PodUID: "u-" +
 				namespace, Command: "ADD", Result: control.Slow, Verdict: "verdict of " + namespace, Certain: true,
-			TraceID: map[string]string{"shop": strings.Repeat("a", 32),
-				"bank": strings.Repeat("b", 32)}[namespace], Time: time.Now(),
+			TraceID: map[string]string{
+				"shop": strings.Repeat("a", 32),
+				"bank": strings.Repeat("b", 32),
+			}[namespace], Time: time.Now(),
 		})
 	}
 	folder := filepath.Join(t.TempDir(), "read")
@@ -46,16 +48,21 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 		control.ServeRead(ctx, l, control.ReadHandlers{
 			Node: func() control.Node { return control.Node{Version: "v9"} },
 			Calls: func() []control.Call {
-				return []control.Call{{Namespace: "shop", Pod: "web"}, {Namespace: "shop", Pod: "db"},
-					{Namespace: "bank", Pod: "web"}}
+				return []control.Call{
+					{Namespace: "shop", Pod: "web"},
+					{Namespace: "shop", Pod: "db"},
+					{Namespace: "bank", Pod: "web"},
+				}
 			},
 			Operations: h.Operations,
 			Spans: func(trace string) ([]byte, error) {
 				shop := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}}
 				return proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 					Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "k8s.namespace.name", Value: shop}}},
-					ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{TraceId: []byte(trace)[:16],
-						SpanId: []byte("01234567"), Name: "CNI ADD"}}}},
+					ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{
+						TraceId: []byte(trace)[:16],
+						SpanId:  []byte("01234567"), Name: "CNI ADD",
+					}}}},
 				}}})
 			},
 			Doctor: func(context.Context) ([]byte, error) { return []byte(`{"findings":[]}`), nil },
@@ -81,15 +88,20 @@ func TestEachQuestionIsAnswered(t *testing.T) {
 		"calls":                {question{what: fleet.Calls}, "bank", "nobody", 0},
 		"calls of one pod":     {question{what: fleet.Calls, pod: "web"}, `"pod":"web"`, `"pod":"db"`, 0},
 		"calls of a namespace": {question{what: fleet.Calls, namespace: "bank"}, "bank", "shop", 0},
-		"operations": {question{what: fleet.Operations, problems: true, since: time.Hour}, "verdict of bank",
-			"nobody", 0},
+		"operations": {
+			question{what: fleet.Operations, problems: true, since: time.Hour},
+			"verdict of bank",
+			"nobody", 0,
+		},
 		"of a namespace": {question{what: fleet.Operations, namespace: "shop"}, "verdict of shop", "bank", 0},
 		"spans":          {question{what: fleet.Spans, trace: trace}, "CNI ADD", "nobody", 0},
 		"spans, encoded": {question{what: fleet.Spans, trace: trace, format: fleet.Protobuf}, "\aCNI ADD", "{", 0},
 		"the node":       {question{what: fleet.Node}, "v9", "nobody", 0},
 		"doctor":         {question{what: fleet.Doctor}, "findings", "nobody", 0},
-		"a recording": {question{what: fleet.Record, namespace: "shop", pod: "web", recording: time.Second},
-			"recording of shop/web", "nobody", 0},
+		"a recording": {
+			question{what: fleet.Record, namespace: "shop", pod: "web", recording: time.Second},
+			"recording of shop/web", "nobody", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -31,23 +31,33 @@ func TestTheAPIServerOfTheKubelet(t *testing.T) {
 		kubelet func(context.Context) (string, error)
 		says    string
 	}{
-		"the service is away": {service,
-			func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, ""},
-		"the service answers": {server.Listener.Addr().String(),
-			func(context.Context) (string, error) { return service, nil }, ""},
+		"the service is away": {
+			service,
+			func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, "",
+		},
+		"the service answers": {
+			server.Listener.Addr().String(),
+			func(context.Context) (string, error) { return service, nil }, "",
+		},
 		"nothing else is known": {server.Listener.Addr().String(), func(context.Context) (string, error) {
 			return "", errors.New("no kubelet")
 		}, ""},
-		"both are away": {service, func(context.Context) (string, error) { return "127.0.0.1:1", nil },
-			"127.0.0.1:1"},
+		"both are away": {
+			service, func(context.Context) (string, error) { return "127.0.0.1:1", nil },
+			"127.0.0.1:1",
+		},
 		"away, and nothing is known": {service, func(context.Context) (string, error) {
 			return "", errors.New("no kubelet")
 		}, "no kubelet"},
-		"a certificate of other name": {"other.invalid:443",
-			func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, "certificate"},
+		"a certificate of other name": {
+			"other.invalid:443",
+			func(context.Context) (string, error) { return server.Listener.Addr().String(), nil }, "certificate",
+		},
 	} {
-		config := &rest.Config{Host: "https://" + tt.host, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
-			Dial: dialer(tt.kubelet)}
+		config := &rest.Config{
+			Host: "https://" + tt.host, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+			Dial: dialer(tt.kubelet),
+		}
 		client, err := rest.HTTPClientFor(config)
 		harness.Check(t, err)
 		answer, err := client.Get(config.Host)

@@ -74,8 +74,10 @@ func (s *server) fail(status int) {
 func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end func()) {
 	t.Helper()
 	s.events = map[string]*v1.Event{}
-	api, err := eventsOf(&rest.Config{Host: "http://api.example", Transport: s, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	api, err := eventsOf(&rest.Config{
+		Host: "http://api.example", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	})
 	harness.Check(t, err)
 	log = &strings.Builder{}
 	w := &writer{api: api, as: &rest.Config{}, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
@@ -131,8 +133,10 @@ func TestAnEventIsWhatTheAPIWants(t *testing.T) {
 
 // During an hour's outage the API server is contacted rarely, and Events resume afterwards.
 func TestAnOutageOfTheAPIServer(t *testing.T) {
-	for status, says := range map[int]string{http.StatusServiceUnavailable: "trying again",
-		http.StatusForbidden: "does a ClusterRole let"} {
+	for status, says := range map[int]string{
+		http.StatusServiceUnavailable: "trying again",
+		http.StatusForbidden:          "does a ClusterRole let",
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{status: status}
 			to, log, end := telling(t, s)

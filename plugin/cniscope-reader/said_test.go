@@ -27,8 +27,10 @@ func TestNoTokenLeavesThroughTheAPIServer(t *testing.T) {
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"`+said+`"}`)
 		}))
 		config := func() *rest.Config {
-			return &rest.Config{Host: s.URL, BearerToken: own,
-				ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+			return &rest.Config{
+				Host: s.URL, BearerToken: own,
+				ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+			}
 		}
 		api, err := eventsOf(config())
 		harness.Check(t, err)

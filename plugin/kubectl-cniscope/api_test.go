@@ -123,8 +123,10 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1",
-			Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: message,
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: "v1",
+			Kind:       "Status",
+		}, Status: "Failure", Code: int32(code), Reason: reason, Message: message,
 	})
 }
 

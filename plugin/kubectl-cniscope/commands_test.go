@@ -31,12 +31,18 @@ func clusterOf(count int) *api {
 	return &api{
 		Nodes: &fleet.Nodes{Evil: evil}, count: count,
 		pods: map[string]corev1.Pod{
-			"shop/web-0": {ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "u"},
-				Spec: corev1.PodSpec{NodeName: "node-010"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
-			"shop/late": {ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "shop"},
-				Status: corev1.PodStatus{Phase: corev1.PodPending}},
-			"shop/host": {ObjectMeta: metav1.ObjectMeta{Name: "host", Namespace: "shop"},
-				Spec: corev1.PodSpec{NodeName: "node-010", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			"shop/web-0": {
+				ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "u"},
+				Spec:       corev1.PodSpec{NodeName: "node-010"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			},
+			"shop/late": {
+				ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "shop"},
+				Status:     corev1.PodStatus{Phase: corev1.PodPending},
+			},
+			"shop/host": {
+				ObjectMeta: metav1.ObjectMeta{Name: "host", Namespace: "shop"},
+				Spec:       corev1.PodSpec{NodeName: "node-010", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			},
 		},
 		events: []corev1.Event{{
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0"}, Type: "Normal", Reason: "NetworkSlow",
@@ -131,18 +137,26 @@ func TestMissingRights(t *testing.T) {
 		code    int
 		says    []string
 	}{
-		{[]string{exec}, "doctor -A", 1, []string{"may not create pods/exec in namespace cniscope",
-			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane"}},
-		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{"may not list pods in namespace cniscope",
-			"--role cniscope-operator"}},
+		{[]string{exec}, "doctor -A", 1, []string{
+			"may not create pods/exec in namespace cniscope",
+			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane",
+		}},
+		{[]string{"list pods cniscope", "list pods"}, "doctor -A", 1, []string{
+			"may not list pods in namespace cniscope",
+			"--role cniscope-operator",
+		}},
 		{[]string{"get pods shop"}, "why web-0", 3, []string{"shop/web-0\n", "may not get pods in namespace shop"}},
 		{[]string{exec}, "why web-0", 3, []string{"NetworkSlow", "--role cniscope-operator --user jane"}},
-		{[]string{"list events shop"}, "why web-0", 3, []string{"SLOW: 5s", "may not list events in namespace shop",
-			"--clusterrole view"}},
+		{[]string{"list events shop"}, "why web-0", 3, []string{
+			"SLOW: 5s", "may not list events in namespace shop",
+			"--clusterrole view",
+		}},
 	} {
 		a := clusterOf(3)
-		a.pods["shop/web-0"] = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"},
-			Spec: corev1.PodSpec{NodeName: "node-000"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		a.pods["shop/web-0"] = corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"},
+			Spec:       corev1.PodSpec{NodeName: "node-000"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
 		a.may = without(c.without...)
 		t.Run(strings.Join(c.without, ", ")+": "+c.args, func(t *testing.T) {
 			kubectl(t, a.start(t), strings.Fields(c.args)...).want(t, c.code, c.says...)

@@ -17,7 +17,8 @@ import (
 const answerMost = 4 << 20
 
 func (s *session) each(ctx context.Context, question []string,
-	take func(node string, answer []byte) error) (digest.Nodes, error) {
+	take func(node string, answer []byte) error,
+) (digest.Nodes, error) {
 	defer s.progress.end()
 	var nodes digest.Nodes
 	s.progress.step(nodes, len(s.readers))

@@ -87,7 +87,8 @@ type session struct {
 
 // open finds sidecars and makes a token: the operator's if within is empty or the user may, else the namespace's.
 func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session,
-	error) {
+	error,
+) {
 	readers, err := c.Readers(ctx, o.home)
 	if err != nil {
 		return nil, err

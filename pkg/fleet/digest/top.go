@@ -139,8 +139,10 @@ func Line(l control.Line) control.Line {
 
 // Call returns a call with printable texts.
 func Call(c control.Call) control.Call {
-	for _, s := range []*string{&c.Namespace, &c.Pod, &c.ContainerID, &c.Command, &c.IfName, &c.Plugin, &c.Runs, &c.State,
-		&c.Waits, &c.Asks, &c.Agent, &c.Polls} {
+	for _, s := range []*string{
+		&c.Namespace, &c.Pod, &c.ContainerID, &c.Command, &c.IfName, &c.Plugin, &c.Runs, &c.State,
+		&c.Waits, &c.Asks, &c.Agent, &c.Polls,
+	} {
 		*s = text.Clean(*s, text.Bound)
 	}
 	return c

@@ -28,7 +28,8 @@ type Answer[T any] struct {
 // Ask yields answers as they arrive, until all are there, ctx ends, or the caller stops. After Patience a node has
 // ErrNoAnswer. ask must return with its context; none runs after Ask.
 func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
-	ask func(context.Context, N) (T, error)) iter.Seq2[N, Answer[T]] {
+	ask func(context.Context, N) (T, error),
+) iter.Seq2[N, Answer[T]] {
 	type result struct {
 		node   N
 		answer Answer[T]
@@ -70,7 +71,8 @@ func Ask[N, T any](ctx context.Context, nodes []N, l Limits,
 }
 
 func one[N, T any](ctx context.Context, node N, patience time.Duration,
-	ask func(context.Context, N) (T, error)) (T, error) {
+	ask func(context.Context, N) (T, error),
+) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	value, err := ask(limited, node)

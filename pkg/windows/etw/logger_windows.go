@@ -82,8 +82,10 @@ func (l *logger) open(take func(*Record)) error {
 	}
 	l.take = take
 	l.pin.Pin(l)
-	of := logfile{session: name, mode: processRealTime | processRaw | processRecords, record: callback(),
-		context: unsafe.Pointer(l)}
+	of := logfile{
+		session: name, mode: processRealTime | processRaw | processRecords, record: callback(),
+		context: unsafe.Pointer(l),
+	}
 	if err := openTrace.Find(); err != nil {
 		return refused("OpenTrace "+l.name, err)
 	}

@@ -87,7 +87,8 @@ const checkEvery = 5 * time.Second
 
 // Execute implements svc.Handler, running from program's call of up until its return.
 func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, tell chan<- svc.Status) (specific bool,
-	code uint32) {
+	code uint32,
+) {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	started := make(chan struct{})

@@ -24,8 +24,10 @@ type Snapshots struct {
 }
 
 // The first within the CPU share is used.
-var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
-	100 * time.Millisecond}
+var intervals = []time.Duration{
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond,
+}
 
 const (
 	// CPU time is bounded to 1/share.

@@ -57,8 +57,10 @@ func (s *system) parse() []Entry {
 	names := make(map[uint32]named, len(s.names))
 	for at := unsafe.Pointer(&s.buffer[0]); ; {
 		p := (*windows.SYSTEM_PROCESS_INFORMATION)(at)
-		e := Entry{PID: uint32(p.UniqueProcessID), Parent: uint32(p.InheritedFromUniqueProcessID),
-			Created: Filetime(p.CreateTime)}
+		e := Entry{
+			PID: uint32(p.UniqueProcessID), Parent: uint32(p.InheritedFromUniqueProcessID),
+			Created: Filetime(p.CreateTime),
+		}
 		if known := s.names[e.PID]; known.created == e.Created && known.name != "" {
 			e.Name = known.name
 		} else if p.ImageName.Buffer != nil {
