@@ -96,8 +96,8 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(writers) == 0 {
-		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a " +
-			"process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod " +
+		step += ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process"
+		return step, []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod " +
 			"scheduled to this node and its image pulled: kubectl -n kube-system get pods -o wide"}
 	}
 	if len(remedy) == 0 {
