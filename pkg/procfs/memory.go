@@ -27,19 +27,48 @@ func readMost(file string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Memory reads environments and arguments, which may be mapped from a hanging mount. Not for concurrent use.
-type Memory struct {
-	patience time.Duration
-	// hung counts timeouts, up to hungMax: each holds a thread.
-	hung, hungMax int
+// Patience bounds reads that may hang on a mount: each lasts up to Each, and after Most timeouts, which hold a thread
+// each, Within reads nothing. It is not for concurrent use.
+type Patience struct {
+	Each time.Duration
+	Most int
+	hung int
 }
+
+// Within returns what read returns, or ErrHangs. A read that hangs goes on.
+func Within[T any](p *Patience, read func() (T, error)) (value T, err error) {
+	if p.hung >= p.Most {
+		return value, ErrHangs
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	late := time.NewTimer(p.Each)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-late.C:
+		p.hung++
+		return value, ErrHangs
+	}
+}
+
+// Memory reads environments and arguments, which may be mapped from a hanging mount. It is not for concurrent use.
+type Memory struct{ patience Patience }
 
 // memoryMax bounds bytes: a process may declare all memory its environment (PR_SET_MM_MAP). execve allows 2 MiB;
 // pods have 10 KiB.
 const memoryMax = 1 << 20
 
 // NewMemory allows 100 ms per read (normal: microseconds) and eight timeouts, so at most 0.8 s.
-func NewMemory() *Memory { return &Memory{patience: 100 * time.Millisecond, hungMax: 8} }
+func NewMemory() *Memory { return &Memory{Patience{Each: 100 * time.Millisecond, Most: 8}} }
 
 // Environment returns the initial environment, ErrHangs, ErrCut, or os.ReadFile's error.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }
@@ -56,25 +85,5 @@ func (m *Memory) strings(file string) ([]string, error) {
 }
 
 func (m *Memory) read(file string) ([]byte, error) {
-	if m.hung >= m.hungMax {
-		return nil, ErrHangs
-	}
-	type result struct {
-		data []byte
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		data, err := readMost(file, memoryMax)
-		read <- result{data, err}
-	}()
-	late := time.NewTimer(m.patience)
-	defer late.Stop()
-	select {
-	case r := <-read:
-		return r.data, r.err
-	case <-late.C:
-		m.hung++
-		return nil, ErrHangs
-	}
+	return Within(&m.patience, func() ([]byte, error) { return readMost(file, memoryMax) })
 }

@@ -20,13 +20,13 @@ import (
 func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "environ")
 	harness.Check(t, unix.Mkfifo(pipe, 0o600))
-	p := &Memory{patience: time.Millisecond, hungMax: 2}
+	p := &Memory{Patience{Each: time.Millisecond, Most: 2}}
 	for range 10 {
 		if _, err := p.read(pipe); !errors.Is(err, ErrHangs) {
 			t.Fatal(err)
 		}
 	}
-	harness.Equal(t, p.hung, 2, "threads hang")
+	harness.Equal(t, p.patience.hung, 2, "threads hang")
 	// An end that is open for both directions releases every reader.
 	both, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	harness.Check(t, err)
@@ -35,7 +35,7 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 
 func TestAFileThatIsThereIsRead(t *testing.T) {
 	p := NewMemory()
-	p.patience = time.Hour
+	p.patience.Each = time.Hour
 	if data, err := p.Arguments(os.Getpid()); err != nil || !slices.Equal(data, os.Args) {
 		t.Errorf("%q, %v", data, err)
 	}
@@ -77,7 +77,7 @@ func TestADeclaredEnvironmentIsReadToABound(t *testing.T) {
 	harness.Check(t, declare(declared))
 	defer func() { harness.Check(t, declare(own)) }()
 	m := NewMemory()
-	m.patience = time.Hour
+	m.patience.Each = time.Hour
 	if env, err := m.Environment(os.Getpid()); !errors.Is(err, ErrCut) || len(env) > memoryMax {
 		t.Errorf("%d variables: %v", len(env), err)
 	}

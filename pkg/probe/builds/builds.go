@@ -33,7 +33,7 @@ type Known struct {
 }
 
 type file struct {
-	id       identity
+	id       Identity
 	size     int64
 	modified time.Time
 	build    string
@@ -122,7 +122,7 @@ func (l look) at(before file) (file, error) {
 	if err != nil {
 		return file{}, err
 	}
-	now := file{identityOf(info), info.Size(), info.ModTime(), before.build}
+	now := file{IdentityOf(info), info.Size(), info.ModTime(), before.build}
 	if before.build == "" || before.size != now.size || !before.modified.Equal(now.modified) {
 		now.build, err = Of(f, now.size)
 	}

@@ -15,27 +15,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-type identity struct {
+// Identity changes with a file and its content.
+type Identity struct {
 	device, inode     uint64
 	size              int64
 	modified, changed unix.Timespec
 }
 
-func identityOf(info fs.FileInfo) identity {
+// IdentityOf returns the identity of a file, zero if the system has none.
+func IdentityOf(info fs.FileInfo) Identity {
 	s, is := info.Sys().(*syscall.Stat_t)
 	if !is {
-		return identity{}
+		return Identity{}
 	}
-	return identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
+	return Identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
 }
 
 // runsStill saves opening the known file: one system call instead of twenty. A reused PID is harmless.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t
-	if before.build == "" || before.id == (identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
+	if before.build == "" || before.id == (Identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
 		return false
 	}
-	return before.id == identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
+	return before.id == Identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
 }
 
 // after the exit as PID 1 sees the path

@@ -65,12 +65,12 @@ func TestOnlyAnotherFileIsOpenedAgain(t *testing.T) {
 	if now, err := (look{"/nowhere", os.Getpid(), 0}).at(known); now != known || err != nil {
 		t.Errorf("the same file is %+v, %v; it was %+v", now, err, known)
 	}
-	for what, change := range map[string]func(*identity){
-		"device":   func(id *identity) { id.device++ },
-		"inode":    func(id *identity) { id.inode++ },
-		"size":     func(id *identity) { id.size++ },
-		"modified": func(id *identity) { id.modified.Nsec++ },
-		"changed":  func(id *identity) { id.changed.Nsec++ },
+	for what, change := range map[string]func(*Identity){
+		"device":   func(id *Identity) { id.device++ },
+		"inode":    func(id *Identity) { id.inode++ },
+		"size":     func(id *Identity) { id.size++ },
+		"modified": func(id *Identity) { id.modified.Nsec++ },
+		"changed":  func(id *Identity) { id.changed.Nsec++ },
 	} {
 		other := known
 		if change(&other.id); (look{"/nowhere", os.Getpid(), 0}).runsStill(other) {

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
 	"github.com/cniscope/cniscope/pkg/procfs"
@@ -18,63 +16,48 @@ const (
 	programsMax = 64
 	stacksMax   = 1024
 	framesMax   = 8
-	// A hung mount's timeout holds a thread, so after hungMax naming stops. 1 ms is usual.
-	patience = 500 * time.Millisecond
-	hungMax  = 4
 )
 
 // Stacks names running programs' stacks, for one goroutine.
 type Stacks struct {
 	mu       sync.Mutex // a hung read may continue
-	programs map[identity]*Program
+	programs map[builds.Identity]*Program
 	stacks   map[known][]event.Frame
-	hung     int
+	patience procfs.Patience
 }
 
-// changes with the file and its content
-type identity struct {
-	device, inode     uint64
-	size              int64
-	modified, changed unix.Timespec
-}
-
+// known is a stack in a program, as offsets into its code.
 type known struct {
-	identity
+	builds.Identity
 	addresses [32]uint64
 }
 
-// Stack is a process's stack.
+// Stack is the user stack of a process.
 type Stack struct {
 	PID uint32
-	// mount namespace
+	// Mounts is the mount namespace, Start and End are the addresses of the code.
 	Mounts     uint32
 	Start, End uint64
-	// innermost first
+	// Addresses are the innermost first.
 	Addresses []uint64
 }
 
 // NewStacks returns an empty cache.
 func NewStacks() *Stacks {
-	return &Stacks{programs: map[identity]*Program{}, stacks: map[known][]event.Frame{}}
+	return &Stacks{
+		programs: map[builds.Identity]*Program{}, stacks: map[known][]event.Frame{},
+		patience: procfs.Patience{Each: 500 * time.Millisecond, Most: 4}, // 1 ms is usual
+	}
 }
 
 // Name returns a stack's calls outside the standard library, innermost first, up to 8; none if the process exited or
 // changed its program, or that has no names.
 func (s *Stacks) Name(of Stack) []event.Frame {
-	if s.hung >= hungMax || of.Mounts == 0 || of.PID == 0 {
+	if of.Mounts == 0 || of.PID == 0 {
 		return nil
 	}
-	named := make(chan []event.Frame, 1)
-	go func() { named <- s.name(of) }()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case frames := <-named:
-		return frames
-	case <-late.C:
-		s.hung++
-		return nil
-	}
+	frames, _ := procfs.Within(&s.patience, func() ([]event.Frame, error) { return s.name(of), nil })
+	return frames
 }
 
 func (s *Stacks) name(of Stack) []event.Frame {
@@ -87,11 +70,11 @@ func (s *Stacks) name(of Stack) []event.Frame {
 	if mounts, err := procfs.Namespace(int(of.PID), "mnt"); err != nil || mounts != of.Mounts {
 		return nil
 	}
-	var stat unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &stat) != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil
 	}
-	key := known{identity: identity{stat.Dev, stat.Ino, stat.Size, stat.Mtim, stat.Ctim}}
+	key := known{Identity: builds.IdentityOf(info)}
 	depth := min(len(of.Addresses), len(key.addresses))
 	for i, a := range of.Addresses[:depth] {
 		key.addresses[i] = a - of.Start
@@ -99,10 +82,10 @@ func (s *Stacks) name(of Stack) []event.Frame {
 	if frames, ok := lookUp(s, s.stacks, key); ok {
 		return frames
 	}
-	p, ok := lookUp(s, s.programs, key.identity)
+	p, ok := lookUp(s, s.programs, key.Identity)
 	if !ok {
 		p, _ = Open(f)
-		store(s, s.programs, programsMax, key.identity, p)
+		store(s, s.programs, programsMax, key.Identity, p)
 	}
 	if p == nil || p.Size() != of.End-of.Start {
 		return nil
