@@ -178,7 +178,7 @@ func TestSpansThatCannotBeEncodedAreRejected(t *testing.T) {
 	}
 }
 
-// Before: whoever made the file before cniscope read every span, and a link by another name changed a mode.
+// Before: a user who made the file first read every span, and a hard link changed the mode of another file.
 func TestAFileOfAnotherIsNotUsed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("it takes root to give a file away")

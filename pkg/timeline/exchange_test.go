@@ -38,7 +38,7 @@ func (s *story) found(at int64, process string, state event.AgentState, channel 
 	return s.at(at, &event.Agent{Process: event.Process(process), State: state, Channel: channel})
 }
 
-// For whom agents waited, indented by depth.
+// Peers that agents waited for, indented by depth.
 func behind(im *model.Image, depth int) string {
 	var b strings.Builder
 	for f, c := range model.Each[*model.Connection](im.Facts) {

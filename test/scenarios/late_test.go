@@ -22,7 +22,7 @@ func dialWithin(t *testing.T, netns, address string) {
 			return nil
 		}
 		c.Close()
-		return fmt.Errorf("somebody is there")
+		return fmt.Errorf("a process listens there")
 	}))
 }
 

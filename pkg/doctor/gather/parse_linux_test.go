@@ -145,6 +145,6 @@ func (e *endless) Read(b []byte) (int, error) {
 func TestATableOfSocketsIsReadUntilTimeIsUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if listens(ctx, &endless{end: cancel}, "/run/nri/nri.sock") {
-		t.Error("somebody listens")
+		t.Error("a process listens")
 	}
 }
