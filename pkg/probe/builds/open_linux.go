@@ -40,7 +40,7 @@ func (l look) runsStill(before file) bool {
 	return before.id == Identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
 }
 
-// after the exit as PID 1 sees the path
+// open opens the program; after its exit, the file that PID 1 sees at the path.
 func (l look) open() (*os.File, error) {
 	f, err := l.running()
 	if err != nil {
@@ -49,7 +49,7 @@ func (l look) open() (*os.File, error) {
 	return f, err
 }
 
-// The PID may be reused.
+// running opens the program of the process, and fails if another process has the PID by then.
 func (l look) running() (f *os.File, err error) {
 	if !l.runs() {
 		return nil, fs.ErrNotExist
@@ -84,7 +84,7 @@ func seenBy(pid int, name string) (*os.File, error) {
 // Running opens a process's executable, never a path, which may lead elsewhere.
 func Running(pid int) (*os.File, error) { return regular(procfs.Runs(pid), 0) }
 
-// O_PATH first: no device notices, and no pipe blocks.
+// regular opens a regular file. O_PATH comes first, so that no device notices and no pipe blocks.
 func regular(name string, flags int) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {
