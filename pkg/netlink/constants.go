@@ -12,7 +12,7 @@ const (
 	netlinkGeneric   = 16
 )
 
-// netlink.h
+// Headers and message types (netlink.h).
 const (
 	headerSize       = 16
 	alignTo          = 4
@@ -91,7 +91,7 @@ const (
 	ipsetAttrSetName = 2
 )
 
-// With the terminating zero.
+// Sizes of names, with the terminating zero.
 const (
 	ifNameSize    = 16  // IFNAMSIZ (if.h)
 	altIfNameSize = 128 // ALTIFNAMSIZ (if.h)

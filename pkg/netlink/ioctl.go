@@ -38,7 +38,7 @@ func (c *Call) Replace(level uint64, result int64, option []byte) *event.Request
 	return q
 }
 
-// netdevice(7).
+// ifreq reads a struct ifreq (netdevice(7)).
 func ifreq(q *event.Request, data []byte) {
 	q.Interface.Name = foreign(data[:min(len(data), ifNameSize)], ifNameSize)
 	if len(data) < ifNameSize+8 || q.Error != "" && q.Query() {
@@ -64,7 +64,7 @@ func ifreq(q *event.Request, data []byte) {
 	}
 }
 
-// about: it has a struct ifreq.
+// control is an ioctl of sockets. If about is set, its argument is a struct ifreq.
 type control struct {
 	name   string
 	verb   event.Verb
@@ -72,10 +72,10 @@ type control struct {
 	about  bool
 }
 
-// SIOCADDRT: lower commands do not concern the network.
+// firstControl is SIOCADDRT; lower commands do not concern the network.
 const firstControl = 0x890b
 
-// include/uapi/linux/sockios.h.
+// controls are the network ioctls by number (include/uapi/linux/sockios.h).
 var controls = func() map[uint32]control {
 	const (
 		add, change, remove, query = event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery

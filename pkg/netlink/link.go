@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// struct ifinfomsg (rtnetlink(7)).
+// link reads a struct ifinfomsg (rtnetlink(7)).
 func (c *Call) link(q *event.Request, data []byte) {
 	var m ifInfoMsg
 	rest, ok := fixed(data, &m)
@@ -113,7 +113,7 @@ func (c *Call) linkName(data []byte) *event.Link {
 	return l
 }
 
-// struct ifaddrmsg (rtnetlink(7)).
+// assigned is the content of a struct ifaddrmsg (rtnetlink(7)).
 type assigned struct {
 	index   uint32
 	address string // with its prefix

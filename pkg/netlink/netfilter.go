@@ -14,7 +14,7 @@ type subsystem struct {
 	messages         []string
 }
 
-// Those of plugins in include/uapi/linux/netfilter/nfnetlink.h.
+// subsystems describes a netfilter subsystem that plugins use (include/uapi/linux/netfilter/nfnetlink.h).
 func subsystems(n uint8) (s subsystem) {
 	switch n {
 	case subsysNFTables:
@@ -124,7 +124,7 @@ func setMeaning(name string) (event.Object, event.Verb) {
 	return event.ObjectSet, event.VerbQuery
 }
 
-// struct nfgenmsg. The upper half of the type is the subsystem.
+// netfilter reads a struct nfgenmsg. The upper half of the message type is the subsystem.
 func netfilter(q *event.Request, m netlink.Message) {
 	s, n, name := subsystems(uint8(m.Header.Type>>8)), int(m.Header.Type&0xff), ""
 	if n < len(s.messages) {

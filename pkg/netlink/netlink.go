@@ -15,18 +15,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Call is the system call of the bytes.
+// Call is the system call whose bytes are decoded.
 type Call struct {
 	Process event.Process
 	Thread  uint32
 	Start   int64
 	NetNS   event.Namespace
-	// Of a netlink socket.
+	// Family and Port are those of a netlink socket.
 	Family uint16
 	Port   uint32
-	// Empty if not negative.
+	// Errno names a negative result; empty for others.
 	Errno func(int64) string
-	// By descriptor, or by process; empty if unknown.
+	// ByFile and ByPID return the network namespace of a descriptor or a process; empty if unknown.
 	ByFile, ByPID func(uint32) event.Namespace
 }
 
@@ -110,7 +110,7 @@ func (c *Call) message(m netlink.Message) *event.Request {
 	return q
 }
 
-// struct nlmsgerr (netlink(7)); nil for a granted request.
+// refusal reads a struct nlmsgerr (netlink(7)); nil if the kernel granted the request.
 func (c *Call) refusal(m netlink.Message) *event.Answer {
 	const head = 4 + headerSize
 	if len(m.Data) < head {
@@ -136,7 +136,7 @@ func (c *Call) refusal(m netlink.Message) *event.Answer {
 	return a
 }
 
-// The last may be cut.
+// messages splits a buffer into messages, of which the last may be cut.
 func messages(b []byte) (all []netlink.Message) {
 	for len(b) >= headerSize {
 		length := uint64(binary.NativeEndian.Uint32(b))
@@ -171,7 +171,7 @@ func attributes(b []byte, f func(*netlink.AttributeDecoder)) {
 	}
 }
 
-// Also returns the attributes behind the struct; false if cut.
+// fixed reads a struct and returns the attributes behind it; false if the struct is cut.
 func fixed[T any](b []byte, to *T) ([]byte, bool) {
 	n, err := binary.Decode(b, binary.NativeEndian, to)
 	if err != nil {
@@ -204,7 +204,7 @@ func prefix(b []byte, bits uint8) string {
 	return a.String()
 }
 
-// Up to 20 bytes (InfiniBand).
+// mac formats a hardware address of up to 20 bytes (InfiniBand); empty if it is longer.
 func mac(b []byte) string {
 	if len(b) > 20 {
 		return ""

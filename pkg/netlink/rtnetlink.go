@@ -8,13 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// NEW, DEL, GET and SET.
+// group is an object with four messages: NEW, DEL, GET and SET.
 type group struct {
 	name   string
 	object event.Object
 }
 
-// By (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h).
+// groups are indexed by (type - RTM_BASE) / 4 (include/uapi/linux/rtnetlink.h).
 var groups = []group{
 	{"LINK", event.ObjectLink},
 	{"ADDR", event.ObjectAddress},
@@ -82,7 +82,7 @@ func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
 	}
 }
 
-// struct rtmsg (rtnetlink(7)).
+// route reads a struct rtmsg (rtnetlink(7)).
 func route(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)
@@ -130,7 +130,7 @@ func way(q *event.Request, ad *netlink.AttributeDecoder) {
 	}
 }
 
-// struct ndmsg (rtnetlink(7)).
+// neighbor reads a struct ndmsg (rtnetlink(7)).
 func neighbor(q *event.Request, data []byte) {
 	var m neighborMsg
 	rest, ok := fixed(data, &m)
@@ -148,7 +148,7 @@ func neighbor(q *event.Request, data []byte) {
 	})
 }
 
-// struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
+// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h).
 func rule(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)
