@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
-// Until ctx ends, or a pre-installed plugin's runtime exits.
+// serve keeps the plugin connected until ctx ends, or a pre-installed plugin's runtime exits.
 func (p *Plugin) serve(ctx context.Context) error {
 	defer p.attempt()
 	inherited := p.inherit()
@@ -123,7 +123,7 @@ func remedy(err error, socket string) string {
 	return fmt.Sprintf("NRI at %s: %s: %s; containerd's log says more", socket, said(err), without)
 }
 
-// Not all plugins should reconnect together.
+// backoff returns a randomized delay, so that not all plugins reconnect at once.
 func backoff(first, limit time.Duration, failures int, random float64) time.Duration {
 	delay := limit
 	if failures < 16 { // avoids an overflow

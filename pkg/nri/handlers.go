@@ -17,13 +17,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
+// handlers are a session's NRI handlers. The stub subscribes to their events, which all runtimes since NRI 0.8.0 have.
 type handlers struct {
 	plugin       *Plugin
 	state        atomic.Int32
 	applied      chan struct{}
-	synchronised chan struct{} // existing sandboxes received
-	apply, sync  func()        // close them, once
+	synchronised chan struct{} // closed when the existing sandboxes were received
+	apply, sync  func()        // close applied and synchronised, once
 }
 
 const (
@@ -106,7 +106,7 @@ func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) er
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }
 
-// An error would fail the pod. handle measures how long the pod waits.
+// handle queues an event and measures how long the pod waits. It returns nil, because an error would fail the pod.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
 	p.receive(ctx, phase, traceOf(ctx), pod)

@@ -31,7 +31,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultName  = "cniscope"
-	DefaultIndex = "90" // late: others need not wait for it
+	DefaultIndex = "90" // late, so other plugins need not wait for it
 	// DefaultSocket is for external plugins.
 	DefaultSocket = api.DefaultSocketPath
 	// DefaultQueue holds the starts and stops of 135 pods and 500 existing sandboxes.
@@ -43,13 +43,13 @@ var ErrRuntimeGone = errors.New("the container runtime that started this plugin 
 
 // Options may be empty.
 type Options struct {
-	// A pre-installed plugin has them in its file name; Index is two digits.
+	// Name and Index; a pre-installed plugin has them in its file name. Index is two digits.
 	Name, Index string
 	Socket      string
 	Queue       int
 	// Receives a pre-installed plugin's configuration; may be slow.
 	Configure func(text string) error
-	// At each registration, in its own goroutine.
+	// Called at each registration, in its own goroutine.
 	Connected func(name, version string)
 	Anchors   *anchor.Set
 	Log       *slog.Logger
@@ -120,7 +120,7 @@ type Counts struct {
 	Connected  bool
 	RuntimePID int
 	Sessions   uint64
-	// Sandbox events. The queue was full for those Dropped.
+	// Sandbox events. Dropped counts those that found the queue full.
 	Received, Dropped uint64
 	Panics            uint64
 	Handler           Times // of handlers that a pod waits for
@@ -179,14 +179,15 @@ func (p *Plugin) survive(where string) {
 type pace struct {
 	first   time.Duration // before the first reconnect
 	missing time.Duration // maximum delay without a listener: a try costs nothing
-	refused time.Duration // maximum with one: a try takes a lock of the node
+	refused time.Duration // maximum delay with a listener: a try takes a lock of the node
 	steady  time.Duration // session length that resets the delay
 	start   time.Duration // registration timeout
 	settle  time.Duration
 	stop    time.Duration
 }
 
-// The runtime's are 5 s and 2 s (nri pkg/api: DefaultPluginRegistrationTimeout, DefaultPluginRequestTimeout).
+// The runtime's timeouts are 5 s and 2 s (nri pkg/api: DefaultPluginRegistrationTimeout,
+// DefaultPluginRequestTimeout).
 var defaultPace = pace{
 	first:   500 * time.Millisecond,
 	missing: 5 * time.Second,

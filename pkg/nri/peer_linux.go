@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// False if ctx ends first.
+// processEnded waits until a process exits; false if ctx ends first. Process 0 is the parent.
 func processEnded(ctx context.Context, pid int) bool {
 	parent := os.Getppid()
 	if pid == 0 {
@@ -32,7 +32,7 @@ func processEnded(ctx context.Context, pid int) bool {
 	return orphaned(ctx, parent)
 }
 
-// No thread waits: a pidfd is readable after the exit (pidfd_open(2)). !ok means unsupported.
+// pidfdEnded waits in the poller, since a pidfd is readable after the exit (pidfd_open(2)). !ok means unsupported.
 func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -50,7 +50,7 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 	return ended, err == nil || ctx.Err() != nil
 }
 
-// The exit also changes the parent; a seccomp profile may forbid pidfds.
+// orphaned polls for a new parent, because a seccomp profile may forbid pidfds; false if ctx ends first.
 func orphaned(ctx context.Context, parent int) bool {
 	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {

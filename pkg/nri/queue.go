@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// The sink may block, the handlers must not.
+// queue decouples the handlers, which must not block, from the sink, which may.
 type queue struct {
 	events  chan event.Event
 	lost    atomic.Uint64

@@ -19,7 +19,7 @@ const (
 	maxTrace  = 512 // W3C's recommendation for tracestate
 )
 
-// Others may hold secrets.
+// annotationPrefix selects annotations. Others may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
 func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
@@ -42,7 +42,7 @@ func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext)
 
 func clean(s string) string { return text.Clean(s, text.Bound) }
 
-// Beyond maxLabels arbitrary ones: sorting would delay pods.
+// some copies up to maxLabels values, any of a larger map: sorting would delay pods.
 func some(all map[string]string, prefix string) map[string]string {
 	var out map[string]string
 	for key, value := range all {
@@ -71,7 +71,7 @@ func addresses(ips []string) []string {
 	return out
 }
 
-// CNI_NETNS; empty once it is gone.
+// networkNamespace returns the sandbox's CNI_NETNS; empty after its removal.
 func networkNamespace(pod *api.PodSandbox) string {
 	for _, ns := range pod.GetLinux().GetNamespaces() {
 		if ns.GetType() == "network" {
@@ -81,7 +81,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// containerd >= 2.2.
+// traceOf returns the request's trace context, which containerd 2.2 and later send.
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

@@ -26,7 +26,7 @@ var (
 	errTimeout = errors.New("the runtime did not answer in time")
 )
 
-// session never returns nil.
+// session returns a non-nil error when the connection ends.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
 	p.anchor(anchor.Peer(c.Conn))
@@ -65,7 +65,7 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// The stub gets our connection for one session; otherwise it would use the inherited socket.
+// stubOptions give the stub our connection for one session; otherwise it would use the inherited socket.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -129,7 +129,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 	}
 }
 
-// Shortly: the runtime may hold a lock of the node until then.
+// settle waits shortly for options and sandboxes, because the runtime may hold a lock of the node until then.
 func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	ctx, cancel := context.WithTimeout(ctx, p.pace.settle)
 	defer cancel()
@@ -151,7 +151,7 @@ func within(limit time.Duration, f func()) {
 	}
 }
 
-// The stub does not report a connection's first use and its end.
+// conn reports a connection's first write and its end, which the stub does not.
 type conn struct {
 	net.Conn
 	spoke, gone  chan struct{} // first write; read error or Close
@@ -197,7 +197,7 @@ func (l stubLog) say(ctx context.Context, format string, args []any) {
 	}
 }
 
-// ttrpc logs to its context's logger, else to standard error.
+// withTTRPCLog sets the context's logger, without which ttrpc logs to standard error.
 func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)

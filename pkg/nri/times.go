@@ -48,7 +48,7 @@ func (t *times) snapshot() Times {
 	return s
 }
 
-// Times is a distribution.
+// Times is a distribution of durations.
 type Times struct {
 	Count   uint64
 	Max     time.Duration
