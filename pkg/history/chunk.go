@@ -51,7 +51,7 @@ func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 	}
 }
 
-// A flate.Writer has 1.2 MB, so a pool frees it under memory pressure.
+// packer compresses chunks. A flate.Writer has 1.2 MB, so a pool frees it under memory pressure.
 type packer struct{ writers sync.Pool }
 
 func (p *packer) pack(data []byte) []byte {

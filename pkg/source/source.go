@@ -142,7 +142,7 @@ func (s *Started) Close() {
 	<-s.ended
 }
 
-// After a panic, observed events are still exported.
+// guarded turns a panic into an error, so that observed events are still exported.
 func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

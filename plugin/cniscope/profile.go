@@ -13,7 +13,8 @@ import (
 	"syscall"
 )
 
-// With the build tag profile (make bench BENCH_ONLY=profile), profiles go to CNISCOPE_PROFILE until SIGUSR2.
+// init starts profiling into CNISCOPE_PROFILE until SIGUSR2, with the build tag profile (make bench
+// BENCH_ONLY=profile).
 func init() {
 	dir := os.Getenv("CNISCOPE_PROFILE")
 	if dir == "" {
