@@ -106,7 +106,7 @@ func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) er
 	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
 }
 
-// handle queues an event and measures how long the pod waits. It returns nil, because an error would fail the pod.
+// handle measures how long the pod waits. It returns nil, because an error would fail the pod.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
 	p.receive(ctx, phase, traceOf(ctx), pod)
