@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/subprocess"
 )
 
-// The error has both causes.
+// attach prefers BPF programs. If both sources fail, the error has both causes.
 func attach(o Options) (*observer, error) {
 	if o.Source == SourceConnector {
 		return connected(o, nil)

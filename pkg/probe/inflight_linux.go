@@ -21,8 +21,8 @@ import (
 
 type running struct {
 	pid, parent uint32
-	name        string // the kernel's: a script's own
-	start       uint64 // boot-time ns, in ticks
+	name        string // the kernel's name, of a script its own
+	start       uint64 // boot-time ns, rounded to a tick
 	exec        *event.Exec
 	args        []string // unfiltered
 	caller      kernel.LifeCaller
@@ -159,7 +159,7 @@ func processes() map[uint32]*running {
 	return all
 }
 
-// libcni passes on the parent's environment
+// environOf returns a plugin's environment, or its parent's, which libcni passes on.
 func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 	return func(e *event.Exec) []string {
 		for _, pid := range [...]uint32{e.PID, e.ParentPID} {

@@ -17,7 +17,7 @@ type linger struct {
 	gaps []time.Duration
 }
 
-// hours of a CronJob, or half a minute of a busy node
+// gapsKept covers hours of a CronJob, or half a minute of a busy node.
 const gapsKept = 16
 
 func (l *linger) note(gap time.Duration) {

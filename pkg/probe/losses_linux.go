@@ -8,7 +8,7 @@ import (
 type losses struct {
 	kernel  *kernel.Side
 	counted [kernel.LifeCounterCOUNTERS]uint64
-	// by run; attributed is its sum by reason
+	// reported losses by run; attributed is their sum by reason
 	said       map[kernel.LifeLostKey]uint64
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
@@ -36,7 +36,7 @@ func (l *losses) new() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// no call is affected
+		// these affect no call
 		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
 			continue
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// listing costs 1 ms per 1,000 threads
+// listEvery bounds the listing, which costs 1 ms per 1,000 threads.
 const listEvery = 50e6 // ns
 
 // numbers translates PIDs between the initial namespace (kernel side) and ours (/proc). Not safe for concurrent use.
 type numbers struct {
-	// nil in the initial namespace
+	// lists the processes; nil in the initial namespace
 	list   func() ([]kernel.Key, error)
 	now    func() int64
 	listed int64

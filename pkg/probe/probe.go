@@ -35,7 +35,7 @@ type Options struct {
 	// the process connector's subprocess command; may be empty
 	Apart []string
 	Way   string
-	// reports whether operations wait for ticks; may be nil
+	// Busy reports whether operations wait for ticks; may be nil.
 	Busy func() bool
 	Log  *slog.Logger
 }
@@ -45,11 +45,11 @@ const (
 	// SourceAuto prefers BPF to the process connector, and event tracing to snapshots.
 	SourceAuto = "auto"
 	SourceBPF  = "bpf"
-	// no system calls
+	// without system calls
 	SourceConnector = "connector"
 	SourceETW       = "etw"
 	SourceSnapshots = "snapshots"
-	// BPF whose system-call tracing was refused; no option
+	// BPF whose system-call tracing was refused; not a value of Options.Source
 	SourceCommands = "bpf-commands"
 )
 
@@ -70,7 +70,7 @@ type Stats struct {
 	Tracked int
 	// by reason, also environments too long to search for CNI_COMMAND
 	Lost map[string]uint64
-	// how long tracing was on, of Observed
+	// how long system-call tracing was on, and how long the probe was attached
 	Attached, Observed time.Duration
 	// kernel.Way; empty without tracing
 	Way string
@@ -87,7 +87,7 @@ type Stats struct {
 type ProgramStats struct {
 	Runs uint64
 	Time time.Duration
-	// skipped runs: it was running on that CPU; since Linux 5.12
+	// runs skipped while it was running on that CPU; since Linux 5.12
 	Missed uint64
 }
 

@@ -21,8 +21,8 @@ const (
 	pollActive = 5 * time.Millisecond // after an event, with a small ring
 	pollMost   = dutiesEvery          // with a larger one
 	pollQuiet  = 50 * time.Millisecond
-	pollShare  = 4  // of the pause
-	busyShare  = 32 // of the ring: 16 ms of a process at its quota, 0.5 s of a pod
+	pollShare  = 4  // polls after this share of the pause
+	busyShare  = 32 // share of the ring: 16 ms of a process at its quota, 0.5 s of a pod
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
@@ -59,9 +59,9 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
-	// the gate, monotonic ns
+	// the gate's last opening, monotonic ns
 	opened int64
-	// soon after, until the next duties
+	// processes counted soon after that, until the next duties
 	census *census
 
 	now  int64
@@ -100,7 +100,7 @@ func (r *reader) observing(underWay int) {
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }
 
-// zero: never
+// deadline returns when to poll next; zero: never.
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
 	active, poll := r.pollActive(), pollQuiet
@@ -295,12 +295,12 @@ func (r *reader) Tell(b event.Body) {
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}
-	// before the liveness, so of the same process
+	// Rights are read before the liveness, so they are of the same process.
 	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
 		r.probe.kernel.Insert(&entry)
 	}
-	// may be of a plugin's tree
+	// The process may belong to a plugin's tree instead.
 	entry, ok := r.probe.kernel.Process(key.Tgid)
 	if !ok || entry.Agent == 0 {
 		return key, false
@@ -344,7 +344,7 @@ type detail struct {
 	when   Detail
 	linger linger
 	gate   *kernel.Gate
-	used   int64 // monotonic ns
+	used   int64 // last use, monotonic ns
 }
 
 // wants excludes STATUS, which is frequent.
@@ -368,7 +368,7 @@ func (d *detail) open(now int64) (opened bool, err error) {
 	return opened, err
 }
 
-// 0: never
+// due returns when to close the gate; 0: never.
 func (d *detail) due() int64 {
 	if d.when != DetailAuto || !d.gate.IsOpen() {
 		return 0

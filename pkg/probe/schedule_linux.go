@@ -16,10 +16,10 @@ const (
 	skew = 20 * time.Millisecond
 )
 
-// monotonic ns
+// watermark is in monotonic ns.
 type watermark struct {
 	now int64
-	// earlier records were read; never decreases
+	// all records before this time were read; never decreases
 	passed int64
 	// now-passed if the reader cannot keep up, else 0
 	lag int64
@@ -35,16 +35,16 @@ type ring interface {
 type schedule struct {
 	ring  ring
 	clock func() int64
-	// zero: never
+	// when to stop waiting; zero: never
 	until  func(now int64) time.Time
 	take   func(now int64, raw []byte)
 	duties func(watermark)
 
-	passed, done int64 // done: last duties
-	drained      bool  // since done the ring was empty
+	passed, done int64 // done: time of the last duties
+	drained      bool  // the ring was empty once since done
 }
 
-// ctx's end must wake the ring.
+// run returns when ctx ended, which must wake the ring, and earlier records were read.
 func (s *schedule) run(ctx context.Context) error {
 	var ended int64
 	s.done = s.clock()

@@ -21,14 +21,14 @@ type Source struct {
 }
 
 type observer struct {
-	// instead is why it is not the preferred one
+	// instead is why the preferred observer is not used.
 	name    string
 	instead *event.Degraded
 	// needs CAP_NET_ADMIN
 	network  bool
 	run      func(context.Context, event.Sink) error
 	readings func() []meter.Reading
-	// asks Options.Busy; may be nil
+	// makes it ask Options.Busy again; may be nil
 	wake  func()
 	close func() error
 }

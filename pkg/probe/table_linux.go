@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// after their run
+// outlive is how long processes are followed after their run.
 const outlive = 30 * time.Second
 
 // askedMax bounds a sweep's lookups, 20 µs each (at a load of 16). With thousands of processes a missed exit may be
@@ -20,25 +20,26 @@ type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
 	sweeps uint32
-	// the kernel's tgids, at the last sweep
+	// tgids in the kernel's table at the last sweep
 	numbers   map[uint32]bool
 	strangers []kernel.Key
-	// at the last sweep
+	// roots of the processes at the last sweep
 	roots map[kernel.Key]bool
-	// with an account, but no process
+	// roots with an account, but without a process
 	idle map[kernel.Key]bool
 }
 
 type tracked struct {
-	// for halts
+	// pid and looked (the last poll) are for reader.halts
 	pid    uint32
 	looked int64
+	// at the last poll
 	halted bool
-	// when its process began to run a plugin, else 0
+	// when the process began to run a plugin, else 0
 	began int64
-	// when first absent from the kernel's table, else 0
+	// when it was first absent from the kernel's table, else 0
 	missing int64
-	// when the run's leader was seen gone
+	// when the run's first process was found exited, else 0
 	rootGone int64
 }
 
@@ -53,7 +54,7 @@ func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
 		if t.live[b.Process] == nil {
-			// unless its fork was lost, its tree was forgotten
+			// Unless its fork was lost, its tree was forgotten.
 			if !b.Root && t.live[b.Parent] == nil {
 				return false
 			}
@@ -131,13 +132,13 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		known := t.live[self]
 		switch {
 		case known == nil:
-			// lost or unread exec or fork
+			// Its exec or fork is lost or not yet read.
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
 				t.strangers = append(t.strangers, p.Self)
 			}
 		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
-			// the program did not run
+			// The exit program did not run.
 			t.drop(p)
 			t.live[self] = known
 			delete(there, self)

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxAgents = 64
-	// as in the kernel side, where each root gets a quarter
+	// maxConnections is as in the kernel side, where each root gets a quarter.
 	maxConnections = 4096
 	// Linger is how long an agent is followed after its last connection: the next often comes soon.
 	Linger = time.Second
@@ -72,7 +72,7 @@ type agent struct {
 	name        string
 	depth       int
 	connections int
-	idle        int64 // since when there is no connection
+	idle        int64 // time since which it has no connection
 	followed    bool
 	memory      memory
 }

@@ -18,7 +18,7 @@ import (
 
 type keys func(pid uint32) (kernel.Key, bool)
 
-// an API server has hundreds with etcd
+// maxStreams bounds a process's examined streams: an API server has hundreds with etcd.
 const maxStreams = 128
 
 // searchFor bounds the reader's search in /proc for halted processes, which continues after searchRest.
@@ -39,7 +39,7 @@ func (s *search) begin(now int64) {
 	}
 }
 
-// over also starts the rest.
+// over reports whether the time is used up, and then starts the rest.
 func (s *search) over() bool {
 	if s.clock().Before(s.until) {
 		return false

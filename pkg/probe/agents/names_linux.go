@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The kernel keeps 15 bytes of a name.
+// matches compares a process's name with globs, cut to 15 bytes as the kernel's names are.
 func matches(patterns []string, name string) bool {
 	for _, pattern := range patterns {
 		if !strings.ContainsAny(pattern, `*?[\`) {

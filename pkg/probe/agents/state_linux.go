@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// 10 µs per thread; a Go server has about 30
+// maxThreads bounds a sample, at 10 µs per thread. A Go server has about 30.
 const maxThreads = 128
 
 // idleIn are prefixes, since names vary (futex_wait_queue_me, futex_do_wait), of functions that wait for work or own
@@ -82,7 +82,7 @@ func haltedBy(pid int, state event.AgentState) string {
 	return ""
 }
 
-// by rank
+// states are ordered by rank.
 var states = []event.AgentState{
 	event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentRunning, event.AgentWaiting, event.AgentIdle,
 }

@@ -24,7 +24,7 @@ const (
 
 type wait struct {
 	event.Exchange
-	key      kernel.Key // of the peer
+	key      kernel.Key // the peer
 	inode    uint64     // of the peer's end
 	seen     int64
 	supposed bool // the request was unseen; the peer is halted
@@ -39,17 +39,17 @@ type end struct {
 	searching bool
 }
 
-// peer is waited for by agents.
+// peer is a process that agents wait for.
 type peer struct {
 	key      kernel.Key
 	name     string
 	depth    int
 	followed bool
 	memory   memory
-	waited   int64 // last time
+	waited   int64 // last wait for it
 	sampled  int64
 	searched int64
-	looked   int // the last search's position
+	looked   int // the PID at which the last search stopped
 }
 
 // look reports what agents in use wait for, and samples and follows their peers.

@@ -34,12 +34,12 @@ type walk struct {
 	running bool
 	saved   time.Duration  // unused CPU time
 	at      int64          // when saved was computed
-	wanted  map[uint64]int // the lap of the request
-	found   map[uint64]int // the holder; 0: none in a whole lap
+	wanted  map[uint64]int // by inode, the lap in which it was requested
+	found   map[uint64]int // by inode, the holder; 0: none in a whole lap
 	first   []int
 	recent  []int
 
-	// of the running search: the rest of the lap, and its number
+	// the current lap's remaining PIDs, and its number
 	list []int
 	lap  int
 }

@@ -17,9 +17,9 @@ type Mode string
 // The modes. Unknown arguments may hold secrets.
 const (
 	None Mode = "none"
-	// those of the command's allow-list
+	// arguments on the command's allow-list
 	Known Mode = "known"
-	// bounded
+	// all arguments, up to a bound
 	All Mode = "all"
 )
 
@@ -30,11 +30,11 @@ const hidden = "…"
 type tool struct {
 	// options and keywords with their values' shapes
 	words map[string][]shape
-	// may stand anywhere, like addresses
+	// shapes of values that may stand anywhere, such as addresses
 	bare []shape
-	// in lower case, matching any case
+	// words are in lower case and match any case
 	fold bool
-	// permitted parts of other arguments
+	// returns the permitted parts of any other argument
 	part func(string) []string
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Without a shape a secret would pass if a user confuses arguments.
+// shape is the form of a value. Without it a secret would pass if a user confuses arguments.
 type shape uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	// Open vSwitch: "name,ofport"
 	columns
 
-	// dropped
+	// always dropped
 	secret
 	// the rest is for another program
 	remainder
@@ -54,14 +54,14 @@ func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }
 
-// a statement's cmdlet, with PowerShell's approved verbs (Get-Verb)
+// command matches a statement's cmdlet, with PowerShell's approved verbs (Get-Verb).
 var command = regexp.MustCompile(`(?:^|[|;{(=&\n])\s*((?:Add|Clear|Close|Compare|Convert|ConvertFrom|ConvertTo|Copy|Disable|Enable|Export|Find|ForEach|Format|Get|Import|Install|` +
 	`Invoke|Measure|Move|New|Open|Out|Register|Remove|Rename|Reset|Resolve|Restart|Resume|Select|Set|Sort|Start|Stop|Suspend|Test|Uninstall|Unregister|Update|Wait|Where|Write)` +
 	`-[A-Z][A-Za-z]{1,39})(?:$|[\s|;)}])`)
 
 const cmdletsMax = 8
 
-// distinct; anything else may be secret
+// cmdlets returns a script's distinct cmdlets. Anything else may be secret.
 func cmdlets(script string) (found []string) {
 	for len(found) < cmdletsMax {
 		at := command.FindStringSubmatchIndex(script)

@@ -1,6 +1,6 @@
 package arguments
 
-// short on purpose: a missing name costs a "…", a wrong one a secret
+// tools are few on purpose: a missing name costs a "…", a wrong one a secret.
 var tools = map[string]tool{
 	"iptables": iptables, "ip6tables": iptables, "ebtables": iptables,
 	"iptables-nft": iptables, "ip6tables-nft": iptables, "iptables-legacy": iptables, "ip6tables-legacy": iptables,

@@ -16,10 +16,10 @@ import (
 
 const (
 	part = 64 << 10
-	// a node has a dozen
+	// known files; a node has a dozen
 	filesMax = 256
 	waiting  = 64
-	// reads may hang
+	// parallel reads, because a read may hang
 	abreast = 16
 )
 
@@ -91,7 +91,7 @@ func (b *Known) Run(ctx context.Context) {
 	}
 }
 
-// an unreadable file keeps its build
+// look fingerprints a file again. An unreadable file keeps its build.
 func (b *Known) look(l look) {
 	b.mu.Lock()
 	before := b.files[l.name]

@@ -15,7 +15,7 @@ func IdentityOf(fs.FileInfo) Identity { return Identity{} }
 
 func (look) runsStill(file) bool { return false }
 
-// Windows needs only the path.
+// open opens the file by its path, which suffices on Windows.
 func (l look) open() (*os.File, error) {
 	info, err := os.Stat(l.name)
 	if err == nil && !info.Mode().IsRegular() {

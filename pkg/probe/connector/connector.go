@@ -22,9 +22,9 @@ type Options struct {
 	// may be nil
 	Anchors  *anchor.Set `json:"-"`
 	Rootless bool
-	// whether a consumer waits for ticks; may be nil
+	// reports whether a consumer waits for ticks; may be nil
 	Busy func() bool `json:"-"`
-	// called several times a second; quiet: no plugin runs; may be nil
+	// called several times a second; quiet if no plugin runs; may be nil
 	Tend func(now Stats, quiet bool) `json:"-"`
 	Log  *slog.Logger                `json:"-"`
 }

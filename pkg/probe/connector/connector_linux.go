@@ -90,7 +90,7 @@ func explain(err error) error {
 	return &UnsupportedError{Need: "a netlink socket", Remedy: "see docs/kernels.md", Err: err}
 }
 
-// since Linux 6.6 each socket subscribes
+// listen subscribes each socket, as Linux 6.6 and later require.
 func (c *Connector) listen() error {
 	for _, s := range [...]*socket{c.all, c.alarm} {
 		if err := s.control(mcastListen); err != nil {

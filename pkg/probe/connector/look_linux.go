@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// a pod's environment may name thousands of services
+// textMax bounds what is read: a pod's environment may name thousands of services.
 const textMax = 256 << 10
 
 // looker is a proctracker.Looker; plain system calls cost a fifth of os.ReadFile.
@@ -29,9 +29,9 @@ type looker struct {
 	memory   *procfs.Memory
 	anchored atomic.Pointer[[]uint32]
 	buffer   [textMax]byte
-	// readable strangers until the next refill
+	// number of strangers that may be read until the next refill
 	budget int
-	// of the PID asked
+	// the last PID asked for, and its caller
 	asked    uint32
 	caller   event.Caller
 	suspends *clock.Suspends
@@ -123,7 +123,7 @@ func (l *looker) remains(pid uint32, s *proctracker.Sight) {
 	}
 }
 
-// Only the runtime's children, and processes in the host's mount namespace, may be plugins.
+// stranger reads only possible plugins: the runtime's children, and processes in the host's mount namespace.
 func (l *looker) stranger(pid uint32, s *proctracker.Sight) bool {
 	if l.anchor(s.Parent) {
 		given, err := l.startOf(pid)
@@ -155,9 +155,9 @@ func calls(env []byte) bool {
 	return bytes.HasPrefix(env, []byte("CNI_COMMAND=")) || bytes.Contains(env, []byte("\x00CNI_COMMAND="))
 }
 
-// trust first, while the process runs
 func (l *looker) perhaps(pid uint32, s *proctracker.Sight, given start) bool {
 	given.args, given.env = bytes.Clone(given.args), bytes.Clone(given.env) // overwritten by the next read
+	// Trust comes first, while the process still runs.
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
 		_, err := l.onHost(pid)
 		return err == nil
@@ -209,7 +209,7 @@ func (l *looker) program(pid uint32, s *proctracker.Sight, given start) bool {
 	return true
 }
 
-// The process may have overwritten the path.
+// sameFile reports whether the process runs the file at path, which it may have overwritten in memory.
 func sameFile(pid uint32, path string) bool {
 	var named, runs unix.Stat_t
 	return unix.Stat(file(pid, "root")+path, &named) == nil && unix.Stat(file(pid, "exe"), &runs) == nil &&
@@ -238,7 +238,7 @@ func namespace(pid uint32) event.Namespace {
 	return event.Namespace{Key: label, Label: label}
 }
 
-// the result is valid until the next call
+// read returns a file of /proc, up to textMax bytes, valid until the next call.
 func (l *looker) read(name string) ([]byte, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// largest disorder of CPUs' messages
+	// window is the largest disorder of different CPUs' messages.
 	window = 20 * time.Millisecond
-	// tickEvery is for followed processes, else idle
+	// tickEvery is the longest wait while processes are followed, idle at other times.
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
-	// execs per second, but not hotFor after the runtime's last start, possibly of a plugin
+	// stormAbove is in execs per second. No storm begins within hotFor of a start by the runtime, possibly of a plugin.
 	stormAbove = 150
 	stormEvery = 50 * time.Millisecond
 	hotFor     = 50 * time.Millisecond
 	// breath lets other processes run, since the reader has priority.
 	breath = 5 * time.Millisecond
-	// for the consumer to catch up
+	// quietAfter is the time for the consumer to process the last events.
 	quietAfter = time.Second
 	outlive    = 30 * time.Second
-	// parents, 150 bytes each
+	// known bounds the remembered parents, 150 bytes each.
 	known = 1 << 16
 )
 
@@ -39,7 +39,7 @@ type reader struct {
 	tracker           *proctracker.Tracker
 	programs, weighed uint64
 	weighedAt         int64
-	// storm: only starts by the runtime wake the reader; hot is the last one.
+	// In a storm only starts by the runtime wake the reader; hot is the time of the last start.
 	storm bool
 	hot   int64
 	gaps  *gaps
@@ -49,7 +49,7 @@ type reader struct {
 	tied clock.Tie
 
 	ticked, busy, counted int64 // monotonic ns
-	heard, asked          int64 // last message and heartbeat
+	heard, asked          int64 // times of the last message and heartbeat
 	silent                bool
 }
 
@@ -116,7 +116,7 @@ func (r *reader) patience(now int64) time.Duration {
 	return idle
 }
 
-// In a storm execs are read in batches, for less than 1 % of a core.
+// weigh detects a storm, in which execs are read in batches, for less than 1 % of a core.
 func (r *reader) weigh(now int64) error {
 	if now-r.weighedAt < int64(idle) {
 		return nil
@@ -169,7 +169,7 @@ func (r *reader) drain(wait time.Duration) error {
 	}
 }
 
-// The thread must sleep: a goroutine would wake after unprioritized threads.
+// rest makes the thread sleep: a goroutine would wake only after unprioritized threads.
 func rest() {
 	pause := unix.NsecToTimespec(int64(breath))
 	_ = unix.Nanosleep(&pause, nil)
@@ -207,7 +207,7 @@ func (r *reader) take(n int, now int64) (last int64) {
 	return last
 }
 
-// tend runs after messages from before read.
+// tend runs when all messages from before read were taken.
 func (r *reader) tend(now, read int64) error {
 	if lost := r.gaps.overdue(now - int64(window)); lost > 0 {
 		r.tracker.Lost(lost)
@@ -231,7 +231,7 @@ func (r *reader) tend(now, read int64) error {
 	return r.listenOn(now)
 }
 
-// Before Linux 6.6 another program's unsubscription may stop the messages.
+// listenOn subscribes again: before Linux 6.6 another program's unsubscription may stop the messages.
 func (r *reader) listenOn(now int64) error {
 	switch {
 	case r.heard >= r.asked && r.silent:

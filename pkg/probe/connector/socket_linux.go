@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// 10,000 messages of 768 bytes
+	// room for 10,000 messages of 768 bytes
 	buffer = 8 << 20
 	batch  = 64
 )
@@ -28,7 +28,7 @@ type socket struct {
 	listens  int
 }
 
-// missing in x/sys
+// mmsghdr is struct mmsghdr (recvmmsg(2)), which x/sys lacks.
 type mmsghdr struct {
 	header unix.Msghdr
 	n      uint32
@@ -87,7 +87,7 @@ func (s *socket) onlyForksOf(parents []uint32) error {
 	return s.only(append(program, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 16}))
 }
 
-// in network byte order
+// only sets a filter of messages, whose constants are in network byte order.
 func (s *socket) only(instructions []bpf.Instruction) error {
 	program, err := bpf.Assemble(instructions)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *socket) read(wait time.Duration) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", errno)
 }
 
-// the kernel has port 0
+// message returns a message; false unless the kernel, which has port 0, sent it.
 func (s *socket) message(i int) (message, bool) {
 	if s.messages[i].header.Namelen < unix.SizeofSockaddrNetlink || s.names[i].Pid != 0 {
 		return message{}, false

@@ -22,7 +22,7 @@ type start struct {
 // extent changes with each exec: the kernel randomizes it.
 type extent struct{ args, argsEnd, env, envEnd uint64 }
 
-// exited, or a kernel thread
+// errNoMemory means an exited process, or a kernel thread.
 var errNoMemory = errors.New("it has no memory of its own")
 
 // startOf reads memory once: each file of /proc would wait while the process maps memory.
@@ -69,7 +69,7 @@ func (l *looker) startOf(pid uint32) (start, error) {
 	return s, nil
 }
 
-// for memory that may not be read by address
+// startByFiles is for processes whose memory may not be read by address.
 func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
 	s.at = at
 	args, err := l.read(file(pid, "cmdline"))

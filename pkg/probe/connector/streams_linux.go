@@ -22,7 +22,7 @@ const (
 	asksMax  = 4
 	// askRest is a multiple of a query's duration: up to 2 % of a CPU, since the kernel lists all sockets.
 	askRest = 50
-	// 100 bytes each
+	// streamsMax bounds the table, at 100 bytes per stream.
 	streamsMax  = 4096
 	lostStreams = "stream table full"
 )
@@ -75,7 +75,7 @@ func (s *streams) look(now int64, running []proctracker.Running, t follower) {
 	}
 }
 
-// false if there is no room
+// sees notes a socket; false if there is no room.
 func (s *streams) sees(now int64, inode uint64, p proctracker.Running) bool {
 	o := s.open[inode]
 	if o == nil {
@@ -105,7 +105,7 @@ func (s *streams) unnamed(now int64) (wanted []uint64) {
 	return wanted
 }
 
-// A connection is older than its first sighting, so its duration is too short.
+// name reports peers. A connection is older than its first sighting, so its reported duration is too short.
 func (s *streams) name(now int64, t follower) {
 	wanted := s.unnamed(now)
 	if len(wanted) == 0 {

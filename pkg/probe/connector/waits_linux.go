@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// minimum age; a wait is up to waitsEvery too short
+	// waitsAfter is the minimum age of a reported wait, which is up to waitsEvery too short.
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
-	// bytes of /proc/locks: 2,500 locks take 5 ms
+	// locksMax bounds the bytes of /proc/locks: 2,500 locks take 5 ms.
 	locksMax  = 128 << 10
 	lostLocks = "list of locks too long"
 )
@@ -90,7 +90,7 @@ func (w *waits) look(now int64, t follower) {
 	}
 }
 
-// /proc/locks has waiters behind their lock.
+// waiters returns waiters and holders. /proc/locks lists the waiters behind their lock.
 func waiters(locks []procfs.Lock) (waiting map[uint32]procfs.Lock, holders map[uint32]int) {
 	waiting, holders = map[uint32]procfs.Lock{}, map[uint32]int{}
 	holder := procfs.Lock{}
@@ -159,7 +159,7 @@ func waitOf(now int64, p proctracker.Running, l procfs.Lock, holder int, t follo
 	return wait
 }
 
-// No unresponsive file system is queried.
+// pathOf returns the path of an open file. It queries no file system, which might hang.
 func pathOf(pid uint32, wanted string) (found string) {
 	_ = procfs.Descriptors(int(pid), func(fd int, target string) bool {
 		var st unix.Statx_t

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// twice the largest real configuration
+	// maxStream bounds input and output: twice the largest real configuration.
 	maxStream = 32 << 10
-	// of each list
+	// maxListed bounds each list of a result.
 	maxListed = 16
 )
 
 type streams struct {
-	// the run's, not pipes between a script's helpers
+	// inodes of the run's pipes; those between a script's helpers are ignored
 	from, to   uint64
 	in, out    bytes.Buffer
 	cut        bool // incomplete output
@@ -32,7 +32,7 @@ type streams struct {
 	known      *redact.Call
 }
 
-// exported fields of types.PluginConf; the largest other one is the previous result
+// told has the exported fields of types.PluginConf. The largest other one is the previous result.
 type told struct {
 	CNIVersion string     `json:"cniVersion"`
 	Name       string     `json:"name"`
@@ -119,7 +119,7 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	return r
 }
 
-// as ip(8) does
+// routed formats a route as ip(8) does.
 func routed(r *types.Route) string {
 	if r.GW == nil {
 		return r.Dst.String()
@@ -127,7 +127,7 @@ func routed(r *types.Route) string {
 	return r.Dst.String() + " via " + r.GW.String()
 }
 
-// the library's errors repeat the answer
+// invalid describes a malformed answer without the library's error, which would repeat it.
 func invalid(err error, out []byte) string {
 	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))

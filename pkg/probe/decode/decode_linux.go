@@ -46,7 +46,7 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	return append(events, e), nil
 }
 
-// life also returns the ending image's queries.
+// life decodes starts and exits, and also returns the ending image's queries.
 func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ error) {
 	if len(raw) == 0 {
 		return event.Event{}, asked, fmt.Errorf("empty record")
@@ -183,7 +183,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 	return before
 }
 
-// a delegated plugin repeats its caller's data
+// begin gives a delegated plugin its caller's redaction, because it repeats the caller's data.
 func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	r := &run{of: of, known: p.run.known}
 	if r.known == nil {
@@ -212,7 +212,7 @@ func (r record) other() *event.Actor {
 // A handler returns false if only the call's duration made it a record.
 type handler func(*Decoder, record) ([]event.Body, bool)
 
-// nil if only a duration can make it a record
+// handlers are by class; nil if only its duration can make a call a record.
 var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_OPEN:    (*Decoder).opened,
 	kernel.InsideClassCLASS_READ:    (*Decoder).moved,

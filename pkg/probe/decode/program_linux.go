@@ -12,13 +12,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// of bpf(2)'s records
+// Sizes in records of bpf(2).
 const (
 	attrMax     = 64
 	programName = 16
 )
 
-// at fixed offsets in union bpf_attr
+// programRequest describes a command of bpf(2), whose fields have fixed offsets in union bpf_attr.
 type programRequest struct {
 	name   string
 	object event.Object
@@ -68,7 +68,7 @@ func (d *Decoder) program(r record) ([]event.Body, bool) {
 	return one(q), true
 }
 
-// LRUHash becomes lru_hash.
+// kernelWord turns the library's LRUHash into the kernel's lru_hash.
 func kernelWord(name string) string {
 	var b strings.Builder
 	letters := []rune(name)

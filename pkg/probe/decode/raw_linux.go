@@ -42,7 +42,7 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 		ns.Label = strconv.FormatUint(uint64(inum), 10)
 		ns.Key = ns.Label
 	}
-	// before 5.12 the kernel side sends the inode number
+	// Before Linux 5.12 the kernel side sends the inode number.
 	if cookie != 0 {
 		ns.Key = strconv.FormatUint(cookie, 10)
 	}
@@ -98,7 +98,7 @@ func errno(ret int64) string {
 
 func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
-// last name first
+// pathOf joins names to a path; the last name comes first.
 func pathOf(names []byte) string {
 	parts := split(names)
 	slices.Reverse(parts)

@@ -19,7 +19,7 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	p.environ, p.arguments = nil, nil
 }
 
-// Mentions need the original, so they come first.
+// redact removes secrets. Mentions come first, because they need the original.
 func (d *Decoder) redact(process event.Process, body event.Body) {
 	known := d.known(process)
 	switch b := body.(type) {
@@ -67,7 +67,7 @@ func (d *Decoder) Programs(names []string) []string {
 	return names
 }
 
-// names may be the actor's or its parent's choice
+// person redacts names that the actor or its parent may have chosen.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return

@@ -17,7 +17,7 @@ func socketOf(r record) string {
 	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
 }
 
-// every glibc program tries it, but few nodes run it
+// nscd is ignored: every glibc program tries to connect to it, but few nodes run it.
 const nscd = "/var/run/nscd/socket"
 
 // refused is an asynchronous connect that failed.
@@ -62,7 +62,7 @@ func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	return one(c), true
 }
 
-// struct sockaddr_un (unix(7)): a path, or a NUL and a name
+// unixAddress reads a struct sockaddr_un (unix(7)): a path, or a NUL and a name.
 func unixAddress(b []byte) string {
 	if len(b) < 3 {
 		return ""
@@ -74,7 +74,7 @@ func unixAddress(b []byte) string {
 	return text.Clean(unix.ByteSliceToString(path), 108)
 }
 
-// struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7))
+// inetAddress reads a struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
 func inetAddress(b []byte) (netip.AddrPort, bool) {
 	if len(b) < 8 {
 		return netip.AddrPort{}, false

@@ -19,10 +19,10 @@ type Options struct {
 	// Here translates a PID of the initial namespace to ours.
 	Here    func(tgid uint32) (uint32, bool)
 	Symbols *symbols.Table
-	// may be nil
+	// names the functions of programs; may be nil
 	Functions *functions.Stacks
 	Processes int
-	// a plugin's environment; may be nil
+	// returns a plugin's environment; may be nil
 	Environ func(*event.Exec) []string
 }
 
@@ -31,15 +31,15 @@ type Decoder struct {
 	options   Options
 	tree      *tree.Tree
 	processes map[event.Process]*process
-	byNumber  map[uint32]event.Process // of the initial namespace
+	byNumber  map[uint32]event.Process // by tgid of the initial namespace
 	names     map[uint16]string
-	// by waiting thread
+	// holders of awaited locks, by waiting thread
 	holders map[uint32]*holder
 	links   names
-	// the node's network namespace
+	// key of the node's network namespace
 	home      string
 	sandboxes evidence.Sandboxes
-	// of no call, or of several
+	// redaction for processes of no call, or of several
 	nobody redact.Call
 	seed   maphash.Seed
 	forks  kernel.LifeForkEvent
@@ -50,26 +50,26 @@ type Decoder struct {
 type process struct {
 	number uint32 // tgid
 	run    *run
-	// inodes of pipes, or 0; environ and arguments are the last exec's
+	// inodes of pipes, or 0; environ and arguments are from the last exec
 	stdin, stdout      uint64
 	environ, arguments []string
 	// network namespaces by descriptor
 	files map[uint32]event.Namespace
-	// reported to the process, as are addresses
+	// as the kernel reported them to the process
 	links     names
 	addresses map[string]event.AddressState
 }
 
-// run may be for a single process without a run.
+// run is shared by the processes of a plugin run, or belongs to a single other process.
 type run struct {
 	of      *tree.Run // nil: none, or from before the probe
 	streams *streams
 	known   *redact.Call
-	// changed interfaces
+	// interfaces that the run changed
 	touched map[string]bool
 }
 
-// per process; maxNames is for all
+// Bounds per process; maxNames is for all.
 const (
 	maxFiles     = 64
 	maxAddresses = 64
@@ -145,7 +145,7 @@ func (d *Decoder) forget(process event.Process) {
 	d.tree.Remove(process)
 }
 
-// Commands repeat the plugin's input, even after its exit.
+// known returns a process's redaction. Commands repeat the plugin's input, even after its exit.
 func (d *Decoder) known(process event.Process) *redact.Call {
 	if p := d.processes[process]; p != nil && p.run.known != nil {
 		return p.run.known

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// by text arguments (kernel.texts)
+// textCalls decode system calls with text arguments (kernel.texts).
 var textCalls = map[string]func(d *Decoder, r record, texts []string) event.Body{
 	"mount":      mounted,
 	"umount2":    mounted,
@@ -23,7 +23,7 @@ func textsOf(data []byte) (texts []string) {
 	return texts
 }
 
-// Options are never read.
+// mounted decodes a mount or unmount, whose options are never read.
 func mounted(d *Decoder, r record, texts []string) event.Body {
 	m := &event.Mount{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr], Error: errno(r.Ret),

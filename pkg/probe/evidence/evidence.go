@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// as in crictl: collisions have a chance of 10^-15
+	// as long as in crictl: collisions have a chance of 10^-15
 	idPrefix = 12
-	// antrea's length
+	// as long as antrea's
 	hashPrefix = 6
 	remember   = 1024
-	// of each list
+	// bound of each list
 	maxNames = 32
 )
 
@@ -38,10 +38,10 @@ type sandbox struct {
 	// only runs that the runtime did not start named it
 	hearsay bool
 	netns   string   // the distinctive part, see tail
-	hashes  []string // of the id
-	// inside the pod, chosen by its owner; beyond the bound no interface is evidence
+	hashes  []string // of the id, hexadecimal
+	// names inside the pod, which its owner may choose; beyond maxNames no interface is evidence
 	told []string
-	// namespaces by key
+	// names made by the sandbox's plugins; spaces are keys of network namespaces
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
@@ -134,7 +134,7 @@ func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, text
 	return ids
 }
 
-// none if several match
+// only returns the one sandbox that matches; none if several match.
 func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	for id, s := range all {
 		if !is(s) {
@@ -180,7 +180,7 @@ type Doer struct {
 	Container string
 	// the runtime did not start its plugin
 	Hearsay bool
-	// of an agent, not of a plugin
+	// an agent, not a plugin
 	Agent bool
 }
 

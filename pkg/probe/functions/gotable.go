@@ -24,13 +24,13 @@ type goTable struct {
 	values uint64
 	funcs  uint64
 	text   uint64 // start of Go's code
-	data   uint64 // of functions, for inlined calls; 0: unknown
+	data   uint64 // functions' data, for inlined calls; 0: unknown
 }
 
 const (
 	magic     = 0xfffffff1 // since Go 1.20
-	funcBytes = 44         // of a _func before its pcdata
-	// a large function has thousands
+	funcBytes = 44         // size of a _func before its pcdata
+	// bound of the entries read; a large function has thousands
 	valuesMax = 1 << 16
 	nameMax   = 512
 	nestedMax = 16
@@ -68,7 +68,7 @@ func newGoTable(file *elf.File, from image) (*goTable, error) {
 	return t, nil
 }
 
-// words of a moduledata
+// Words of a moduledata, by index.
 const (
 	moduleNames  = 1
 	moduleText   = 22
@@ -78,7 +78,7 @@ const (
 	sectionMax   = 64 << 20
 )
 
-// The moduledata begins with the table's address.
+// module finds the moduledata, which begins with the table's address.
 func (t *goTable) module(file *elf.File) {
 	var words [moduleWords]uint64
 	if !t.relocated(file, &words) {
@@ -118,7 +118,7 @@ func (t *goTable) inSections(file *elf.File, words *[moduleWords]uint64) {
 	}
 }
 
-// Position-independent programs have the words in the relocations.
+// relocated reads the words from the relocations, where position-independent programs have them.
 func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	s := file.Section(".rela.dyn")
 	if s == nil || s.Type != elf.SHT_RELA { //nolint:misspell // ELF has it
@@ -156,7 +156,7 @@ func (t *goTable) relocated(file *elf.File, words *[moduleWords]uint64) bool {
 	return at != 0
 }
 
-// 0 on failure
+// number reads a 32-bit number; 0 on failure.
 func (t *goTable) number(at, index uint64) uint64 {
 	var raw [4]byte
 	if t.read(at+index, raw[:]) != nil {
@@ -165,7 +165,7 @@ func (t *goTable) number(at, index uint64) uint64 {
 	return uint64(t.order.Uint32(raw[:]))
 }
 
-// type parameters are omitted, as in the runtime
+// name returns a function's name, without type parameters, as the runtime does.
 func (t *goTable) name(offset uint64) string {
 	name := t.text0(t.names + offset)
 	if from, to := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); from >= 0 && from < to {
@@ -251,7 +251,7 @@ func (t *goTable) frames(pc uint64) (all []event.Frame) {
 	return all
 }
 
-// 0: none, or unknown
+// inlined returns the address of a function's inlined calls; 0: none, or unknown.
 func (t *goTable) inlined(at uint64) uint64 {
 	var flags [4]byte // funcID, flag, padding, nfuncdata
 	if t.data == 0 || t.read(at+funcBytes-4, flags[:]) != nil || flags[3] <= inlTree {
@@ -276,7 +276,7 @@ func (t *goTable) file(at, entry, pc uint64) string {
 	return t.text0(t.files + offset)
 }
 
-// one by one
+// bytesAt reads bytes one by one, from an address on.
 type bytesAt struct {
 	*image
 	at     uint64

@@ -85,7 +85,7 @@ func (m *image) readSome(address uint64, into []byte) int {
 	return 0
 }
 
-// empty if too long
+// text0 returns a NUL-terminated string, empty if it is longer than nameMax.
 func (m *image) text0(address uint64) string {
 	var raw [nameMax]byte
 	n := m.readSome(address, raw[:])

@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// libcni finds fields by name.
+// kubernetesArgs are the fields of CNI_ARGS for pods. libcni finds them by name.
 type kubernetesArgs struct {
 	types.CommonArgs
 	K8S_POD_NAMESPACE types.UnmarshallableString
@@ -76,7 +76,7 @@ func Wanted(name string) bool {
 	}, name)
 }
 
-// of CNI 1.1; others cannot become span names
+// commands of CNI 1.1; others cannot become span names.
 var commands = []string{"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"}
 
 func podOf(args string) event.Pod {
@@ -98,7 +98,7 @@ type Image struct {
 	// Script: Args begin with the interpreter.
 	Script    bool
 	Truncated bool
-	// of CNI_PATH; empty is ":"
+	// separator of CNI_PATH; empty means ":"
 	Separator string
 }
 
@@ -113,7 +113,7 @@ func (im *Image) Locate() {
 	}
 }
 
-// TASK_COMM_LEN (include/linux/sched.h) without the NUL
+// nameMax is TASK_COMM_LEN (include/linux/sched.h) without the NUL.
 const nameMax = 15
 
 // FindScript is for an interpreter as File: the process has the script's name, which follows the interpreter and up

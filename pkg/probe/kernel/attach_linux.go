@@ -17,11 +17,11 @@ import (
 // The exit comes first: a fork without its exit would leave a process in the table.
 var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
 
-// in order of attachment
+// insideHooks are in order of attachment.
 var insideHooks = []struct {
 	program, tracepoint string
 	demand              bool
-	// missing without the tracepoint; empty: the hook is required
+	// missing feature without the tracepoint, and since when Linux has it; empty: required
 	feature, since string
 }{
 	{"on_return", "sys_exit", true, "", ""},
@@ -34,7 +34,7 @@ var insideHooks = []struct {
 
 const missHook = "on_miss"
 
-// iterators over earlier connections, and their servers (bpf/before.h)
+// Iterators over earlier connections, and their servers (bpf/before.h).
 const (
 	lookBack       = "look_back"
 	lookForServers = "look_for_servers"
@@ -149,7 +149,7 @@ type Gate struct {
 	attached     attachments
 	tried        time.Duration
 
-	closed atomic.Int64 // ns open, until the last close
+	closed atomic.Int64 // total ns open, until the last close
 	since  atomic.Int64 // monotonic ns; 0 while closed
 }
 

@@ -15,7 +15,7 @@ import (
 // functionHook stays attached, because detaching is slow (detachWithin).
 type functionHook struct {
 	functions []string // alternatives, by kernel
-	// the name lacks the architecture's prefix
+	// system calls, named without the architecture's prefix
 	systemCall bool
 	// programs in order of attachment; may be empty
 	end, begin string
@@ -54,7 +54,7 @@ var (
 	talkHooks           = []string{"on_return", "on_enter"}
 )
 
-// all or nothing
+// openFunctions attaches all programs to functions, or none.
 func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 	if err := tryFunction(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
 	}
 }
 
-// Some kernels refuse even an empty program.
+// tryFunction attaches nothing, but finds kernels that refuse even an empty program.
 func tryFunction() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
@@ -121,7 +121,7 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
-// forgetPipes: a process added concurrently sets all marks, which only costs time.
+// forgetPipes clears the marks of pipes. A process added concurrently sets all marks, which only costs time.
 func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
@@ -158,7 +158,7 @@ func (s *Side) unload(first int) {
 	s.loaded = s.loaded[:first]
 }
 
-// how a timeout is passed (bpf/waits.h), plus the argument's index
+// How a timeout is passed (bpf/waits.h). The index of the argument is added.
 const (
 	inMilliseconds    = 0x10
 	asTimespec        = 0x20

@@ -42,7 +42,7 @@ func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// Numbers lists our PID namespace's processes, in 1 ms per 1,000 threads; not in the initial one.
+// Numbers lists our PID namespace's processes, in 1 ms per 1,000 threads. It fails in the initial namespace.
 func (s *Side) Numbers() ([]Key, error) {
 	if s.numbers == nil {
 		return nil, errors.New("the kernel does not list processes")

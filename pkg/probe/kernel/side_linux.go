@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// bytes: a power of two, at least a page
 	Ring int
-	// also bounds system calls and roots
+	// bounds processes, system calls and roots
 	Processes int
 	// 0: no agents, 1: plugins' agents
 	Depth    int
@@ -27,13 +27,13 @@ type Options struct {
 	// the shortest reported netlink query; 0: all are
 	MinSpan time.Duration
 	Inside  bool
-	// inode number
+	// inode number of cniscope's PID namespace
 	PIDNamespace uint32
-	// not in the initial PID namespace
+	// PIDNamespace is not the initial one
 	Nested bool
 	// for tests: a refusal of WayFunctions is an error
 	Way Way
-	// the host's inode numbers; 0: unknown
+	// inode numbers of the host's namespaces; 0: unknown
 	Mounts, Net uint32
 }
 
@@ -47,10 +47,10 @@ type Side struct {
 	// Way is empty without tracing; NoFunctions is why it is not WayFunctions.
 	Way         Way
 	NoFunctions string
-	// system-call tracing was refused
+	// the kernel refused system-call tracing
 	Commands bool
 	Missing  []*event.Degraded
-	// on_return counts those that it calls (end_file, end_lock…)
+	// programs by name; on_return includes those that it calls (end_file, end_lock…)
 	Programs map[string]*ebpf.Program
 
 	loaded              []*ebpf.Collection
@@ -107,7 +107,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// withheld: helpers may not read kernel memory.
+// openLife loads the programs for starts and exits. withheld: helpers may not read kernel memory.
 func (s *Side) openLife(o Options, withheld bool) error {
 	spec, err := LoadLife()
 	if err != nil {

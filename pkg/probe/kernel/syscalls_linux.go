@@ -22,7 +22,7 @@ func brief() []int {
 	}
 }
 
-// CLASS_OTHER is only named
+// calls returns the system calls by class. Those of CLASS_OTHER are only named.
 func calls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_NEVER: {

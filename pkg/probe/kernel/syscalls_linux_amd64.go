@@ -2,7 +2,7 @@ package kernel
 
 import "golang.org/x/sys/unix"
 
-// newer architectures lack these
+// legacyCalls returns system calls that newer architectures lack.
 func legacyCalls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_OPEN: {unix.SYS_OPEN: "open"},

@@ -35,7 +35,7 @@ func watched(server Key) LifeServer {
 	return LifeServer{Start: server.Start - server.Start%uint64(procfs.Tick), Tgid: server.Tgid}
 }
 
-// Habits returns names (15 bytes).
+// Habits returns the names (15 bytes) of the programs that a watched server ran.
 func (s *Side) Habits(server Key) (programs []string) {
 	Each(s.Life.Habits, func(h *LifeHabit, _ *uint8) {
 		if h.Server == watched(server) {
@@ -50,7 +50,7 @@ func (s *Side) Habits(server Key) (programs []string) {
 	return programs
 }
 
-// Process returns false if unfollowed.
+// Process returns an entry of the process table; false if the process is not followed.
 func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
 	return p, s.Life.Processes.Lookup(tgid, &p) == nil
 }

@@ -41,13 +41,13 @@ func unsupported(err error) error {
 
 const unlock = "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)"
 
-// isWithheld: helpers may not read kernel memory.
+// isWithheld reports whether helpers may not read kernel memory.
 func isWithheld(err error) bool {
 	var verifier *ebpf.VerifierError
 	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
 }
 
-// Inside is event.Degraded's feature.
+// Inside is the feature of event.Degraded for system-call tracing.
 const Inside = "inside of plugins"
 
 func insideRefused(err error) string {
@@ -80,7 +80,8 @@ func (s *Side) withholds(o Options) error {
 	return nil
 }
 
-// Lockdown hides the helper (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The message varies.
+// withheld recognizes the verifier's varying messages for a helper that lockdown hides (kernel/trace/bpf_trace.c,
+// LOCKDOWN_BPF_READ_KERNEL).
 func withheld(line string) bool {
 	return strings.Contains(line, "unknown func bpf_probe_read") ||
 		strings.Contains(line, "cannot use helper bpf_probe_read")

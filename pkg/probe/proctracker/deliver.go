@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// 20 µs each
+	// a sweep checks up to doubtedMax processes, 20 µs each
 	sweepEvery = int64(time.Second)
 	doubtedMax = 64
 )
@@ -25,19 +25,19 @@ type item struct {
 	// sight is nil if the process was gone; name is its last known name.
 	sight *Sight
 	name  string
-	// replaces the event
+	// a loss to report instead of a process event
 	lost *event.Lost
 	body event.Body
-	// it ran before the first notice
+	// the process ran before the first notice
 	present bool
 	code    uint32
 	signal  string
 	used    event.Usage
-	// end not notified
+	// the exit had no notice
 	unseen bool
 }
 
-// a heap by time and arrival
+// queue is a heap of events by time and arrival.
 type queue []*item
 
 func (q queue) Len() int { return len(q) }
@@ -52,7 +52,7 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// Late events get the current time, so that ticks stay true.
+// put gives late events the current time, so that ticks stay true.
 func (t *Tracker) put(i *item) {
 	if i.time < t.passed {
 		t.stats.Late++

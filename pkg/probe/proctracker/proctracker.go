@@ -22,10 +22,10 @@ type Kind uint8
 
 // The kinds of notices.
 const (
-	// new, with its parent's program
+	// a new process, with its parent's program
 	Began Kind = 1 + iota
 	Runs
-	// the first thread's, usually the process's
+	// the first thread's exit, usually the process's
 	Ended
 )
 
@@ -48,7 +48,7 @@ type Sight struct {
 	// Parent and Began (monotonic ns) are 0 if unknown.
 	Parent uint32
 	Began  int64
-	// start of reading: everything is of that time's program
+	// when reading began: everything is of that time's program
 	At   int64
 	Name string
 	// as in event.Exec
@@ -74,11 +74,11 @@ type Looker interface {
 // Options of a Tracker.
 type Options struct {
 	Source string
-	// followed processes, remembered parents
+	// bounds of followed processes and remembered parents
 	Processes, Known int
 	// largest disorder of notices
 	Window time.Duration
-	// after their run
+	// how long processes are followed after their run
 	Outlive   time.Duration
 	Arguments arguments.Mode
 	Looker    Looker
@@ -91,7 +91,7 @@ const (
 	LostNotices = "notices lost"
 	// exited or changed too early, in a plugin's tree
 	LostSight = "gone before it was looked at"
-	// the same of the runtime's child, possibly a plugin
+	// the same for children of the runtime, which may be plugins
 	LostCall = "child of the runtime gone before it was looked at"
 	LostRoom = "process table full"
 )
@@ -102,13 +102,13 @@ type Stats struct {
 	Followed, Known int
 	// Missed programs exited before the look.
 	Looked, Missed Counts
-	// other callers' plugins, beyond their share
+	// plugins of callers other than the runtime, beyond their share
 	Refused uint64
 	Late    uint64
 	Lost    map[string]uint64
 }
 
-// Counts separate strangers.
+// Counts has separate counts for followed processes and strangers.
 type Counts struct{ Followed, Strangers uint64 }
 
 // Tracker is not safe for concurrent use.
@@ -122,30 +122,30 @@ type Tracker struct {
 	leaving []*process
 	// exits of first threads before others
 	lingering []*item
-	// may have exited
+	// processes that may have exited
 	doubted  []*process
 	order    uint64
 	passed   int64 // earlier events were delivered
 	swept    int64
 	followed int
-	foreign  int // not started by the runtime
+	foreign  int // followed processes of runs that the runtime did not start
 	stats    Stats
 }
 
 type process struct {
 	pid, up uint32
-	// upBegan is the parent's; 0 if unknown
+	// upBegan is when the parent began; 0 if unknown.
 	began, upBegan int64
-	// the last exec, and the end; else 0
+	// time of the last exec, and of the exit; else 0
 	ran, ended int64
 	looked     int64
-	// the queued last exec and exit
+	// the last exec and the exit, while queued
 	program, exit *item
-	// nil for a stranger
+	// the run that it belongs to; nil for a stranger
 	of *root
 	// its start was not notified
 	guessed bool
-	// no room for its run, so it begins none
+	// there was no room to follow it, so it begins no run
 	outcast bool
 }
 
@@ -153,9 +153,9 @@ type process struct {
 type root struct {
 	key   event.Process
 	known *redact.Call
-	// the end of its first process, else 0
+	// time of its first process's exit, else 0
 	over int64
-	// foreign: not started by the runtime
+	// number of followed processes; foreign if not started by the runtime
 	processes int
 	foreign   bool
 }

@@ -58,7 +58,7 @@ func (t *Tracker) began(n Notice) {
 	}
 }
 
-// nil without room
+// add returns nil if there is no room.
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	p := &process{pid: pid, up: parent, began: began}
 	up := t.processes[parent]
@@ -79,7 +79,8 @@ func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	return p
 }
 
-// A run may use a quarter, all runs that the runtime did not start half (docs/bounds.md).
+// follow returns false without room. A run may use a quarter, all runs that the runtime did not start half
+// (docs/bounds.md).
 func (t *Tracker) follow(p *process, of *root) bool {
 	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
 		return false
@@ -98,7 +99,7 @@ func (t *Tracker) count(of *root, n int) {
 	}
 }
 
-// a stranger's next exec restores it
+// makeRoom drops a stranger, which its next exec restores.
 func (t *Tracker) makeRoom() bool {
 	for pid, p := range t.processes {
 		if p.of == nil {
@@ -109,7 +110,7 @@ func (t *Tracker) makeRoom() bool {
 	return false
 }
 
-// on demand: few are needed
+// key makes keys on demand, because few are needed.
 func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
 func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
 
@@ -159,7 +160,7 @@ func (t *Tracker) perhaps(p *process) {
 	}
 }
 
-// revive is for an exec by another thread, which takes the ended process's PID.
+// revive undoes an exit, if another thread execs and so takes the ended process's PID.
 func (t *Tracker) revive(p *process, now int64) {
 	if now < p.ended {
 		return

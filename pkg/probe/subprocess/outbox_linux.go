@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// bytes: about 8,000 programs
+// outboxMax is in bytes, for about 8,000 programs.
 const outboxMax = 8 << 20
 
 // outbox never blocks writers.
@@ -18,7 +18,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
 
-// all or nothing
+// put queues all bytes or, without room, none.
 func (o *outbox) put(b []byte) bool {
 	o.mu.Lock()
 	room := len(o.waiting)+len(b) <= outboxMax

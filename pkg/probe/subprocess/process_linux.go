@@ -25,7 +25,7 @@ import (
 const (
 	openWithin            = 10 * time.Second
 	sendWithin, endWithin = time.Second, 2 * time.Second
-	// bytes: about 1,000 programs
+	// bytes, for about 1,000 programs
 	pipe      = 1 << 20
 	lookEvery = 200 * time.Millisecond
 )
@@ -44,14 +44,14 @@ type Process struct {
 	stats   connector.Stats
 }
 
-// a line: options, then changes
+// order is a line to the subprocess: first options, then changes.
 type order struct {
 	Options *connector.Options `json:"options,omitempty"`
 	Anchors []anchor.Anchor    `json:"anchors"`
 	Busy    bool               `json:"busy"`
 }
 
-// a line: whether it observes, then counters
+// said is a line from the subprocess: first whether it observes, then counters.
 type said struct {
 	Need   string           `json:"need,omitempty"`
 	Remedy string           `json:"remedy,omitempty"`

@@ -31,7 +31,7 @@ const (
 	// plugin runs: ten programs make 100 KiB.
 	growth     = 400
 	garbageMax = 2 << 20
-	// more than goroutines, so that the reader never waits for one
+	// more threads than goroutines, so that the reader never waits for one
 	turns = 4
 )
 
@@ -63,7 +63,7 @@ type server struct {
 	busy    atomic.Bool
 	to      io.Writer
 	last    bytes.Buffer
-	// total at the last garbage collection
+	// bytes allocated until the last garbage collection
 	allocated uint64
 }
 

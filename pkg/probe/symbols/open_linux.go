@@ -24,20 +24,20 @@ func Open() *Table {
 	return newTable(f)
 }
 
-// by %ps (printk-formats.rst)
+// kernel formats an address with %ps (printk-formats.rst) in a BPF program.
 type kernel struct {
 	program *ebpf.Program
 	format  *ebpf.Map
 	asked   question
 }
 
-// also the answer
+// question is an address, and also the answer: its name.
 type question struct {
 	Address uint64
 	Name    [nameMax]byte
 }
 
-// with the NUL; few are longer
+// nameMax includes the NUL. Few names are longer.
 const nameMax = 120
 
 func openKernel() (k *kernel, err error) {
@@ -65,7 +65,7 @@ func openKernel() (k *kernel, err error) {
 	return k, k.ask(0)
 }
 
-// snprintf(question.Name, nameMax, "%ps", question.Address)
+// instructions implement snprintf(question.Name, nameMax, "%ps", question.Address).
 func instructions(format int) asm.Instructions {
 	const (
 		address = -8

@@ -21,7 +21,7 @@ type Table struct {
 	file   io.ReadSeeker
 	layout
 	known map[uint64]string
-	// nil while no read runs
+	// addresses for the next read; answer is nil while none runs
 	asked  []uint64
 	answer chan reading
 	read   int64 // start of the last read
@@ -35,9 +35,9 @@ type asker interface {
 }
 
 type layout struct {
-	// by address
+	// functions that identify a lock, sorted by address
 	owners []function
-	// an address in one, but in no owner, identifies no lock
+	// ranges of code; an address in a range, but in no owner, identifies no lock
 	extents []extent
 }
 
@@ -58,7 +58,7 @@ const (
 	// The interval doubles from readEvery to readRarely: 1.5 % of a CPU, later 0.1 %. It restarts readAnew after the
 	// last read.
 	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
-	// addresses of one read
+	// bounds of the known addresses, and of those of one read
 	maxSymbols, maxAsked = 4096, 256
 )
 
@@ -135,7 +135,7 @@ func (t *Table) caller(stack []uint64) string {
 	return ""
 }
 
-// waits: part of waiting for a lock, or of tracing it.
+// waits reports whether a function is part of waiting for a lock, or of tracing that.
 func waits(function string) bool {
 	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
 }
@@ -200,7 +200,7 @@ func (l *layout) placed(address uint64) bool {
 	return i >= 0 && address < l.extents[i].end
 }
 
-// -1 if none starts at or before address
+// last returns the last index that starts at or before address; -1 if none does.
 func last[T any](of []T, address uint64, start func(T) uint64) int {
 	i, found := slices.BinarySearchFunc(of, address, func(t T, a uint64) int { return cmp.Compare(start(t), a) })
 	if !found {
@@ -252,7 +252,7 @@ func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 	return got
 }
 
-// Gaps below a page do not separate modules.
+// extentsOf joins functions that are less than a page apart, since modules are further apart.
 func extentsOf(starts []uint64) (all []extent) {
 	const page = 4096
 	for _, at := range starts {
@@ -265,7 +265,7 @@ func extentsOf(starts []uint64) (all []extent) {
 	return slices.Clip(all)
 }
 
-// Debian has 90,000
+// functionsUsual suffices for Debian, which has 90,000 functions.
 const functionsUsual = 1 << 17
 
 // symbol parses address, kind, and name up to a dot; false for data and hidden addresses (kptr_restrict). It runs
@@ -301,7 +301,7 @@ func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	return at, name, at != 0
 }
 
-// the locks themselves have no names
+// owners are functions that identify a lock by prefix, because locks have no names.
 var owners = []struct {
 	lock     string
 	prefixes []string

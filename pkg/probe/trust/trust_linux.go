@@ -16,7 +16,7 @@ import (
 type Node struct {
 	anchors  *anchor.Set
 	rootless bool
-	// PID 1's inode numbers; 0 if unknown
+	// inode numbers of PID 1's namespaces; 0 if unknown
 	mnt, net uint32
 }
 
@@ -109,7 +109,7 @@ func (n Node) forkedBy(pid uint32) *anchor.Anchor {
 
 const either = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
-// no rights in another user namespace
+// statusOnNode has no rights for a process in another user namespace.
 func statusOnNode(pid uint32) procfs.Status {
 	if Namespace(pid, "user") == procfs.InitialUser {
 		if status, err := procfs.StatusOf(int(pid)); err == nil {
