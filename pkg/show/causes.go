@@ -15,17 +15,17 @@ import (
 
 // Spent is the time of all calls for one cause or part.
 type Spent struct {
-	// The judge's; empty for a Part.
+	// The judge's cause; empty for a Part.
 	Cause string `json:"cause,omitempty"`
-	// Not slow; named as in cniscope.time.*_ms.
+	// A part that was not slow, named as in cniscope.time.*_ms.
 	Part  string  `json:"part,omitempty"`
 	Name  string  `json:"name"`
 	Calls int     `json:"calls"`
 	Time  float64 `json:"time_ms"`
 	Share float64 `json:"share"`
-	// The worst call's, or a general one.
+	// The worst call's remedy, or a general remedy.
 	Remedy string `json:"remedy,omitempty"`
-	// The one with the most time for a cause.
+	// The call with the most time for the cause.
 	Worst *Example `json:"worst,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type Example struct {
 	head    head
 }
 
-// causesMost is more than twice as many as exist.
+// causesMost bounds the causes; less than half as many exist.
 const causesMost = 100
 
 type account struct {

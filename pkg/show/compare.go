@@ -26,7 +26,7 @@ const (
 	Same    Word = "no significant change"
 )
 
-// At least 5 % of the row's time and 1 % of the call's (both chosen).
+// leastRatio and leastShare are the least change that counts, of the row's time and of the call's (both chosen).
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
@@ -45,7 +45,7 @@ type Comparison struct {
 type KindCompared struct {
 	// By is "call", Name such as "CNI ADD eth0".
 	Change
-	// By Word, then by time; empty if A or B has no such calls.
+	// Sorted by Word, then by time; empty if A or B has no such calls.
 	Rows []Change `json:"rows"`
 }
 
@@ -180,7 +180,7 @@ func side(s *series, of int) Side {
 	return side
 }
 
-// call is the whole call's duration in milliseconds.
+// word returns the row's result. call is the whole call's duration in milliseconds.
 func (c *Change) word(call float64) Word {
 	costs := math.Abs(c.moved()) >= leastShare*call
 	if c.A.Calls == 0 || c.B.Calls == 0 {
@@ -203,7 +203,7 @@ func (c *Change) word(call float64) Word {
 	return Same
 }
 
-// A row on one side may be chance: short waits and requests are not observed.
+// presence judges a row on one side, which may be chance: short waits and requests are not observed.
 func (c *Change) presence(costs bool) Word {
 	word, has := Appeared, c.B
 	if c.B.Calls == 0 {
@@ -222,7 +222,7 @@ func (c *Change) presence(costs bool) Word {
 	return Same
 }
 
-// The number of programs is not random.
+// runs reports whether the row counts programs, whose number is not random.
 func (c *Change) runs() bool {
 	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
 }
@@ -238,13 +238,13 @@ func (w Word) place() int {
 // alpha is as in benchstat.
 const alpha = 0.05
 
-// Is one sample higher (Mann-Whitney, without an assumed distribution)?
+// test answers whether one sample is higher (Mann-Whitney, without an assumed distribution).
 type test struct {
 	// p is the probability of such a difference between equal samples, least its minimum.
 	p     float64
 	least float64
 	few   bool
-	// More values may change the answer.
+	// differs is the answer; unclear means that more values may change it.
 	differs, unclear bool
 }
 
@@ -261,7 +261,7 @@ func compare(a, b []float64) *test {
 	}
 }
 
-// 2 divided by the number of orders of n and m values.
+// least returns the minimum p: 2 divided by the number of orders of n and m values.
 func least(n, m int) float64 {
 	factorial := func(n int) float64 {
 		log, _ := math.Lgamma(float64(n) + 1)
@@ -270,7 +270,7 @@ func least(n, m int) float64 {
 	return min(1, 2*math.Exp(factorial(n)+factorial(m)-factorial(n+m)))
 }
 
-// Holm 1979: of a hundred separate tests at 5 %, five are wrong.
+// decide applies Holm's correction (1979): of a hundred separate tests at 5 %, five are wrong.
 func decide(tests []*test) {
 	slices.SortStableFunc(tests, func(a, b *test) int { return cmp.Compare(a.p, b.p) })
 	differs := true
@@ -282,7 +282,7 @@ func decide(tests []*test) {
 	}
 }
 
-// And half its 95 % confidence interval in percent; infinite for up to five values.
+// median returns the median and half its 95 % confidence interval in percent, infinite for up to five values.
 func median(values []float64) (center, plusMinus float64) {
 	if len(values) == 0 {
 		return 0, math.Inf(1)

@@ -18,7 +18,7 @@ import (
 type Limits struct {
 	// Maximum durations, if not 0.
 	Call, Command time.Duration
-	// Of a call's commands, and of failed calls, if not nil.
+	// Maximum numbers of a call's commands, and of failed calls, if not nil.
 	Commands, Failed *int
 }
 
@@ -30,7 +30,7 @@ func (l Limits) Set() bool {
 // Crossing is a limit that a call exceeds.
 type Crossing struct {
 	Pod string
-	// Such as "CNI ADD eth0", and its trace id.
+	// "CNI ADD eth0", and its trace id.
 	Call  string
 	Trace string
 	// The option's name, and the excess.
@@ -45,7 +45,7 @@ func (c Crossing) String() string {
 // Check is the result of checking limits.
 type Check struct {
 	Calls int
-	// They may exceed a limit unseen.
+	// Partly observed calls, which may exceed a limit unseen.
 	Partial int
 	// Up to CrossedMost of Crossings.
 	Crossed   []Crossing

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// Rows of a page: 20 MB, which browsers still open.
+	// rowsMax bounds the rows of a page: 20 MB, which browsers still open.
 	rowsMax = 20_000
-	// Listed problems, and drawn calls unless All.
+	// problemsMax bounds listed problems, and drawn calls unless All.
 	problemsMax = 100
-	// In bytes.
+	// pageMax is in bytes.
 	pageMax = 64 << 20
-	// Calls on a page without problems.
+	// slowestMost bounds the calls on a page without problems.
 	slowestMost = 5
 	originsMax  = 100
 )
@@ -51,7 +51,7 @@ type page struct {
 	problems          int
 	slowest           []head // calls without a problem, slowest first
 	all, failed, slow int
-	// Without a problem, and beyond a limit.
+	// Calls without a problem, and those beyond a limit.
 	others, crossing int
 	account          *account
 	pods             *distinct
@@ -85,7 +85,7 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 	return p
 }
 
-// Worst first.
+// problemStates lists the states of problems, worst first.
 func problemStates() []string { return []string{"failed", "slow", "partial"} }
 
 func (p *page) worst(state string) {
@@ -93,7 +93,8 @@ func (p *page) worst(state string) {
 	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
 }
 
-// Listed problems and the causes' examples. Failed calls use up to half of the list if there are slow ones.
+// choose selects the listed problems and the causes' examples. Failed calls use up to half of the list if there are
+// slow calls.
 func (p *page) choose() {
 	for i, state := range problemStates() {
 		p.worst(state)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Minimum share of a part in Rest.
+// restLeast is the minimum share of a part in Rest.
 const restLeast = 0.01
 
 type segment struct {
@@ -90,7 +90,7 @@ const (
 	causeColors = 6 // in page.css
 )
 
-// 7 pixels per character of a bar of 900.
+// segmentOf returns a segment, with a label if it fits: 7 pixels per character of a bar of 900.
 func segmentOf(what Spent, class string, at float64) segment {
 	s := segment{
 		Class: class, bar: bar{percent(100 * at), percent(100 * what.Share)},

@@ -30,7 +30,7 @@ type pageCall struct {
 // Fact is a name and value.
 type Fact struct{ Name, Value string }
 
-// Pale marks a series whose parts have unknown positions.
+// pageRow is a span or a series. Pale marks a series whose parts have unknown positions.
 type pageRow struct {
 	Name, Kind, Took, Start string
 	State                   string // failed, slow, or empty
@@ -42,11 +42,11 @@ type pageRow struct {
 	Args                    string
 	About                   []Fact
 	Events                  []Fact
-	// Folded into this row, and of child spans.
+	// Rows folded into this row, and rows of child spans.
 	Same, Below []*pageRow
 }
 
-// In percent of the call.
+// bar is in percent of the call.
 type bar struct{ X, Width string }
 
 // Mark returns the row's sign.

@@ -18,7 +18,7 @@ import (
 type Sample struct {
 	pods        *distinct
 	account     *account
-	populations map[string]*population // "CNI ADD eth0"
+	populations map[string]*population // by name: "CNI ADD eth0"
 	room        room
 }
 
@@ -27,7 +27,7 @@ type population struct {
 	pods                  *distinct
 	took                  values // in ms
 	failed, slow, partial int
-	// In a storm only the call's own span is exported.
+	// Calls with all spans: in a storm only the call's own span is exported.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
@@ -41,7 +41,7 @@ type Row struct {
 	Name string `json:"name"`
 }
 
-// In milliseconds.
+// series holds a row's values, in milliseconds.
 type series struct {
 	each values
 	// Per call with the row.
@@ -116,7 +116,8 @@ func (p *population) add(call *node) {
 	}
 }
 
-// And the call's time that they cover. A folded series has its longest, and the mean of the others.
+// durations returns the nodes' durations, and the call's time that they cover. A folded series has its longest, and the
+// mean of the others.
 func durations(nodes []*node, call *node) (each []float64, time float64) {
 	var extents []extent
 	for _, n := range nodes {
@@ -136,7 +137,7 @@ func durations(nodes []*node, call *node) (each []float64, time float64) {
 	return each, min(time, milliseconds(call.extent()))
 }
 
-// Like limits.images; a file may claim more.
+// seriesMost is like limits.images; a file may claim more.
 const seriesMost = 5000
 
 func (n *node) label() string {
@@ -168,7 +169,7 @@ func (p *population) row(by, name string) *series {
 	return p.series[row]
 }
 
-// Calls that can have a row, and their time.
+// of returns the calls that can have a row, and their time.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
 		return p.took.n, p.took.total()
@@ -184,7 +185,7 @@ func (s *series) add(each []float64, time float64, room *room) {
 	s.times.add(time, room)
 }
 
-// In nanoseconds since the epoch.
+// extent is in nanoseconds since the epoch.
 type extent struct{ start, end uint64 }
 
 func (n *node) extent() extent {

@@ -49,7 +49,7 @@ type Statistic struct {
 	Share float64 `json:"share"`
 }
 
-// For a p99.
+// p99Least is the minimum number of values for a p99.
 const p99Least = 100
 
 // Distribution is in milliseconds, with interpolated quantiles.
@@ -93,7 +93,7 @@ func (s *Sample) Statistics() Statistics {
 	return all
 }
 
-// Runs, delegated plugins, commands, other spans, parts, causes.
+// compareBy orders runs, delegated plugins, commands, other spans, parts, causes.
 func compareBy(a, b string) int {
 	place := func(by string) int {
 		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
@@ -121,5 +121,5 @@ func distribution(ms values) Distribution {
 	return d
 }
 
-// Smaller digits differ between processors.
+// toNS rounds to nanoseconds: smaller digits differ between processors.
 func toNS(ms float64) float64 { return math.Round(ms*1e6) / 1e6 }

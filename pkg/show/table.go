@@ -66,7 +66,7 @@ func (p *painter) spent(all []Spent) {
 	}
 }
 
-// mixed: only some rows have a p99.
+// mixed is the heading if only some rows have a p99.
 const mixed = "p99/max"
 
 func high(kind KindOfCall) string {

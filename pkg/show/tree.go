@@ -90,7 +90,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	return found
 }
 
-// Older spools have these on the calls.
+// identity returns the pod's attributes, which older spools have on the calls.
 func identity(rs *tracepb.ResourceSpans) attrs {
 	whose := attributes(rs.GetResource().GetAttributes())
 	maps.DeleteFunc(whose, func(key attribute.Key, _ *commonpb.AnyValue) bool {
@@ -111,7 +111,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike neighbors may be folded, such as thirty runs of iptables.
+// alike reports whether neighbors may be folded, such as thirty runs of iptables.
 func alike(a, b *node) bool {
 	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() ||
 		a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
@@ -134,10 +134,10 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// By trace.Fold.
+// series reports whether trace.Fold made the span.
 func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
 
-// Of a series, its longest command.
+// longest returns the duration of a series' longest command, or its own.
 func (n *node) longest() time.Duration {
 	if n.series() {
 		return n.ms(attr.FoldedWorstMSKey)
@@ -229,7 +229,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// For a call such as STATUS.
+// noPod stands for the pod of a call such as STATUS.
 const noPod = "no pod"
 
 func pod(call *node) string {
@@ -267,7 +267,7 @@ func slowThings() []slowThing {
 	}
 }
 
-// The judge's, else the error, else the largest part.
+// verdict returns the judge's verdict, else the error, else the largest part.
 func (n *node) verdict() string {
 	failure := ""
 	if n.failed() {

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// Values kept per row. Of more, a random sample is as good for a p99.
+	// exactly is the number of values kept per row. Of more, a random sample is as good for a p99.
 	exactly = 10_000
-	// All values, 24 MB. Rows beyond it keep valuesLeast or more.
+	// valuesMax bounds all values to 24 MB. Rows beyond it keep valuesLeast or more.
 	valuesMax   = 3 << 20
 	valuesLeast = 16
 	// Beyond these, rows and kinds of calls count as other.
@@ -19,7 +19,7 @@ const (
 
 type room struct{ values, rows int }
 
-// Exact number, sum and maximum, and a random sample.
+// values holds the exact number, sum and maximum, and a random sample.
 type values struct {
 	n        int
 	sum      float64
@@ -28,7 +28,7 @@ type values struct {
 	averaged bool // some are a series' mean
 }
 
-// Without room, each value stays with equal probability (Vitter 1985, algorithm R).
+// add counts a value. Without room, each value stays with equal probability (Vitter 1985, algorithm R).
 func (v *values) add(x float64, room *room) {
 	v.n++
 	v.sum += x
@@ -43,7 +43,7 @@ func (v *values) add(x float64, room *room) {
 	}
 }
 
-// Pseudo-random below n, deterministic by n (splitmix64).
+// drawn returns a pseudo-random number below n, deterministic by n (splitmix64).
 func drawn(n int) int {
 	z := uint64(n) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -61,7 +61,7 @@ func (v *values) total() float64 {
 	return sum(v.kept)
 }
 
-// Evenly spaced.
+// thinned returns up to n values, evenly spaced.
 func thinned(values []float64, n int) []float64 {
 	if len(values) <= n {
 		return values
@@ -73,7 +73,7 @@ func thinned(values []float64, n int) []float64 {
 	return few
 }
 
-// With 8 bytes each.
+// distinct counts names, with 8 bytes each.
 type distinct struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

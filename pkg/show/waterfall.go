@@ -47,7 +47,7 @@ func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Opti
 	return p.flush(w)
 }
 
-// routine calls are for lo or a teardown, without a problem.
+// routine reports whether a call is for lo or a teardown, without a problem.
 func (o Options) routine(call *node) bool {
 	return (call.text(attr.CNIIfNameKey) == "lo" || call.Name == "CNI DEL") && !call.problem() && !o.Limits.wants(call)
 }
@@ -155,12 +155,12 @@ func (p *painter) line(mark, color, name, bar, text string) {
 }
 
 const (
-	// Below it remarks have their own lines.
+	// narrow is the width below which remarks have their own lines.
 	narrow    = 72
 	narrowest = 40
 )
 
-// Widths, on 80 columns 28 and 20. The rest is for time (9) and remarks.
+// nameColumn and barColumn are widths, on 80 columns 28 and 20. The rest is for time (9) and remarks.
 func (p *painter) nameColumn() int { return min(28, max(p.Width, narrowest)*28/80) }
 
 func (p *painter) barColumn() int {
@@ -174,7 +174,7 @@ func (p *painter) axis(call *node) {
 	p.printf("  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
-// In half cells.
+// bar draws a span in half cells.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
 	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
