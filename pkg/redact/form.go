@@ -15,7 +15,7 @@ const (
 	maxDigitsAll   = 8  // of all numbers in a word: "v1.29.12", "node-10-12"
 	maxDigitsBytes = 12 // of all, if none exceeds a byte: "ip-192-168-10-12"
 	maxSuffix      = 4  // of a number after letters: "eth0", "vlan4094"
-	maxLone        = 2  // "i/o"; one with a number ("v1") counts twice
+	maxLone        = 2  // single letters: "i/o"; a letter with a number ("v1") counts twice
 )
 
 func (c *Call) form(s string, numbers bool) bool {
@@ -37,7 +37,7 @@ func (c *Call) form(s string, numbers bool) bool {
 
 type numerals struct{ all, longest, lone int }
 
-// The first separators join names that may contain later ones.
+// joined reports whether all pieces of s may stay. The first separators join names that may contain later ones.
 func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
 	if numbers && (c.names[s] || c.isID(s)) {
 		return true
@@ -62,7 +62,7 @@ func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string)
 	}
 }
 
-// Harmless pieces: empty, listed, a number, a word with a number, a number with a unit.
+// piece reports whether s is harmless: empty, listed, a number, a word with a number, or a number with a unit.
 func (c *Call) piece(s string, numbers bool) bool {
 	switch {
 	case s == "":
@@ -87,7 +87,7 @@ func (c *Call) piece(s string, numbers bool) bool {
 	return len(s)-len(unit) <= maxDigits && isUnit(unit)
 }
 
-// "eth0", "v1beta1", "hostIPv4".
+// numbered reports whether s is a word with a short number: "eth0", "v1beta1", "hostIPv4".
 func numbered(s string) bool {
 	numbers := 0
 	for s != "" {
@@ -104,7 +104,7 @@ func numbered(s string) bool {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// A shortened container id.
+// isID reports whether s is a shortened container id.
 func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
 }
@@ -120,7 +120,8 @@ func isUnit(s string) bool {
 	return false
 }
 
-// IP address with optional prefix or port, link address, PCI address, or a range of addresses.
+// isAddress reports whether s is an IP address with optional prefix or port, a link address, a PCI address, or a range
+// of addresses.
 func isAddress(s string) bool {
 	// First, since most words are no address. A zone can be any text.
 	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
@@ -141,7 +142,7 @@ func isAddress(s string) bool {
 	return isHex(s, "##:##:##:##:##:##") || isHex(s, "####:##:##.#")
 }
 
-// # in pattern is a hexadecimal digit.
+// isHex reports whether s matches a pattern, in which # is a hexadecimal digit.
 func isHex(s, pattern string) bool {
 	if len(s) != len(pattern) {
 		return false
@@ -172,7 +173,7 @@ func (c *Call) spells(address string) bool {
 	return c.Repeats(string(b[:]))
 }
 
-// A time with seconds, as in certificates and logs.
+// timeOf parses a time with seconds, as in certificates and logs.
 func timeOf(s string) (time.Time, bool) {
 	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
 		return time.Time{}, false

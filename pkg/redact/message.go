@@ -16,7 +16,7 @@ type message struct {
 	call  *Call
 	s     string
 	marks []mark // by byte
-	// By a range's first byte; default is a placeholder.
+	// Replacements, by a range's first byte; the default is a placeholder.
 	instead map[int]string
 	numbers []string // distinct words with numbers that stay
 }
@@ -27,7 +27,7 @@ const (
 	trimmed  = ".:=!?-*&#/\\%@~+$" // removed from the ends of a chunk
 )
 
-// A backslash counts if it escapes a quote or a blank.
+// separates returns the length of the separator at i, or 0. A backslash counts if it escapes a quote or a blank.
 func separates(s string, i int) int {
 	switch ch := s[i]; {
 	case ch <= ' ', strings.IndexByte(quotes+brackets, ch) >= 0:
@@ -101,8 +101,8 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// assigns: the second chunk is the first's value, as in JSON and key=value. A colon with a blank alone is prose: "no
-// token: unexpected EOF".
+// assigns reports whether the second chunk is the first's value, as in JSON and key=value. A colon with a blank alone
+// is prose: "no token: unexpected EOF".
 func assigns(between string) bool {
 	blank := strings.ContainsAny(between, " \t\n")
 	quoted := strings.ContainsAny(between, quotes)
@@ -177,7 +177,7 @@ func (m *message) path(from, to int) {
 	}
 }
 
-// "c2:b0:57" contains no key.
+// minKey is the minimum length of a key: "c2:b0:57" contains none.
 const minKey = 3
 
 func (m *message) url(from, scheme, to int) {
@@ -203,7 +203,7 @@ func (m *message) mayStay(from, to int) bool {
 	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
 }
 
-// A plugin can spell a computed secret in numbers.
+// maxNumbers bounds a message's numbers: a plugin can spell a computed secret in them.
 const maxNumbers = 16
 
 func (m *message) room(s string) bool {

@@ -14,7 +14,8 @@ func (c *Call) Program(name string) string {
 	return placeholder(name)
 }
 
-// Typed-looking names: short words in one case, an optional number, the kernel's separators ("kworker/u8:2+netns").
+// wordlike reports whether a name looks typed: short words in one case, an optional number, the kernel's separators
+// ("kworker/u8:2+netns").
 func wordlike(name string) bool {
 	pieces := 0
 	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+/:()", r) }) {
@@ -31,7 +32,7 @@ func wordlike(name string) bool {
 	return pieces > 0
 }
 
-// TASK_COMM_LEN without the NUL.
+// maxTyped is TASK_COMM_LEN without the NUL.
 const maxTyped = 15
 
 // Argument reports whether an interface, table or chain in arguments may stay.
@@ -42,7 +43,7 @@ func (c *Call) Argument(s string) bool {
 // predictable matches udev's names (systemd.net-naming-scheme(7)): "enp3s0f1np1".
 var predictable = regexp.MustCompile(`^(en|ib|sl|wl|ww)([bopsvfn][0-9]{1,5}){1,5}(np[0-9]{1,3})?(\.[0-9]{1,4})?$`)
 
-// A plugin's interface: a listed word and hexadecimal digits.
+// isInterface reports whether s looks like udev's interface, or a plugin's: a listed word and hexadecimal digits.
 func isInterface(s string) bool {
 	if predictable.MatchString(s) {
 		return true
@@ -77,5 +78,5 @@ func (c *Call) Setting(key, value string) (string, string) {
 	return strings.Join(parts, "/"), value
 }
 
-// net.ipv4.tcp_mem has three numbers, kernel.sem four.
+// maxFields bounds a setting's numbers: net.ipv4.tcp_mem has three, kernel.sem four.
 const maxFields = 4

@@ -61,7 +61,7 @@ func hexadecimal(word string) (uint64, bool) {
 	return n, err == nil
 }
 
-// "547ms", "1m5.535s" and "18.547" (seconds).
+// duration reads "547ms", "1m5.535s" and "18.547" (seconds).
 func duration(word string) (uint64, bool) {
 	word = strings.TrimLeft(word, letters)
 	d, err := time.ParseDuration(word)
@@ -76,7 +76,7 @@ func instant(word string) (uint64, bool) {
 	return uint64(t.Unix()), is //nolint:gosec // not negative
 }
 
-// The last six bytes. A link-local address has any.
+// interfaceID reads an IPv6 address's last six bytes, which are arbitrary in a link-local address.
 func interfaceID(word string) (uint64, bool) {
 	a, err := netip.ParseAddr(word)
 	b := a.As16()
@@ -134,7 +134,7 @@ func (c *Call) counted(message string, marks []mark) {
 
 func isWord(ch byte) bool { return isLetter(ch) || isDigit(ch) }
 
-// Every second number: the rest may be positions.
+// other returns every second number: the rest may be positions.
 func other(all []number, first int) (some []number) {
 	for i := first; i < len(all); i += 2 {
 		some = append(some, all[i])
@@ -156,7 +156,7 @@ func varying(all []number) (some []number) {
 	return some
 }
 
-// Eight bytes take three addresses with one or two numbers of filling.
+// fillingLeast is how often filling occurs: eight bytes need three addresses with one or two numbers of filling.
 const fillingLeast = 3
 
 func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {
@@ -189,7 +189,7 @@ func (n needles) mark(s *spelt, marks []mark) {
 	}
 }
 
-// A quick form: it runs for all arguments and paths of a plugin's commands.
+// spots marks repeated values quickly: it runs for all arguments and paths of a plugin's commands.
 func (c *Call) spots(s string) []mark {
 	marks := make([]mark, len(s))
 	if len(c.values) == 0 {

@@ -17,12 +17,12 @@ import (
 // window is how many consecutive secret bytes may not leave; ordinary words share fewer.
 const window = 8
 
-// Minimum length of a value that may not leave as a word.
+// shortest is the minimum length of a value that may not leave as a word.
 const shortest = 4
 
 // Call holds a CNI call's known values. The zero value allows listed words only. It is not safe for concurrent use.
 type Call struct {
-	names   map[string]bool // of the call, in spans
+	names   map[string]bool // names of the call, which are in spans
 	values  []string        // confidential values
 	ids     []string        // names that tools shorten
 	asked   map[string]bool // cache of Harmless
@@ -31,7 +31,7 @@ type Call struct {
 	folded  needles         // the same of letters and digits only
 	indexed int             // values in plain and folded
 	kept    int             // bytes of values
-	told    int             // configurations
+	told    int             // configurations received
 	awaits  int             // pending configurations
 	lost    bool            // a configuration is incomplete
 	full    bool
@@ -40,7 +40,7 @@ type Call struct {
 // Await notes a plugin whose Configuration follows.
 func (c *Call) Await() { c.awaits++ }
 
-// All inputs of the call's plugins are known.
+// whole reports whether all inputs of the call's plugins are known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
 // Name adds the call's names in spans: pod, namespace, network, interface, container id, plugin.
@@ -93,7 +93,7 @@ func (c *Call) Path(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// Standard directories (hier(7)).
+// system reports whether a path is below a standard directory (hier(7)).
 func system(parts []string) bool {
 	if len(parts) < 2 || parts[0] != "" {
 		return false

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The message's few windows are stored, and all spellings of the values compared with them.
+// repeated marks repeated values: it stores the message's few windows, and compares all spellings of the values with
+// them.
 func (c *Call) repeated(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
@@ -26,7 +27,8 @@ func (c *Call) repeated(message string, marks []mark) {
 	folded.mark(marks)
 }
 
-// Each known encoding, ignoring case; base64 in three alignments, without characters that depend on adjacent bytes.
+// spellings gives a value in each known encoding, ignoring case; base64 in three alignments, without characters that
+// depend on adjacent bytes.
 func spellings(v string, give func([]byte)) {
 	give([]byte(v))
 	var escaped bytes.Buffer
@@ -58,7 +60,7 @@ func spellings(v string, give func([]byte)) {
 type sieve struct {
 	fold  bool
 	hits  map[uint64]bool
-	at    []int // in the message
+	at    []int // positions in the message
 	bytes []byte
 	may   []uint64 // filter: a bit per window hash
 }
@@ -78,10 +80,10 @@ func newSieve(message string, fold bool) *sieve {
 	return s
 }
 
-// 8 KiB: one window in 64 passes with a message of 1 KiB.
+// sieveBits makes a filter of 8 KiB: one window in 64 passes with a message of 1 KiB.
 const sieveBits = 16
 
-// Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+// hash is Fibonacci hashing (Knuth, TAOCP 3, 6.4).
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> (64 - sieveBits) }
 
 func (s *sieve) letter(ch byte) (byte, bool) {

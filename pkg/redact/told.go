@@ -69,10 +69,11 @@ func (c *Call) Arguments(all ...string) {
 // Kept returns the stored bytes of input. Memory is about forty times as much.
 func (c *Call) Kept() int { return c.kept }
 
-// In bytes.
+// maxValue bounds an argument or variable, in bytes.
 const maxValue = 32 << 10
 
-// Public if harmless in form: keys of the CNI specification, widespread plugins, and environments.
+// repeatable reports whether a key's value is public if harmless in form: keys of the CNI specification, widespread
+// plugins, and environments.
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu",
@@ -87,10 +88,10 @@ func repeatable(key string) bool {
 }
 
 type place struct {
-	key, above string // its own, and its object's
+	key, above string // the key, and its object's key
 	depth      int    // enclosing objects
 	secret     bool   // a key on the path is confidential
-	previous   bool   // of another plugin's result
+	previous   bool   // below prevResult, another plugin's result
 }
 
 // walk also adds repeated keys' values: plugins differ in which they use.
@@ -177,7 +178,7 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// Spans contain these: network name, plugin types, interfaces of a previous result.
+// leaves reports whether spans contain a value: network name, plugin types, interfaces of a previous result.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -188,10 +189,10 @@ func leaves(v string, at place) bool {
 	return false
 }
 
-// IFNAMSIZ without the NUL.
+// maxInterface is IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// The key holds another plugin's configuration.
+// nested reports whether a key holds another plugin's configuration.
 func nested(key string) bool {
 	switch key {
 	case "ipam", "delegate", "delegates", "plugins":
@@ -256,11 +257,11 @@ func Confidential(key string) bool {
 	return false
 }
 
-// Public parts of a value: addresses, schemes, PEM headers.
+// common matches public parts of a value: addresses, schemes, PEM headers.
 var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?` +
 	`|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
-// A confidential value, its parts, and its decodings.
+// value adds a confidential value, its parts, and its decodings.
 func (c *Call) value(v string) {
 	for _, part := range common.Split(v, -1) {
 		if strings.HasPrefix(part, "/") && part != v { // part of a URL
@@ -299,8 +300,8 @@ func (c *Call) decoded(v string) {
 	}
 }
 
-// Stored bytes of a run and its delegated plugins: indexes need about forty times as much. Ten delegated plugins with 4
-// KiB each need a sixth.
+// maxKept bounds the stored bytes of a run and its delegated plugins: indexes need about forty times as much. Ten
+// delegated plugins with 4 KiB each need a sixth.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
@@ -362,7 +363,7 @@ func windows(s string) iter.Seq[uint64] {
 	}
 }
 
-// ASCII only.
+// lower changes ASCII letters to lower case.
 func lower(s string) string {
 	for i := range len(s) {
 		if isUpper(s[i]) {
@@ -378,7 +379,7 @@ func lower(s string) string {
 	return s
 }
 
-// Letters and digits only, which quoting does not change.
+// fold keeps only letters and digits, which quoting does not change.
 func fold(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

@@ -11,7 +11,7 @@ import (
 //go:embed words.txt
 var list string
 
-// `make words` generates words.txt.
+// words holds the listed words; `make words` generates words.txt.
 var words = sync.OnceValue(func() *lexicon {
 	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, slots(strings.Count(list, "\n")))}
 	at := uint32(0)
@@ -26,13 +26,14 @@ var words = sync.OnceValue(func() *lexicon {
 	return l
 })
 
-// Line ends in list, hashed; 0 for an empty slot. A sixth of a map's memory, and the garbage collector skips it.
+// lexicon holds line ends in list, hashed; 0 is an empty slot. It needs a sixth of a map's memory, and the garbage
+// collector skips it.
 type lexicon struct {
 	seed  maphash.Seed
 	lines []uint32 // see slots
 }
 
-// A power of two, less than three quarters full.
+// slots returns a power of two, less than three quarters full.
 func slots(words int) int { return 1 << bits.Len(uint(words*4/3)) }
 
 func (l *lexicon) slot(word string) int {
@@ -51,7 +52,7 @@ func (l *lexicon) has(word string) bool {
 	return false
 }
 
-// listed words may be joined: "podCIDRs".
+// listed reports whether s is one or more listed words: "podCIDRs".
 func listed(s string) bool {
 	for parts := 0; ; parts++ {
 		if known(lower(s)) {
@@ -67,7 +68,7 @@ func listed(s string) bool {
 
 const maxParts = 6
 
-// "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
+// hump returns the length of a joined word's first part: "IPAM" of "IPAMError", "CIDRs" of "CIDRsFull".
 func hump(s string) int {
 	i := 1
 	for i < len(s) && isUpper(s[i]) {
@@ -89,7 +90,7 @@ func hump(s string) int {
 	return i
 }
 
-// Listed, or a form of a listed word: "marshal" covers "unmarshaled".
+// known reports whether a word is listed, or a form of a listed word: "marshal" covers "unmarshaled".
 func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {
 		return true
