@@ -5,7 +5,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// The kernel reuses an index only after all others (net/core/dev.c, dev_index_reserve).
+// place identifies an interface. The kernel reuses an index only after all others (net/core/dev.c, dev_index_reserve).
 type place struct {
 	netns string
 	index uint32
@@ -27,7 +27,7 @@ const (
 	// InterfacesMax bounds the node's known interfaces, ownMax those of one operation.
 	InterfacesMax = 2048
 	ownMax        = 256
-	// LOOPBACK_IFINDEX (include/net/flow.h), in every namespace.
+	// loopbackIndex is LOOPBACK_IFINDEX (include/net/flow.h), the same in every namespace.
 	loopbackIndex = 1
 )
 
@@ -42,7 +42,7 @@ func (n *Interfaces) put(at place, name string) {
 	n.names[at] = name
 }
 
-// The node's names, and the operation's for namespaces without a unique key.
+// naming looks up the node's names, and the operation's for namespaces without a unique key.
 type naming struct{ node, own *Interfaces }
 
 func (n naming) of(ns event.Namespace) *Interfaces {

@@ -28,7 +28,7 @@ type hold struct {
 
 const (
 	holdsMax = 64
-	// For a free lock.
+	// remembered is how long a free lock stays known.
 	remembered = time.Minute
 )
 
@@ -224,9 +224,9 @@ type try struct {
 }
 
 const (
-	// Of threads that slept or polled.
+	// idleMax bounds the intervals in which threads slept or polled.
 	idleMax = 4096
-	// Between attempts of one wait: iptables repeats every second (iptables(8), --wait-interval).
+	// retry bounds the time between attempts of one wait: iptables repeats every second (iptables(8), --wait-interval).
 	retry    = 2 * time.Second
 	triesMax = 8
 )
@@ -265,7 +265,7 @@ func (p *Process) idle(to []model.Interval, i model.Interval) []model.Interval {
 	return join(to, i)
 }
 
-// Between two sleeps of one interval: loops sleep a hundred thousand times.
+// between is the longest gap in an interval of sleeps: loops sleep a hundred thousand times.
 const between = 100 * time.Microsecond
 
 // join expects an ordered list.
@@ -278,7 +278,7 @@ func join(to []model.Interval, i model.Interval) []model.Interval {
 	return append(to, i)
 }
 
-// Its requests share its time, and a wait may report it again.
+// systemCall identifies a system call: its requests share its time, and a wait may report it again.
 type systemCall struct {
 	thread uint32
 	start  int64

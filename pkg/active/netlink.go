@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Answers without a request, per process.
+// answersMax bounds a process's answers without a request.
 const answersMax = 16
 
 func (p *Process) request(now int64, r *event.Request) {
@@ -86,7 +86,7 @@ func (p *Process) address(now int64, a *event.Address) {
 	}
 }
 
-// When the image requested the address, or now.
+// asked returns when the image requested the address, or now.
 func asked(im *model.Image, a *event.Address, now int64) int64 {
 	for _, f := range slices.Backward(im.Facts) {
 		r, is := f.What.(*model.Request)

@@ -14,7 +14,7 @@ type Operation struct {
 	Began event.Caller
 	// NRI's reports may have been lost.
 	Unheard bool
-	// When, except for its runs, a report ended it, and the reason.
+	// Time of a report that ended it, although runs may continue, and the reason.
 	Commit int64
 	Ending model.Closed
 	// Deadline for its calls' parents; 0 while it runs.
@@ -49,7 +49,7 @@ func (op *Operation) Below(call *model.Call, run *model.Image, claim Claim) *Pro
 	return &Process{Op: op, Call: call, Run: run, up: run, Claim: claim}
 }
 
-// Lacks adds a reason why it may be incomplete.
+// Lacks adds a reason why the operation may be incomplete.
 func (op *Operation) Lacks(why string) {
 	if i, found := slices.BinarySearch(op.Partial, why); !found {
 		op.Partial = slices.Insert(op.Partial, i, why)
@@ -80,7 +80,7 @@ func (op *Operation) Identify(pod event.Pod) {
 	}
 }
 
-// callOf returns nil for a delegated plugin.
+// callOf returns the call of a run, or nil for a delegated plugin.
 func (op *Operation) callOf(run *model.Image) *model.Call {
 	for _, call := range op.Calls {
 		if slices.Contains(call.Runs, run) {
@@ -127,7 +127,7 @@ func (op *Operation) Resolve(told bool) {
 	op.acquit()
 }
 
-// Per call. A plugin waits for one.
+// lockFilesMax bounds a call's lock files. A plugin waits for one.
 const lockFilesMax = 8
 
 // LockFile stores a lock file on the calls that polled for it.

@@ -24,13 +24,13 @@ type Process struct {
 	tries   []try
 	answers []*event.Answer
 
-	used, ran event.Usage // before its image, and before its run
+	used, ran event.Usage // consumption before its image, and before its run
 	latest    systemCall
 }
 
 // Work is an agent's work during a connection.
 type Work interface {
-	// Images stand for the agent.
+	// Images returns the images that stand for the agent.
 	Images() (own, shared *model.Image)
 }
 
@@ -212,7 +212,7 @@ func (p *Process) cut(c *event.Cut) {
 	p.miss(what, c.Count)
 }
 
-// A shell script's cat reads for the plugin.
+// configuration is stored on the run: a shell script's cat reads for the plugin.
 func (p *Process) configuration(c *event.Configuration) {
 	if run := p.Run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
 		run.Configuration = c
@@ -233,7 +233,7 @@ func (p *Process) plain(now int64, body event.Body) {
 	}
 }
 
-// A lock file delays the whole run, whichever command tries it.
+// missing records a polled file. A lock file delays the whole run, whichever command tries it.
 func (p *Process) missing(now int64, b *event.Missing) {
 	im := p.Current()
 	if b.Error == "EEXIST" && p.Work == nil {
@@ -280,7 +280,7 @@ func (p *Process) Halt(now int64, b *event.Agent) {
 	}
 }
 
-// Images that outlive their run do not keep a call open.
+// outlive marks images that outlive their run, so they do not keep a call open.
 func outlive(run *model.Image) {
 	run.Walk(func(im *model.Image) {
 		if !im.Ended {
@@ -322,7 +322,7 @@ func NewImage(now int64, e *event.Exec, plugin bool) *model.Image {
 	return im
 }
 
-// before is the consumption at its start.
+// ended completes an image; before is the consumption at its start.
 func ended(im *model.Image, now int64, before, used event.Usage) {
 	im.Ended = true
 	im.End = max(now, im.Start)

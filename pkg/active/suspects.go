@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// A wait for an exited process's lock ends after its exit, so recent ones stay.
+// recentRuns bounds exited runs that stay: a wait for an exited process's lock ends later.
 const recentRuns = 256
 
 type suspects struct {
@@ -91,7 +91,7 @@ type suspect struct {
 	blame *model.Blame
 }
 
-// known returns nil if its call's parent may still be reported.
+// known returns the blame, or nil if its call's parent may still be reported.
 func (s *suspect) known(told bool) *model.Blame {
 	if s.blame != nil || told && s.call.Trace.Parent == "" {
 		return s.blame

@@ -16,11 +16,11 @@ type work struct {
 	*model.Work
 	of          *connection
 	agent       *agent
-	cpu         int64           // at the connection's start
-	known       bool            // cpu is
+	cpu         int64           // CPU time at the connection's start
+	known       bool            // whether cpu is known
 	depth       int             // agents between a run and the work
 	own, shared *active.Process // stand-ins
-	below       []*work         // of called agents
+	below       []*work         // work of called agents
 }
 
 type agent struct {
@@ -32,7 +32,7 @@ type agent struct {
 	identity event.Actor
 	spells   spells
 	deeds    []deed
-	among    *among // on several connections
+	among    *among // latest claim for several connections
 }
 
 // Agents are the agents of runs, and their work for calls.
@@ -54,9 +54,9 @@ func New(limit int, t *tree.Tree, belongs func(event.Process, *active.Operation,
 func (as *Agents) Known(p event.Process) bool { return as.known[p] != nil }
 
 const (
-	// Their last work may be read later.
+	// recentMax bounds an agent's closed connections, whose last work may be read later.
 	recentMax = 16
-	// Agents that call each other endlessly.
+	// nestedMax bounds the depth of agents that call each other endlessly.
 	nestedMax   = 8
 	periodicMax = 64
 )
@@ -102,7 +102,7 @@ func (as *Agents) calls(a *agent, c *connection) {
 	as.belongs(c.Agent.Process, c.owner.Op, c.fact.When.Start)
 }
 
-// depth 0 is unknown; nil beyond the limit.
+// agent returns an agent, nil beyond the limit. A depth of 0 is unknown.
 func (as *Agents) agent(process event.Process, depth int) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -146,7 +146,7 @@ func (w *work) by(a *agent, who *event.Actor) {
 	}
 }
 
-// Also for other processes, and idle agents.
+// works reports whether an agent works for p; true for idle agents and other processes.
 func (as *Agents) works(process event.Process, p *active.Process) bool {
 	a := as.known[process]
 	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *connection) bool {
@@ -221,7 +221,7 @@ func (as *Agents) Sample(now int64, b *event.Agent) {
 	}
 }
 
-// Before an agent's end or after it.
+// killed records what killed the agent, before its end or after it.
 func (a *agent) killed(by string) {
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		if by != "" && (c.Open || c.Work.Gone != 0) {
@@ -303,8 +303,8 @@ func (as *Agents) Hidden(p *tree.Process) bool {
 	return a != nil && a.hidden && len(a.calls)+len(a.recent) == 0
 }
 
-// HiddenWork finds the call for which such an agent runs a program, by a mentioned sandbox or among all. It returns the
-// process, nil without a call, and the agent.
+// HiddenWork finds the call for which an agent with invisible callers runs a program, by a mentioned sandbox or among
+// all. It returns the process, nil without a call, and the agent.
 func (as *Agents) HiddenWork(
 	e *event.Exec, of *tree.Process, open []*active.Operation,
 ) (*active.Process, *event.Actor) {
@@ -325,7 +325,7 @@ func (as *Agents) HiddenWork(
 	return ops[0].Below(call, call.Live(), cl), &who
 }
 
-// Of the given containers, if any; vouched ones first.
+// servedNow returns running operations, of the given containers, if any; vouched ones first.
 func servedNow(open []*active.Operation, containers []string) (ops []*active.Operation) {
 	for _, vouched := range []bool{true, false} {
 		for _, op := range open {
@@ -341,7 +341,7 @@ func servedNow(open []*active.Operation, containers []string) (ops []*active.Ope
 	return ops
 }
 
-// Preferably not of lo.
+// served returns a running call of op, preferably not of lo.
 func served(op *active.Operation) (found *model.Call) {
 	for _, call := range op.Calls {
 		if call.Live() != nil && (found == nil || found.IfName == "lo") {

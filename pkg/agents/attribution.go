@@ -13,7 +13,7 @@ import (
 type claim struct {
 	first  *connection // its place in the trace; nil if unseen
 	others []*connection
-	// Before all open connections.
+	// The work began before all open connections.
 	startedBefore bool
 	// The agent, if its callers are invisible.
 	by *event.Actor
@@ -31,7 +31,7 @@ func (cl *claim) Evidence() (*model.Attribution, *event.Actor) { return &cl.Attr
 // Did implements active.Claim.
 func (cl *claim) Did(im *model.Image, f *model.Fact) { cl.did(deed{image: im, fact: f}) }
 
-// By mentioned containers, or open when it began (0: any).
+// attribute finds the calls for work by mentioned containers, or by connections open when it began (0: any).
 func (a *agent) attribute(mentions []string, began int64) *claim {
 	if len(mentions) == 0 {
 		return a.overlapping(began)
@@ -46,7 +46,8 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 	return a.candidates(found)
 }
 
-// Earlier work is for no connection, but each may have waited for it.
+// overlapping claims work for connections open when it began. Earlier work is for none, but each may have waited for
+// it.
 func (a *agent) overlapping(began int64) *claim {
 	var found []*connection
 	for _, c := range a.calls {
@@ -65,7 +66,8 @@ func (a *agent) overlapping(began int64) *claim {
 	return cl
 }
 
-// Successive claims share the list: an agent may do hundreds of things for hundreds of callers.
+// candidates returns a claim. Successive claims share the list: an agent may do hundreds of things for hundreds of
+// callers.
 func (a *agent) candidates(found []*connection) *claim {
 	if a.among == nil || !slices.Equal(a.among.found, found) {
 		each := eachCall(found)
@@ -106,7 +108,7 @@ func (cl *claim) standIn() *active.Process {
 	return cl.first.work.own
 }
 
-// Vouched calls first, then open connections.
+// named returns connections for containers: vouched calls first, then open connections.
 func (a *agent) named(containers []string) (found []*connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*connection{a.calls, a.recent} {
@@ -124,10 +126,10 @@ func (a *agent) named(containers []string) (found []*connection) {
 	return nil
 }
 
-// How long work after a connection may be for that (chosen).
+// afterwards is how long work after a connection may be for it (chosen).
 const afterwards = int64(500 * time.Millisecond)
 
-// What an agent changes without a recent caller is learned; claims on such changes are marked.
+// housekeeping learns what an agent changes without a recent caller, and marks claims on such changes.
 func (a *agent) housekeeping(cl *claim, body event.Body) {
 	r, is := body.(*event.Request)
 	if !is || r.Query() || len(r.Mentions) > 0 {
@@ -212,7 +214,7 @@ func (as *Agents) Doing(by event.Process, body event.Body) *active.Process {
 	return p
 }
 
-// began is 0 if irrelevant.
+// evidence returns the containers that work mentions, and its start, 0 if irrelevant.
 func evidence(body event.Body) (mentions []string, began int64) {
 	switch b := body.(type) {
 	case *event.Request:

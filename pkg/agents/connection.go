@@ -11,7 +11,7 @@ import (
 type connection struct {
 	*model.Connection
 	by     event.Process
-	owner  *active.Process // by, or the agent's stand-in
+	owner  *active.Process // the process, or its agent's stand-in
 	socket string
 	image  *model.Image
 	fact   *model.Fact
@@ -20,7 +20,7 @@ type connection struct {
 	among  *Connections
 }
 
-// Over loopback accept may return before connect.
+// acceptsMax bounds early accepts: over loopback, accept may return before connect.
 const acceptsMax = 64
 
 // Connections are the open connections, by socket.
@@ -104,7 +104,7 @@ func again(refused *model.Fact, now int64, why string) {
 	c.Tries++
 }
 
-// Since the last success.
+// refused returns attempts refused since the last success, or nil.
 func refused(im *model.Image, network, address string) *model.Fact {
 	for _, f := range slices.Backward(im.Facts) {
 		c, is := f.What.(*model.Connection)

@@ -6,10 +6,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Exited agents are stored for late reports of the reason and for their successors.
+// departedMax bounds exited agents, stored for late reports of the reason and for their successors.
 const departedMax = 16
 
-// Exited while called, latest last.
+// departed are agents that exited while called, latest last.
 type departed []departure
 
 type departure struct {
@@ -36,7 +36,7 @@ func (d departed) of(process event.Process) *agent {
 	return nil
 }
 
-// The new agent has the address or the name of an exited one.
+// succeed records an exited agent's successor, which has its address or name.
 func (d departed) succeed(c *connection) {
 	if !c.Answered {
 		return

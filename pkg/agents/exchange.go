@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// The end was not seen.
+// unfollowed is the error of an exchange whose end was not seen.
 const unfollowed = "unfollowed"
 
 const supposedMax = 64
@@ -91,7 +91,7 @@ func (cs *Connections) update(c *connection, x *event.Exchange, now, asked int64
 	}
 }
 
-// superseded: a report is of the next exchange, because the pending one's end was lost.
+// superseded reports whether a report is of the next exchange, because the pending one's end was lost.
 func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	if x.Start > c.fact.When.End {
 		return true
@@ -103,7 +103,7 @@ func (cs *Connections) superseded(c *connection, x *event.Exchange) bool {
 	return false
 }
 
-// A peer that sends again, on any stream, ends supposed waits for it.
+// spoke ends supposed waits for a peer that sends again, on any stream.
 func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	if x.Peer == nil {
 		return
@@ -118,7 +118,7 @@ func (cs *Connections) spoke(now int64, x *event.Exchange) {
 	})
 }
 
-// An exchange's times are more exact than its connection's.
+// serve attributes work to the exchange, whose times are more exact than its connection's.
 func (cs *Connections) serve(c *connection) {
 	cs.agents.serve(c)
 	if dialled := cs.sockets[c.socket]; c.work != nil && dialled != nil && dialled.by == c.by && dialled.work != nil {
@@ -126,7 +126,7 @@ func (cs *Connections) serve(c *connection) {
 	}
 }
 
-// exchanges returns nil for a short one.
+// exchanges returns a new exchange's connection, or nil for a short exchange.
 func (cs *Connections) exchanges(now int64, x *event.Exchange, p *active.Process, receipt bool) *connection {
 	if p == nil {
 		return nil
@@ -164,14 +164,15 @@ type read struct {
 }
 
 const (
-	// An agent has dozens of streams.
+	// readsMax bounds the known streams; an agent has dozens.
 	readsMax = 1024
-	// An agent acknowledges a read this soon: in the goroutine that reads, or in one that it wakes (HTTP/2's
+	// soon is how fast an agent acknowledges a read: in the goroutine that reads, or in one that it wakes (HTTP/2's
 	// WINDOW_UPDATE, RFC 9113, 6.9).
 	soon = 5 * time.Millisecond
 )
 
-// A write may only have acknowledged the previous read, as on HTTP/2, so nothing waits for an answer.
+// receipt reports whether a write may only have acknowledged the previous read, as on HTTP/2. Then nothing waits for an
+// answer.
 func (rs reads) receipt(x *event.Exchange, at int64) bool {
 	last, known := rs[stream{x.Process, x.Socket}]
 	return known && last.spoke && !x.Unasked && at >= last.at && at-last.at <= int64(soon)

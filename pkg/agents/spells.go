@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// Sampled states, in order and disjoint. The time between two different samples is halved.
+// spells are sampled states, in order and disjoint. The time between two different samples is halved.
 type spells struct {
 	all  []model.Spell
 	last event.Agent
@@ -16,13 +16,13 @@ type spells struct {
 }
 
 const (
-	// At twenty different samples per second: 25 s.
+	// spellsMax is enough for 25 s with twenty different samples per second.
 	spellsMax = 512
-	// Between two samples that determine the time between them.
+	// apart is the longest time between samples that determines the states between them.
 	apart = int64(2 * time.Second)
 )
 
-// Samples without a state (old recordings) are of a single thread.
+// sample adds a sample. Samples without a state (old recordings) are of a single thread.
 func (s *spells) sample(now int64, b *event.Agent) {
 	if b.State != "" && s.at != 0 && now > s.at && now-s.at <= apart {
 		middle := now
