@@ -45,7 +45,7 @@ func aboutWork(work *model.Work, when model.Interval) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.AgentWaitsIn(in), attr.AgentKilled(work.Killed))...)
 }
 
-// A unix socket's path is the address (semantic conventions).
+// aboutPeer describes a peer. A unix socket's path is the address (semantic conventions).
 func aboutPeer(c *model.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {

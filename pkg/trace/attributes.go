@@ -41,13 +41,13 @@ func identity(op *model.Operation) []attribute.KeyValue {
 	return kvs
 }
 
-// Among the pod's labels; ownType lacks the prefix.
+// ownLabels is the prefix of the runtime's labels among the pod's; ownType lacks it.
 const (
 	ownLabels = "io.cri-containerd."
 	ownType   = "oci_runtime_type"
 )
 
-// On the operation, or on its calls if it has no span.
+// aboutSandbox describes the sandbox, on the operation, or on its calls if it has no span.
 func aboutSandbox(op *model.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -170,7 +170,7 @@ func aboutRun(run *model.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
 }
 
-// Few values. failed is the run that failed, or nil.
+// callErrorType returns one of few values. failed is the run that failed, or nil.
 func callErrorType(call *model.Call, failed *model.Image) string {
 	switch {
 	case failed != nil:

@@ -20,7 +20,7 @@ func (b *Builder) Build(op *model.Operation, j *judge.Judgement) Trace {
 	return w.finish(op.Runtime)
 }
 
-// In the recorded span of a call's environment, else the operation's root span.
+// place puts a call below the recorded span of its environment, else below the operation's root span.
 func (w *writer) place(call *model.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
 		return where, nil

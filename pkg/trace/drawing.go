@@ -22,10 +22,10 @@ type drawing struct {
 	failing bool
 	made    int
 	agent   string                   // separates simultaneous agent work
-	groups  map[string]*tracepb.Span // of interfaces
+	groups  map[string]*tracepb.Span // spans of interfaces
 }
 
-// By a number within the image: facts have no key.
+// child draws a span, identified by a number within the image: facts have no key.
 func (d *drawing) child(where at, name, kind string, when model.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
 	key := fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start) + d.agent

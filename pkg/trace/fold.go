@@ -186,7 +186,7 @@ func (b *branch) own() *tracepb.Span {
 	return b.Span
 }
 
-// The same program, attributed by the same evidence.
+// equality is the same for runs of one program, attributed by the same evidence.
 func (b *branch) equality() string {
 	key := b.Name
 	for _, k := range []attribute.Key{
@@ -202,7 +202,7 @@ func (b *branch) equality() string {
 	return key
 }
 
-// group is sorted by time.
+// merged returns one span for a group, which is sorted by time.
 func merged(group []*branch, parent []byte) *tracepb.Span {
 	first, worst := group[0], group[0]
 	end, total := first.EndTimeUnixNano, time.Duration(0)
@@ -229,7 +229,7 @@ func merged(group []*branch, parent []byte) *tracepb.Span {
 
 func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
 
-// Without attributes of individual processes.
+// common returns the group's equal attributes, without those of individual processes.
 func common(group []*branch) (kvs []*commonpb.KeyValue) {
 	leave := map[string]bool{}
 	for _, key := range slices.Concat(summed(), []attribute.Key{
@@ -268,7 +268,7 @@ func summed() []attribute.Key {
 	}
 }
 
-// In ns, since sums of floats depend on the order.
+// sums adds up the group's tallies, in ns, since sums of floats depend on the order.
 func sums(group []*branch) (kvs []attribute.KeyValue) {
 	for _, key := range summed() {
 		var number, ns int64
@@ -291,7 +291,7 @@ func sums(group []*branch) (kvs []attribute.KeyValue) {
 	return kvs
 }
 
-// A replaced image has none.
+// exits counts exit codes and signals. A replaced image has none.
 func exits(group []*branch) (kvs []attribute.KeyValue) {
 	counts := map[string]int{}
 	for _, b := range group {

@@ -37,7 +37,7 @@ func recorded(parent event.TraceContext) (at, bool) {
 // IDs derives ids, so a replayed recording has the exported ones. Seed is unique until a node restarts: its boot id.
 type IDs struct{ Seed string }
 
-// For an operation without a recorded parent.
+// trace returns the id for an operation without a recorded parent.
 func (g IDs) trace(op model.Key) (id oteltrace.TraceID) {
 	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id
@@ -55,7 +55,7 @@ func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) ote
 	return g.span(trace, "hung "+string(first), start)
 }
 
-// The operation's root span, or the first call's if that has a recorded parent.
+// of returns the operation's root span, or the first call's if that has a recorded parent.
 func (g IDs) of(op model.Key) oteltrace.SpanContext {
 	if above, ok := recorded(op.Trace); ok {
 		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// run is the image's, nil for a run of the chain; failing: the call failed.
+// image draws im. run is the run around it, nil for a run of the chain; failing: the call failed.
 func (w *writer) image(where at, im, run *model.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {

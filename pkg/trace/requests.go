@@ -23,7 +23,7 @@ func (d *drawing) query(f *model.Fact) {
 	}
 }
 
-// An interface's changes are below one span; others, and a command's, below the image.
+// change draws a change. An interface's changes are below one span; others, and a command's, below the image.
 func (d *drawing) change(f *model.Fact) {
 	r := request{f, f.What.(*model.Request)}
 	where, of := d.where, d.span
@@ -64,7 +64,7 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// By name, else index, and evidence of agents' changes.
+// interfaceOf returns an interface's key by name, else index, and evidence of agents' changes.
 func interfaceOf(r request) string {
 	evidence := ""
 	if r.Attribution != nil {
@@ -97,7 +97,7 @@ func (d *drawing) nameOf(r request) string {
 	return "netlink " + d.requests.Limit(r.Name, "request")
 }
 
-// "load program cil_from_contai (sched_cls)".
+// programName names a bpf request: "load program cil_from_contai (sched_cls)".
 func programName(r request) string {
 	verbs := map[event.Verb]string{event.VerbAdd: "attach", event.VerbChange: "replace", event.VerbDelete: "detach"}
 	what := verbs[r.Verb] + " program"

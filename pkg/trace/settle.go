@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Fast, successful and completely observed.
+// ordinary reports whether a call was fast, successful and completely observed.
 func (b *branch) ordinary() bool {
 	for _, key := range []attribute.Key{
 		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey,
@@ -25,7 +25,7 @@ func (b *branch) ordinary() bool {
 	return !b.remarkable()
 }
 
-// Sums remain.
+// brief drops a call's details; sums remain.
 func (b *branch) brief() {
 	for _, child := range b.children {
 		switch {
@@ -39,7 +39,7 @@ func (b *branch) brief() {
 	}
 }
 
-// Its process's sums cover it, and it links at most to a lock's holder.
+// small reports whether its process's sums cover a span, and it links at most to a lock's holder.
 func (b *branch) small() bool {
 	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
 		return false
@@ -47,7 +47,7 @@ func (b *branch) small() bool {
 	return !slices.ContainsFunc(b.children, func(child *branch) bool { return !child.small() })
 }
 
-// Drops requests' events, and attributes that only explain a delay.
+// shorten drops requests' events, and attributes that only explain a delay.
 func (b *branch) shorten() {
 	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
 		return

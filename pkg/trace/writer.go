@@ -46,7 +46,7 @@ type Trace struct {
 	ID    oteltrace.TraceID
 }
 
-// Drawn is for structs that embed the trace.
+// Drawn returns the trace, for structs that embed it.
 func (t Trace) Drawn() Trace { return t }
 
 type writer struct {
@@ -79,7 +79,7 @@ func (w *writer) finish(runtime event.Runtime) Trace {
 	return w.trace
 }
 
-// The pod's attributes replace the operator's ([resource.attributes]).
+// about returns the resource: the pod's attributes replace the operator's ([resource.attributes]).
 func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 	pod := identity(w.op)
 	known := map[attribute.Key]bool{}
@@ -117,13 +117,13 @@ func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attri
 	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
 }
 
-// An attribute is searched, an event read.
+// slow marks a span twice: backends search the attribute, users read the event.
 func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	add(s, attr.Slow(true), attr.SlowThresholdMS(limit))
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
-// Hundreds of calls with hundreds of actions each would all be linked.
+// linksMax bounds links: hundreds of calls with hundreds of actions each would all be linked.
 const linksMax = 32
 
 func (w *writer) perhaps(a *model.Attribution) (links []*tracepb.Span_Link) {
