@@ -19,7 +19,7 @@ type afters struct {
 	limit   int
 	dropped uint64 // programs over a pod's limit
 	known   map[string]*finishedSetup
-	abandon func(*active.Operation) // stops following its processes
+	abandon func(*active.Operation) // stops following an operation's processes
 	over    []model.After
 }
 
@@ -98,7 +98,7 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited notes its end.
+// Exited notes the end of a program for a setup.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {

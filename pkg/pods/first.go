@@ -19,7 +19,7 @@ type firsts struct {
 }
 
 type namespace struct {
-	op    *active.Operation // nil after its end; until then a connection completes of
+	op    *active.Operation // nil after its end; then a connection before `until` completes `of`
 	of    model.Connected
 	since int64
 	until int64

@@ -13,9 +13,10 @@ import (
 // then an ended operation, which no run joins any more, waits up to Options.Wait.
 
 const (
-	// A setup has three spans, a teardown one for each request.
+	// abovesMax bounds the runtime's spans: a setup has three, a teardown one for each request.
 	abovesMax = 16
-	// The calendar clock's drift until spans are reported: adjtimex(2) slews by 0.5 ms per second, for half a minute.
+	// slip is the calendar clock's drift until spans are reported: adjtimex(2) slews by 0.5 ms per second, for half a
+	// minute.
 	slip = 20 * time.Millisecond
 )
 
@@ -59,7 +60,7 @@ func (t *Timeline) orphan(op *active.Operation) {
 	t.past.orphans.put(op.ContainerID, op.Key())
 }
 
-// unsampled: according to NRI's call (containerd >= 2.2), the runtime does not sample the request.
+// unsampled reports whether, according to NRI's call (containerd >= 2.2), the runtime does not sample the request.
 func (t *Timeline) unsampled(op *active.Operation) bool {
 	s := t.pods.Sandbox(op.ContainerID)
 	if s == nil || (op.Kind == model.Setup) != (s.Phase == event.SandboxRunning) {
@@ -90,7 +91,8 @@ func adopt(op *active.Operation) bool {
 	return all
 }
 
-// start must be before the span's end; otherwise slip is allowed.
+// around reports whether a runtime's span is around a call. start must be before the span's end; otherwise slip is
+// allowed.
 func around(a *event.Above, start, end int64) bool {
 	return a.Start-int64(slip) <= start && start < a.End && end <= a.End+int64(slip)
 }

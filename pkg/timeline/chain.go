@@ -78,7 +78,7 @@ func waiting(op *active.Operation, im *model.Image, e *event.Exec) *active.Proce
 	return nil
 }
 
-// A run is the next of a call's chain, or the first of another call.
+// continues reports whether a run is the next of a call's chain, not the first of another call.
 func (t *Timeline) continues(call *model.Call, im *model.Image, e *event.Exec) bool {
 	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
 	if call.Command != e.Call.Command {
@@ -105,7 +105,8 @@ func mayJoin(caller, began event.Caller) bool {
 		caller.Anchored() && began == event.CallerAgent
 }
 
-// The runtime's first. NRI may report the end before the kernel's earlier events.
+// inProgress finds a run's open operation, the runtime's first. NRI may report the end before the kernel's earlier
+// events.
 func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	kind := model.KindOf(e.Call.Command)
 	for _, anchored := range []bool{true, false} {
@@ -119,7 +120,8 @@ func (t *Timeline) inProgress(now int64, e *event.Exec) *active.Operation {
 	return nil
 }
 
-// Half of the places are for the runtime's operations, so imitated plugins cannot use all.
+// admits reports whether an operation has room. Half of the places are for the runtime's operations, so imitated
+// plugins cannot use all.
 func (t *Timeline) admits(caller event.Caller) bool {
 	if len(t.open) >= t.options.Operations {
 		t.stats.Refused++

@@ -29,7 +29,7 @@ func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 // patience times Options.Settle: how long an unfinished operation waits. A busy node needs seconds between plugins.
 const patience = 10
 
-// expects more: the rest of a chain, or NRI's report of the running sandbox.
+// expects reports whether more will come: the rest of a chain, or NRI's report of the running sandbox.
 func (t *Timeline) expects(op *active.Operation) bool {
 	for _, call := range op.Calls {
 		last := call.Runs[len(call.Runs)-1]
@@ -75,7 +75,7 @@ func (t *Timeline) oldest() int64 {
 	return oldest
 }
 
-// Each step needs those before it.
+// finish completes a closed operation. Each step needs those before it.
 func (t *Timeline) finish(op *active.Operation) {
 	t.identify(op)
 	t.abandon(op)
@@ -116,8 +116,8 @@ func (t *Timeline) extend(op *active.Operation) {
 // undoneWithin is shorter than a runtime needs to start a sandbox and be asked to stop it.
 const undoneWithin = int64(50 * time.Millisecond)
 
-// The runtime removed a network although every plugin had succeeded. If NRI does not report its sandboxes, the sandbox
-// may have run, so only an immediate removal counts.
+// undo notes that the runtime removed a network although every plugin had succeeded. If NRI does not report its
+// sandboxes, the sandbox may have run, so only an immediate removal counts.
 func (t *Timeline) undo(op *active.Operation) {
 	call := op.Network()
 	if call == nil || !op.Began.Anchored() {
@@ -140,7 +140,7 @@ func (t *Timeline) undo(op *active.Operation) {
 	}
 }
 
-// Each start of a runtime adds one.
+// runtimesMax bounds known runtimes: each start adds a runtime.
 const runtimesMax = 64
 
 func (t *Timeline) abandon(op *active.Operation) {

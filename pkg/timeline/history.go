@@ -91,7 +91,7 @@ func (p *pasts) before(op *active.Operation) *history {
 	return p.hearsay
 }
 
-// Ended calls that overlap with open operations.
+// extents are ended calls that overlap with open operations.
 type extents []model.Interval
 
 func (x *extents) concur(over []*model.Operation, open []*active.Operation, now int64, limit int) {
@@ -124,7 +124,7 @@ func (x *extents) concur(over []*model.Operation, open []*active.Operation, now 
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-// Maximum number of simultaneous other calls.
+// others returns the maximum number of simultaneous other calls.
 func others(call *model.Call, all []model.Interval) int {
 	type edge struct {
 		at   int64

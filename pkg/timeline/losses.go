@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Below unknown roots: losses are reported at once, events only when read.
+// losses below unknown roots wait: they are reported at once, but events only when read.
 type losses struct {
 	limit int
 	early []belated
@@ -20,7 +20,7 @@ type belated struct {
 	of   []*active.Operation
 }
 
-// Until all earlier events have been read.
+// later stores a loss until all earlier events have been read.
 func (s *losses) later(now int64, l *event.Lost) {
 	if len(s.early) >= s.limit {
 		*s.late++

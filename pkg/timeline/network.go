@@ -10,7 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/model"
 )
 
-// go-cni adds it to every sandbox without a file (opts.go, WithLoNetwork).
+// loopback is the network that go-cni adds to every sandbox without a file (opts.go, WithLoNetwork).
 var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type: "loopback"}}}
 
 type networks struct {
@@ -19,7 +19,7 @@ type networks struct {
 	programs *event.Programs // nil if unread
 }
 
-// of also returns the chain's plugins that have not run. Both need a single matching network.
+// of returns a call's network, and the chain's plugins that have not run. Both need a single matching network.
 func (n *networks) of(call *model.Call) (name string, rest []string, known bool) {
 	ran := call.Plugins()
 	var found []event.Network
@@ -54,7 +54,7 @@ func (n *networks) resolve(op *active.Operation, call *model.Call, settle time.D
 	}
 }
 
-// digest is empty unless exactly one network has the name.
+// digest returns a network's digest, empty unless exactly one network has the name.
 func (n *networks) digest(name string) string {
 	found := configuredAs(slices.Clone(n.known), name)
 	if name == "" || len(found) != 1 {
@@ -69,7 +69,7 @@ func (n *networks) begin(ran []string, command string) bool {
 	})
 }
 
-// In the order of the command: DEL goes backwards (CNI specification, section 3).
+// chain lists plugins in the order of the command: DEL goes backwards (CNI specification, section 3).
 func chain(n event.Network, command string) (types []string) {
 	for _, plugin := range n.Plugins {
 		types = append(types, plugin.Type)

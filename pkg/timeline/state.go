@@ -12,7 +12,7 @@ import (
 
 // Stats counts dropped events and refused processes.
 type Stats struct {
-	// Of closed operations.
+	// Events of closed operations.
 	Late uint64
 	// Runs and their processes, beyond the limits.
 	Refused uint64
@@ -79,6 +79,6 @@ type Options struct {
 	Hung time.Duration
 	// Minimum duration of stored waits and queries. Shorter ones are only counted.
 	MinSpan time.Duration
-	// In total (Processes, Operations), and per operation.
+	// Limits in total (Processes, Operations), and per operation.
 	Processes, Operations, Images, Facts int
 }

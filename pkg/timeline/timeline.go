@@ -144,7 +144,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 	}
 }
 
-// Open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
+// touched returns open operations with losses below a root: of its run, which may outlive it, or of an agent's calls.
 func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	if p := active.Of(t.tree.Get(root)); p != nil {
 		return []*active.Operation{p.Op}
@@ -162,7 +162,7 @@ func (t *Timeline) touched(root event.Process) (ops []*active.Operation) {
 	return nil
 }
 
-// A running sandbox ends its setup.
+// sandbox applies NRI's report: a running sandbox ends its setup.
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	t.nri = true
 	if !t.pods.Reported(now, s) {
@@ -175,7 +175,7 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	}
 }
 
-// unheard: NRI's reports may have been lost, so open operations no longer wait for one.
+// unheard notes that NRI's reports may have been lost, so open operations no longer wait for them.
 func (t *Timeline) unheard() {
 	for _, op := range t.open {
 		op.Unheard = true
@@ -224,7 +224,7 @@ func (t *Timeline) reconfigure(now int64, all []event.Network) {
 	}
 }
 
-// All events before now have been applied.
+// tick closes operations and expires state. All events before now have been applied.
 func (t *Timeline) tick(now int64) []*model.Operation {
 	t.losses.forget(now)
 	if now-t.swept >= int64(time.Second) {

@@ -33,13 +33,13 @@ func New(limit int) *Tree {
 // Process has either a Run or an Agent.
 type Process struct {
 	Key event.Process
-	// Innermost; may be over.
+	// The innermost run, which may be over.
 	Run *Run
-	// Itself, or its starter outside of a run.
+	// The agent itself, or its starter outside of a run.
 	Agent *Agent
-	// By Tree.Assign, or its descendant.
+	// Set by Tree.Assign, also for descendants.
 	Worker bool
-	// The parent's at the fork.
+	// The parent's stack at the fork.
 	Stack []event.Frame
 	Kept  any
 }
@@ -58,9 +58,9 @@ func (p *Process) Depth() int {
 // Run is a plugin's process tree, until its last process exits.
 type Run struct {
 	Leader event.Process
-	// Of its current image.
+	// Standard input of its current image.
 	Stdin string
-	// At the start; Home is the network namespace.
+	// The call and, as Home, the network namespace at the start.
 	Call *event.Call
 	Home event.Namespace
 	// Around delegated to this run; Agent started it.
@@ -74,10 +74,10 @@ type Run struct {
 	inner     map[*Run]struct{}
 }
 
-// Plugins nest two or three deep.
+// maxNested bounds nested runs: plugins nest two or three deep.
 const maxNested = 32
 
-// As in the probe; a recording may have more.
+// framesMax is as in the probe; a recording may have more.
 const framesMax = 8
 
 // Vouched reports whether the runtime, or an agent of a plugin, started the run.
@@ -103,7 +103,7 @@ type Role int
 // The roles.
 const (
 	Unknown Role = iota
-	// full; Step.Process is the parent, if any
+	// the tree is full; Step.Process is the parent, if any
 	Refused
 	// without an exec so far
 	Forked
@@ -115,7 +115,7 @@ const (
 	Image
 	// another program in a run
 	Command
-	// by an agent, or its child
+	// an exec of an agent or its child
 	Work
 	Exited
 )
@@ -221,13 +221,14 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// By CNI_PATH and its own standard input: commands may inherit a plugin's environment.
+// delegates recognizes a delegated plugin by CNI_PATH and its own standard input: commands may inherit a plugin's
+// environment.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil &&
 		e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
-// up (or nil) started the run or becomes it.
+// root begins an outermost run. up (or nil) started the run or becomes it.
 func (t *Tree) root(e *event.Exec, up *Process) Step {
 	var agent *Agent
 	if up != nil && up.Run == nil {
