@@ -53,7 +53,7 @@ type ledger struct {
 	index map[entry]int
 }
 
-// Confirmed and unconfirmed time is never summed.
+// entry is the key of a part: confirmed and unconfirmed time is never summed.
 type entry struct {
 	kind      PartKind
 	name      string

@@ -39,7 +39,7 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 	return sum, largest
 }
 
-// The finding names the largest part of some kinds; nil without any.
+// The returned finding names the largest part of some kinds; it is nil if there is none.
 func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *finding {
 	time, most := e.of(kinds...)
 	if most == nil {

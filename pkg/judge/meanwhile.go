@@ -10,9 +10,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// It names what an agent did longest during a call, possibly for others: "agentd ran clang, for this or 2 other calls".
-// That is attributed to none. Empty if shorter than worth of the time. What the agent also does without callers does
-// not count.
+// The clause names what an agent did longest during a call, possibly for others: "agentd ran clang, for this or 2 other
+// calls". It attributes no time, and is empty below worth of the time. Work that the agent also does without callers
+// does not count.
 func meanwhile(c *model.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""

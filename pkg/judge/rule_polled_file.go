@@ -26,7 +26,7 @@ type missedPath struct {
 	*model.Missing
 	when model.Interval
 	by   *span
-	time time.Duration // charged to it
+	time time.Duration // attributed to it
 }
 
 // polledFile: a plugin, or an agent that it called, polled for a file that is missing, or for a lock file to go away.

@@ -34,7 +34,7 @@ type charging struct {
 	held bool
 }
 
-// Sleeps and polls are attributed by the joined intervals of model.Activity.
+// chargings lists how facts are attributed: sleeps and polls by the joined intervals of model.Activity.
 var chargings = [model.FactKinds]charging{
 	model.FactLock:       {rank: rankLock, part: lockPart, held: true},
 	model.FactMutex:      {rank: rankMutex, part: mutexPart, held: true},
