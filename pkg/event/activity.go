@@ -74,7 +74,7 @@ type Actor struct {
 	// Bounded by TASK_COMM_LEN.
 	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// Of a file lock's holder halted for most of the wait. By is as in Agent.
+	// State of a file lock's holder that was halted for most of the wait. By is as in Agent.
 	State AgentState `json:"state,omitempty"`
 	By    string     `json:"by,omitempty"`
 }
@@ -146,7 +146,7 @@ type Mount struct {
 	Source  string  `json:"source,omitempty"`
 	Target  string  `json:"target,omitempty"`
 	FSType  string  `json:"fstype,omitempty"`
-	// Except tuning ones.
+	// Flags except those for tuning.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
@@ -161,7 +161,7 @@ type Connect struct {
 	Network string `json:"network"`
 	Address string `json:"address"`
 	Error   string `json:"error,omitempty"`
-	// It created the socket; with socket activation another process answers.
+	// The socket's creator; with socket activation another process answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
@@ -226,16 +226,16 @@ type Agent struct {
 	// Its connections are invisible, so mentions and times attribute its work.
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
-	// ns, to 10 ms, without children.
+	// CPU time in ns, exact to 10 ms, without children.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
-	// Of a waiting or uninterruptible thread; without State, of the first.
+	// Kernel function of a waiting or uninterruptible thread; without State, of the first thread.
 	Channel string `json:"channel,omitempty"`
-	// "gdb (pid 812)", or the freezer's file.
+	// What halted it: "gdb (pid 812)", or the freezer's file.
 	By     string `json:"by,omitempty"`
 	Since  int64  `json:"since,omitempty"`
 	Killed string `json:"killed,omitempty"`
-	// Run before it was followed; up to 15 letters each.
+	// Programs run before it was followed; up to 15 letters each.
 	Programs []string `json:"programs,omitempty"`
 }
 
@@ -256,7 +256,7 @@ type Result struct {
 	IPs        []string `json:"ips,omitempty"`
 	Interfaces []string `json:"interfaces,omitempty"`
 	Routes     []string `json:"routes,omitempty"`
-	// CNI specification, section 5.
+	// Error code (CNI specification, section 5).
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Invalid string `json:"invalid,omitempty"`
@@ -292,7 +292,7 @@ type Missing struct {
 	Name    string  `json:"name,omitempty"`
 	Path    string  `json:"path"`
 	Error   string  `json:"error"`
-	// For EEXIST, of all processes of the run.
+	// Number of tries; for EEXIST, of all processes of the run.
 	Count uint64 `json:"count"`
 }
 
@@ -301,7 +301,7 @@ type LockFile struct {
 	Path string `json:"path"`
 	// Last change, in wall ns.
 	Written int64 `json:"written"`
-	// By the PID in the file; without a name if gone; nil without a PID.
+	// Process of the PID in the file; without a name if gone; nil without a PID.
 	Maker *Actor `json:"maker,omitempty"`
 	// Maker exited, or is younger than the file.
 	Gone bool `json:"gone,omitempty"`

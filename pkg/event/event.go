@@ -47,7 +47,7 @@ var sourceKinds = map[string]Body{
 
 // Tick reports that all events before its Time were delivered. Timeouts run on ticks, not on a clock.
 type Tick struct {
-	// In ns behind the clock.
+	// Delay behind the clock, in ns.
 	Lag int64 `json:"lag,omitempty"`
 }
 

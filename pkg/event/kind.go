@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Names are the recording format's (pkg/record) and never change.
+// kinds holds a body of each kind by name. Names are the recording format's (pkg/record) and never change.
 var kinds = func() map[string]Body {
 	all := map[string]Body{}
 	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {

@@ -26,12 +26,12 @@ type Sandbox struct {
 	ID     string            `json:"id"`
 	Pod    Pod               `json:"pod"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Below "cniscope.dev/": others may hold secrets.
+	// Annotations below "cniscope.dev/": others may hold secrets.
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
 	NetNS          string            `json:"netns,omitempty"`
-	// Of the NRI call (containerd >= 2.2): a link, not a parent, because it begins after CNI.
+	// Span of the NRI call (containerd >= 2.2): a link, not a parent, because it begins after CNI.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 

@@ -11,7 +11,7 @@ type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
 	PID     uint32  `json:"pid"`
-	// The parent's, innermost first, without its standard library.
+	// The parent's stack, innermost first, without its standard library.
 	Stack []Frame `json:"stack,omitempty"`
 }
 
@@ -34,14 +34,14 @@ type Exec struct {
 	// Why a root is trusted; empty in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// For a script, not its interpreter.
+	// For a script, its own file, not its interpreter's.
 	File string `json:"file"`
 	// Argument 0's base name without ".exe", or the script's: Debian's iptables has the File xtables-nft-multi.
 	Name string `json:"name"`
-	// Permitted ones, without the first.
+	// Permitted arguments, without the first.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
-	// Equal for readers of one pipe; or NoStdin.
+	// A key, equal for readers of one pipe; or NoStdin.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
 	// In CNI_PATH, unlike commands that inherit a plugin's environment.
@@ -91,7 +91,7 @@ type Exit struct {
 // Usage is a process's consumption since its fork, in ns.
 type Usage struct {
 	CPU int64 `json:"cpu,omitempty"`
-	// Runnable without a CPU.
+	// Time runnable without a CPU.
 	RunDelay int64 `json:"run_delay,omitempty"`
 }
 

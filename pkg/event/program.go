@@ -49,7 +49,7 @@ func (*Programs) Doer() Process { return "" }
 
 // Program is a program that cannot be started.
 type Program struct {
-	// The caller's word; File is empty if no directory has it.
+	// Name as the caller gives it; File is empty if no directory has it.
 	Name  string `json:"name"`
 	File  string `json:"file,omitempty"`
 	Fault Fault  `json:"fault"`

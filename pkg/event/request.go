@@ -5,30 +5,30 @@ package event
 type Request struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
-	// Of the system call, which may have several messages.
+	// Start of the system call, which may have several messages.
 	Start  int64  `json:"start"`
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
 	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
-	// Of the kernel's headers.
+	// Name in the kernel's headers.
 	Name string `json:"name"`
 	// Fails for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Port      uint32 `json:"port,omitempty"`
 	Sequence  uint32 `json:"sequence,omitempty"`
-	// If several; the fields below describe the first.
+	// Number of messages, if several; the fields below describe the first.
 	Count int `json:"count,omitempty"`
 	// Netlink's errors are Answers.
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// Of an interface (with prefix), a neighbor, or a routing rule's source.
+	// Address of an interface (with prefix), a neighbor, or a routing rule's source.
 	Address string `json:"address,omitempty"`
 	// Destination of a route or rule, and its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// Of a packet filter rule. Table is also an ipset, or a routing table except main.
+	// Table and chain of a packet filter rule. Table is also an ipset, or a routing table except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
 	// A BPF program or map (15 letters); its kind ("lru_hash") or an attachment's place ("tcx_ingress"); the pin or
@@ -108,7 +108,7 @@ type Interface struct {
 	State  string `json:"state,omitempty"`
 	MTU    uint32 `json:"mtu,omitempty"`
 	MAC    string `json:"mac,omitempty"`
-	// Of its creation or destination, and its peer's.
+	// Namespace of its creation or destination, and its peer's.
 	NetNS     Namespace `json:"netns,omitzero"`
 	PeerNetNS Namespace `json:"peer_netns,omitzero"`
 }

@@ -10,10 +10,10 @@ import (
 // Connection is one connect(2) until its close, one Exchange, or a series of refused attempts at one address.
 type Connection struct {
 	Network, Address string
-	// Of the last attempt; for an exchange, why there is no answer.
+	// Error of the last attempt; for an exchange, why there is no answer.
 	Error string
 	Tries int
-	// Answered, or created the listening socket.
+	// The process that answered, or created the listening socket.
 	Agent     *event.Actor
 	Answered  bool
 	Work      *Work
@@ -41,11 +41,11 @@ type Exchange struct {
 // Work is an agent's work during a connection: children and facts of Own and Shared, which are no processes of the
 // call.
 type Work struct {
-	// For this call: certain, or of the only call connected.
+	// Work for this call: certain, or of the only call connected.
 	Own *Image
-	// Of unknown purpose: other calls were connected, or it is periodic. Drawn below one call.
+	// Work of unknown purpose: other calls were connected, or it is periodic. It is drawn below one call.
 	Shared *Image
-	// In ns, to 10 ms. Channel (old recordings) is the kernel function its main thread last slept in.
+	// CPU time in ns, exact to 10 ms. Channel (old recordings) is the kernel function its main thread last slept in.
 	CPU     int64
 	Channel string
 	// nil in old recordings.
@@ -92,7 +92,7 @@ func During(all []Spell, when Interval) (some []Spell) {
 type Spent struct {
 	State event.AgentState
 	Time  int64
-	// Of the longest wait.
+	// Kernel function of the longest wait.
 	Channel string
 	By      string
 }

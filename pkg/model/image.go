@@ -11,7 +11,7 @@ type Image struct {
 	Program
 	Exit
 	Run *Run
-	// Of forked processes and, for a run, those that replaced the plugin's, by start.
+	// Images of forked processes and, for a run, those that replaced the plugin's, by start.
 	Children []*Image
 	// Exec, and exit or next exec, in monotonic ns.
 	Start, End  int64
@@ -48,7 +48,7 @@ type Program struct {
 type Exit struct {
 	// False if it ran when the operation closed; Image.End is then the last known moment.
 	Ended bool
-	// By another image, so there is no exit code.
+	// Another image replaced it, so there is no exit code.
 	Replaced bool
 	Unseen   bool
 	Outlived bool
@@ -110,7 +110,7 @@ func (im *Image) Works() iter.Seq[*Work] {
 
 // Activity sums up an image's behavior.
 type Activity struct {
-	// Also of those below Operation.MinSpan. Threads wait in parallel, so a time may exceed the image's.
+	// Sums of facts, also below Operation.MinSpan. Threads wait in parallel, so a time may exceed the image's.
 	Tallies [FactKinds]Tally
 	// A thread waited for a timer, or for several events; disjoint, in order.
 	Asleep, Polling []Interval

@@ -50,7 +50,7 @@ type Lineage struct {
 
 // Gaps are missing data.
 type Gaps struct {
-	// Images beyond the limit.
+	// Lost events, and images beyond the limit.
 	Lost    uint64
 	Dropped int
 	// Why it is incomplete, sorted.
@@ -63,7 +63,7 @@ type Operation struct {
 	ContainerID string
 	Pod         event.Pod
 	Sandbox     *event.Sandbox
-	// It may have stopped since.
+	// The sandbox ran; it may have stopped since.
 	Running bool
 	Runtime event.Runtime
 	Calls   []*Call
@@ -146,7 +146,7 @@ type Call struct {
 	LockFiles  map[string]*event.LockFile
 	Configured string
 	Hung       bool
-	// Other simultaneous calls.
+	// Number of other simultaneous calls.
 	Concurrent int
 	// Last change of the CNI directory during the call, to 250 ms. The runtime then waits for running calls before it
 	// starts another.
@@ -155,7 +155,7 @@ type Call struct {
 	Seen bool
 	// Dropped details: "bytes", "requests", "waits", "connections", "addresses", "sysctls", "other".
 	Cut map[string]uint64
-	// While the operation was open. See Connected.
+	// The first connection while the operation was open. See Connected.
 	First *FirstConnection
 	// By start, with Image.Run set.
 	Runs       []*Image
