@@ -20,12 +20,12 @@ var dockerfile []byte
 // Spec describes an image.
 type Spec struct {
 	Name            string // with registry and tag
-	Version, Commit string // labels, if known
+	Version, Commit string // empty if unknown
 	Time            time.Time
-	Architectures   []string // as GOARCH
+	Architectures   []string // values of GOARCH
 }
 
-// Those that the Dockerfile cannot contain.
+// labels returns the image labels that the Dockerfile cannot contain.
 func (s Spec) labels() map[string]string {
 	labels := map[string]string{}
 	if s.Version != "" {

@@ -36,7 +36,7 @@ func (r *release) readChangelog(draft bool) error {
 	return err
 }
 
-// Keep a Changelog's format: `## [1.2.3] - 2026-11-22`.
+// heading matches a version's heading of Keep a Changelog's format: `## [1.2.3] - 2026-11-22`.
 var heading = regexp.MustCompile(`(?m)^##[ \t]+\[([^\]\n]+)\](.*)$`)
 
 // section returns a version's part without heading.

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/configs/image"
 )
 
-// Without tag.
+// imageName is the image's name without tag.
 const imageName = "ghcr.io/cniscope/cniscope"
 
 // containerImage packs all architectures as one OCI layout.

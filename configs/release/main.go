@@ -62,7 +62,7 @@ func run(ctx context.Context) error {
 type step struct {
 	name     string
 	build    func(context.Context, *release) error
-	packages bool // also for deb and rpm
+	packages bool // needed for deb and rpm packages, too
 }
 
 // Later steps use the output of earlier ones.

@@ -17,7 +17,7 @@ import (
 
 type module struct {
 	Path, Version string
-	Sum           string // of go.sum, "h1:…"
+	Sum           string // checksum as in go.sum, "h1:…"
 	Licenses      []string
 	Texts         []string
 	Uses          []string // imported modules
@@ -62,7 +62,7 @@ func (r *release) linked(ctx context.Context, programs []built) (modules map[str
 	return modules, goVersion, nil
 }
 
-// Of `go list -json`.
+// listed is one package in the output of `go list -json`.
 type listed struct {
 	ImportPath string
 	Imports    []string

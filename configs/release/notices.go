@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Licenses of linked modules must accompany the program.
+// noticesFile holds the licenses of linked modules, which must accompany the program.
 func (r *release) noticesFile() string { return filepath.Join(r.Work, "THIRD-PARTY-NOTICES.txt") }
 
 // notices also stores the modules for the SBOM.

@@ -21,10 +21,10 @@ import (
 
 type format struct {
 	name  string
-	file  string            // by version and architecture
-	archs map[string]string // by GOARCH
+	file  string            // name, formatted with version and architecture
+	archs map[string]string // names of architectures, by GOARCH
 	zsh   string            // completion directory
-	// In nfpm/.
+	// Scripts in nfpm/.
 	preInstall, postInstall, preRemove, postRemove string
 }
 
@@ -112,7 +112,7 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 	}
 }
 
-// Only the options are configuration files.
+// contents lists a package's files. Only the options are a configuration file.
 func (r *release) contents(f format, arch, stage string) files.Contents {
 	var all files.Contents
 	add := func(from, to, kind string, mode os.FileMode) {
@@ -199,7 +199,7 @@ func stageFile(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// As gzip -9n, without name and time.
+// zipped compresses data as `gzip -9n` does, without name and time.
 func zipped(data []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
@@ -215,7 +215,7 @@ func packagedUnit() string {
 	return "# cniscope as a service. Changes of yours: systemctl edit cniscope.\n\n[Unit]\n" + unit
 }
 
-// Machine-readable, for Debian.
+// copyright returns the machine-readable copyright file that Debian requires.
 func copyright(license []byte) string {
 	head := "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n" +
 		"Upstream-Name: cniscope\nSource: https://github.com/cniscope/cniscope\n\n" +
@@ -226,7 +226,7 @@ func copyright(license []byte) string {
 	return head + " See the LICENSE file of the source.\n"
 }
 
-// CHANGELOG.md has the changes.
+// debianChangelog links to the release, because CHANGELOG.md has the changes.
 func (r *release) debianChangelog() string {
 	number := strings.Replace(r.Number, "-", "~", 1)
 	return fmt.Sprintf("cniscope (%s) stable; urgency=medium\n\n  * What has changed: "+

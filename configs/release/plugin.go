@@ -16,10 +16,10 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// kubectl runs it for `kubectl cniscope`.
+// pluginName is what kubectl runs for `kubectl cniscope`.
 const pluginName = "kubectl-cniscope"
 
-// A platform is a user's, for kubectl's plugin.
+// A platform is an operating system and an architecture of kubectl's plugin.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -35,7 +35,7 @@ func platforms() []platform {
 	}
 }
 
-// Such as linux/amd64,windows/amd64; empty means all.
+// platformsOf parses a list such as "linux/amd64,windows/amd64"; an empty list means all platforms.
 func platformsOf(list string) (chosen []platform, err error) {
 	if list == "" {
 		return platforms(), nil
@@ -57,7 +57,7 @@ func (p platform) executable() string {
 	return pluginName
 }
 
-// krew unpacks both kinds.
+// archive returns a file name. krew unpacks both kinds.
 func (r *release) archive(p platform) string {
 	ending := ".tar.gz"
 	if p.os == "windows" {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// cniscope-reader is only in the image.
+// shipped lists programs; cniscope-reader is only in the image.
 var shipped = []string{"./plugin/cniscope", "./plugin/cniscope-reader"}
 
-// Version data is set by name, because what Go records depends on the clone's tags.
+// programs sets version data by name, because what Go records depends on the clone's tags.
 func programs(ctx context.Context, r *release) error {
 	for _, arch := range architectures {
 		fmt.Printf("      linux/%s (from nothing some minutes, else seconds)\n", arch)

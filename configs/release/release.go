@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// GOARCH values.
+// architectures are values of GOARCH.
 var architectures = []string{"amd64", "arm64"}
 
 // release is one version of one commit.
@@ -25,17 +25,17 @@ type release struct {
 	Number  string    // 0.2.0
 	Commit  string    // full, with "-dirty" for a draft with changes
 	Time    time.Time // of the commit, in UTC; used for every file
-	Notes   string    // of CHANGELOG.md
+	Notes   string    // this version's section of CHANGELOG.md
 	Root    string    // source tree
 	Work    string
 	Out     string
 
-	ImageDigest string // of the index, once built
+	ImageDigest string // digest of the image's index, once built
 
-	key           *minisign.PrivateKey // nil without one
+	key           *minisign.PrivateKey // nil if nothing is signed
 	platforms     []platform           // of kubectl's plugin
-	modules       map[string]*module   // of the programs, by path
-	pluginModules map[string]*module   // of kubectl's plugin
+	modules       map[string]*module   // linked into the programs, by path
+	pluginModules map[string]*module   // linked into kubectl's plugin
 	goVersion     string
 }
 
@@ -43,7 +43,7 @@ func (r *release) program(arch string) string {
 	return filepath.Join(r.Work, "bin", "linux-"+arch, "cniscope")
 }
 
-// As below /usr/share: man/man1, bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
+// shared returns the directory of files for /usr/share, such as man/man1 and bash-completion/completions.
 func (r *release) shared() string { return filepath.Join(r.Work, "share") }
 
 func (r *release) create(name string, write func(io.Writer) error) error {
@@ -74,7 +74,7 @@ func (r *release) createFrom(name, file string) error {
 	})
 }
 
-// Apart from file and proxy locations it is fixed, for reproducible output.
+// environment returns our environment with fixed values for the variables that would change the output.
 func (r *release) environment(more ...string) []string {
 	fixed := []string{
 		"LC_ALL=C", "TZ=UTC", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.Time.Unix(), 10),
@@ -123,7 +123,7 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 	return r, r.checkTag(ctx, draft)
 }
 
-// v1.2.3 or v1.2.3-rc.1.
+// checkVersion accepts versions such as v1.2.3 and v1.2.3-rc.1.
 func checkVersion(version string) error {
 	const form = "VERSION=v1.2.3, or v1.2.3-rc.1 for one before it"
 	switch {
@@ -137,7 +137,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// A changed tree is not reproducible. Ignored files count if Go would compile or embed them.
+// checkTree rejects a changed tree, which is not reproducible. Ignored files count if Go would compile or embed them.
 func (r *release) checkTree(ctx context.Context, draft bool) error {
 	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {

@@ -57,7 +57,7 @@ func programFile(name, file string) (cdx.Component, error) {
 	}, err
 }
 
-// Serial number and time derive from version and commit, so it is reproducible.
+// bom returns an SBOM. It is reproducible: serial number and time derive from version and commit.
 func (r *release) bom(name string, modules map[string]*module, programs []cdx.Component) *cdx.BOM {
 	bom, seed := cdx.NewBOM(), ""
 	if name != "cniscope" {
@@ -112,7 +112,7 @@ func library(path, version string, licenses []string) cdx.Component {
 	return c
 }
 
-// A package URL, which scanners use.
+// purl returns a module's package URL, by which scanners identify it.
 func purl(path, version string) string {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

@@ -13,7 +13,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// The published key, if there is one.
+// publicKey is the published key, which may not exist.
 const publicKey = "configs/release/minisign.pub"
 
 // signature signs the checksums, with the commit's time, so the same key gives the same bytes.

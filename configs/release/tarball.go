@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// As `make install` does.
+// tarballs contain the files that `make install` installs.
 func tarballs(ctx context.Context, r *release) error {
 	for _, arch := range architectures {
 		if err := ctx.Err(); err != nil {
@@ -53,7 +53,7 @@ func (r *release) tarball(w io.Writer, folder, arch string) error {
 	return errors.Join(a.tree(r.shared(), path.Join(folder, "share")), a.Close(), zip.Close())
 }
 
-// archive is reproducible.
+// archive writes a reproducible tar file.
 type archive struct {
 	*tar.Writer
 	release *release
@@ -72,7 +72,7 @@ func (a archive) file(from, to string, mode int64) error {
 	return err
 }
 
-// In order of name.
+// tree adds the files below dir in order of name.
 func (a archive) tree(dir, to string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
