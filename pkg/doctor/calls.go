@@ -72,7 +72,7 @@ func lockOf(f *fact.Facts, pid int) []string {
 	return nil
 }
 
-// kubelet retries a pod within seconds.
+// lately bounds the age of failures that count; kubelet retries a pod within seconds.
 const lately = 10 * time.Minute
 
 // callsSucceed checks that each recent failure has a later success in its network.

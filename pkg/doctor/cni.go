@@ -116,7 +116,7 @@ func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// Of github.com/containernetworking/plugins.
+// reference lists the plugins of github.com/containernetworking/plugins.
 var reference = []string{
 	"bridge", "host-local", "portmap", "firewall", "tuning", "bandwidth", "loopback", "ptp", "macvlan", "ipvlan",
 	"vlan", "host-device", "dhcp", "static", "sbr", "vrf", "dummy", "tap",

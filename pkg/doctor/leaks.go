@@ -164,7 +164,7 @@ func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
 	return finding
 }
 
-// Sandboxes with a call in progress exist, too.
+// heldBy counts sandboxes with a call in progress as existing, too.
 func heldBy(f *fact.Facts) leak.Look {
 	l := f.Held.Value
 	l.Alive = maps.Clone(l.Alive)

@@ -12,7 +12,7 @@ const (
 	// at the sixth restart.
 	restartsMany   = 3
 	restartsLately = 10 * time.Minute
-	startsIn       = 10 * time.Second // after its creation
+	startsIn       = 10 * time.Second // after a container's creation
 )
 
 // networkPodsRun checks the writers of the CNI folders, and kube-proxy.

@@ -32,7 +32,8 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// Rules prove nothing: they outlive kube-proxy, and kubelet makes some too.
+// liveProxy returns evidence of a running kube-proxy. Rules prove nothing: they outlive kube-proxy, and kubelet makes
+// further rules.
 func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {
@@ -157,7 +158,8 @@ func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// Not kubelet's own (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28 KUBE-POSTROUTING).
+// ofKubeProxy excludes kubelet's own chains (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28
+// KUBE-POSTROUTING).
 func ofKubeProxy(c fact.Chain) bool {
 	if c.Backend == "nftables" && c.Table == "kube-proxy" {
 		return true

@@ -14,7 +14,7 @@ type Level string
 const (
 	// Problem: pods get no network, or cniscope sees nothing.
 	Problem Level = "problem"
-	// Warning: it harms, or may.
+	// Warning: the fault does harm, or may.
 	Warning Level = "warning"
 	// Note does not count as a finding.
 	Note Level = "note"

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// A question is as costly as kubelet's, which asks every five seconds.
+// waitPace is the interval of questions. A question is as costly as kubelet's, which asks every five seconds.
 const waitPace = time.Second
 
 // Step is what a network lacks to be ready.
@@ -44,7 +44,7 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-// With agents it also asks the agents, which the runtime does not.
+// nextStep returns what the network lacks now. With agents it also asks the agents, which the runtime does not.
 func nextStep(ctx context.Context, o fact.Options, agents bool) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()

@@ -48,7 +48,7 @@ func hnsRuns(f *fact.Facts) ([]Finding, error) {
 	}
 }
 
-// Antrea's is "/var/run/antrea/cni.sock" as a pipe's name (pkg/agent/cniserver).
+// pipes are agents' pipes. Antrea's is "/var/run/antrea/cni.sock" as a pipe's name (pkg/agent/cniserver).
 var pipes = map[string]string{"antrea": "C:varrunantreacni.sock"}
 
 // agentsHavePipes does not connect, which would be a call.

@@ -24,7 +24,8 @@ const (
 type Asked struct {
 	Network, Plugin string
 	Kind, Address   string
-	// Seen means that cniscope saw an agent answer. Key is a configuration key. Without either it is a default.
+	// Seen means that cniscope saw an agent answer at Address. Key is the configuration key that sets it. Without
+	// either, Address is the plugin's default.
 	Seen bool
 	Key  string
 }
@@ -55,16 +56,16 @@ const (
 // Agent is an Asked and its state.
 type Agent struct {
 	Asked
-	// Server is a kubeconfig's API server.
+	// Server is the API server that a kubeconfig names.
 	Server string
 	Reach  Reach
 	Err    string
-	Made   time.Time // the socket
-	// Process listens, if known.
+	Made   time.Time // modification time of the file or socket
+	// Process is the process that listens, nil if unknown.
 	Process *Server
 	// Containers serve the socket, or may write beside it.
 	Containers []Container
-	// Known is a running cniscope's record.
+	// Known is what a running cniscope recorded of the agent.
 	Known *control.Agent
 }
 
@@ -73,8 +74,8 @@ type Server struct {
 	PID      int
 	Name     string
 	Started  time.Time
-	State    event.AgentState // all its threads'
-	Waits    string           // the kernel function
+	State    event.AgentState // of all its threads together
+	Waits    string           // kernel function
 	Group    string
 	LastLine string // of its log
 }
@@ -103,7 +104,7 @@ func (s Server) in() string {
 	return Sayf("in %s", s.Waits)
 }
 
-// key is the configuration key of another address or, if it ends in Dir, directory.
+// asks is a plugin's default. key is the configuration key of another address or, if it ends in Dir, directory.
 type asks struct{ plugin, kind, address, key string }
 
 func known() []asks {

@@ -10,9 +10,9 @@ import (
 // CNI is what one CNI installs, runs and leaves behind.
 type CNI struct {
 	Name    string
-	Plugins []string // types in a chain
+	Plugins []string // plugin types in its CNI configuration
 	Agents  []string
-	Pods    []string // first containers may mount nothing
+	Pods    []string // patterns of its pods' names; their first containers may mount nothing
 	// Links are interfaces ("cali*"), Chains firewall rules.
 	Links, Chains []string
 	Remedy        string

@@ -26,12 +26,12 @@ type Options struct {
 	Node string
 	// NRISocket may be empty.
 	Address, NRISocket string
-	ConfDir            string        // if containerd does not answer
-	RunDir             string        // a running cniscope's
-	Kubelet            string        // healthz; default DefaultKubelet
+	ConfDir            string        // used if the runtime does not answer
+	RunDir             string        // of a running cniscope's control socket
+	Kubelet            string        // address of /healthz; default DefaultKubelet
 	Hung               time.Duration // longer calls are findings
-	Leak               time.Duration // longer leaks are findings
-	// Endpoint is empty for none; Send sends it a test span.
+	Leak               time.Duration // older leaks are findings
+	// Endpoint is the OTLP endpoint, empty for none; Send sends it a test span.
 	Endpoint string
 	Send     func(context.Context) error
 	Patience time.Duration // per answer; default DefaultPatience
@@ -47,13 +47,13 @@ type Of[T any] struct {
 type Facts struct {
 	Options Options
 	Now     time.Time
-	// Contained means in a pod's container, which sees only mounted files.
+	// Contained means that we run in a pod's container, which sees only mounted files.
 	Contained bool
 
 	Runtime    Of[Runtime]
 	CRI        Of[CRI]
 	Containers Of[[]Container]
-	Held       Of[leak.Look] // by sandboxes, and which exist
+	Held       Of[leak.Look] // what sandboxes hold, and which sandboxes exist
 	Folder     Of[Folder]
 	Binaries   Of[[]Binary]
 	Processes  Of[[]Process]
@@ -64,14 +64,14 @@ type Facts struct {
 	Forwarding Of[Forwarding]
 	Locks      Of[[]Lock]
 	Agents     Of[[]Agent]
-	Scope      Of[Scope] // or control.ErrNotRunning
+	Scope      Of[Scope] // or Err is control.ErrNotRunning
 	NRI        Of[NRI]
 	Kernel     Of[Kernel]
-	Sent       Of[struct{}] // a test span was taken
+	Sent       Of[struct{}] // no error: a test span was accepted
 	Clock      Of[Clock]
-	// OnWindows means a Windows node, which alone has these.
+	// OnWindows means a Windows node. The facts below exist only there.
 	OnWindows bool
-	HNS       Of[string] // such as "running"; empty without it
+	HNS       Of[string] // state of the Host Network Service, such as "running"; empty without it
 	Pipes     Of[[]string]
 	Trial     Of[Trial]
 }
@@ -82,9 +82,9 @@ var ErrElsewhere = errors.New("there is nothing of the kind on Windows, or it is
 // Trial is the observation of a started process.
 type Trial struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // if it is not "etw"
-	Took   time.Duration // until reported
-	// Unread is why its environment is.
+	Why    string        // why Source is not "etw"
+	Took   time.Duration // from the process's start to its report
+	// Unread is why the process's environment could not be read.
 	Unread string
 }
 
@@ -98,26 +98,27 @@ type CRI struct {
 	ConfDir       string
 	BinDirs       []string
 	MaxConf       int
-	// Told means that the runtime reported Loaded; otherwise it is the folder's. It lacks containerd's own lo.
+	// Told means that the runtime reported Loaded; otherwise it is read from the CNI directory. It lacks containerd's
+	// own lo.
 	Loaded []Loaded
 	Told   bool
-	// Said is the folders' source.
+	// Said is the source of ConfDir and BinDirs, empty for defaults.
 	Said string
-	// Default is CRI-O's, if not the first.
+	// Default is the name of CRI-O's default network; empty for the first network.
 	Default       string
-	NeedsLoopback bool // containerd's, for each pod
+	NeedsLoopback bool // containerd runs the plugin loopback for each pod
 }
 
 // Loaded is a loaded network.
 type Loaded struct {
 	event.Network
 	Digest    string
-	Delegates []string // run by its plugins
+	Delegates []string // delegated plugins
 	Asks      []Asked
-	// Of host-local.
+	// Subnets of host-local's ranges.
 	Subnets  []netip.Prefix
 	Bridges  []string
-	DataDirs []string // host-local's, besides the default
+	DataDirs []string // lease directories of host-local, besides the default
 }
 
 // Winners are the networks that the runtime would load now.
@@ -135,7 +136,7 @@ func Winners(f *Facts) []event.Network {
 	return n
 }
 
-// Networks drops the rest.
+// Networks returns the event.Network of each loaded network.
 func Networks(loaded []Loaded) (all []event.Network) {
 	for _, l := range loaded {
 		all = append(all, l.Network)
@@ -150,7 +151,7 @@ type Folder struct {
 	Digests  map[string]string // of .conflist files
 	Problems []string
 	Blocking string   // unreadable file among the used ones
-	Other    []string // ignored ones
+	Other    []string // ignored files
 	Missing  bool
 }
 
@@ -163,18 +164,18 @@ type Binary struct {
 // Container is a network container's latest attempt.
 type Container struct {
 	Namespace, Pod, Name, ID   string
-	State                      string // CRI's, in lower case
+	State                      string // CRI's state, in lower case
 	ExitCode                   int32
 	Reason                     string
 	Created, Started, Finished time.Time
 	Restarts                   int
 	LastLine                   string
-	// Mounts are CNI folders, Proxy means kube-proxy, Owner is the pod's CNI.
+	// Mounts are the CNI directories that it mounts, Proxy means kube-proxy, Owner is the pod's CNI.
 	Mounts       []string
 	Proxy        bool
 	Owner        string
 	SandboxReady bool      // its pod is meant to run
-	Settings     []Setting // Cilium's
+	Settings     []Setting // options of Cilium's agent
 }
 
 // Writes reports whether it may write the CNI folders.
@@ -186,7 +187,7 @@ type Setting struct{ Key, Value, From string }
 // Process belongs to the node's network.
 type Process struct {
 	PID      int
-	Name     string // of its file, if visible
+	Name     string // of its program, if visible
 	File     string
 	Command  string // CNI_COMMAND
 	Plugin   bool
@@ -220,9 +221,9 @@ type Chain struct {
 
 // LB is Cilium's service load balancing.
 type LB struct {
-	// On our cgroup, and on our interfaces.
+	// Programs on our cgroup, and on our interfaces.
 	Socket, Device      []Attached
-	Services, NodePorts int // in service maps
+	Services, NodePorts int // entries in service maps
 	Maps                []string
 }
 
@@ -235,7 +236,7 @@ type Forwarding struct {
 
 // Table is a kernel table; a Limit of 0 is unknown.
 type Table struct {
-	Name, Option string // the limiting sysctl
+	Name, Option string // Option is the sysctl that sets the limit
 	Used, Limit  int
 }
 
@@ -271,7 +272,7 @@ type Lock struct {
 	PID        int
 	Waiters    []string
 	WaiterPIDs []int
-	Since      time.Duration // watched for
+	Since      time.Duration // how long it was watched
 }
 
 // Scope is a running cniscope.
@@ -296,8 +297,8 @@ type Kernel struct {
 	// Functions is why kernel functions are not traced.
 	Functions string
 	Lockdown  string
-	Lacking   []string // capabilities for BPF programs
-	// Connector is why it is unusable.
+	Lacking   []string // missing capabilities for BPF programs
+	// Connector is why the process connector is unusable.
 	Connector string
 	// First is why process 1's namespaces are unreadable.
 	First string
@@ -311,7 +312,7 @@ type Feature struct {
 	There  bool
 }
 
-// Clock is the kernel's.
+// Clock is the kernel clock's state.
 type Clock struct {
 	Synchronised bool
 	MaxError     time.Duration

@@ -7,19 +7,19 @@ import (
 
 // Runtime is the container runtime. Without an answer, Name and Unit are guessed by the socket.
 type Runtime struct {
-	Name    string // CRI's: "containerd", "cri-o", "docker" for cri-dockerd
+	Name    string // by CRI: "containerd", "cri-o", "docker" for cri-dockerd
 	Version string
 	PID     int // 0 if unknown
 	Unit    string
-	Plugins []RuntimePlugin // containerd's
-	// Absent means neither installed nor a socket.
+	Plugins []RuntimePlugin // plugins of containerd
+	// Absent means that the runtime is not installed and has no socket.
 	Absent bool
-	// Hidden is its socket outside our mount namespace.
+	// Hidden is the path of its socket if that is outside our mount namespace.
 	Hidden string
 	Others []string
 }
 
-// RuntimePlugin is containerd's; Err is why it did not start.
+// RuntimePlugin is a plugin of containerd; Err is why it did not start.
 type RuntimePlugin struct{ Type, ID, Err string }
 
 // String returns "containerd v2.4.2", or the name alone.

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// An accept lasts milliseconds, or tens of them.
+	// A healthy agent accepts a connection within tens of milliseconds.
 	acceptsIn = time.Second
 	agentsMax = 64
 )
@@ -101,7 +101,7 @@ func connect(ctx context.Context, a *fact.Agent, network, address string) {
 	a.Process = serverOf(anchor.Peer(c))
 }
 
-// An error that is not about the other end means nothing.
+// reachBy classifies an error, which means nothing if it is not about the other end.
 func reachBy(err error) (fact.Reach, string) {
 	if err == nil {
 		return fact.Answers, ""
@@ -183,10 +183,10 @@ func served(a *fact.Agent, all []candidate) {
 	}
 }
 
-// Empty if it is ours or unknown.
+// rootOf returns a process's root directory, empty if it is ours or unknown.
 func rootOf(pid int) string { return viewOf(pid, false).root }
 
-// In a container, a process not known to share our view may see other files.
+// viewOf returns a process's view. In a container, a process not known to share our view may see other files.
 func viewOf(pid int, contained bool) view {
 	own, err1 := procfs.OwnNamespace("mnt")
 	its, err2 := procfs.Namespace(pid, "mnt")
@@ -211,7 +211,7 @@ func unitOf(pid int) string {
 	return ""
 }
 
-// 64 hexadecimal digits, within the runtime's name if systemd manages the group.
+// containerID matches 64 hexadecimal digits, within the runtime's name if systemd manages the group.
 var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
 
 func inContainer(groups string) string {

@@ -61,7 +61,7 @@ func routes(family nftables.TableFamily) bool {
 	return family == nftables.TableFamilyIPv4 || family == nftables.TableFamilyIPv6 || family == nftables.TableFamilyINet
 }
 
-// nft(8)'s names.
+// families are the names that nft(8) uses.
 var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
 	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyARP: "arp", nftables.TableFamilyNetdev: "netdev",
@@ -92,7 +92,7 @@ func ipVersions() []ipVersion {
 	}
 }
 
-// A query for a table that does not exist would create it.
+// legacyChains reads only existing tables: a query would create a missing table.
 func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)
@@ -172,7 +172,8 @@ func (v ipVersion) forward(info, b []byte) (c fact.Chain) {
 	return c
 }
 
-// User-defined chains' heads have the target ERROR with the chain's name. A table ends with an entry named ERROR.
+// parse returns the names of user-defined chains: each head has the target ERROR with the chain's name. The table's
+// last entry is named ERROR.
 func (v ipVersion) parse(b []byte) (names []string) {
 	for len(b) >= v.entry {
 		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))
@@ -191,7 +192,7 @@ func (v ipVersion) parse(b []byte) (names []string) {
 	return names
 }
 
-// x/sys has none that takes a buffer.
+// getsockopt fills a buffer; golang.org/x/sys has no function for this.
 func getsockopt(fd, level, name int, b []byte) error {
 	size := uint32(len(b))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	maxContainers = 1000 // 250 pods of four
-	asking        = 8    // concurrently
+	maxContainers = 1000 // 250 pods of four containers
+	asking        = 8    // concurrent requests
 )
 
 const restartCount = "io.kubernetes.container.restartCount"
@@ -74,7 +74,7 @@ func known(c fact.Container) bool {
 	return c.Name == "kube-proxy" || fact.OwnerOfPod(c.Pod) != "" || slices.Contains(fact.AgentNames(), c.Name)
 }
 
-// A name proves nothing; a relevant pod has the node's network.
+// onHostNetwork reports whether a pod has the node's network, as relevant pods do. A name proves nothing.
 func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbox string) bool {
 	status, err := runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: sandbox})
 	return err == nil && status.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == cri.NamespaceMode_NODE
@@ -141,7 +141,7 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	return kept
 }
 
-// Or its parent; many containers mount whole disks.
+// covers accepts dir or its CNI parent, but nothing above: many containers mount whole disks.
 func covers(host, dir string) bool {
 	host, dir = filepath.Clean(host), filepath.Clean(dir)
 	return host == dir || host == filepath.Dir(dir) && strings.Contains(filepath.Base(host), "cni")
@@ -190,5 +190,5 @@ func parseLastLine(end string) string {
 	return ""
 }
 
-// CSI sequences (ECMA-48, 5.4).
+// colors matches CSI sequences (ECMA-48, 5.4).
 var colors = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)

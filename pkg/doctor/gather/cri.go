@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// containerd's network for lo.
+// loopback is the name of containerd's network for lo.
 const loopback = "cni-loopback"
 
 // askCRI asks for the loaded networks, as kubelet does every few seconds. From cniVersion 1.1.0 on the runtime asks

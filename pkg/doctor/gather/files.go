@@ -18,7 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// The runtime uses the first most networks (0: all).
+// readFolder reads the CNI directory. The runtime uses the first most networks (0: all).
 func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	d, err = folderAt(sees.path(dir), dir, most)
 	if err == nil && d.Missing && !sees.sure {
@@ -27,7 +27,7 @@ func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
 	return d, err
 }
 
-// at is our path of the node's dir.
+// folderAt reads the node's directory dir, whose path for us is at.
 func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(at)
@@ -68,7 +68,7 @@ func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	return d, nil
 }
 
-// The text may hold secrets.
+// digest returns a hash, because the text itself may hold secrets.
 func digest(text []byte) string {
 	// As JSON does.
 	sum := sha256.Sum256([]byte(strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd")))
@@ -83,7 +83,7 @@ func digestOf(file string) string {
 	return digest(text)
 }
 
-// Each with the first such network.
+// programs returns needed plugins, each with the first such network.
 func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
@@ -148,7 +148,7 @@ type Programs struct {
 	found []event.Program
 }
 
-// Libraries and mounts may change.
+// relook bounds a result's age, since libraries and mounts may change.
 const relook = 10 * time.Second
 
 // Faults returns the programs that process pid cannot start. It is not safe for concurrent use.

@@ -32,7 +32,7 @@ func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CR
 	return nil
 }
 
-// CRI-O's configuration (crio.conf(5), CRIO.NETWORK).
+// crioNetwork is CRI-O's configuration (crio.conf(5), CRIO.NETWORK).
 type crioNetwork struct {
 	Crio struct {
 		Network struct {
@@ -76,7 +76,7 @@ func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	return nil
 }
 
-// The socket serves HTTP beside gRPC.
+// crioConfig asks CRI-O, whose socket serves HTTP beside gRPC.
 func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
 		_ string,
@@ -98,7 +98,7 @@ func crioConfig(ctx context.Context, socket string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 }
 
-// Later files override earlier ones.
+// crioFiles reads configuration files; later files override earlier ones.
 func crioFiles(dir string) (conf crioNetwork, err error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "crio.conf.d", "*"))
 	if err != nil {

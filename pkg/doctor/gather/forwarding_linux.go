@@ -51,7 +51,7 @@ func number(file string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// Each CPU's line has the same first column (net/core/neighbour.c).
+// neighbourEntries reads the first column, which is the same in each CPU's line (net/core/neighbour.c).
 func neighbourEntries(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

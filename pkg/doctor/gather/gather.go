@@ -75,7 +75,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// grace follows the end of ctx, because an error says more.
+// grace is the wait after the end of ctx, because a function's error says more.
 const grace = 100 * time.Millisecond
 
 // find abandons a function that ignores the end of ctx: reading a file of a process, or below its root, may block
@@ -212,7 +212,7 @@ func cniDirs(f *fact.Facts) []string {
 	return dirs
 }
 
-// gRPC alone would wait for a missing socket.
+// dial fails at once if the socket is missing; gRPC alone would wait for it.
 func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	o := f.Options
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
@@ -227,7 +227,7 @@ func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	return runtime.Dial(o.Address, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerMax)))
 }
 
-// containerd's limit of a message (defaults.DefaultMaxRecvMsgSize).
+// answerMax is containerd's limit of a message (defaults.DefaultMaxRecvMsgSize).
 const answerMax = 16 << 20
 
 // askRuntime asks what only containerd reports.

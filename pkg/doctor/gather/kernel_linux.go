@@ -16,10 +16,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// It exists with securityfs.
+// lockdownFile exists only if securityfs is mounted.
 const lockdownFile = "/sys/kernel/security/lockdown"
 
-// It exists only in the node's own network namespace.
+// connectorFile exists only in the node's own network namespace.
 const connectorFile = "/proc/net/connector"
 
 // connector returns why the process connector is unusable, or "".
@@ -87,7 +87,7 @@ func ringBuffer(spec *btf.Spec) bool {
 		slices.ContainsFunc(types.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_MAP_TYPE_RINGBUF" })
 }
 
-// The mode in brackets.
+// lockdown returns the current mode, which the file shows in brackets.
 func lockdown() string {
 	text, err := os.ReadFile(lockdownFile)
 	if err != nil {
@@ -126,7 +126,7 @@ func effective() uint64 {
 	return uint64(halves[1].Effective)<<32 | uint64(halves[0].Effective)
 }
 
-// Modes 0: nothing is set.
+// clockState sets nothing, because Modes is 0.
 func clockState(context.Context) (fact.Clock, error) {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

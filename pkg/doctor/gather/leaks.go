@@ -26,18 +26,19 @@ import (
 )
 
 const (
-	// Far more than a node's pods; all addresses of a /18.
+	// Files: far more than a node's pods; all addresses of a /18.
 	resultsMax, leasesMax = 4096, 16384
-	// Bytes: a result with a configuration has about 2 KB; a lease is an id and an interface (host-local, backend/disk).
+	// Bytes of a file: a result with a configuration has about 2 KB; a lease is an id and an interface (host-local,
+	// backend/disk).
 	resultMax, leaseMax = 256 << 10, 512
 )
 
-// Of libcni, for runtimes (CacheDir) and for Multus (cniDir).
+// resultFolders are libcni's, for runtimes (CacheDir) and for Multus (cniDir).
 func resultFolders() []string {
 	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", "/var/lib/cni/multus/results"}
 }
 
-// Of host-local, one directory per network.
+// leaseFolders are host-local's, each with one directory per network.
 func leaseFolders(f *fact.Facts) []string {
 	dirs := []string{"/var/lib/cni/networks"}
 	for _, d := range dataDirs(f) {
@@ -185,7 +186,7 @@ func readLeases(sees view, dirs []string, l *leak.Look) error {
 	return nil
 }
 
-// The container's id and, since 0.8, the interface.
+// leaseOf reads a lease: the container's id and, since host-local 0.8, the interface.
 func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
 	text, since, err := readPlain(sees.path(file), leaseMax)
 	if err != nil {
@@ -215,7 +216,7 @@ func resultFiles(sees view, l *leak.Look) (files []string, err error) {
 	return files, nil
 }
 
-// Sandboxes that do not exist, by the file's name.
+// readResults reads the results of sandboxes that no longer exist, by the file's name.
 func readResults(sees view, files []string, alive map[string]bool) (all []leak.Attachment) {
 	for _, file := range files {
 		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return alive[part] }) {
@@ -233,7 +234,7 @@ func readResults(sees view, files []string, alive map[string]bool) (all []leak.A
 	return all
 }
 
-// Part of libcni's cachedInfo (libcni/api.go).
+// cached is a part of libcni's cachedInfo (libcni/api.go).
 type cached struct {
 	Kind        string      `json:"kind"`
 	ContainerID string      `json:"containerId"`

@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// As in "libpod-ID.scope", "cri-containerd-ID.scope".
+// anyID matches ids, as in "libpod-ID.scope" and "cri-containerd-ID.scope".
 var anyID = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // bearers adds containers with running processes, by cgroup. Zombies do not count: a runtime that does not reap leaves
@@ -32,5 +32,5 @@ func bearers(alive map[string]bool) error {
 	return nil
 }
 
-// Exact except for later clock corrections.
+// bootTime is exact except for clock corrections since boot.
 func bootTime() time.Time { return time.Now().Add(-time.Duration(clock.Boot())) }

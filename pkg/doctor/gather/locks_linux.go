@@ -16,10 +16,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// A lock with the same holder and waiters in two looks is stuck; healthy waits last milliseconds.
+// lookAgain separates two looks. A lock with the same holder and waiters in both is stuck; healthy waits last
+// milliseconds.
 const lookAgain = 250 * time.Millisecond
 
-// In bytes of /proc/locks; 20,000 locks take half a second.
+// locksMax bounds /proc/locks in bytes; 20,000 locks take half a second.
 const locksMax = 1 << 20
 
 // knownLocks lists iptables' locks, and host-local's per network.

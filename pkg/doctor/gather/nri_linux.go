@@ -46,8 +46,8 @@ func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	return n, ctx.Err()
 }
 
-// /proc/net/unix has Num RefCount Protocol Flags Type St Inode Path; flag 0x10000 is SO_ACCEPTCON. Any user can have a
-// million sockets of any path.
+// listens looks for a listening socket (flag 0x10000, SO_ACCEPTCON) in /proc/net/unix: Num RefCount Protocol Flags Type
+// St Inode Path. Any user can have a million sockets of any path.
 func listens(ctx context.Context, table io.Reader, path string) bool {
 	for lines := bufio.NewScanner(table); lines.Scan() && ctx.Err() == nil; {
 		fields := strings.Fields(lines.Text())
@@ -59,7 +59,7 @@ func listens(ctx context.Context, table io.Reader, path string) bool {
 	return false
 }
 
-// /var/run is a link to /run.
+// samePath resolves links, because /var/run is a link to /run.
 func samePath(a, b string) bool {
 	if a == b {
 		return true

@@ -81,7 +81,7 @@ func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Pr
 	return p, false
 }
 
-// If a hung call keeps containerd from naming plugin directories, CNI_PATH does.
+// isPlugin uses CNI_PATH if a hung call keeps containerd from naming plugin directories.
 func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool {
 	if len(binDirs) == 0 {
 		environment, _ := memory.Environment(pid)
@@ -198,7 +198,7 @@ func reach(socket string, patience time.Duration) (pid int, err error) {
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
 
-// No link, and without blocking.
+// openLog opens a file without following a link and without blocking.
 func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }

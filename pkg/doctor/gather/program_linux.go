@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// BINPRM_BUF_SIZE.
+	// Bytes by which the kernel recognizes a program (BINPRM_BUF_SIZE).
 	headSize = 256
-	// Scripts that interpret each other (fs/exec.c, exec_binprm).
+	// Most scripts that interpret each other (fs/exec.c, exec_binprm).
 	nested = 5
-	// Of a program, and bytes read of a file.
+	// Libraries of a program, and bytes read of a file.
 	librariesMax, fileMax = 64, 4 << 20
 )
 
-// This machine's first. Whether the kernel runs 32-bit programs is unknown.
+// machines lists this machine first. Whether the kernel runs 32-bit programs is unknown.
 func machines() []elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -113,7 +113,7 @@ func script(sees view, file string, head []byte, depth int) *event.Program {
 	return unstartable(sees, interpreter, depth-1)
 }
 
-// A script with Windows line ends names "sh\r".
+// visible quotes special characters: a script with Windows line ends names "sh\r".
 func visible(s string) string {
 	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted
@@ -192,14 +192,14 @@ func unlinked(sees view, file string, e *elf.File, interpreter string) *event.Pr
 	return nil
 }
 
-// musl's loader is the library itself (ldso/dynlink.c, load_library).
+// builtIn detects libraries within musl's loader, which is libc itself (ldso/dynlink.c, load_library).
 func builtIn(interpreter, name string) bool {
 	own := []string{"libc.", "libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."}
 	return strings.HasPrefix(filepath.Base(interpreter), "ld-musl-") &&
 		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// RUNPATH is for the file itself, RPATH also for its libraries.
+// searched returns library directories. RUNPATH is for the file itself, RPATH also for its libraries.
 func searched(file string, e *elf.File) (own, inherited []string) {
 	of := func(tag elf.DynTag) (dirs []string) {
 		all, _ := e.DynString(tag)
@@ -217,7 +217,7 @@ func searched(file string, e *elf.File) (own, inherited []string) {
 	return nil, of(elf.DT_RPATH)
 }
 
-// library is nil if the file at is unreadable.
+// libraryOf finds a library in dirs; library is nil if the file at is unreadable.
 func libraryOf(sees view, name string, dirs []string, by *elf.File) (at string, library *elf.File) {
 	if strings.Contains(name, "/") {
 		dirs, name = []string{filepath.Dir(name)}, filepath.Base(name)
@@ -291,7 +291,7 @@ func libraryDirs(sees view, interpreter string) (dirs []string, cached map[strin
 
 func readSome(sees view, file string) ([]byte, error) { return readSmall(sees.path(file), fileMax) }
 
-// By binfmt_misc, such as qemu-user.
+// handled reports whether binfmt_misc has a handler for the file, such as qemu-user.
 func handled(sees view, file string, head []byte) bool {
 	const dir = "/proc/sys/fs/binfmt_misc"
 	if status, err := readSome(sees, dir+"/status"); err != nil || !bytes.HasPrefix(status, []byte("enabled")) {

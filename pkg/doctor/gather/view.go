@@ -45,10 +45,11 @@ func (v view) real(path string) string {
 var errUnseen = errors.New("it is not in this container, and the node's files cannot be seen from here: run cniscope " +
 	"doctor on the node, or in a pod with hostPID: true and CAP_SYS_PTRACE")
 
-// kubelet sets this variable in each pod (Kubernetes documentation, "Accessing the API from a Pod").
+// contained reports whether kubelet set its variable for pods (Kubernetes documentation, "Accessing the API
+// from a Pod").
 func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// With hostPID, the first process's view is the node's.
+// theNode returns the node's view: with hostPID, that of the first process.
 func theNode(contained bool) view {
 	if !contained {
 		return view{sure: true}
