@@ -30,7 +30,7 @@ type overlay map[string]*content
 // configuration is containerd's main file and its imports.
 type configuration struct {
 	files []configFile
-	major int // containerd's; decides how files are merged
+	major int // containerd's version, which decides how files are merged
 }
 
 type configFile struct {
@@ -208,7 +208,7 @@ func (c *configuration) networks() string {
 
 type nri struct {
 	enabled bool
-	closed  bool // to connecting plugins
+	closed  bool // plugins may not connect (disable_connections)
 	socket  string
 	plugins string
 	from    string // last file that sets it

@@ -22,7 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// Only root can write to its directory, so no other user can hold it.
+// installLock is in a directory that only root can write to, so no other user can hold it.
 const installLock = "cniscope-install.lock"
 
 func ownerOf(info fs.FileInfo) (uid, gid int) {

@@ -19,12 +19,12 @@ const (
 	Plugin  As = "plugin"
 )
 
-// Choice is reused by the next installation.
+// Choice holds the options that the next installation reuses.
 type Choice struct {
 	As As `json:"as"`
 	// ContainerdConfig is containerd's main file; empty for the default.
 	ContainerdConfig string `json:"containerd_config,omitempty"`
-	// ContainerdVersion counts if containerd does not answer.
+	// ContainerdVersion is used if containerd does not answer.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
 	// Tracing is the endpoint that cniscope up to 0.2.0 set for containerd's spans.
 	Tracing string `json:"containerd_tracing,omitempty"`

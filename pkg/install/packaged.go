@@ -14,7 +14,7 @@ import (
 const (
 	packagedProgram = "/usr/bin/cniscope"
 	packagedUnit    = "/usr/lib/systemd/system/cniscope.service"
-	packageKind     = "/usr/share/cniscope/package" // contains one word
+	packageKind     = "/usr/share/cniscope/package" // one word, the kind of package
 )
 
 // packaged reports whether a package owns program and unit. An installation then configures containerd only.
@@ -64,7 +64,7 @@ func ofPackage(e entry) bool {
 	return !forContainerd(e.Path) || filepath.Base(e.Path) == pluginName
 }
 
-// A changed unit stays with its program, because systemd prefers it.
+// makeWay removes a file that the package replaces. A changed unit stays with its program, because systemd prefers it.
 func (p *Plan) makeWay(e entry) error {
 	if e.Path == optionsFile {
 		return nil

@@ -10,9 +10,9 @@ import (
 type platform struct {
 	name   string
 	config string
-	// sealed: only Kubernetes can install programs.
+	// sealed means that only Kubernetes can install programs.
 	sealed bool
-	// service starts containerd, if it has no own unit.
+	// service is the unit that starts containerd, if not its own.
 	service string
 }
 
@@ -45,7 +45,7 @@ func (t tree) platform() *platform {
 	return nil
 }
 
-// The default of CRI-O's pkg/config.
+// crioAddress is the default of CRI-O's pkg/config.
 const crioAddress = "/var/run/crio/crio.sock"
 
 // crio reports whether the node has CRI-O and no containerd.

@@ -13,8 +13,8 @@ const unit = "cniscope.service"
 type services struct {
 	plan      *Plan
 	systemd   *systemd // nil without systemd
-	wasActive bool     // as a service
-	disturbed bool     // stopped or started
+	wasActive bool     // the service ran before
+	disturbed bool     // it was stopped or started
 }
 
 func (p *Plan) services(ctx context.Context) (*services, error) {

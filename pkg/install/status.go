@@ -44,17 +44,17 @@ type Containerd struct {
 	// PID is 0 if it does not run.
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// NRI means enabled by the configuration.
+	// NRI means that the configuration enables NRI.
 	NRI    bool   `json:"nri"`
 	Socket string `json:"nri_socket,omitempty"`
-	// Unread lists files installed since its start.
+	// Unread lists files installed since containerd's start.
 	Unread []string `json:"unread,omitempty"`
 }
 
 // Running is a running cniscope.
 type Running struct {
 	control.Node
-	// Plugin means started by containerd.
+	// Plugin means that containerd started it.
 	Plugin bool `json:"plugin"`
 }
 

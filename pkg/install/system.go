@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Flatcar has a read-only /usr, and /opt/bin in PATH.
+// programs lists possible paths. Flatcar has a read-only /usr, and /opt/bin in PATH.
 func programs() []string { return []string{"/usr/local/bin/cniscope", "/opt/bin/cniscope"} }
 
 func (t tree) program() (string, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// A nil after removes the file.
+// change replaces before by after; a nil after removes the file.
 type change struct {
 	path          string // for messages
 	file          string // on disk
@@ -31,10 +31,10 @@ type transaction struct {
 	changes []change
 	done    int      // changes in place
 	folders []string // created, from the top
-	stages  []string // one per change
+	stages  []string // staging directory of each change
 }
 
-// The caller ends it with undo or keep.
+// begin makes the changes, or none on an error. The caller ends it with undo or keep.
 func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
 	t = &transaction{disk: on, changes: changes}
 	defer func() {

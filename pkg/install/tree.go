@@ -25,7 +25,7 @@ type tree struct {
 
 func newTree(root string, on disk.FS) tree { return tree{root, disk.Or(on), new(error)} }
 
-// live means the running system.
+// live reports whether the tree is the running system.
 func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
 
 // file returns the path on disk with links resolved, which stay inside an image.
@@ -66,7 +66,7 @@ func (t tree) exists(path string) bool {
 	return err == nil
 }
 
-// A plan after a lookup error would rest on guesses.
+// sound returns a failed lookup, after which a plan would rest on guesses.
 func (t tree) sound() error {
 	if *t.failed != nil {
 		return fmt.Errorf("looking at what is there: %w", *t.failed)
@@ -102,7 +102,7 @@ func (t tree) glob(pattern string) ([]string, error) {
 	return found, nil
 }
 
-// From the top.
+// missing returns the directories to create for dir, from the top.
 func (t tree) missing(dir string) (dirs []string) {
 	for ; dir != "/" && dir != "." && (!t.exists(dir) || dir == stateFolder && t.abandoned(dir)); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
