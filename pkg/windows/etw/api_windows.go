@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Of evntrace.h, evntcons.h and wmistr.h, absent from x/sys, for 64-bit pointers.
+// Constants of evntrace.h, evntcons.h and wmistr.h that x/sys lacks, for 64-bit pointers.
 const (
 	errorSuccess    = windows.Errno(0)
 	errClosePending = windows.Errno(7007) // ERROR_CTX_CLOSE_PENDING
@@ -84,7 +84,7 @@ func newProperties() *properties {
 	return p
 }
 
-// Sizes that Windows expects.
+// Wrong sizes for Windows do not compile.
 var (
 	_ [sizeofProperties]byte = [unsafe.Offsetof(properties{}.sessionName)]byte{}
 	_ [448]byte              = [unsafe.Sizeof(logfile{})]byte{}

@@ -19,7 +19,7 @@ type Change struct {
 	// Created is a FILETIME (100 ns since 1601, UTC), equal to NtQuerySystemInformation's and GetProcessTimes'; 0 from
 	// the system logger alone.
 	Created int64
-	// Present means running before the session began.
+	// Present means that the process ran before the session began.
 	Present bool
 	// Image is a kernel path (`\Device\HarddiskVolume3\…\bridge.exe`) or a file name; an end may have its first 14
 	// characters.
@@ -48,14 +48,14 @@ type Options struct {
 
 // Stats counts a Session's events.
 type Stats struct {
-	// Events were delivered, Changes resulted.
+	// Events counts delivered events, Changes the changes that resulted.
 	Events, Changes uint64
 	// Unknown counts process events of unsupported versions, Malformed too short ones, by keys like "Kernel-Process start
 	// v9".
 	Unknown, Malformed map[string]uint64
-	// LostEvents and LostBuffers are Windows' losses.
+	// LostEvents and LostBuffers count what Windows lost.
 	LostEvents, LostBuffers uint64
-	// Late counts changes after their turn, Single those of one session only.
+	// Late counts changes that came after their turn, Single those that only one session reported.
 	Late, Single uint64
 }
 

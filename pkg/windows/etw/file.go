@@ -9,10 +9,10 @@ type FileOptions struct {
 	Missing func(provider string, err error)
 }
 
-// Losses counts Windows' losses.
+// Losses counts what Windows lost.
 type Losses struct {
 	Events, Buffers uint64
-	// Ended means stopped by Windows, for example because the file was full, or by another user.
+	// Ended means that Windows, for example because the file was full, or another user stopped it.
 	Ended bool
 }
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	recorder = "cniscope-record"
-	// In MB; a busy node fills about 10 MB per minute.
+	// Size of a file in MB; a busy node fills about 10 MB per minute.
 	fileMax = 512
 )
 

@@ -12,18 +12,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 )
 
-// A start with a long command line needs 2 KB.
+// bufferKB suffices for starts with a long command line, which need 2 KB.
 const bufferKB = 64
 
 // logger is one session and its reader. Windows holds its address from open to close.
 type logger struct {
 	name   string
-	handle uint64 // the session's
-	trace  uint64 // the reader's; 0 without one
+	handle uint64 // handle of the session
+	trace  uint64 // handle of the reader; 0 without a reader
 	// take runs on a thread of ProcessTrace; the record is valid until it returns.
 	take func(*Record)
 	pin  runtime.Pinner
-	// As of the last query.
+	// Losses up to the last query.
 	events, buffers uint32
 }
 

@@ -11,11 +11,11 @@ type What uint8
 const (
 	Start What = 1 + iota
 	End
-	// Present means running before the session, or when state was requested.
+	// Present means that the process ran before the session, or when state was requested.
 	Present
-	// Remains means running at the session's end.
+	// Remains means that the process ran at the session's end.
 	Remains
-	// Defunct means exited before, with an open handle.
+	// Defunct means that the process has exited, but a handle is open.
 	Defunct
 )
 
@@ -31,7 +31,7 @@ type Process struct {
 	Version     uint8
 	Time        int64
 	PID, Parent uint32
-	// Created is a FILETIME of KernelProcess.
+	// Created is a FILETIME; only KernelProcess has it.
 	Created int64
 	// Code is the exit code; 259 from the system logger means running.
 	Code uint32
@@ -76,7 +76,7 @@ func count(m *map[string]uint64, key string) {
 	(*m)[key]++
 }
 
-// By the provider's manifest, and Process_TypeGroup1 of wmicore.mof.
+// kindOf follows the provider's manifest, and Process_TypeGroup1 of wmicore.mof.
 func kindOf(r *Record) What {
 	switch r.Provider {
 	case KernelProcess:
@@ -104,7 +104,7 @@ func kernelProcess(p *Process, from *payload) bool {
 	return true
 }
 
-// Versions 0 to 2, without the file data behind the image.
+// kernelStart decodes versions 0 to 2, without the file data behind the image.
 func kernelStart(p *Process, from *payload, flags bool) {
 	p.PID, p.Created, p.Parent = from.u32(), int64(from.u64()), from.u32()
 	from.u32() // session
@@ -114,7 +114,7 @@ func kernelStart(p *Process, from *payload, flags bool) {
 	p.Image = from.wide()
 }
 
-// Versions 3 to 5: a number follows each PID, and the privileges precede the image.
+// kernelStartNumbered decodes versions 3 to 5: a number follows each PID, and the privileges precede the image.
 func kernelStartNumbered(p *Process, from *payload) {
 	p.PID = from.u32()
 	from.u64()

@@ -16,7 +16,7 @@ const joinWithin = int64(10 * time.Millisecond)
 type Sequencer struct {
 	taker  Taker
 	window int64
-	// By PID, and in order of arrival.
+	// Waiting changes, by PID and in order of arrival.
 	waiting map[uint32][]*pending
 	queued  []*pending
 	passed  int64
@@ -25,9 +25,9 @@ type Sequencer struct {
 
 type pending struct {
 	Change
-	// told is the time by provider.
+	// told has the time of each provider's report.
 	told map[GUID]int64
-	// By arrival.
+	// Number in order of arrival.
 	order uint64
 }
 
@@ -74,7 +74,7 @@ func (s *Sequencer) companion(p Process) *pending {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// Kernel-Process has priority.
+// add merges one session's report; where both have a value, Kernel-Process has priority.
 func (w *pending) add(p Process) {
 	w.told[p.Provider] = p.Time
 	first := len(w.told) == 1

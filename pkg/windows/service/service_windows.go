@@ -75,14 +75,14 @@ func Is() bool {
 	return strings.EqualFold(windows.UTF16ToString(name[:length]), filepath.Join(system, "services.exe"))
 }
 
-// Handles no signals: Windows also sends them when a user logs off.
+// service implements svc.Handler. It handles no signals: Windows also sends them when a user logs off.
 type service struct {
 	program  Program
 	patience time.Duration
-	code     int // of the program
+	code     int // exit code of the program
 }
 
-// The manager waits twice as long.
+// checkEvery is the interval of status reports; the service manager waits twice as long.
 const checkEvery = 5 * time.Second
 
 // Execute implements svc.Handler, running from program's call of up until its return.

@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/windows/winproc"
 )
 
-// An environment variable.
+// mark is an environment variable of the started process.
 const mark = "CNISCOPE_DOCTOR_TRIAL"
 
 // Command is the argument for waiting for the end of standard input.
@@ -26,9 +26,9 @@ const Command = "trial"
 // Seen is how the process was observed.
 type Seen struct {
 	Source string        // "etw" or "snapshots"
-	Why    string        // if it is not "etw"
-	Took   time.Duration // until reported
-	// Unread is why its environment is unreadable.
+	Why    string        // why Source is not "etw"
+	Took   time.Duration // from the process's start to its report
+	// Unread is why the process's environment is unreadable.
 	Unread string
 }
 

@@ -18,7 +18,7 @@ const (
 	// after bounds agents' work after a call's last plugin: antrea waits up to a minute for the adapter, which the
 	// runtime creates after the call.
 	after = int64(90 * time.Second)
-	// Reads per second of other programs, about 50 µs each.
+	// Other programs that are read per second, about 50 µs each.
 	strangersMax = 100
 	// workMax bounds concurrent programs of agents.
 	workMax = 256
@@ -35,7 +35,7 @@ type agents struct {
 	known     map[event.Process]bool
 	work      map[uint32]*work
 	queue     []due
-	// left until the next refill.
+	// left are further reads until the next refill.
 	left, refilled int64
 }
 
@@ -61,7 +61,7 @@ func newAgents(r *reader, names []string) *agents {
 	}
 }
 
-// The creation time, unlike the monotonic clock, is stable.
+// keyOf identifies a process by PID and creation time, which unlike the monotonic clock is stable.
 func keyOf(pid uint32, created Filetime) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
 }

@@ -24,7 +24,7 @@ type watched struct {
 	process     Process // nil if it could not be opened
 	file        string
 	told        Parameters
-	whole       bool // told is complete without file
+	whole       bool // told is complete, although file may be missing
 	state       reading
 	tries       int
 	// since is on the monotonic clock; began is as reported, until the process is read.
@@ -46,7 +46,7 @@ const (
 	unreadRefused = "refused" // such as a protected process
 )
 
-// 0.1 s at an interval of 10 ms.
+// triesMax lasts 0.1 s at an interval of 10 ms.
 const triesMax = 10
 
 // look reports whether the result is final.
@@ -99,7 +99,7 @@ func (w *watched) ask() error {
 	return err
 }
 
-// For an exited process the event's data counts: a command line identifies a command, but only an environment a
+// heard uses the event's data for an exited process: a command line identifies a command, but only an environment a
 // plugin.
 func (w *watched) heard(c etw.Change, command bool) {
 	if w.name == "" {
@@ -175,7 +175,7 @@ func (l *looker) Runtime(pid uint32) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
 }
 
-// Otherwise the parent's PID was reused.
+// runtime reports whether parent is the runtime and older than created; otherwise its PID was reused.
 func (l *looker) runtime(parent uint32, created Filetime) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
 		return a.PID == int(parent) && a.Start <= created.unix() && l.lives(a)
@@ -195,10 +195,10 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	return !over || l.monotonic(end.At) > l.now()-toldWithin
 }
 
-// Longer than event tracing's delay; until then polling reports no end.
+// toldWithin is longer than event tracing's delay; until then polling reports no end.
 const toldWithin = int64(200 * time.Millisecond)
 
-// The start times are of two clocks.
+// aliveWithin is the tolerance of start times, which come from two clocks.
 const aliveWithin = int64(10 * time.Millisecond)
 
 var _ proctracker.Looker = (*looker)(nil)

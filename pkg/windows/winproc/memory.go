@@ -21,7 +21,7 @@ type Memory interface {
 type Parameters struct {
 	CommandLine string
 	Environment []string
-	// Truncated means that a bound is exceeded.
+	// Truncated means that the environment exceeded its bound.
 	Truncated bool
 }
 
@@ -29,12 +29,12 @@ type Parameters struct {
 var ErrEarly = errors.New("not started yet")
 
 const (
-	// CreateProcess allows 32,767 characters; a container's environment may name thousands of services.
+	// Bytes. CreateProcess allows 32,767 characters; an environment may name thousands of services.
 	environmentMax = 512 << 10
 	commandMax     = 64 << 10
 )
 
-// layout is for a word size.
+// layout has the offsets of start parameters for a word size.
 type layout struct {
 	word uint64
 	// parameters is RTL_USER_PROCESS_PARAMETERS in the PEB, to which the others refer.
@@ -101,7 +101,7 @@ func (l layout) pointer(m Memory, at uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-// An empty string ends the block. Names beginning with "=" are cmd.exe's.
+// variables reads an environment block, which an empty string ends. It drops cmd.exe's names, which begin with "=".
 func variables(block []byte) (all []string) {
 	for {
 		variable, rest, _ := etw.UTF16(block)
@@ -140,8 +140,8 @@ func split(line string) (args []string) {
 	return args
 }
 
-// Before a quote, two backslashes make one, and an odd one makes the quote literal. Within quotes, two quotes make
-// one.
+// argument splits off the first argument. Before a quote, two backslashes make one, and an odd one makes the quote
+// literal. Within quotes, two quotes make one.
 func argument(line string) (arg, rest string) {
 	var b strings.Builder
 	quoted := false
@@ -182,7 +182,7 @@ func slashed(file string) string {
 	return file
 }
 
-// As in a CNI configuration: slashes, no ".exe".
+// program returns a path as CNI configurations have it: with slashes, without ".exe".
 func program(file string) string {
 	file = slashed(file)
 	if end := len(file) - len(".exe"); end > 0 && strings.EqualFold(file[end:], ".exe") {

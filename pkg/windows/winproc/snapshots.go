@@ -17,22 +17,22 @@ type Snapshots struct {
 	taken    uint64
 	spent    time.Duration
 	interval time.Duration
-	// cheapest excludes preemption.
+	// cheapest is the fastest snapshot's time, which excludes preemption.
 	cheapest time.Duration
 	// changed receives each new interval.
 	changed func(time.Duration)
 }
 
-// The first within the CPU share is used.
+// intervals are tried in order; the first within the CPU share is used.
 var intervals = []time.Duration{
 	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond,
 }
 
 const (
-	// CPU time is bounded to 1/share.
+	// Snapshots may use 1/share of a CPU's time.
 	share = 20
-	// Snapshots between weighings.
+	// Snapshots until the interval is adapted.
 	weighEvery = 64
 )
 
@@ -95,7 +95,7 @@ func (s *Snapshots) round(t etw.Taker) error {
 	return nil
 }
 
-// By time, parents first. ahead is the wall clock minus the monotonic clock.
+// compare returns changes by time, parents first. ahead is the wall clock minus the monotonic clock.
 func (s *Snapshots) compare(all []Entry, now, ahead int64) (changes []etw.Change) {
 	there := make(map[uint32]Entry, len(all))
 	for _, e := range all {

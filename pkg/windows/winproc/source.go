@@ -23,11 +23,11 @@ const (
 	tickEvery = int64(20 * time.Millisecond)
 	// quietAfter lets consumers catch up.
 	quietAfter = int64(time.Second)
-	// Between publications of counters.
+	// Interval between publications of counters.
 	countEvery = int64(200 * time.Millisecond)
-	// For processes that outlive their plugin.
+	// For how long processes that outlive their plugin are followed.
 	outlive = 30 * time.Second
-	// Remembered parents, about 150 bytes each.
+	// Parents that are remembered, about 150 bytes each.
 	known   = 1 << 16
 	lagging = int64(time.Second)
 )
@@ -92,7 +92,7 @@ type reader struct {
 	sink    event.Sink
 	// polls means that polling finds ends.
 	polls bool
-	// Wall clock minus monotonic clock, in ns.
+	// ahead is the wall clock minus the monotonic clock, in ns.
 	ahead               int64
 	tied                clock.Tie
 	ticked, busy, count int64 // monotonic ns

@@ -148,10 +148,10 @@ func (p process) Ended() (e End, over bool) {
 	return e, true
 }
 
-// S-1-5-93-2-1 is ContainerAdministrator, -2 ContainerUser.
+// containers prefixes containers' users: S-1-5-93-2-1 is ContainerAdministrator, -2 ContainerUser.
 const containers = "S-1-5-93-"
 
-// The session of services and this process's. A container has its own session and SYSTEM.
+// ofTheNode reports whether a process is in the services' session or ours. A container has its own session and SYSTEM.
 func (p process) ofTheNode() bool {
 	pid, err := windows.GetProcessId(windows.Handle(p))
 	if err != nil {
@@ -167,7 +167,8 @@ func (p process) ofTheNode() bool {
 	return windows.ProcessIdToSessionId(windows.GetCurrentProcessId(), &ours) == nil && its == ours
 }
 
-// See https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista.
+// services is the services' session:
+// https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista.
 const services = 0
 
 // Privileged implements Process.

@@ -16,7 +16,7 @@ import (
 // Filetime is Windows' time: 100 ns since 1601, UTC.
 type Filetime int64
 
-// 1970 as a Filetime.
+// since1601 is 1970 as a Filetime.
 const since1601 = 116444736000000000
 
 // unix returns ns since 1970.
@@ -48,7 +48,7 @@ type Process interface {
 	Parent() (uint32, error)
 	File() (string, error)
 	Ended() (End, bool)
-	// Privileged means system or administrator of the node.
+	// Privileged reports whether its user is system or administrator of the node.
 	Privileged() bool
 	Memory
 	Close()
@@ -58,7 +58,7 @@ type Process interface {
 type End struct {
 	At   Filetime
 	Code uint32
-	// In ns.
+	// CPU time in ns.
 	CPU int64
 }
 
@@ -67,11 +67,11 @@ type Options struct {
 	// Processes bounds the followed processes.
 	Processes int
 	Arguments arguments.Mode
-	// Globs, without ".exe".
+	// Globs of agents' programs, without ".exe".
 	Agents []string
 	// Anchors are the runtime's processes, or nil.
 	Anchors *anchor.Set
-	// Busy may be nil; ticks are needed if true.
+	// Busy reports whether ticks are needed; it may be nil.
 	Busy   func() bool
 	System System
 	Log    *slog.Logger
@@ -80,7 +80,7 @@ type Options struct {
 // Stats counts a Source's work.
 type Stats struct {
 	proctracker.Stats
-	// Snapshots, their time and current interval; 0 with another Teller.
+	// Number of snapshots, their CPU time and current interval; 0 with another Teller.
 	Snapshots uint64
 	Spent     time.Duration
 	Interval  time.Duration

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Of WMI_BUFFER_HEADER.
+	// Size of WMI_BUFFER_HEADER.
 	sizeofBuffer = 72
-	// A session's maximum, 16 MB.
+	// Largest buffer of a session: 16 MB.
 	bufferMax = 16 << 20
 	// expansionMax bounds a buffer's expansion beyond expansionMin: real ones expand 5 times, hostile ones 10,000 times.
 	expansionMax = 100
@@ -21,8 +21,8 @@ const (
 
 // bufferHeader is a part of WMI_BUFFER_HEADER.
 type bufferHeader struct {
-	size  int // in the file
-	used  int // expanded, header included
+	size  int // size in the file
+	used  int // used bytes after expansion, with the header
 	cpu   uint16
 	flags uint16
 }
@@ -41,7 +41,7 @@ func parseBufferHeader(b []byte) bufferHeader {
 	return h
 }
 
-// Third byte of record headers (TRACE_HEADER_TYPE_* of ntwmi.h). The fourth is 0xc0 (TRACE_HEADER_FLAG,
+// Values of record headers' third byte (TRACE_HEADER_TYPE_* of ntwmi.h). The fourth is 0xc0 (TRACE_HEADER_FLAG,
 // TRACE_HEADER_EVENT_TRACE), or 0x90 for a WPP message.
 const (
 	typeSystem32   = 1
@@ -147,7 +147,7 @@ func system(b []byte, r *etw.Record) int {
 	return header
 }
 
-// EVENT_TRACE_HEADER, or the equal part of EVENT_INSTANCE_GUID_HEADER.
+// classic parses EVENT_TRACE_HEADER, or the equal part of EVENT_INSTANCE_GUID_HEADER.
 func classic(b []byte, r *etw.Record) {
 	le := binary.LittleEndian
 	r.Opcode, r.Version = b[4], version(le.Uint16(b[6:]))

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// WNODE_HEADER.ClientContext.
+// Kinds of clocks (WNODE_HEADER.ClientContext).
 const (
-	clockSystem = 2 // in 100 ns
+	clockSystem = 2 // system time in 100 ns
 	clockCycles = 3 // CPU cycles
 )
 
@@ -18,22 +18,22 @@ type Header struct {
 	// Start is a wall-clock time, Began the same in ns of the records' clock.
 	Start time.Time
 	Began int64
-	// Windows' losses.
+	// Events and buffers that Windows lost.
 	EventsLost, BuffersLost uint32
 
 	hz uint64
 }
 
-// Those of later fields start behind two pointers.
+// Offsets in TRACE_LOGFILE_HEADER. Later fields start behind two pointers.
 const (
 	offsetPointer  = 44
 	offsetLost     = 48
 	offsetMHz      = 52
 	offsetPointers = 56
-	sizeofZone     = 176 // plus four bytes
+	sizeofZone     = 176 // of a time zone, plus four bytes
 )
 
-// raw is the record's time.
+// parseHeader parses the file's header. raw is its time.
 func parseHeader(b []byte, raw uint64) (h Header, err error) {
 	le := binary.LittleEndian
 	if len(b) < offsetPointers {

@@ -21,7 +21,7 @@ type Reader struct {
 	raw            bytes.Buffer
 	expanded, rest []byte
 	cpu            uint16
-	broken         bool // counted for the current buffer
+	broken         bool // the current buffer is counted
 }
 
 // Stats counts a Reader's work.
@@ -34,7 +34,7 @@ type Stats struct {
 	Broken uint64
 }
 
-// FormatError means no .etl file.
+// FormatError means that the file is no .etl file.
 type FormatError struct{ Why string }
 
 func (e *FormatError) Error() string { return "this is no trace (.etl) that can be read: " + e.Why }
@@ -157,7 +157,7 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
 
-// After an error, the readable ones.
+// records returns a buffer's records; after an error, the readable ones.
 func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	used := h.used - sizeofBuffer
 	if h.flags&flagCompressed != 0 {
