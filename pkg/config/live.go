@@ -25,7 +25,7 @@ type Live struct {
 	running bool
 	// loaded are the latest options, now those in force.
 	loaded, now Options
-	failed      string // to log it once
+	failed      string // the last error, to log it once
 }
 
 // Open loads options. Errors as for Source.Load.

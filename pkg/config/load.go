@@ -26,7 +26,7 @@ type Source struct {
 	Path string
 	// Optional accepts a missing file.
 	Optional bool
-	// Text is that of NRI's Configure; it overrides the file.
+	// Text is what NRI's Configure passed; it overrides the file.
 	Text string
 	// Disk defaults to the system's file system.
 	Disk disk.FS

@@ -13,7 +13,7 @@ import (
 type Problem struct {
 	Source       string // file, "NRI configuration" or "environment"
 	Line, Column int    // from 1; 0 if unknown
-	Key          string // or the path below the checked value: "[1]", ".x-token"
+	Key          string // option, or the path below the checked value: "[1]", ".x-token"
 	What         string // contains no secret
 	Remedy       string // imperative
 }

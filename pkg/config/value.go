@@ -206,7 +206,7 @@ func size(least, most int64, powerOfTwo bool) value {
 	}, func(n int64) string { return quote(binarySize(n)) }, possible, `{"$ref": "#/definitions/size"}`)
 }
 
-// Largest first.
+// binary lists the units of sizes, largest first.
 var binary = []struct {
 	suffix string
 	bytes  int64

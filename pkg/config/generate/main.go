@@ -163,7 +163,7 @@ func withOptions(schema string, options []config.Entry) (string, error) {
 const described = "the sections and options of cniscope.toml, but for those that are made from other values: " +
 	"metrics, nri, runtime, cni, state, control and export.spool.dir"
 
-// section ends in a dot, or is empty for the whole file.
+// object returns a JSON schema. section ends in a dot, or is empty for the whole file.
 func object(section string, options []config.Entry) string {
 	var properties []string
 	in := "" // the latest subsection
