@@ -14,7 +14,8 @@ type instant struct {
 	at   time.Time
 }
 
-// The tightest of 10 readings; the kernel's clock first: with Monotonic ahead, a tick would promise undelivered events.
+// began returns the tightest of 10 readings. It reads the kernel's clock first: with Monotonic ahead, a tick would
+// promise undelivered events.
 func began() (i instant) {
 	best := time.Duration(1 << 62)
 	for range 10 {

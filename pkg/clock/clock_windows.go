@@ -16,7 +16,7 @@ var (
 
 func perSecond(ask *windows.LazyProc) uint64 { return max(1, uint64(read(ask))) }
 
-// They never fail since Windows XP.
+// read calls functions that never fail since Windows XP.
 func read(ask *windows.LazyProc) (n int64) {
 	_, _, _ = ask.Call(uintptr(unsafe.Pointer(&n)))
 	return n

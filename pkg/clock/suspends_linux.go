@@ -13,7 +13,7 @@ type Suspends struct {
 type suspend struct{ since, ahead int64 }
 
 const (
-	// shortest is ns.
+	// shortest is the shortest suspension that counts, in ns.
 	shortest = int64(100e6)
 	// suspendsMax bounds the list. Times before the oldest entry come out too early.
 	suspendsMax = 64

@@ -9,7 +9,7 @@ type Tie struct{ mono, wall int64 }
 const (
 	// tiedFor bounds the error: NTP corrects less than 0.1 ms in it (500 ppm, adjtimex(2)).
 	tiedFor = 100 * time.Millisecond
-	// moved is below NTP's steps (128 ms), above preemptions.
+	// moved is a step: below NTP's steps (128 ms), above preemptions.
 	moved = 10 * time.Millisecond
 )
 
