@@ -10,10 +10,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Linux' PATH_MAX; sources cut to this or less.
+// maxString is PATH_MAX of Linux; sources cut strings to this or less.
 const maxString = 4096
 
-// From a possibly hostile file.
+// clean makes the strings of a possibly hostile file safe.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -44,7 +44,7 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// Sorted, so the same key wins if two become equal.
+// cleanMap sorts the keys, so the same key wins if two become equal.
 func cleanMap(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v

@@ -14,7 +14,7 @@ func kernel() string {
 	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)
 }
 
-// The machine's id stays private, so it is hashed with the boot time.
+// bootID is a hash of the machine's id, which stays private, and the boot time.
 func bootID() string {
 	machine := ""
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`,
@@ -31,7 +31,7 @@ func bootID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// A FILETIME, unaffected by later changes of the clock; 0 if unknown.
+// booted returns the boot time as a FILETIME, unaffected by later changes of the clock; 0 if unknown.
 func booted() int64 {
 	var t struct { // SYSTEM_TIMEOFDAY_INFORMATION
 		boot, current, zone int64

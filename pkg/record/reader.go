@@ -22,7 +22,7 @@ type Reader struct {
 	line      int
 	header    Header
 	skipped   uint64
-	bytes     int64 // unpacked
+	bytes     int64 // bytes read so far, unpacked
 	events    int
 	maxBytes  int64
 	maxEvents int
@@ -68,7 +68,7 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// By the first bytes (RFC 1952), whatever the file's name.
+// decompress recognizes gzip by the first bytes (RFC 1952), whatever the file's name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	magic, err := buffered.Peek(2)
@@ -210,7 +210,7 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// In the Writer's layout, without a second parse of each line. raw may be no JSON.
+// split parses a line in the Writer's layout, which saves a second JSON parse. raw may be no JSON.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')

@@ -23,7 +23,7 @@ const MaxLine = 1 << 20
 
 // Bounds for viewing (Reader.Bound): 5000 pods of 100 KiB, with 200 bytes an event.
 const (
-	// Unpacked.
+	// Bytes of an unpacked recording.
 	MaxBytes  = 512 << 20
 	MaxEvents = 4 << 20
 	// Bytes of an event, except networks and sandboxes, which hold people's text.
@@ -38,11 +38,11 @@ type Header struct {
 	Version int    `json:"version"`
 	Writer  string `json:"writer"`
 	Kernel  string `json:"kernel,omitempty"`
-	// Equal for recordings with the same monotonic clock.
+	// BootID is equal in recordings with the same monotonic clock.
 	BootID string `json:"boot_id,omitempty"`
 	Node   string `json:"node,omitempty"`
 	Arch   string `json:"arch,omitempty"`
-	// Options that affect judging, without secrets: a JSON object.
+	// Options are those that affect judging, without secrets: a JSON object.
 	Options json.RawMessage `json:"options,omitempty"`
 	Clock   Clock           `json:"clock"`
 }
@@ -58,7 +58,7 @@ var (
 	ErrNotRecording = errors.New("not a cniscope recording")
 	ErrNewer        = errors.New("recorded by a newer cniscope")
 	ErrBroken       = errors.New("broken line")
-	// For a line, or an event to write, beyond MaxLine.
+	// ErrTooLong means a line, or an event to write, beyond MaxLine.
 	ErrTooLong = fmt.Errorf("longer than %d bytes", MaxLine)
 )
 

@@ -33,7 +33,7 @@ func decode1(raw []byte, body any) error {
 	return json.Unmarshal(raw, body)
 }
 
-// The first thread's kernel function: signals and freezers stop whole processes.
+// state1 derives the state from the first thread's kernel function: signals and freezers stop whole processes.
 func state1(channel string) event.AgentState {
 	switch channel {
 	case "do_signal_stop":
@@ -59,7 +59,7 @@ func request1(raw []byte, r *event.Request) error {
 	return nil
 }
 
-// By the end of the name.
+// objects1 maps the last part of a request's name to its object.
 var objects1 = map[string]event.Object{
 	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
 	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
@@ -96,7 +96,7 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	return object, event.VerbChange
 }
 
-// "RTM_NEWLINK" or "NFT_MSG_NEWRULE".
+// named1 splits a name such as "RTM_NEWLINK" or "NFT_MSG_NEWRULE" into object and verb.
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{

@@ -23,7 +23,7 @@ import (
 type Writer struct {
 	out  *bufio.Writer
 	gzip *gzip.Writer
-	file disk.File // nil if the caller's
+	file disk.File // nil if the caller closes the file
 	line bytes.Buffer
 	json *json.Encoder
 }
