@@ -113,13 +113,17 @@ func (c *behind) judges(t *testing.T, call *call, truth float64) {
 	}
 }
 
-// charged includes a sleeping plugin's run time, because Go's timers wake threads.
+// charged includes a sleeping plugin's run time, because Go's timers wake threads. A command's time is that of its
+// whole chain: the biggest part is the last program's alone, without the start of those before it.
 func (c *call) charged() float64 {
-	ms := c.Ms("cniscope.biggest_part_ms")
-	if strings.HasPrefix(c.Attrs["cniscope.biggest_part"], "asleep, in plugin") {
-		ms += c.Ms("cniscope.time.plugins_ms")
+	switch ms, part := c.Ms("cniscope.biggest_part_ms"), c.Attrs["cniscope.biggest_part"]; {
+	case strings.HasPrefix(part, "asleep, in plugin"):
+		return ms + c.Ms("cniscope.time.plugins_ms")
+	case strings.HasPrefix(part, "command "):
+		return c.Ms("cniscope.time.commands_ms")
+	default:
+		return ms
 	}
-	return ms
 }
 
 // global reports whether /proc shows the kernel's PIDs, which is required to find a TCP peer's process.
