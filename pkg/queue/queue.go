@@ -20,11 +20,11 @@ type Item = spool.Operation
 
 // Options configure a Queue.
 type Options struct {
-	// Name is the destination in the log and in Stats.
+	// Name names the destination in the log and in Stats.
 	Name string
 	// Items bounds waiting items; default 512.
 	Items int
-	// Bytes bounds their size; default 16 MiB.
+	// Bytes bounds the size of all waiting items; default 16 MiB.
 	Bytes int
 	// Overhead is added to each item's size, in bytes.
 	Overhead int
@@ -42,13 +42,13 @@ type Options struct {
 const (
 	// MaxRequest bounds a request in bytes, unless one item is larger.
 	MaxRequest = 1 << 20
-	// MaxItem leaves room below gRPC's default of 4 MiB.
+	// MaxItem is the default of Options.Largest, below the 4 MiB that gRPC servers accept.
 	MaxItem = 4<<20 - 64<<10
-	grace   = 2 * time.Second // for Shutdown
+	grace   = 2 * time.Second // for Sender.Shutdown
 )
 
 // Queue holds items until the destination accepts or refuses them. With a spool, a second goroutine writes items to
-// disk, where the sender reads them. Unanswered requests are sent again, so items can arrive twice.
+// disk, where the sender reads them. A request without an answer is sent again, so items can arrive twice.
 type Queue struct {
 	Options
 	cancel context.CancelFunc
@@ -60,16 +60,16 @@ type Queue struct {
 
 	mu      sync.Mutex // guards the fields below
 	waiting spool.Memory[Item]
-	// unspooled counts the first waiting items, which failed to spool.
+	// unspooled counts the first waiting items, which could not be spooled.
 	unspooled int
 	storing   bool
 	sender    Sender   // nil drops items
-	retired   []Sender // to shut down
+	retired   []Sender // replaced senders, which the worker shuts down
 	closed    bool
 	stats     Stats
 }
 
-// New starts a queue that owns s, which may be nil.
+// New starts a queue that owns s. With a nil s it sends nothing until SetSender.
 func New(s Sender, o Options) *Queue {
 	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
 	o.Batch = cmp.Or(o.Batch, o.Items)
@@ -101,7 +101,7 @@ func New(s Sender, o Options) *Queue {
 	return q
 }
 
-// Add queues an item and takes over its data. It counts a refused item.
+// Add queues an item, takes over its data, and reports whether there was room. It counts a refused item.
 func (q *Queue) Add(item Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,8 +149,8 @@ func (q *Queue) Drop(r Reason) {
 	q.stats.Dropped[r]++
 }
 
-// SetSender replaces the sender, which is shut down after its request. A nil sender drops items in memory but not in
-// the spool.
+// SetSender replaces the sender, which is shut down after its current request. A nil sender drops items in memory but
+// not in the spool.
 func (q *Queue) SetSender(s Sender) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -166,8 +166,8 @@ func (q *Queue) SetSender(s Sender) {
 	signal(q.hurry)
 }
 
-// Close sends items until ctx is done, then stops the queue and its sender. undelivered items neither arrived, as far
-// as known, nor are in the spool. ctx needs a deadline.
+// Close sends items until ctx is done, then stops the queue and its sender. undelivered counts items that, as far as
+// known, did not arrive and are not in the spool. ctx needs a deadline.
 func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -228,33 +228,34 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Sender sends to one destination, from one goroutine.
+// Sender sends to one destination. One goroutine at a time calls it.
 type Sender interface {
-	// Send sends one request. After a *RejectedError a retry is useless; a *PartialError refuses spans; a
-	// *ThrottledError asks for a pause.
+	// Send sends the items in one request. It returns a *RejectedError if a retry is useless, a *PartialError if the
+	// destination refused some spans, and a *ThrottledError if it asks for a pause. After any other error the items are
+	// sent again.
 	Send(ctx context.Context, items [][]byte) error
-	// Shutdown is called once.
+	// Shutdown releases the sender's resources. It is called once.
 	Shutdown(ctx context.Context) error
 }
 
-// RejectedError refuses spans for good.
+// RejectedError means that the destination refused the items for good.
 type RejectedError struct{ Err error }
 
 func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError refuses Spans; 0 is a warning.
+// PartialError means that the destination stored all but Spans spans. With Spans 0 it is only a warning.
 type PartialError struct {
 	Spans   uint64
-	Message string // untrusted
+	Message string // the destination's text, untrusted
 }
 
 func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d spans refused: %s", e.Spans, e.Message)
 }
 
-// ThrottledError asks for a pause.
+// ThrottledError means that the destination asks for a pause of After.
 type ThrottledError struct {
 	Err   error
 	After time.Duration

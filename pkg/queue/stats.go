@@ -7,7 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// Reason is why an item was dropped.
+// Reason names why an item was dropped.
 type Reason string
 
 // Reasons of drops.
@@ -18,11 +18,11 @@ const (
 	Invalid  Reason = "invalid"
 	Panicked Reason = "exporter panicked"
 	Closed   Reason = "closed"
-	// SwitchedOff: the sender was removed.
+	// SwitchedOff means that the sender was removed while the item waited.
 	SwitchedOff Reason = "switched off"
 	SpoolFull   Reason = "spool full"
 	SpoolOld    Reason = "too old"
-	// Damaged counts ranges of one or more items.
+	// Damaged counts damaged ranges of the spool, each of one or more items.
 	Damaged Reason = "damaged on disk"
 )
 
@@ -31,19 +31,20 @@ type Stats struct {
 	Name                  string
 	Waiting, WaitingBytes int
 	Spool                 *spool.Stats
-	// Unspooled counts failed spool writes.
+	// Spooled counts items written to the spool, Unspooled those that could not be written.
 	Spooled, Unspooled uint64
 	Sent               uint64
 	Dropped            map[Reason]uint64
-	// Unwanted items had no sender or spool.
+	// Unwanted counts items added while there was neither a sender nor a spool.
 	Unwanted uint64
-	// RefusedSpans belong to accepted operations.
+	// RefusedSpans counts spans that the destination refused in operations that it accepted.
 	RefusedSpans uint64
-	Retries      uint64
-	Panics       uint64
+	// Retries counts failed requests that are sent again.
+	Retries uint64
+	Panics  uint64
 	// LastError and SpoolError are the latest, without control characters.
 	LastError, SpoolError string
-	// FailingSince is the first failed request since a success; zero after a success.
+	// FailingSince is the time of the first failed request since the last success; zero after a success.
 	FailingSince time.Time
 }
 

@@ -8,13 +8,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// syncEvery bounds the loss at a power failure.
+// syncEvery is the interval of spool syncs, which bounds the loss at a power failure.
 const syncEvery = 5 * time.Second
 
 type storer struct {
 	*Queue
 	synced time.Time
-	// before is Stats.Unspooled before failing.
+	// before is what Stats.Unspooled was when the spool began to fail.
 	failing  bool
 	before   uint64
 	failures seldom
@@ -63,7 +63,7 @@ func (s *storer) keep(item Item) {
 	s.mu.Lock()
 	switch {
 	case err == nil:
-		s.stats.Spooled += uint64(s.waiting.Remove(s.unspooled, 1)) // 0 if Close dropped it
+		s.stats.Spooled += uint64(s.waiting.Remove(s.unspooled, 1)) // 0 if Close dropped the item
 	case len(s.waiting.Held()) > s.unspooled:
 		s.unspooled++
 		s.stats.Unspooled++
@@ -88,7 +88,7 @@ func (s *storer) tend(now time.Time) {
 	}
 }
 
-// forgot counts removed operations that had a destination.
+// forgot counts operations that the spool removed, if there was a destination for them.
 func (q *Queue) forgot(d spool.Dropped) {
 	if q.sender == nil {
 		return
@@ -148,7 +148,7 @@ func (w *worker) giveBack() {
 }
 
 // advance moves the spool's cursor behind a settled batch and returns its damaged ranges. It may wait for the disk,
-// so not under the lock.
+// so do not call it under the lock.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {
 		return 0

@@ -18,7 +18,7 @@ type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit is halved after a refusal, to find the faulty item, and doubled after a success.
+	// limit bounds the next batch. It is halved after a refusal, to find the faulty item, and doubled after a success.
 	limit int
 }
 
@@ -31,7 +31,7 @@ func newWorker(q *Queue) *worker {
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
-	defer w.giveBack() // interrupted by Close
+	defer w.giveBack() // a batch that Close interrupted
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
-			// Close interrupted the request.
+			// Close interrupted the request: only a success counts.
 			if err == nil {
 				w.take(batch, nil)
 			}
@@ -60,12 +60,12 @@ func (w *worker) run(ctx context.Context) {
 
 type batch struct {
 	items   [][]byte
-	spooled []spool.Record // if from the spool
+	spooled []spool.Record // the same items, if they are from the spool
 }
 
 func (b batch) len() int { return len(b.items) }
 
-// next returns the next batch, possibly empty; more is false if the queue is closed and empty.
+// next returns the next batch, which may be empty; more is false if the queue is closed and empty.
 func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
@@ -159,7 +159,8 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	return 0
 }
 
-// settle counts and removes items. False means that the batch is sent again, whole or halved.
+// settle counts and removes the items of an answered batch. It returns false if the batch is sent again, whole or
+// halved.
 func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	n := b.len()
 	if err != nil {
@@ -208,7 +209,7 @@ func (w *worker) sendable() []spool.Held[Item] {
 	return w.waiting.Held()
 }
 
-// remove may find fewer than n, because of Close.
+// remove drops the first n items and returns how many there were: Close may have removed some.
 func (w *worker) remove(n int) uint64 {
 	w.unspooled = max(0, w.unspooled-n)
 	return uint64(w.waiting.Remove(0, n))
@@ -230,7 +231,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard lets a sender's panic cost one item, not the process.
+// guard turns a panic into an error, so that a sender's bug costs one item and not the process.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -240,10 +241,10 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// reporter logs up to once a minute: a destination can be away for days.
+// reporter logs up to once a minute: a destination can be unreachable for days.
 type reporter struct {
 	log *slog.Logger
-	// consecutive failures, and Stats.Lost before them and in the latest message
+	// failures are consecutive; lostBefore and lostSaid are Stats.Lost before them and in the latest message.
 	failures   int
 	lostBefore uint64
 	lostSaid   uint64
