@@ -1,4 +1,4 @@
-// Package export delivers operations' spans. Each destination, OTLP endpoint or JSON file, has a Queue.
+// Package export delivers the spans of operations. Each destination, an OTLP endpoint or a JSON file, has a Queue.
 package export
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Queue holds operations as TracesData.
+// Queue holds operations, each encoded as TracesData.
 type Queue struct{ *queue.Queue }
 
-// NewQueue returns a queue that owns its destination; nil drops operations.
+// NewQueue starts a queue that owns its destination; nil drops operations. Close stops it.
 func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
-// Enqueue queues a copy if there is room, without blocking.
+// Enqueue queues a copy of the spans and reports whether there was room. It does not block.
 func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	if !q.Admits() {
 		return false
@@ -33,7 +33,7 @@ func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	return q.Add(queue.Item{Start: start, End: end, Data: data})
 }
 
-// Send sends one request without a queue. Errors as for queue.Sender.
+// Send sends one request without a queue. Its errors are those of queue.Sender.
 func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) error {
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {

@@ -18,9 +18,9 @@ type file struct {
 	max  int64
 }
 
-// NewFile appends OTLP JSON lines to a file of mode 0600 (OpenTelemetry, protocol/file-exporter). Before it exceeds
-// maxBytes it is renamed to PATH.1. A failed Send leaves no partial line. The file may be moved between Sends.
-// Nothing is synced.
+// NewFile returns a destination that appends OTLP JSON lines to a file of mode 0600 (OpenTelemetry,
+// protocol/file-exporter). A file that would exceed maxBytes is first renamed to PATH.1, which it replaces. A failed
+// Send leaves no partial line. The file may be moved between Sends. Nothing is synced.
 func NewFile(path string, maxBytes int64) queue.Sender { return &file{path, maxBytes} }
 
 func (e *file) Send(_ context.Context, operations [][]byte) error {
@@ -59,7 +59,8 @@ func (e *file) Send(_ context.Context, operations [][]byte) error {
 
 func (e *file) Shutdown(context.Context) error { return nil }
 
-// open refuses a link, or another user's file: any writer of the directory could make these.
+// open opens a file for appending and returns its size. It refuses a link, or another user's file: any user who can
+// write to the directory could have made it.
 func open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
 	if err != nil {

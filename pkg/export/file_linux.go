@@ -12,7 +12,7 @@ import (
 
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// foreign returns an error for another user's file, or one with another name.
+// foreign returns an error if the file belongs to another user or has a second name (hard link).
 func foreign(info fs.FileInfo) error {
 	s := info.Sys().(*syscall.Stat_t)
 	switch {

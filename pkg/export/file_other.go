@@ -4,7 +4,7 @@ package export
 
 import "io/fs"
 
-// openFlags is 0: no flag is portable.
+// openFlags is 0: Go has no portable flag that refuses links.
 const openFlags = 0
 
 func foreign(fs.FileInfo) error { return nil }
