@@ -10,10 +10,10 @@ import (
 
 // Dropped counts operations removed before their export.
 type Dropped struct {
-	Full, Old uint64 // by MaxBytes and MaxAge
+	Full, Old uint64 // because of MaxBytes and MaxAge
 }
 
-// Append writes an operation, removing old ones, without waiting for the disk. An error leaves nothing written.
+// Append writes an operation, removing old ones, without waiting for the disk. After an error nothing is written.
 // Return counts removed operations that Peek had returned.
 func (s *Spool) Append(op Operation) (Dropped, error) {
 	s.mu.Lock()
@@ -94,9 +94,9 @@ func (s *Spool) trim(bytes int64) (dropped Dropped) {
 		dropped.Full += waiting
 		s.taken.removed.Full += taken
 	}
-	// The newest segment is written to, so it must be replaced first.
+	// The newest segment is written to, so it is replaced before it is removed.
 	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(s.segments[n-1]) {
-		_ = s.rotate() // retried later
+		_ = s.rotate() // a later call tries again
 	}
 	for len(s.segments) > 1 && s.old(s.segments[0]) {
 		waiting, taken := s.remove(0)
@@ -116,7 +116,7 @@ func (s *Spool) removeExported() bool {
 	return true
 }
 
-// remove deletes a segment with unexported operations: waiting, and taken by Peek.
+// remove deletes a segment and counts its unexported operations: waiting, and taken by Peek.
 func (s *Spool) remove(i int) (waiting, taken uint64) {
 	g := s.segments[i]
 	settled := g.settled(s.cursor.at)
@@ -131,7 +131,7 @@ func (s *Spool) remove(i int) (waiting, taken uint64) {
 		s.reading = opened{}
 	}
 	if taken+waiting > 0 {
-		// After an error, the segment is gone nevertheless.
+		// The segment is gone even if the cursor cannot be written.
 		_ = s.cursor.set(Position{Segment: g.sequence + 1})
 	}
 	return waiting, taken
@@ -143,7 +143,7 @@ func (s *Spool) count(g segment, from, to int64) (n uint64) {
 	}
 	f, err := s.open(g)
 	if err != nil {
-		f, err = s.open(g) // a disk may fail once
+		f, err = s.open(g) // one retry for a failing disk
 	}
 	if err != nil {
 		return 1 // or more

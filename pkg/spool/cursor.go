@@ -26,7 +26,7 @@ const (
 	sector     = 512 // atomic write unit
 )
 
-// open locks the cursor's file until close. known is false without a valid slot.
+// open reads the cursor and locks its file until close. known is false without a valid slot.
 func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, err

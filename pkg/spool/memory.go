@@ -2,7 +2,7 @@ package spool
 
 import "slices"
 
-// Memory is a spool in memory, oldest first, with an index K. Its owner bounds and guards it.
+// Memory is a spool in memory, oldest entry first, each with an index of type K. Its owner bounds and locks it.
 type Memory[K any] struct {
 	// Overhead is an entry's size without data, in bytes.
 	Overhead int
@@ -17,7 +17,7 @@ type Held[K any] struct {
 	Data  []byte
 }
 
-// Add takes over data.
+// Add appends an entry and takes over its data.
 func (m *Memory[K]) Add(index K, data []byte) {
 	m.held = append(m.held, Held[K]{index, data})
 	m.size += cap(data) + m.Overhead
@@ -39,8 +39,8 @@ func (m *Memory[K]) Remove(i, n int) int {
 	return n
 }
 
-// Held is valid until the next Remove.
+// Held returns all entries, valid until the next Remove.
 func (m *Memory[K]) Held() []Held[K] { return m.held }
 
-// Size is in bytes.
+// Size returns the size of all entries in bytes.
 func (m *Memory[K]) Size() int { return m.size }

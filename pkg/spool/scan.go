@@ -14,7 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/disk"
 )
 
-// DamagedError is a byte range without a valid record. Later records are readable.
+// DamagedError means that a byte range holds no valid record. Later records are readable.
 type DamagedError struct {
 	File     string
 	From, To int64
@@ -26,11 +26,11 @@ func (e *DamagedError) Error() string {
 
 type scanner struct {
 	r       io.ReaderAt
-	at, end int64 // next record; segment size
+	at, end int64 // offset of the next record; size of the segment
 	failed  error
 }
 
-// read retries once, for a failing disk.
+// read reads up to len(b) bytes, with one retry for a failing disk.
 func (s *scanner) read(b []byte, at int64) (n int) {
 	var err error
 	for range 2 {
@@ -42,7 +42,8 @@ func (s *scanner) read(b []byte, at int64) (n int) {
 	return n
 }
 
-// header fails with io.EOF or a *DamagedError, after which the caller may continue.
+// header returns the next record's header. It fails with io.EOF, or with a *DamagedError, after which the caller may
+// continue.
 func (s *scanner) header() (header, error) {
 	if s.at >= s.end {
 		return header{}, io.EOF
@@ -180,7 +181,7 @@ func (h header) operation(data []byte) Operation {
 }
 
 // Read yields operations that ended at since or later, exported or not, in order. Another process may append. It
-// continues after a *DamagedError or an *UnreadableError.
+// continues after a *DamagedError or an *UnreadableError; any other error is the last.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
 		root, err := disk.OpenFolder(dir)
@@ -207,7 +208,7 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	}
 }
 
-// read accepts an incomplete last record of the newest segment.
+// read yields a segment's operations. The newest segment may end in an incomplete record.
 func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
 	f, err := disk.OpenRegular(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,11 +18,11 @@ type segment struct {
 	sequence uint64
 	size     int64
 	modified time.Time
-	// born and last are the appends; 0 if Open found the segment.
+	// born and last are the times of the first and last append, by Spool.now; 0 if Open found the segment.
 	born, last time.Duration
 }
 
-// Position is between two records.
+// Position is a place between two records.
 type Position struct {
 	Segment uint64
 	Offset  int64
@@ -46,10 +46,10 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-// end bounds reading of a foreign, larger file.
+// end bounds reading, should another program have put a larger file there.
 func (g segment) end() int64 { return min(g.size, maxSegment) }
 
-// UnreadableError means that a segment is unreadable from From on.
+// UnreadableError means that a segment is unreadable from byte From on.
 type UnreadableError struct {
 	File string
 	From int64
@@ -108,7 +108,7 @@ func (o opened) closed(g segment) bool {
 	return true
 }
 
-// open leaves a segment open until another one is read.
+// open returns a segment for reading and keeps it open until another one is read.
 func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil

@@ -19,7 +19,7 @@ import (
 
 // Operation is one operation.
 type Operation struct {
-	// Start and End bound its spans.
+	// Start and End are the first and last instant of its spans.
 	Start, End time.Time
 	Data       []byte // OTLP TracesData
 }
@@ -28,16 +28,16 @@ type Operation struct {
 type Options struct {
 	Dir      string
 	MaxBytes int64 // of all segments
-	// MaxAge removes operations, exported or not; up to 1/16 later. For those found by Open it counts from Open, since
-	// the wall clock may have been set.
+	// MaxAge is the age at which operations are removed, exported or not, up to 1/16 late. For those found by Open it
+	// counts from Open, since the wall clock may have been set.
 	MaxAge time.Duration
 	Disk   disk.FS // default: the system's
 }
 
 const (
 	maxSegment  = 8 << 20 // bytes
-	segments    = 8       // minimum when full
-	generations = 16      // minimum per MaxAge
+	segments    = 8       // minimum number in a full spool
+	generations = 16      // minimum number of segments per MaxAge
 )
 
 // Spool is safe for concurrent use.
@@ -59,19 +59,20 @@ type Spool struct {
 	found    Found
 }
 
-// Found is the state found by Open.
+// Found is the state that Open found on disk.
 type Found struct {
 	Waiting int64 // unexported bytes
-	// Cut is an incomplete last record, in bytes.
+	// Cut is the size of an incomplete last record, in bytes.
 	Cut int64
-	// CursorLost: all operations are sent again.
+	// CursorLost means that the cursor was invalid, so all operations are sent again.
 	CursorLost bool
 }
 
 // ErrHeld means that another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
-// Open opens or creates a spool. It fails if other users can write to or replace the directory, and with ErrHeld.
+// Open opens or creates a spool. It fails if other users can write to the directory or replace it, and with ErrHeld
+// if another process has it open.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
 	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}
@@ -133,7 +134,7 @@ func (s *Spool) resume() error {
 	return nil
 }
 
-// Found returns the state found by Open.
+// Found returns the state that Open found.
 func (s *Spool) Found() Found { return s.found }
 
 // Stats are sizes in bytes.
@@ -163,7 +164,7 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync writes data to disk; the next call retries failed files.
+// Sync writes appended data to the disk; the next call retries files that failed.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
 	sealed, made := s.sealed, s.made

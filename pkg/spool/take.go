@@ -16,14 +16,14 @@ type Record struct {
 	Damaged uint64
 }
 
-// taken is what Peek returned. Only the reader knows whether removed ones were lost.
+// taken is what Peek returned and is not settled. Only the reader knows whether removed operations were lost.
 type taken struct {
 	to      Position
 	removed Dropped
 }
 
-// Peek returns the oldest operations behind the cursor, up to n and bytes but at least one. They stay until Advance
-// or Return. It skips damaged ones.
+// Peek returns the oldest operations behind the cursor: up to n, and up to bytes in total, but one if there is any.
+// They stay until Advance or Return. It skips damaged records.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 	return found, nil
 }
 
-// Advance marks everything before a position as exported, never moving back.
+// Advance marks everything before a position as exported. It never moves the cursor back.
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Spool) Advance(to Position) error {
 	return s.cursor.set(to)
 }
 
-// Return settles undelivered operations of Peek, and counts those removed since.
+// Return settles undelivered operations that Peek returned, and counts those that the spool removed since.
 func (s *Spool) Return() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()
