@@ -43,7 +43,7 @@ func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 				continue
 			}
 			l := control.Line{}
-			_ = json.Unmarshal(one, &l) // valid
+			_ = json.Unmarshal(one, &l) // valid: add encoded it
 			if l.Seq = seq; !yield(l) {
 				return
 			}
@@ -51,7 +51,7 @@ func (c chunk) decoded(data []byte, after uint64) iter.Seq[control.Line] {
 	}
 }
 
-// packer compresses chunks. A flate.Writer has 1.2 MB, so a pool frees it under memory pressure.
+// packer pools flate.Writers: each has 1.2 MB, which a pool frees under memory pressure.
 type packer struct{ writers sync.Pool }
 
 func (p *packer) pack(data []byte) []byte {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// Lines is the minimum number of lines below LineBytes: ten hours at an operation every 3.5 s. Up to chunkLines more
-	// are held.
+	// Lines is the minimum number of lines held, unless LineBytes is reached: ten hours at one operation every 3.5 s. Up
+	// to chunkLines more are held.
 	Lines = 10_000
-	// LineBytes bounds compressed lines, a fifth of their JSON.
+	// LineBytes bounds the compressed lines, which are a fifth of their JSON.
 	LineBytes = 4<<20 - 2*chunkBytes
 
 	// chunkLines are removed at once; chunkBytes are collected before compression, up to twice that.
@@ -26,7 +26,7 @@ const (
 	chunkBytes = 128 << 10
 )
 
-// History is safe for concurrent use.
+// History is the history of one node. It is safe for concurrent use.
 type History struct {
 	node   string
 	packer packer
@@ -117,12 +117,12 @@ func (h *History) look() (view, <-chan struct{}) {
 	return h.view(), h.changed
 }
 
-// Operations returns lines that match q, waiting up to q.Wait or until ctx ends.
+// Operations returns the lines that match q. If there are none, it waits up to q.Wait or until ctx ends.
 func (h *History) Operations(ctx context.Context, q control.Query) control.Found {
 	late := time.NewTimer(min(q.Wait, control.MaxWait))
 	defer late.Stop()
 	v, changed := h.look()
-	if q.After >= v.next { // an earlier process, whose clock was ahead
+	if q.After >= v.next { // of an earlier process, whose clock was ahead
 		q.After = 0
 	}
 	from := q
@@ -148,7 +148,7 @@ func (h *History) Operations(ctx context.Context, q control.Query) control.Found
 
 func (v view) first() uint64 { return v.chunks[0].Index.first }
 
-// lines ignores q's limit. of also counts those that Problems excludes.
+// lines yields the lines that match q, without its limit. of also counts those that Problems excludes.
 func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 	return func(yield func(control.Line) bool) {
 		for i, held := range v.chunks {
@@ -184,7 +184,7 @@ func (v view) any(q control.Query) bool {
 	return false
 }
 
-// found decompresses lines lazily, since all of them are about 6 MB.
+// found returns the answer to q. It decompresses lines as they are read, since all of them are about 6 MB.
 func (v view) found(q control.Query) control.Found {
 	f := control.Found{Next: v.next - 1, Since: v.since}
 	if missing := int64(v.first()) - int64(q.After) - 1; q.After > 0 && missing > 0 {
@@ -219,7 +219,7 @@ func (v view) found(q control.Query) control.Found {
 	return f
 }
 
-// Readings returns metrics.
+// Readings returns the history's metrics.
 func (h *History) Readings() []meter.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -69,7 +69,7 @@ func line(r *pipeline.Judged) control.Line {
 	return l
 }
 
-// tells returns the most relevant call: failed, else slow, else the longest.
+// tells returns the most relevant call: one that failed, else a slow one, else the longest.
 func tells(r *pipeline.Judged) *model.Call {
 	return slices.MaxFunc(r.Operation.Calls, func(a, b *model.Call) int {
 		x, y := r.Judgement.Calls[a], r.Judgement.Calls[b]
@@ -132,7 +132,7 @@ func hung(f *pipeline.Hung) control.Line {
 	}
 }
 
-// Bytes; a name is at most a DNS subdomain (RFC 1123).
+// Bounds of texts, in bytes; a name is up to a DNS subdomain (RFC 1123).
 const (
 	nameBytes = 253
 	saidBytes = 512

@@ -15,13 +15,13 @@ const (
 	WholeOperations = 512
 	// WholeBytes bounds compressed spans: about 300 operations of 80 KB, compressed to an eighth.
 	WholeBytes = 4 << 20
-	// largestWhole is in bytes; compressing it lasts 40 ms.
+	// largestWhole bounds an operation's spans in bytes; compressing that lasts 40 ms.
 	largestWhole = 4 << 20
 	// wholeEntry estimates the bytes of an entry without data.
 	wholeEntry = 160
 )
 
-// Keep stores spans under trace ids in hex.
+// Keep stores an operation's spans under the trace ids of its lines, in hex.
 func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	if len(traces) == 0 {
 		return
@@ -49,7 +49,7 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	}
 }
 
-// Whole returns TracesData. The error wraps control.ErrNotRemembered.
+// Whole returns an operation's spans as encoded TracesData. The error wraps control.ErrNotRemembered.
 func (h *History) Whole(trace string) (all []byte, err error) {
 	var found [][]byte
 	h.mu.Lock()
