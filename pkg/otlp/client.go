@@ -20,7 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Options configure a Client. The environment only sets the proxy, with TLS.
+// Options configure a Client. Of the environment they use only the proxy, and only with TLS.
 type Options struct {
 	Endpoint string
 	// Path selects OTLP/HTTP, such as "/v1/traces"; empty selects gRPC.
@@ -32,7 +32,7 @@ type Options struct {
 	Admits  func(net.Addr) error
 }
 
-// Client is a queue.Sender of encoded TracesData, or requests with the same field.
+// Client is a queue.Sender of encoded TracesData or requests; both use the same field.
 type Client struct {
 	transport
 
@@ -45,7 +45,7 @@ type transport interface {
 	close() error
 }
 
-// New returns a client that connects at the first Send, or an error for an invalid endpoint.
+// New returns a client that connects at the first Send. It fails if the endpoint is invalid.
 func New(o Options) (*Client, error) {
 	c := &Client{timeout: cmp.Or(o.Timeout, 10*time.Second), peer: NewPeer(o.Endpoint, o.Headers)}
 	if o.Path != "" {
@@ -60,7 +60,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Send sends one request without copying.
+// Send sends one request without copying. Its errors are those of queue.Sender.
 func (c *Client) Send(ctx context.Context, messages [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -109,7 +109,7 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(target, append(through,
 		grpc.WithTransportCredentials(admitting{creds, o.Admits}),
 		grpc.WithUserAgent("cniscope"),
-		grpc.WithDisableServiceConfig(), // DNS only for addresses
+		grpc.WithDisableServiceConfig(), // DNS is for addresses only
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
 		// gRPC backs off up to 2 minutes; the queue needs an attempt every 30 s.
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -119,13 +119,13 @@ func (o Options) dial() (*grpc.ClientConn, error) {
 			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// Closes dead connections after 20 s (TCP_USER_TIMEOUT), not 15 minutes. Servers refuse pings more often than
+		// A dead connection is closed after 20 s (TCP_USER_TIMEOUT), not 15 minutes. Servers refuse pings more often than
 		// every 5 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
 	)...)
 }
 
-// admitting checks before the handshake. A custom dialer would switch off the proxy.
+// admitting checks the remote address before the handshake. A custom dialer would switch off the proxy.
 type admitting struct {
 	credentials.TransportCredentials
 	admits func(net.Addr) error

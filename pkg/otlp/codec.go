@@ -8,10 +8,11 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Encoded is a gRPC codec: a client sends [][]byte, a server receives into *[]byte. gRPC's copies above 32 KiB.
+// Encoded is a gRPC codec: a client sends [][]byte, which must not change later; a server receives into *[]byte.
+// gRPC's own codec copies messages above 32 KiB.
 type Encoded struct{}
 
-// Marshal returns concatenated parts.
+// Marshal returns the concatenated parts of a message.
 func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	parts, ok := v.([][]byte)
 	if !ok {
@@ -23,7 +24,7 @@ func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	return message, nil
 }
 
-// Unmarshal decodes all but *[]byte as protobuf.
+// Unmarshal copies into a *[]byte, and decodes any other type as protobuf.
 func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	if message, ok := v.(*[]byte); ok {
 		*message = data.Materialize()
@@ -32,5 +33,5 @@ func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
 	return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 }
 
-// Name is empty: the content type stays application/grpc.
+// Name is empty, so the content type stays application/grpc.
 func (Encoded) Name() string { return "" }

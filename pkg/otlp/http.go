@@ -68,7 +68,7 @@ func (h overHTTP) export(ctx context.Context, messages [][]byte) (*coltracepb.Ex
 	}
 	response, err := h.client.Do(request)
 	if asked, is := errors.AsType[*url.Error](err); is {
-		err = asked.Err // the log has the URL
+		err = asked.Err // without the URL, which the log has
 	}
 	if err != nil {
 		h.client.CloseIdleConnections() // the connection may be dead
@@ -129,7 +129,8 @@ func (h overHTTP) request(ctx context.Context, messages [][]byte) (*http.Request
 	return request, nil
 }
 
-// failure shares gRPC's retry rules. The body may be a Status (OTLP/HTTP response, "Failures").
+// failure returns an HTTP error as a gRPC status, since both share the retry rules. The body may be a Status
+// (OTLP/HTTP response, "Failures").
 func failure(response *http.Response, body []byte) error {
 	var said rpc.Status
 	if response.Header.Get("Content-Type") != Protobuf || proto.Unmarshal(body, &said) != nil {
@@ -149,7 +150,7 @@ func failure(response *http.Response, body []byte) error {
 	return status.FromProto(s).Err()
 }
 
-// codeOf returns a gRPC code: retryable, about spans, or about endpoint and credentials.
+// codeOf returns the gRPC code of an HTTP status: retryable, about the spans, or about endpoint and credentials.
 func codeOf(http int) codes.Code {
 	switch http {
 	case 400, 413, 422:

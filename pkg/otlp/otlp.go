@@ -17,7 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// Peer is an endpoint with secrets sent to it or a proxy, for one goroutine.
+// Peer is an endpoint, with the secrets sent to it or its proxy. One goroutine at a time may use it.
 type Peer struct{ told *redact.Call }
 
 // NewPeer returns a peer that gets these headers.
@@ -46,11 +46,12 @@ func userInformation(proxy string) []string {
 	return []string{written, sent, user, password}
 }
 
-// Text redacts a text of the peer.
+// Text redacts a text that the peer sent.
 func (p Peer) Text(s string) string { return p.told.Said(s) }
 
-// Error returns a failed request as a redacted error of queue.Sender. OTLP (OTLP/gRPC response, "Failures") names
-// retryable codes; others reject spans, unless about endpoint or credentials, which an operator can fix.
+// Error returns a failed request as a redacted error of queue.Sender. OTLP (OTLP/gRPC response, "Failures") names the
+// retryable codes. Other codes reject the spans, except those about endpoint or credentials: an operator can fix
+// these.
 func (p Peer) Error(err error) error {
 	s, is := status.FromError(err)
 	if !is {

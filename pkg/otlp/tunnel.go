@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// tunneled returns gRPC's target and options for any proxy. gRPC's dialer waits without a timeout, and reads a whole
-// answer into memory.
+// tunneled returns gRPC's target and options for any proxy. gRPC's own dialer waits for a proxy without a timeout,
+// and reads its whole answer into memory.
 func tunneled(endpoint string) (target string, through []grpc.DialOption) {
 	through = []grpc.DialOption{grpc.WithNoProxy()}
 	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: endpoint})
