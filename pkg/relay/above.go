@@ -12,7 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// sandboxID is 32 random bytes in hex (internal/cri/util, GenerateID).
+// sandboxID matches 32 random bytes in hex (internal/cri/util, GenerateID).
 const sandboxID = `[0-9a-f]{64}`
 
 var (
@@ -23,8 +23,8 @@ var (
 )
 
 // sandboxOf returns the sandbox whose network a span may cover, or "". Spans nest: the request, `cri.sandbox.run`
-// (2.3), `cni.setup_pod_network` (2.3). A call gets the narrowest that contains it; the DEL after a failed ADD an
-// outer one.
+// (2.3), `cni.setup_pod_network` (2.3). A call gets the narrowest that contains it; the DEL after a failed ADD gets
+// an outer one.
 func sandboxOf(s *span) string {
 	switch s.name {
 	case "cni.setup_pod_network", "cri.sandbox.run":
@@ -58,7 +58,7 @@ func validID(id string) string {
 	return ""
 }
 
-// aboveOf returns a sandbox span's event, or nil. wall is wall-clock time at monotonic 0.
+// aboveOf returns a sandbox span's event, or nil. wall is the wall-clock time at monotonic 0, in ns.
 func aboveOf(s *span, wall int64) *event.Above {
 	id := sandboxOf(s)
 	start, end := int64(s.start), int64(s.end)

@@ -30,8 +30,8 @@ var refusals = [...]Refusal{Stranger, NoRuntime, Unseen, Busy}
 
 const (
 	maxArrivals = 1024
-	// share bounds the CPU time of checks to 1/share, unless the runtime would wait longer than maxPause. maxArrivals
-	// last about 10 ms.
+	// share bounds the CPU time of checks to 1/share, unless the runtime would wait longer than maxPause. Checking
+	// maxArrivals lasts about 10 ms.
 	share    = 10
 	maxPause = 100 * time.Millisecond
 )
@@ -46,7 +46,7 @@ type door struct {
 	admitted chan *net.TCPConn
 	closing  chan struct{}
 	close    sync.Once
-	looked   chan struct{} // closed after both goroutines
+	looked   chan struct{} // closed when both goroutines have exited
 }
 
 func newDoor(l *net.TCPListener, runtime func() []int, refused *[len(refusals)]atomic.Uint64, log *slog.Logger) *door {
@@ -90,7 +90,7 @@ func (d *door) arrive() {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // no descriptor, or aborted (accept(2))
+		case err != nil: // no free descriptor, or an aborted connection (accept(2))
 			if !d.wait(maxPause) {
 				return
 			}
@@ -159,7 +159,7 @@ var remedies = map[Refusal]string{
 
 func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
 	d.refused[slices.Index(refusals[:], why)].Add(1)
-	// Without SO_LINGER 0, a minute of TIME_WAIT each.
+	// Without SO_LINGER 0, each connection stays in TIME_WAIT for a minute.
 	_ = c.SetLinger(0)
 	_ = c.Close()
 	if !errors.Is(err, peer.ErrGone) { // pkg/logging limits the rate

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// maxMessage bounds a request in bytes, also decompressed: gRPC's default, which holds upstream.
+	// maxMessage bounds a request in bytes, also decompressed: gRPC's default, so upstream would refuse a larger one.
 	maxMessage = 4 << 20
-	// maxReading bounds concurrent reads, so memory.
+	// maxReading bounds concurrent reads, and so the memory.
 	maxReading = 4
 	readTime   = 5 * time.Second
 
 	// marker is the header that reveals loops.
 	marker     = "x-cniscope-relayed"
-	grpcPrefix = 5 // precede each gRPC message: compression flag, length
+	grpcPrefix = 5 // compression flag and length before each gRPC message
 )
 
 type fault struct {

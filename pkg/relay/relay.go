@@ -2,7 +2,7 @@
 // forwards spans unchanged and extracts the parents of CNI calls. Containerd never waits for the endpoint.
 //
 // Every process can connect to loopback, so the relay admits only the runtime, and bounds requests in number, size
-// and time. A span counts only if it contains a CNI call of its sandbox that the kernel reported (pkg/timeline).
+// and time. A span counts only if a CNI call of its sandbox that the kernel reported lies within it (pkg/timeline).
 package relay
 
 import (
@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	// maxConnections is the runtime's; containerd has one.
+	// maxConnections bounds the runtime's connections; containerd has one.
 	maxConnections = 64
-	// maxWaiting bounds waiting events: 250 pods.
+	// maxWaiting bounds waiting events: a burst of 250 pods.
 	maxWaiting  = 1024
 	listenAgain = 5 * time.Second
 	overhead    = 256
@@ -41,13 +41,13 @@ type Options struct {
 	Listen string
 	// Bytes bounds the queue. Default: 16 MiB.
 	Bytes int
-	// RetryFrom and RetryTo bound the retry pause (500 ms, 30 s).
+	// RetryFrom and RetryTo bound pauses between retries. Default: 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
 	Runtime            func() []int
 	Log                *slog.Logger
 }
 
-// Relay receives and forwards: New, Run once, Close.
+// Relay receives and forwards. Call New, then Run once, then Close.
 type Relay struct {
 	options Options
 	queue   *queue.Queue
@@ -115,8 +115,8 @@ func notTo(listen string) func(net.Addr) error {
 	}
 }
 
-// Run receives until ctx ends and sends spans to sink. While the address is in use, it retries and sends
-// event.Degraded. It returns nil; the queue sends until Close.
+// Run receives until ctx ends and sends the extracted spans to sink. While the address is in use, it retries and
+// sends event.Degraded. It returns nil; the queue sends until Close.
 func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	serving := make(chan struct{})
 	go func() {
@@ -139,7 +139,7 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
-// Close sends queued requests until ctx is done and counts undelivered ones.
+// Close sends queued requests until ctx is done and returns the number of undelivered ones. Call it after Run.
 func (r *Relay) Close(ctx context.Context) (undelivered int) {
 	undelivered, err := r.queue.Close(ctx)
 	level := slog.LevelInfo

@@ -30,14 +30,14 @@ const (
 )
 
 const (
-	// maxSpans is per request: twice OTEL_BSP_MAX_EXPORT_BATCH_SIZE.
+	// maxSpans bounds a request's spans: twice OTEL_BSP_MAX_EXPORT_BATCH_SIZE.
 	maxSpans = 1024
 	// maxEvents bounds a span's events (OTEL_SPAN_EVENT_COUNT_LIMIT).
 	maxEvents = 128
 	maxState  = 512 // required minimum (W3C Trace Context, 3.3.1.5)
 )
 
-// span points into the request.
+// span holds the fields that count. It points into the request.
 type span struct {
 	trace, id   []byte
 	state, name string
@@ -54,7 +54,7 @@ type field struct {
 	value  uint64
 }
 
-// fields calls f for each field. Decoding 4 MiB would fill 500 MB.
+// fields calls f for each field. Decoding a request of 4 MiB would fill 500 MB.
 func fields(message []byte, f func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -93,7 +93,7 @@ func within(message []byte, number protowire.Number, f func([]byte) error) error
 	})
 }
 
-// spansOf calls f for up to maxSpans spans and counts all. f may have been called before an error.
+// spansOf calls f for up to maxSpans spans and returns the number of all. Before an error it may have called f.
 func spansOf(request []byte, f func(*span)) (int, error) {
 	count := 0
 	err := within(request, requestResourceSpans, func(resource []byte) error {
@@ -179,5 +179,5 @@ func (s *span) attribute(pair []byte) error {
 	return err
 }
 
-// bounded keeps the phrases that matter, after pod names of up to 253 bytes.
+// bounded cuts a text behind the phrases that matter, which follow pod names of up to 253 bytes.
 func bounded(text []byte) string { return string(text[:min(len(text), 2048)]) }

@@ -14,11 +14,12 @@ const (
 	queueFull = "queue full"
 )
 
-// Counts counts since New.
+// Counts counts what happened since New.
 type Counts struct {
-	// Received counts requests, Spans theirs, Told those of sandboxes, Unheard those lost in a full event queue.
+	// Received counts requests, Spans their spans, Told the spans of sandboxes, Unheard those that a full event queue
+	// lost.
 	Received, Spans, Told, Unheard uint64
-	// Malformed, TooLarge and Unread (incomplete, slow, or too many at once) count failed requests.
+	// Malformed, TooLarge and Unread (incomplete, too slow, or too many at once) count failed requests.
 	Malformed, TooLarge, Unread uint64
 	Looped                      uint64
 	Refused                     map[Refusal]uint64
