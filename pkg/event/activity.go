@@ -37,26 +37,28 @@ type WaitKind string
 // Kinds of waits.
 const (
 	WaitLock  WaitKind = "lock"  // flock, fcntl
-	WaitMutex WaitKind = "mutex" // such as rtnl
+	WaitMutex WaitKind = "mutex" // a kernel lock, such as rtnl
 	WaitSleep WaitKind = "sleep"
-	WaitPoll  WaitKind = "poll" // several files, threads or children
+	WaitPoll  WaitKind = "poll" // for the first of several files, threads or children
 	WaitCall  WaitKind = "system call"
 )
 
-// Wait reports a thread blocked for 1 ms or longer; by a kernel lock 0.1 ms, by a file lock any time.
+// Wait reports that a thread was blocked for 1 ms or longer, by a kernel lock for 0.1 ms or longer, or by a file lock
+// for any time.
 type Wait struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// The last sighting, if the end was noticed late.
+	// The last sighting, if the end was noticed late; 0: the event's time.
 	End  int64    `json:"end,omitempty"`
 	Kind WaitKind `json:"kind"`
-	// "flock", or a kernel lock ("rtnl").
+	// The system call ("flock"), or the kernel lock ("rtnl").
 	Name     string `json:"name"`
 	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Released bool   `json:"released,omitempty"`
-	Holder   *Actor `json:"holder,omitempty"`
+	// Holder held the lock at Start; nil if unknown.
+	Holder *Actor `json:"holder,omitempty"`
 }
 
 // Until returns the end of a wait reported at now.
@@ -67,22 +69,22 @@ func (w *Wait) Until(now int64) int64 {
 	return min(max(w.Start, w.End), now)
 }
 
-// Actor is a holder, a listener, or an agent.
+// Actor is another process of an event: a lock's holder, a listener, or an agent.
 type Actor struct {
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
-	// Bounded by TASK_COMM_LEN.
+	// The kernel's name of the program, up to 15 bytes (TASK_COMM_LEN).
 	Name   string `json:"name,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// State of a file lock's holder that was halted for most of the wait. By is as in Agent.
+	// Set if a file lock's holder was stopped or frozen for most of the wait. By is as in Agent.
 	State AgentState `json:"state,omitempty"`
 	By    string     `json:"by,omitempty"`
 }
 
-// Halted reports whether it is stopped or frozen.
+// Halted reports whether the process is stopped or frozen.
 func (a *Actor) Halted() bool { return a != nil && a.State.Halted() }
 
-// Answer is the kernel's refusal of a Request, by Port and Sequence.
+// Answer is the kernel's refusal of the Request with the same Port and Sequence.
 type Answer struct {
 	Process  Process `json:"process"`
 	Port     uint32  `json:"port,omitempty"`
@@ -91,7 +93,7 @@ type Answer struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// Link reports an interface's name.
+// Link reports an interface's name, from the kernel's answer to a process.
 type Link struct {
 	Process Process   `json:"process"`
 	NetNS   Namespace `json:"netns,omitzero"`
@@ -120,9 +122,10 @@ type Address struct {
 
 // Setting reports a written sysctl.
 type Setting struct {
-	Process  Process   `json:"process"`
-	Thread   uint32    `json:"thread,omitempty"`
-	Start    int64     `json:"start"`
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	Start   int64   `json:"start"`
+	// Key is below /proc/sys: "net/ipv4/ip_forward".
 	Key      string    `json:"key"`
 	Value    string    `json:"value"`
 	Error    string    `json:"error,omitempty"`
@@ -137,7 +140,7 @@ type Enter struct {
 	NetNS   Namespace `json:"netns"`
 }
 
-// Mount reports a mount, bind, move or unmount that lasted 1 ms or failed.
+// Mount reports a mount, bind, move or unmount that lasted 1 ms or longer, or failed.
 type Mount struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
@@ -146,7 +149,7 @@ type Mount struct {
 	Source  string  `json:"source,omitempty"`
 	Target  string  `json:"target,omitempty"`
 	FSType  string  `json:"fstype,omitempty"`
-	// Flags except those for tuning.
+	// Named as in mount(8) and umount(8), without those that only tune the file system.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
@@ -156,12 +159,13 @@ type Connect struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	Socket  string  `json:"socket"`
+	// Socket identifies the connection in Accept and Close while it is open.
+	Socket string `json:"socket"`
 	// "unix" or "tcp", and a path or "address:port".
 	Network string `json:"network"`
 	Address string `json:"address"`
 	Error   string `json:"error,omitempty"`
-	// The socket's creator; with socket activation another process answers.
+	// Listener created the listening socket; with socket activation another process answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
@@ -169,7 +173,7 @@ type Connect struct {
 type Accept struct {
 	Socket string `json:"socket"`
 	Agent  Actor  `json:"agent"`
-	// No accept was seen; Agent is the listener.
+	// No accept was seen; Agent created the listening socket.
 	Listens bool `json:"listens,omitempty"`
 }
 
@@ -179,23 +183,24 @@ type Close struct {
 	Socket  string  `json:"socket"`
 }
 
-// Exchange reports that an agent of a call, or a process it waits for, wrote to a stream and read 1 ms or more later.
+// Exchange reports that an agent of a call, or a process it waits for, wrote to a stream and read from it 1 ms or
+// more later.
 type Exchange struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
-	// The first write since the last read; if Unasked the last read, or 0.
+	// The first write since the last read; if Unasked the last read, or 0 if unknown.
 	Start int64 `json:"start,omitempty"`
-	// The last later write, or 0: an unanswered request may precede the awaited one.
+	// The last write after Start, or 0: on a shared stream an unanswered request may precede the awaited one.
 	Last    int64  `json:"last,omitempty"`
 	Socket  string `json:"socket"`
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
 	Peer    *Actor `json:"peer,omitempty"`
-	// A notification or late answer.
+	// The peer wrote without a new request: a notification, or a late answer.
 	Unasked bool `json:"unasked,omitempty"`
-	// Pending is repeated until the process reads. With Unasked, it wrote for a call before its last read and may wait
-	// for more. With Start 0, no request was seen: the stopped peer shares a stream with the awaited process; an
-	// Unasked exchange ends this.
+	// Pending is reported again and again until the process reads. With Unasked, the process wrote for a call before its
+	// last read, and may wait for more. With Start 0, no request was seen: the peer is stopped, and shares a stream with
+	// the awaited process, which may therefore not answer. An Unasked exchange ends the latter.
 	Pending bool `json:"pending,omitempty"`
 	// Why it will never read: "EPIPE", "EOF" (from the peer), "closed", "unfollowed" (it no longer waits).
 	Error string `json:"error,omitempty"`
@@ -204,7 +209,7 @@ type Exchange struct {
 // AgentState is the state of an agent's threads.
 type AgentState string
 
-// Halted reports whether it is stopped or frozen.
+// Halted reports whether the process is stopped or frozen.
 func (s AgentState) Halted() bool { return s == AgentStopped || s == AgentFrozen }
 
 // States of an agent, by precedence among its threads.
@@ -217,29 +222,31 @@ const (
 	AgentIdle            AgentState = "idle"            // all threads wait for work or each other
 )
 
-// Agent is a sample of an agent, or of a process it waits for: at both ends of following, and during a call; with
-// Since, of a plugin's halted or resumed process.
+// Agent is a sample of an agent, or of a process that it waits for: at the start and end of following, and during a
+// call. With Since it is a sample of a plugin's process that was stopped, frozen or resumed.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Its connections are invisible, so mentions and times attribute its work.
+	// Its connections are invisible, so its work is attributed by mentions and times.
 	Hidden bool `json:"hidden,omitempty"`
 	Over   bool `json:"over,omitempty"`
-	// CPU time in ns, exact to 10 ms, without children.
+	// In ns, in steps of 10 ms, without children.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
-	// Kernel function of a waiting or uninterruptible thread; without State, of the first thread.
+	// The kernel function in which a waiting or uninterruptible thread waits; without State, the first thread.
 	Channel string `json:"channel,omitempty"`
-	// What halted it: "gdb (pid 812)", or the freezer's file.
-	By     string `json:"by,omitempty"`
-	Since  int64  `json:"since,omitempty"`
+	// What stopped or froze it: "gdb (pid 812)", or the freezer's file.
+	By string `json:"by,omitempty"`
+	// The previous sample of a plugin's process.
+	Since int64 `json:"since,omitempty"`
+	// "OOM" if the kernel killed it because memory ran out.
 	Killed string `json:"killed,omitempty"`
-	// Programs run before it was followed; up to 15 letters each.
+	// Names (up to 15 letters) of programs that it ran while it was not followed.
 	Programs []string `json:"programs,omitempty"`
 }
 
-// Configuration is a plugin's standard input.
+// Configuration is the network configuration on a plugin's standard input.
 type Configuration struct {
 	Process    Process `json:"process"`
 	Network    string  `json:"network,omitempty"`
@@ -249,14 +256,14 @@ type Configuration struct {
 	Invalid    string  `json:"invalid,omitempty"`
 }
 
-// Result is a plugin's standard output.
+// Result is the result or error on a plugin's standard output.
 type Result struct {
 	Process    Process  `json:"process"`
 	CNIVersion string   `json:"cni_version,omitempty"`
 	IPs        []string `json:"ips,omitempty"`
 	Interfaces []string `json:"interfaces,omitempty"`
 	Routes     []string `json:"routes,omitempty"`
-	// Error code (CNI specification, section 5).
+	// An error's code and message (CNI specification, section 5).
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Invalid string `json:"invalid,omitempty"`
@@ -269,7 +276,7 @@ type FirstConnection struct {
 	Remote string    `json:"remote,omitempty"`
 }
 
-// Questions sums up a process's short queries, in ns, when its image ends.
+// Questions sums up a process's short queries when its image ends; Took is in ns.
 type Questions struct {
 	Process Process `json:"process"`
 	Count   uint64  `json:"count"`
@@ -284,7 +291,7 @@ type Cut struct {
 	Count uint64 `json:"count"`
 }
 
-// Missing reports repeated tries with the same error (ENOENT; EEXIST for a lock file).
+// Missing reports that a thread tried a path repeatedly, with the same error (ENOENT; EEXIST for a lock file).
 type Missing struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
@@ -292,16 +299,16 @@ type Missing struct {
 	Name    string  `json:"name,omitempty"`
 	Path    string  `json:"path"`
 	Error   string  `json:"error"`
-	// Number of tries; for EEXIST, of all processes of the run.
+	// The number of tries; for EEXIST, by all processes of the run.
 	Count uint64 `json:"count"`
 }
 
 // LockFile reports the state of a polled lock file.
 type LockFile struct {
 	Path string `json:"path"`
-	// Last change, in wall ns.
+	// Last change, in ns since 1970.
 	Written int64 `json:"written"`
-	// Process of the PID in the file; without a name if gone; nil without a PID.
+	// The process whose PID is in the file: without a name if it exited, nil without a PID.
 	Maker *Actor `json:"maker,omitempty"`
 	// Maker exited, or is younger than the file.
 	Gone bool `json:"gone,omitempty"`

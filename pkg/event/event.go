@@ -7,25 +7,27 @@ package event
 
 // Event is one observation. The events of one source are in causal order.
 type Event struct {
-	// End, in monotonic ns.
+	// The end of the observed activity, in monotonic ns.
 	Time int64
 	Body Body
 }
 
-// Body is a pointer to a type in Kinds.
+// Body is a pointer to one of the types that Kinds lists.
 type Body interface {
 	// Doer returns the acting process; empty for events of the node and samples.
 	Doer() Process
 }
 
-// Sink receives a source's events in order. It may block: a source that must not needs a queue.
+// Sink receives a source's events in order. It may block, so a source that must not block needs a queue, and reports
+// drops as Lost.
 type Sink func(Event)
 
-// Process is an opaque key, unique until the node restarts.
+// Process is an opaque key of a process, unique until the node restarts.
 type Process string
 
 // Namespace is a network namespace.
 type Namespace struct {
+	// Unique until the node restarts.
 	Key string `json:"key,omitempty"`
 	// For people: on Linux the inode number, which is reused.
 	Label string `json:"label,omitempty"`
@@ -47,12 +49,13 @@ var sourceKinds = map[string]Body{
 
 // Tick reports that all events before its Time were delivered. Timeouts run on ticks, not on a clock.
 type Tick struct {
-	// Delay behind the clock, in ns.
+	// How far Time is behind the clock, in ns.
 	Lag int64 `json:"lag,omitempty"`
 }
 
 // Clock ties the monotonic clock to the wall clock.
 type Clock struct {
+	// In ns since 1970, at the event's Time.
 	Wall int64 `json:"wall"`
 }
 
@@ -61,11 +64,11 @@ type Lost struct {
 	// "probe", "nri", "relay", or "recording" (slow recorder).
 	Source string `json:"source"`
 	Reason string `json:"reason"`
-	// Since the last Lost of this reason.
+	// Events since the last Lost of this reason.
 	Count uint64 `json:"count"`
 	// The process exited too early; otherwise cniscope was late.
 	Gone bool `json:"gone,omitempty"`
-	// The plugin's root; empty if any call may be affected.
+	// The root of the plugin's tree; empty if any call may be affected.
 	Process Process `json:"process,omitempty"`
 }
 
@@ -81,9 +84,9 @@ type Degraded struct {
 
 // Origin reports how processes are observed.
 type Origin struct {
-	// "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", all without system calls.
+	// "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", which do not see system calls.
 	Source string `json:"source"`
-	// Lifetime (ns) below which processes may be missed; 0 is none.
+	// Lifetime (ns) below which processes may be missed; 0 if none are.
 	Resolution int64 `json:"resolution,omitempty"`
 }
 

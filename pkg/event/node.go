@@ -26,7 +26,7 @@ type Sandbox struct {
 	ID     string            `json:"id"`
 	Pod    Pod               `json:"pod"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations below "cniscope.dev/": others may hold secrets.
+	// Only those below "cniscope.dev/": others may hold secrets.
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	RuntimeHandler string            `json:"runtime_handler,omitempty"`
 	IPs            []string          `json:"ips,omitempty"`
@@ -35,16 +35,17 @@ type Sandbox struct {
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above is a span of the runtime, reported seconds later: the parent of a sandbox's CNI calls without another.
+// Above is a span of the runtime, reported seconds later. It is the parent of those CNI calls of a sandbox that have no
+// other parent.
 type Above struct {
 	SandboxID string       `json:"sandbox_id"`
 	Name      string       `json:"name"`
-	Start     int64        `json:"start"`
+	Start     int64        `json:"start"` // monotonic ns
 	End       int64        `json:"end"`
 	Trace     TraceContext `json:"trace"`
 }
 
-// Runtime is the container runtime; states of the node are sent at first and after each change.
+// Runtime is the container runtime. Like Readiness and Networks, it is sent at first and after each change.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -52,11 +53,13 @@ type Runtime struct {
 
 // Readiness is the runtime's network readiness.
 type Readiness struct {
-	Ready   bool   `json:"ready"`
-	Reason  string `json:"reason,omitempty"`
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason,omitempty"`
+	// Lacks is the next missing condition, Missing a sentence about it.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	Overdue bool   `json:"overdue,omitempty"`
+	// Overdue means not ready for too long.
+	Overdue bool `json:"overdue,omitempty"`
 }
 
 // Lack is a missing condition of a ready network.
@@ -71,7 +74,7 @@ const (
 	LackStatus        Lack = "cni_status"        // STATUS fails: the agent is not ready
 )
 
-// Networks are the CNI directory's, in the runtime's order.
+// Networks are all networks of the CNI directory, in the runtime's order.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }

@@ -11,7 +11,7 @@ type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
 	PID     uint32  `json:"pid"`
-	// The parent's stack, innermost first, without its standard library.
+	// The parent's calls, innermost first, without those in its standard library.
 	Stack []Frame `json:"stack,omitempty"`
 }
 
@@ -28,34 +28,36 @@ type Exec struct {
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
-	Started   int64   `json:"started"`
+	Started   int64   `json:"started"` // fork, monotonic ns
 	// The parent is in no plugin's tree.
 	Root bool `json:"root,omitempty"`
 	// Why a root is trusted; empty in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// For a script, its own file, not its interpreter's.
+	// The executed path: for a script its own, not the interpreter's.
 	File string `json:"file"`
-	// Argument 0's base name without ".exe", or the script's: Debian's iptables has the File xtables-nft-multi.
+	// The base name of argument 0 without ".exe", or of the script: Debian's iptables has the File xtables-nft-multi.
 	Name string `json:"name"`
-	// Permitted arguments, without the first.
+	// Permitted arguments, without the first. Hidden counts the withheld ones.
 	Args   []string `json:"args,omitempty"`
 	Hidden int      `json:"hidden,omitempty"`
-	// A key, equal for readers of one pipe; or NoStdin.
+	// Equal for readers of one pipe; NoStdin; or empty if unknown.
 	Stdin string    `json:"stdin,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// In CNI_PATH, unlike commands that inherit a plugin's environment.
+	// File is in a directory of CNI_PATH, unlike commands that inherit a plugin's environment.
 	InPath bool `json:"in_path,omitempty"`
-	// Set if trusted and InPath.
+	// Set if the process is trusted and InPath.
 	Call *Call `json:"call,omitempty"`
-	// Sandboxes with a call in progress that the command names.
-	Mentions  []string `json:"mentions,omitempty"`
-	Used      Usage    `json:"used,omitzero"`
-	Truncated bool     `json:"truncated,omitempty"`
-	// It had exited or changed its image: only parent, times and sometimes Name are known.
-	Unidentified bool   `json:"unidentified,omitempty"`
-	Build        string `json:"build,omitempty"`
-	// It ran before the source; Time is its start.
+	// Sandboxes with a call in progress that an agent's command names.
+	Mentions []string `json:"mentions,omitempty"`
+	// The consumption before this image.
+	Used      Usage `json:"used,omitzero"`
+	Truncated bool  `json:"truncated,omitempty"`
+	// It exited or changed its image before it was examined: only parent, times and sometimes Name are known.
+	Unidentified bool `json:"unidentified,omitempty"`
+	// A fingerprint of a plugin's file.
+	Build string `json:"build,omitempty"`
+	// It was running before the source started; Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
@@ -84,7 +86,7 @@ type Exit struct {
 	Signal  string    `json:"signal,omitempty"`
 	Used    Usage     `json:"used,omitzero"`
 	NetNS   Namespace `json:"netns,omitzero"`
-	// Found gone at Time.
+	// It was found gone at Time; code and usage are unknown.
 	Unseen bool `json:"unseen,omitempty"`
 }
 
@@ -99,7 +101,7 @@ type Usage struct {
 type Call struct {
 	Command     string `json:"command"`
 	ContainerID string `json:"container_id,omitempty"`
-	// Empty at a sandbox's second DEL.
+	// A path; empty at a sandbox's second DEL.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
 	Pod    Pod    `json:"pod,omitzero"`

@@ -25,6 +25,7 @@ const (
 
 // Programs reports which plugins cannot be started.
 type Programs struct {
+	// Names of the examined plugins.
 	Looked []string  `json:"looked,omitempty"`
 	Faults []Program `json:"faults,omitempty"`
 }
@@ -49,13 +50,13 @@ func (*Programs) Doer() Process { return "" }
 
 // Program is a program that cannot be started.
 type Program struct {
-	// Name as the caller gives it; File is empty if no directory has it.
+	// Name is as the caller looks for it; File is empty if no directory has it.
 	Name  string `json:"name"`
 	File  string `json:"file,omitempty"`
 	Fault Fault  `json:"fault"`
-	// Interpreter, library, version, or architecture.
+	// What it needs: interpreter, library, version, or architecture.
 	Needs string `json:"needs,omitempty"`
-	// Architecture, mount point, library, directories, or file mode.
+	// What is there instead: architecture, mount point, library, directories, or file mode.
 	Has string `json:"has,omitempty"`
 }
 

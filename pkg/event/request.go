@@ -5,34 +5,34 @@ package event
 type Request struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
-	// Start of the system call, which may have several messages.
+	// The start of the system call, which may have several messages.
 	Start  int64  `json:"start"`
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
 	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
-	// Name in the kernel's headers.
+	// The message's name in the kernel's headers ("RTM_NEWLINK").
 	Name string `json:"name"`
-	// Fails for an existing object (NLM_F_EXCL).
+	// It must fail for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Port      uint32 `json:"port,omitempty"`
 	Sequence  uint32 `json:"sequence,omitempty"`
-	// Number of messages, if several; the fields below describe the first.
+	// The number of messages, if several; the fields below describe the first.
 	Count int `json:"count,omitempty"`
-	// Netlink's errors are Answers.
+	// Netlink reports errors as Answers.
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// Address of an interface (with prefix), a neighbor, or a routing rule's source.
+	// The address of an interface (with prefix) or a neighbor, or the source that a routing rule matches.
 	Address string `json:"address,omitempty"`
 	// Destination of a route or rule, and its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// Table and chain of a packet filter rule. Table is also an ipset, or a routing table except main.
+	// A packet filter rule's table and chain. Table is also an ipset, or a routing table except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
-	// A BPF program or map (15 letters); its kind ("lru_hash") or an attachment's place ("tcx_ingress"); the pin or
-	// cgroup.
+	// Program is a BPF program or map (15 letters), Type its kind ("lru_hash") or the place of an attachment
+	// ("tcx_ingress"), Path the pin, or the cgroup of the attachment.
 	Program string `json:"program,omitempty"`
 	Type    string `json:"type,omitempty"`
 	Path    string `json:"path,omitempty"`
@@ -108,7 +108,7 @@ type Interface struct {
 	State  string `json:"state,omitempty"`
 	MTU    uint32 `json:"mtu,omitempty"`
 	MAC    string `json:"mac,omitempty"`
-	// Namespace of its creation or destination, and its peer's.
+	// The namespace in which it is created or to which it moves, and its peer's.
 	NetNS     Namespace `json:"netns,omitzero"`
 	PeerNetNS Namespace `json:"peer_netns,omitzero"`
 }
