@@ -10,46 +10,49 @@ import (
 // Connection is one connect(2) until its close, one Exchange, or a series of refused attempts at one address.
 type Connection struct {
 	Network, Address string
-	// Error of the last attempt; for an exchange, why there is no answer.
+	// The last attempt's failure; for an exchange, why there is no answer.
 	Error string
 	Tries int
-	// The process that answered, or created the listening socket.
-	Agent     *event.Actor
-	Answered  bool
-	Work      *Work
-	Exchange  *Exchange
+	// The process that answered (Answered), or created the listening socket.
+	Agent    *event.Actor
+	Answered bool
+	Work     *Work
+	Exchange *Exchange
+	// Exchanged counts the exchanges on it, which are facts of their own.
 	Exchanged int
 	Open      bool
 }
 
 func (*Connection) kind() FactKind { return FactConnection }
 
-// Exchange is one request on a stream until the answer: the fact's interval is the wait, its Agent the other end.
+// Exchange is one request on an existing stream until the answer. Its Connection's interval is the wait, and Agent the
+// other end.
 type Exchange struct {
 	// The peer sent without a request: weak evidence for a wait.
 	Unasked bool
-	// It began before the caller's connection, where the interval begins, or before the observation.
+	// It began before the caller's connection, with which the interval begins, or before the observation.
 	Clipped bool
 	// The written data may only acknowledge a read, so there was no wait.
 	Receipt bool
-	// The first later write during the call, a request, if Clipped or Receipt.
+	// If Clipped or Receipt: the first later write during the call, which is a request; 0 if there was none.
 	Asked int64
 	// The call ended first; the interval ends with the last report.
 	Unended bool
 }
 
-// Work is an agent's work during a connection: children and facts of Own and Shared, which are no processes of the
-// call.
+// Work is an agent's work during a connection: the children and facts of Own and Shared, which are no processes of
+// the call.
 type Work struct {
-	// Work for this call: certain, or of the only call connected.
+	// Work for this call: certain, or no other call was connected.
 	Own *Image
 	// Work of unknown purpose: other calls were connected, or it is periodic. It is drawn below one call.
 	Shared *Image
-	// CPU time in ns, exact to 10 ms. Channel (old recordings) is the kernel function its main thread last slept in.
+	// CPU time in ns, in steps of 10 ms. Channel (old recordings) is the kernel function its main thread last slept in.
 	CPU     int64
 	Channel string
-	// nil in old recordings.
+	// In order; nil in old recordings.
 	States []Spell
+	// The time of the agent's exit; 0 if it did not exit.
 	Gone   int64
 	Killed string
 	// Successor answered later at the same address; Back is that connection's start.
@@ -65,11 +68,11 @@ type Meanwhile struct {
 	Image *Image
 	Fact  *Fact
 	Attribution
-	// Possibly for this call; otherwise it only overlaps.
+	// Possibly for this call; otherwise it only overlaps in time.
 	Perhaps bool
 }
 
-// Spell is a time in one state.
+// Spell is a period in which an agent was in one state.
 type Spell struct {
 	Interval
 	State   event.AgentState
@@ -77,7 +80,7 @@ type Spell struct {
 	By      string
 }
 
-// During clips spells to an interval.
+// During returns the parts of spells within an interval.
 func During(all []Spell, when Interval) (some []Spell) {
 	for _, one := range all {
 		one.Start, one.End = max(one.Start, when.Start), min(one.End, when.End)
@@ -92,7 +95,7 @@ func During(all []Spell, when Interval) (some []Spell) {
 type Spent struct {
 	State event.AgentState
 	Time  int64
-	// Kernel function of the longest wait.
+	// The kernel function of the longest wait.
 	Channel string
 	By      string
 }

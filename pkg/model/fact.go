@@ -39,7 +39,7 @@ const (
 	FactSleep
 	FactPoll
 	FactCall
-	// FactChange is a *Request that changes the network, FactQuery another.
+	// FactChange is a *Request that changes the network, FactQuery one that does not.
 	FactChange
 	FactQuery
 	FactSetting
@@ -115,7 +115,7 @@ type Wait struct {
 	AgeExact  bool
 	// Passed counts others that held the lock during the wait.
 	Passed int
-	// Blame is the holder's plugin run, if any.
+	// Blame is the plugin run that held the lock at the start, if any.
 	Blame *Blame
 }
 
@@ -146,7 +146,7 @@ type Request struct {
 	*event.Request
 	// Answer is the kernel's refusal; nil if granted or not observed.
 	Answer *event.Answer
-	// On is the interface's name, Under that of its new parent, if known.
+	// On is the interface's name, Under its new parent's, if known.
 	On, Under string
 }
 
@@ -165,7 +165,7 @@ func (r *Request) Errno() string {
 	return r.Error
 }
 
-// Failed reports a failure that is no test for existence.
+// Failed reports whether the request failed and was not merely a test for existence.
 func (r *Request) Failed() bool {
 	switch r.Errno() {
 	case "":

@@ -105,11 +105,11 @@ type After struct {
 	// Flight is the call that set up the pod's network, End its end in monotonic ns.
 	Flight
 	End int64
-	// Image is the program, cut after a minute.
+	// Image is the program; it is followed for up to a minute.
 	Image *Image
 }
 
-// Run returns an image for the call's plugin.
+// Run returns an image for the call's plugin, for which Image ran.
 func (a After) Run() *Image { return &Image{Run: &Run{Plugin: a.Plugin, Command: a.Command}} }
 
 // Outage is a period without a ready node network.

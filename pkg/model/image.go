@@ -11,15 +11,16 @@ type Image struct {
 	Program
 	Exit
 	Run *Run
-	// Images of forked processes and, for a run, those that replaced the plugin's, by start.
+	// The images of forked processes and, for a run, those that replaced the plugin's own, in order of start.
 	Children []*Image
-	// Exec, and exit or next exec, in monotonic ns.
+	// The exec, and the exit or next exec, in monotonic ns.
 	Start, End  int64
 	Attribution *Attribution
 	// The agent that ran it, if its callers are invisible.
 	By *event.Actor
 
-	// By arrival. Those below Operation.MinSpan are only tallied, except network changes and waits for kernel locks.
+	// In order of arrival. Those shorter than Operation.MinSpan are only tallied, except network changes
+	// and waits for kernel locks.
 	Facts []*Fact
 	Activity
 }
@@ -30,10 +31,10 @@ type Program struct {
 	Process, Parent event.Process
 	File, Name      string
 	Args            []string
-	Hidden          int
-	// At the fork.
+	Hidden          int // withheld arguments
+	// The caller's stack at the fork.
 	Stack []event.Frame
-	// At the exec.
+	// The namespace at the exec.
 	NetNS event.Namespace
 	// Fingerprint of a plugin's file.
 	Build    string
@@ -48,13 +49,13 @@ type Program struct {
 type Exit struct {
 	// False if it ran when the operation closed; Image.End is then the last known moment.
 	Ended bool
-	// Another image replaced it, so there is no exit code.
+	// The process executed another image, so there is no exit code.
 	Replaced bool
-	Unseen   bool
-	Outlived bool
+	Unseen   bool // its end was not observed
+	Outlived bool // its run
 	Code     uint32
 	Signal   string
-	// The namespace at exit, if another.
+	// The namespace at exit, if it differs from Program.NetNS.
 	Switched event.Namespace
 	// Of this image alone, in ns, exact to the scheduler's ticks.
 	CPU, RunDelay int64
@@ -71,7 +72,7 @@ type Run struct {
 // Failed reports an exit by signal or with a nonzero code.
 func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
 
-// Last returns the latest running child, or nil.
+// Last returns the running child that started last, or nil.
 func (im *Image) Last() (live *Image) {
 	for _, child := range im.Children {
 		if !child.Ended {
@@ -110,12 +111,13 @@ func (im *Image) Works() iter.Seq[*Work] {
 
 // Activity sums up an image's behavior.
 type Activity struct {
-	// Sums of facts, also below Operation.MinSpan. Threads wait in parallel, so a time may exceed the image's.
+	// Also what is shorter than Operation.MinSpan. Threads wait in parallel, so a time may exceed the image's.
 	Tallies [FactKinds]Tally
-	// A thread waited for a timer, or for several events; disjoint, in order.
+	// Times in which a thread waited for a timer, or for several events; disjoint, in order.
 	Asleep, Polling []Interval
-	Entered         event.Namespace
-	Switches        int
+	// The first other namespace that it entered, and the number of entries.
+	Entered  event.Namespace
+	Switches int
 }
 
 // Tally is a number and a total time in ns.
@@ -130,7 +132,7 @@ func (t *Tally) Add(n int, d int64) {
 	t.Time += d
 }
 
-// Interval is in monotonic ns.
+// Interval is from Start to End, in monotonic ns.
 type Interval struct{ Start, End int64 }
 
 // Took returns the duration in ns.

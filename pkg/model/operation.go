@@ -48,9 +48,9 @@ type Lineage struct {
 	Before  []Before
 }
 
-// Gaps are missing data.
+// Gaps describe an operation's missing data.
 type Gaps struct {
-	// Lost events, and images beyond the limit.
+	// Events lost while it was open, and images dropped beyond the limit.
 	Lost    uint64
 	Dropped int
 	// Why it is incomplete, sorted.
@@ -63,11 +63,11 @@ type Operation struct {
 	ContainerID string
 	Pod         event.Pod
 	Sandbox     *event.Sandbox
-	// The sandbox ran; it may have stopped since.
+	// NRI reported the sandbox running; it may have stopped since.
 	Running bool
 	Runtime event.Runtime
 	Calls   []*Call
-	// First exec and last exit of a run (monotonic ns).
+	// The first exec and the last exit of its runs, in monotonic ns.
 	Start, End int64
 	// One instant on both clocks, near Start.
 	Mono, Wall int64
@@ -131,12 +131,12 @@ func (op *Operation) Live() bool {
 	return slices.ContainsFunc(op.Calls, func(call *Call) bool { return call.Live() != nil })
 }
 
-// Call is the runs for one network, command, container and interface.
+// Call is the plugin runs for one network, command, container and interface.
 type Call struct {
 	Command, IfName string
 	NetNS           string
 	Parent
-	// NeverRun plugins did not start. Both need an unambiguous configuration.
+	// Network is the network's name, NeverRun its plugins that did not start; empty if the configuration is ambiguous.
 	Network  string
 	NeverRun []string
 	// nil if not examined.
@@ -144,20 +144,20 @@ type Call struct {
 	// When the runtime began to remove the network of a sandbox that never ran, although every plugin had succeeded.
 	Undone     int64
 	LockFiles  map[string]*event.LockFile
-	Configured string
+	Configured string // event.Network.Digest
 	Hung       bool
-	// Number of other simultaneous calls.
+	// The most other calls on the node at one time.
 	Concurrent int
-	// Last change of the CNI directory during the call, to 250 ms. The runtime then waits for running calls before it
-	// starts another.
+	// The last change of the CNI directory during the call, to 250 ms; 0 if none. The runtime then waits for running
+	// calls before it starts another.
 	Reconfigured int64
 	// System calls were observed, at least partly.
 	Seen bool
 	// Dropped details: "bytes", "requests", "waits", "connections", "addresses", "sysctls", "other".
 	Cut map[string]uint64
-	// The first connection while the operation was open. See Connected.
+	// The pod's first connection while the operation was open. See Connected.
 	First *FirstConnection
-	// By start, with Image.Run set.
+	// In order of start, each with Image.Run set.
 	Runs       []*Image
 	Start, End int64
 }
