@@ -57,7 +57,7 @@ type Wait struct {
 	Path     string `json:"path,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Released bool   `json:"released,omitempty"`
-	// Holder held the lock at Start; nil if unknown.
+	// It held the lock at Start; nil if unknown.
 	Holder *Actor `json:"holder,omitempty"`
 }
 
@@ -93,7 +93,7 @@ type Answer struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// Link reports an interface's name, from the kernel's answer to a process.
+// Link reports an interface's name.
 type Link struct {
 	Process Process   `json:"process"`
 	NetNS   Namespace `json:"netns,omitzero"`
@@ -149,7 +149,7 @@ type Mount struct {
 	Source  string  `json:"source,omitempty"`
 	Target  string  `json:"target,omitempty"`
 	FSType  string  `json:"fstype,omitempty"`
-	// Named as in mount(8) and umount(8), without those that only tune the file system.
+	// Without those that only tune the file system.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
@@ -159,7 +159,7 @@ type Connect struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// Socket identifies the connection in Accept and Close while it is open.
+	// Socket identifies the connection in Accept and Close.
 	Socket string `json:"socket"`
 	// "unix" or "tcp", and a path or "address:port".
 	Network string `json:"network"`
@@ -196,9 +196,9 @@ type Exchange struct {
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
 	Peer    *Actor `json:"peer,omitempty"`
-	// The peer wrote without a new request: a notification, or a late answer.
+	// The peer wrote a notification or a late answer.
 	Unasked bool `json:"unasked,omitempty"`
-	// Pending is reported again and again until the process reads. With Unasked, the process wrote for a call before its
+	// Pending is repeated until the process reads. With Unasked, the process wrote for a call before its
 	// last read, and may wait for more. With Start 0, no request was seen: the peer is stopped, and shares a stream with
 	// the awaited process, which may therefore not answer. An Unasked exchange ends the latter.
 	Pending bool `json:"pending,omitempty"`
@@ -234,13 +234,13 @@ type Agent struct {
 	// In ns, in steps of 10 ms, without children.
 	CPU   int64      `json:"cpu,omitempty"`
 	State AgentState `json:"state,omitempty"`
-	// The kernel function in which a waiting or uninterruptible thread waits; without State, the first thread.
+	// The kernel function of a waiting or uninterruptible thread; without State, of the first.
 	Channel string `json:"channel,omitempty"`
 	// What stopped or froze it: "gdb (pid 812)", or the freezer's file.
 	By string `json:"by,omitempty"`
 	// The previous sample of a plugin's process.
 	Since int64 `json:"since,omitempty"`
-	// "OOM" if the kernel killed it because memory ran out.
+	// "OOM" or empty.
 	Killed string `json:"killed,omitempty"`
 	// Names (up to 15 letters) of programs that it ran while it was not followed.
 	Programs []string `json:"programs,omitempty"`
@@ -263,7 +263,7 @@ type Result struct {
 	IPs        []string `json:"ips,omitempty"`
 	Interfaces []string `json:"interfaces,omitempty"`
 	Routes     []string `json:"routes,omitempty"`
-	// An error's code and message (CNI specification, section 5).
+	// An error's (CNI specification, section 5).
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Invalid string `json:"invalid,omitempty"`

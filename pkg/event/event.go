@@ -7,7 +7,7 @@ package event
 
 // Event is one observation. The events of one source are in causal order.
 type Event struct {
-	// The end of the observed activity, in monotonic ns.
+	// The activity's end, in monotonic ns.
 	Time int64
 	Body Body
 }

@@ -58,8 +58,7 @@ type Readiness struct {
 	// Lacks is the next missing condition, Missing a sentence about it.
 	Lacks   Lack   `json:"lacks,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	// Overdue means not ready for too long.
-	Overdue bool `json:"overdue,omitempty"`
+	Overdue bool   `json:"overdue,omitempty"`
 }
 
 // Lack is a missing condition of a ready network.

@@ -34,7 +34,7 @@ type Exec struct {
 	// Why a root is trusted; empty in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// The executed path: for a script its own, not the interpreter's.
+	// For a script its path, not the interpreter's.
 	File string `json:"file"`
 	// The base name of argument 0 without ".exe", or of the script: Debian's iptables has the File xtables-nft-multi.
 	Name string `json:"name"`
@@ -55,7 +55,7 @@ type Exec struct {
 	Truncated bool  `json:"truncated,omitempty"`
 	// It exited or changed its image before it was examined: only parent, times and sometimes Name are known.
 	Unidentified bool `json:"unidentified,omitempty"`
-	// A fingerprint of a plugin's file.
+	// Fingerprint of a plugin's file.
 	Build string `json:"build,omitempty"`
 	// It was running before the source started; Time is its start.
 	InFlight bool `json:"in_flight,omitempty"`
@@ -93,7 +93,7 @@ type Exit struct {
 // Usage is a process's consumption since its fork, in ns.
 type Usage struct {
 	CPU int64 `json:"cpu,omitempty"`
-	// Time runnable without a CPU.
+	// Runnable without a CPU.
 	RunDelay int64 `json:"run_delay,omitempty"`
 }
 

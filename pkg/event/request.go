@@ -11,7 +11,7 @@ type Request struct {
 	Verb   Verb   `json:"verb,omitempty"`
 	// "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
-	// The message's name in the kernel's headers ("RTM_NEWLINK").
+	// From the kernel's headers: "RTM_NEWLINK".
 	Name string `json:"name"`
 	// It must fail for an existing object (NLM_F_EXCL).
 	Exclusive bool   `json:"exclusive,omitempty"`
@@ -23,12 +23,12 @@ type Request struct {
 	Error     string    `json:"error,omitempty"`
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// The address of an interface (with prefix) or a neighbor, or the source that a routing rule matches.
+	// An interface's (with prefix) or neighbor's address, or a routing rule's source.
 	Address string `json:"address,omitempty"`
 	// Destination of a route or rule, and its next hop.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// A packet filter rule's table and chain. Table is also an ipset, or a routing table except main.
+	// A packet filter rule's. Table is also an ipset, or a routing table except main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
 	// Program is a BPF program or map (15 letters), Type its kind ("lru_hash") or the place of an attachment
@@ -108,7 +108,7 @@ type Interface struct {
 	State  string `json:"state,omitempty"`
 	MTU    uint32 `json:"mtu,omitempty"`
 	MAC    string `json:"mac,omitempty"`
-	// The namespace in which it is created or to which it moves, and its peer's.
+	// Where it is created or moves to, and where its peer is.
 	NetNS     Namespace `json:"netns,omitzero"`
 	PeerNetNS Namespace `json:"peer_netns,omitzero"`
 }
