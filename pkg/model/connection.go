@@ -18,7 +18,7 @@ type Connection struct {
 	Answered bool
 	Work     *Work
 	Exchange *Exchange
-	// Exchanged counts the exchanges on it, which are facts of their own.
+	// Exchanged counts its exchanges, which are separate facts.
 	Exchanged int
 	Open      bool
 }
@@ -34,7 +34,7 @@ type Exchange struct {
 	Clipped bool
 	// The written data may only acknowledge a read, so there was no wait.
 	Receipt bool
-	// If Clipped or Receipt: the first later write during the call, which is a request; 0 if there was none.
+	// If Clipped or Receipt: the first later write during the call, which is a request.
 	Asked int64
 	// The call ended first; the interval ends with the last report.
 	Unended bool

@@ -165,7 +165,7 @@ func (r *Request) Errno() string {
 	return r.Error
 }
 
-// Failed reports whether the request failed and was not merely a test for existence.
+// Failed reports a failure, except of a test for existence.
 func (r *Request) Failed() bool {
 	switch r.Errno() {
 	case "":

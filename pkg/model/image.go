@@ -11,7 +11,7 @@ type Image struct {
 	Program
 	Exit
 	Run *Run
-	// The images of forked processes and, for a run, those that replaced the plugin's own, in order of start.
+	// Images of forked processes and, for a run, those that replaced the plugin's, by start.
 	Children []*Image
 	// The exec, and the exit or next exec, in monotonic ns.
 	Start, End  int64
