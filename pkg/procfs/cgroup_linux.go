@@ -51,7 +51,7 @@ func groupsOf(pid int, controller string) (all []group) {
 	return all
 }
 
-// Cgroup returns our unified directory, the top of the mounted part, or empty.
+// Cgroup returns our directory in the unified hierarchy; if only another part is mounted, its top; or empty.
 func Cgroup() string { return CgroupOf(0) }
 
 // CgroupOf is Cgroup for a process.
@@ -83,10 +83,10 @@ func FrozenBy(pid int) string {
 	return ""
 }
 
-// MemoryGroup limits a process's memory.
+// MemoryGroup is the cgroup that limits a process's memory.
 type MemoryGroup struct{ file string }
 
-// MemoryGroupOf returns a process's group; zero counts nothing.
+// MemoryGroupOf returns a process's memory cgroup; the zero value counts nothing.
 func MemoryGroupOf(pid int) MemoryGroup {
 	for _, g := range groupsOf(pid, "memory") {
 		file := filepath.Join(g.dir, "memory.oom_control")

@@ -24,8 +24,8 @@ type Lock struct {
 	Waits bool
 }
 
-// Locks lists file locks before their waiters, up to most bytes of about 50 each: the kernel's time grows with their
-// square, and every user can have thousands. With ErrCut some are missing.
+// Locks lists file locks, each before its waiters, from up to most bytes (about 50 per lock): the kernel's time grows
+// with the square of their number, and any user can hold thousands. With ErrCut some are missing.
 func Locks(most int64) ([]Lock, error) {
 	table, err := readMost("/proc/locks", most)
 	if errors.Is(err, ErrCut) {
@@ -58,7 +58,7 @@ func parseLocks(table string) (all []Lock) {
 // maxDescriptors is fs.nr_open's default.
 const maxDescriptors = 1 << 20
 
-// Descriptors calls each with entries of /proc/PID/fd until false. It needs CAP_SYS_PTRACE for other users.
+// Descriptors calls each with entries of /proc/PID/fd until that returns false. Other users' need CAP_SYS_PTRACE.
 func Descriptors(pid int, each func(fd int, target string) bool) error {
 	dir, err := os.Open(path(pid, "fd"))
 	if err != nil {
@@ -86,8 +86,8 @@ func Descriptors(pid int, each func(fd int, target string) bool) error {
 	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
 }
 
-// Groups returns a process's cgroups, where runtimes name the container, far cheaper than CgroupOf. Users with own
-// cgroups may forge it.
+// Groups returns the text of /proc/PID/cgroup, in which runtimes name the container. It is far cheaper than CgroupOf.
+// Users with cgroups of their own may forge it.
 func Groups(pid int) string {
 	text, _ := readMost(path(pid, "cgroup"), 64<<10)
 	return string(text)

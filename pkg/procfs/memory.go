@@ -27,15 +27,15 @@ func readMost(file string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Patience bounds reads that may hang on a mount: each lasts up to Each, and after Most timeouts, which hold a thread
-// each, Within reads nothing. It is not for concurrent use.
+// Patience bounds reads that may hang on a mount. Each may last up to Each. Every timeout holds a thread, so after
+// Most of them Within reads nothing. It is not for concurrent use.
 type Patience struct {
 	Each time.Duration
 	Most int
 	hung int
 }
 
-// Within returns what read returns, or ErrHangs. A read that hangs goes on.
+// Within returns what read returns, or ErrHangs. A hanging read continues.
 func Within[T any](p *Patience, read func() (T, error)) (value T, err error) {
 	if p.hung >= p.Most {
 		return value, ErrHangs
@@ -67,7 +67,7 @@ type Memory struct{ patience Patience }
 // pods have 10 KiB.
 const memoryMax = 1 << 20
 
-// NewMemory allows 100 ms per read (normal: microseconds) and eight timeouts, so at most 0.8 s.
+// NewMemory returns a Memory that allows 100 ms per read (normal: microseconds) and eight timeouts, so at most 0.8 s.
 func NewMemory() *Memory { return &Memory{Patience{Each: 100 * time.Millisecond, Most: 8}} }
 
 // Environment returns the initial environment, ErrHangs, ErrCut, or os.ReadFile's error.

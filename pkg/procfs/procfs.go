@@ -1,7 +1,7 @@
 // Package procfs is the only reader of process data in /proc. It converts units, bounds reads that can hang
 // (Memory), and distinguishes processes with equal PIDs; github.com/prometheus/procfs parses.
 //
-// PIDs are of /proc's namespace. Names, arguments and environments are unsanitized.
+// PIDs are those of the PID namespace in which /proc was mounted. Names, arguments and environments are unsanitized.
 package procfs
 
 import (
@@ -61,7 +61,7 @@ func Gone(err error) bool {
 // Zombie reports whether the first thread exited: others may run, but the executable is unreadable.
 func (s Stat) Zombie() bool { return s.State == "Z" }
 
-// BeganAt compares the kernel's start, ns since boot, with /proc's, up to a Tick apart.
+// BeganAt reports whether start, the kernel's in ns since boot, is /proc's: they differ by up to a Tick.
 func (s Stat) BeganAt(start int64) bool {
 	const tick = int64(Tick)
 	return s.Start <= start+tick && start < s.Start+2*tick
@@ -73,7 +73,7 @@ func Alive(pid int, start int64) bool {
 	return err == nil && !s.Zombie() && s.BeganAt(start)
 }
 
-// Exists is Alive for any thread, even if unreadable.
+// Exists is Alive for any thread. An unreadable process exists.
 func Exists(pid int, start int64) bool {
 	s, err := StatOf(pid)
 	if err != nil {
@@ -86,7 +86,7 @@ func Exists(pid int, start int64) bool {
 type Status struct {
 	UID                uint64 // the real UID
 	Effective, Ambient uint64
-	Pauses             uint64 // voluntary, first thread
+	Pauses             uint64 // voluntary context switches of the first thread
 }
 
 // StatusOf reads the status of a process.
@@ -109,13 +109,13 @@ func All() ([]int, error) {
 	return pids, err
 }
 
-// Executable returns the path, also of a deleted file, as the process sees it.
+// Executable returns the path of the executable, even a deleted one, as the process sees it.
 func Executable(pid int) (string, error) {
 	file, err := os.Readlink(Runs(pid))
 	return strings.TrimSuffix(file, " (deleted)"), err
 }
 
-// Wchan returns the kernel function of a sleeping process, if known (CAP_SYS_PTRACE).
+// Wchan returns the kernel function in which a process sleeps; empty if unknown. It needs CAP_SYS_PTRACE.
 func Wchan(pid int) string {
 	channel, err := os.ReadFile(path(pid, "wchan"))
 	if err != nil || string(channel) == "0" {
@@ -124,12 +124,12 @@ func Wchan(pid int) string {
 	return string(channel)
 }
 
-// Namespace returns the inode of "net", "mnt", "pid" or "user". It needs CAP_SYS_PTRACE for other users.
+// Namespace returns the inode of a namespace: "net", "mnt", "pid" or "user". It needs CAP_SYS_PTRACE for other users.
 func Namespace(pid int, kind string) (inode uint32, err error) {
 	return namespace(path(pid, "ns/"+kind))
 }
 
-// OwnNamespace works in any PID namespace.
+// OwnNamespace is Namespace for this process, in any PID namespace.
 func OwnNamespace(kind string) (inode uint32, err error) { return namespace("/proc/self/ns/" + kind) }
 
 func namespace(file string) (inode uint32, err error) {
@@ -143,10 +143,10 @@ func namespace(file string) (inode uint32, err error) {
 	return inode, nil
 }
 
-// Runs leads to the executable, even if its path has another file. Opening may hang.
+// Runs returns a path that opens the executable, even if another file has its name now. Opening may hang.
 func Runs(pid int) string { return path(pid, "exe") }
 
-// Root is a process's file system. Links may lead outside, mounts hang.
+// Root returns the path of a process's root directory. Links below it may lead outside, and mounts may hang.
 func Root(pid int) string { return path(pid, "root") }
 
 func path(pid int, name string) string {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReleaseProgram drops unmodified pages of this program's file, most unused after the start; the page cache has
-// them.
+// ReleaseProgram drops the unmodified pages of this program's file, most of which only the start needs. Needed ones
+// return from the page cache.
 func ReleaseProgram() error {
 	ranges, err := programRanges()
 	if err != nil {

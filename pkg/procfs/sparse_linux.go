@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MapSparsely makes the kernel map only used pages of this program's file, not 64 KiB around each, two thirds
-// unused.
+// MapSparsely makes the kernel map only used pages of this program's file, not 64 KiB around each, of
+// which two thirds are unused.
 //
-// It maps userfaultfd memory by page (mm/memory.c, should_fault_around): UFFD_FEATURE_WP_ASYNC, Linux 6.7. Earlier,
-// and where forbidden, as in containers by default, this fails without effect.
+// The kernel maps userfaultfd memory page by page (mm/memory.c, should_fault_around): UFFD_FEATURE_WP_ASYNC, Linux 6.7.
+// Earlier, and where userfaultfd is forbidden, as in containers by default, it fails without effect.
 func MapSparsely() error {
 	program, err := programRanges()
 	if err != nil {
