@@ -9,7 +9,7 @@ import (
 const acceptPace = 5 * time.Millisecond
 
 // Accepted waits until a process accepted our unused connection, or ctx ends: the kernel also connects to stopped
-// listeners. It is true if the kernel cannot tell (other machine or network namespace).
+// listeners. It returns true if the kernel cannot tell (other machine or network namespace).
 func Accepted(ctx context.Context, c net.Conn) bool {
 	tick := time.NewTicker(acceptPace)
 	defer tick.Stop()

@@ -35,7 +35,8 @@ type socket struct {
 var errUnclaimed = fmt.Errorf("no process has it open: %w", ErrGone)
 
 // Owned reports for each connection whether its other end belongs to the processes: nil, ErrStranger, ErrGone, or
-// another error. It must follow the connections.
+// another error. Call it after the connections
+// were made.
 func Owned(conns []*net.TCPConn, pids []int) []error {
 	errs := make([]error, len(conns))
 	sockets := make([]socket, len(conns))

@@ -31,8 +31,8 @@ var errCut = errors.New("the list of sockets (sock_diag) was cut")
 type Remote struct{ Network, Address string }
 
 // Remotes returns the destinations of our network namespace's stream sockets by inode: connected, connecting, or not
-// yet accepted, without nameless unix sockets. An error, as beyond 65,536 sockets of a kind, means a part is
-// missing.
+// yet accepted, without nameless unix sockets. With an error, such as for more than 65,536 sockets of a kind,
+// the result is incomplete.
 func Remotes(wanted []uint64) (map[uint64]Remote, error) {
 	remotes, of := map[uint64]Remote{}, make(map[uint32]bool, len(wanted))
 	for _, inode := range wanted {
