@@ -103,7 +103,7 @@ func (a Anchor) Alive() bool {
 	return ok && now.Start == a.Start
 }
 
-// PIDs returns running anchors.
+// PIDs returns the running anchors' PIDs.
 func (s *Set) PIDs() (pids []int) {
 	for _, a := range s.List() {
 		if a.Alive() {

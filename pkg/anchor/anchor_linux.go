@@ -42,7 +42,7 @@ func Peer(c net.Conn) int {
 	return pid
 }
 
-// Ask adds a unix socket's server.
+// Ask adds the process that serves a unix socket.
 func (s *Set) Ask(ctx context.Context, socket string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(socket, "unix://"))
 	if err != nil {
@@ -53,10 +53,10 @@ func (s *Set) Ask(ctx context.Context, socket string) error {
 	return nil
 }
 
-// Name scans once; without a find, the previous processes stay.
+// Name scans once for processes whose executable matches patterns. If it finds none, the previous ones stay.
 //
 // Containers have their own files, so a path proves nothing: an anchor also needs CAP_SYS_ADMIN in the initial user
-// namespace, or, if rootless and in its own, the host's file of that path.
+// namespace, or, if rootless and in a user namespace of its own, the host's file of that path.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.All()
 	if err != nil {
@@ -102,7 +102,7 @@ func first(a, b Anchor) int {
 	return cmp.Or(cmp.Compare(rootless(a), rootless(b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 }
 
-// Privileged reports CAP_SYS_ADMIN in the initial user namespace.
+// Privileged reports whether a process has CAP_SYS_ADMIN in the initial user namespace.
 func Privileged(pid int) bool {
 	user, err := procfs.Namespace(pid, "user")
 	return err == nil && user == procfs.InitialUser && mayDoAnything(pid)

@@ -75,7 +75,7 @@ func (s *Set) Ask(ctx context.Context, pipe string) error {
 	return nil
 }
 
-// Name scans once; without a find, the previous processes stay. Containers' executables have other paths
+// Name scans once. If it finds no process, the previous ones stay. Containers' executables have other paths
 // ("/Device/…" or another drive).
 func (s *Set) Name(patterns []string, _ bool) {
 	var found []Anchor
