@@ -40,7 +40,7 @@ func DefaultDir() string {
 	return "/etc/cni/net.d"
 }
 
-// Source is for one Run.
+// Source reads the CNI directory, in one Run.
 type Source struct {
 	dir    string
 	digest Digest
