@@ -15,7 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// LockFile looks at a lock file as the process pid sees it; nil if that cannot be, or the path is relative.
+// LockFile examines a lock file as the process pid sees it. It returns nil if it cannot, or if the path is relative.
 func LockFile(pid int, path string) *event.LockFile {
 	if !filepath.IsAbs(path) {
 		return nil

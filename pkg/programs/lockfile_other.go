@@ -4,5 +4,5 @@ package programs
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-// LockFile is unavailable.
+// LockFile returns nil on this platform.
 func LockFile(int, string) *event.LockFile { return nil }

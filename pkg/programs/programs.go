@@ -23,7 +23,7 @@ const (
 	dirsMax = 8
 )
 
-// Node is what a Source asks.
+// Node examines the node for a Source.
 type Node struct {
 	// Dirs returns plugins' directories, and a process that sees them; none if unknown.
 	Dirs func(context.Context) (pid int, dirs []string)
@@ -33,7 +33,7 @@ type Node struct {
 	LockFile func(pid int, path string) *event.LockFile
 }
 
-// Source is run once. Tell must get other sources' events.
+// Source is run once. Pass other sources' events to Tell.
 type Source struct {
 	node          Node
 	changed, wake chan struct{}       // networks changed; a call began
@@ -115,7 +115,7 @@ func plugins(networks []event.Network) (names []string) {
 	return names
 }
 
-// Run looks until ctx ends; not on Windows, where names do not identify files.
+// Run reports until ctx ends; on Windows, where names do not identify files, nothing.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	if runtime.GOOS == "windows" {
 		<-ctx.Done()
