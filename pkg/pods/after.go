@@ -98,7 +98,7 @@ func (as *afters) Begun(p *active.Process, key event.Process) {
 	}
 }
 
-// Exited notes the end of a program for a setup.
+// Exited notes the end of such a process.
 func (as *afters) Exited(now int64, p *active.Process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
@@ -184,7 +184,7 @@ func (as *afters) forget(key model.Key) {
 // Dropped counts programs over a pod's limit.
 func (as *afters) Dropped() uint64 { return as.dropped }
 
-// Flush returns all images.
+// Flush ends all waits for agents' work.
 func (as *afters) Flush(now int64) {
 	for id, s := range as.known {
 		as.cut(s, now)
