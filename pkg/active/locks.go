@@ -136,7 +136,7 @@ func (l *Locks) passed(path string, first event.Process, wait model.Interval) (n
 	return n
 }
 
-// Prune drops locks that are free for long.
+// Prune drops locks that were free for a minute.
 func (l *Locks) Prune(now int64) {
 	for path, holds := range l.paths {
 		last := int64(0)
@@ -207,7 +207,7 @@ func (l *Locks) waited(p *Process, a try) {
 	}
 }
 
-// Leave records a process's locks and failed waits.
+// Leave records the locks and failed waits that a process leaves behind.
 func (l *Locks) Leave(key event.Process, p *Process) {
 	l.over(key, p)
 	for _, a := range p.tries {

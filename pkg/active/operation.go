@@ -14,10 +14,10 @@ type Operation struct {
 	Began event.Caller
 	// NRI's reports may have been lost.
 	Unheard bool
-	// Time of a report that ended it, although runs may continue, and the reason.
+	// When a report came that ends it after its runs, and the reason.
 	Commit int64
 	Ending model.Closed
-	// Deadline for its calls' parents; 0 while it runs.
+	// Deadline of the wait for its calls' parents; 0 while it runs.
 	Until      int64
 	Aboves     []*event.Above
 	Namespaces int
@@ -38,7 +38,7 @@ func New(op *model.Operation, began event.Caller, limits Limits, node *Interface
 	return &Operation{Operation: op, Began: began, limits: limits, names: naming{node, NewInterfaces(ownMax)}}
 }
 
-// Behind returns a closed operation's stand-in, for up to images of later work.
+// Behind returns a stand-in for a closed operation, with room for images of later work.
 func (op *Operation) Behind(images int) *Operation {
 	behind := &model.Operation{Kind: op.Kind, ContainerID: op.ContainerID}
 	return New(behind, op.Began, Limits{Images: images}, op.names.node)
@@ -96,7 +96,7 @@ func (op *Operation) Vouched() bool {
 	return op.Began.Anchored() || op.Began == event.CallerAgent
 }
 
-// Resolve completes interfaces, detections and lock holders. told: a call's parent may come after its end.
+// Resolve completes interfaces, detections and lock holders. told means that a call's parent may come after its end.
 func (op *Operation) Resolve(told bool) {
 	one := func(im *model.Image) {
 		for _, f := range im.Facts {

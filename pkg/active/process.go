@@ -34,7 +34,7 @@ type Work interface {
 	Images() (own, shared *model.Image)
 }
 
-// Claim is for which calls an agent may have done something.
+// Claim names the calls for which an agent may have done something.
 type Claim interface {
 	// Evidence returns the attribution, and an agent with invisible callers.
 	Evidence() (how *model.Attribution, by *event.Actor)
@@ -110,7 +110,7 @@ func (p *Process) Child() *Process {
 	return &Process{Op: p.Op, Call: p.Call, Run: p.Run, up: up, Work: p.Work}
 }
 
-// Current returns the image of p, or of a subshell's parent.
+// Current returns the image of p, or its parent's for a subshell.
 func (p *Process) Current() *model.Image {
 	if p.image != nil {
 		return p.image
@@ -166,7 +166,7 @@ func (p *Process) Exit(now int64, e *event.Exit) {
 	}
 }
 
-// Room counts one more fact or, without room, what in Call.Cut.
+// Room counts one more fact; without room it counts what in Call.Cut.
 func (p *Process) Room(what string) bool {
 	if p.Op.facts < p.Op.limits.Facts {
 		p.Op.facts++

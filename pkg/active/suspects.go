@@ -50,7 +50,7 @@ func (s *suspects) run(key event.Process, waiter *Process) *suspect {
 	return had
 }
 
-// Holding returns the run that had what a process waited for, if known.
+// Holding returns the run that held what a process waited for, if known.
 func (s *suspects) Holding(w *event.Wait, waiter *Process) *suspect {
 	if w.Holder == nil || w.Kind != event.WaitMutex {
 		return nil
