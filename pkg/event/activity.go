@@ -294,6 +294,7 @@ type Cut struct {
 // Missing reports that a thread tried a path repeatedly, with the same error (ENOENT; EEXIST for a lock file).
 type Missing struct {
 	Process Process `json:"process"`
+	PID     uint32  `json:"pid,omitempty"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
 	Name    string  `json:"name,omitempty"`

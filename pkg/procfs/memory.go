@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,17 +28,17 @@ func readMost(file string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Patience bounds reads that may hang on a mount. Each may last up to Each. Every timeout holds a thread, so after
-// Most of them Within reads nothing. It is not for concurrent use.
+// Patience bounds reads that may hang on a mount. Each may last up to Each. A read that hangs holds a thread, so while
+// Most of them do, Within reads nothing.
 type Patience struct {
 	Each time.Duration
-	Most int
-	hung int
+	Most int32
+	hung atomic.Int32
 }
 
 // Within returns what read returns, or ErrHangs. A hanging read continues.
 func Within[T any](p *Patience, read func() (T, error)) (value T, err error) {
-	if p.hung >= p.Most {
+	if p.hung.Load() >= p.Most {
 		return value, ErrHangs
 	}
 	type result struct {
@@ -55,20 +56,24 @@ func Within[T any](p *Patience, read func() (T, error)) (value T, err error) {
 	case r := <-done:
 		return r.value, r.err
 	case <-late.C:
-		p.hung++
+		p.hung.Add(1)
+		go func() {
+			<-done
+			p.hung.Add(-1)
+		}()
 		return value, ErrHangs
 	}
 }
 
-// Memory reads environments and arguments, which may be mapped from a hanging mount. It is not for concurrent use.
+// Memory reads environments and arguments, which may be mapped from a hanging mount.
 type Memory struct{ patience Patience }
 
 // memoryMax bounds bytes: a process may declare all memory its environment (PR_SET_MM_MAP). execve allows 2 MiB;
 // pods have 10 KiB.
 const memoryMax = 1 << 20
 
-// NewMemory returns a Memory that allows 100 ms per read (normal: microseconds) and eight timeouts, so at most 0.8 s.
-func NewMemory() *Memory { return &Memory{Patience{Each: 100 * time.Millisecond, Most: 8}} }
+// NewMemory returns a Memory that allows 100 ms per read (normal: microseconds) and eight reads that hang.
+func NewMemory() *Memory { return &Memory{patience: Patience{Each: 100 * time.Millisecond, Most: 8}} }
 
 // Environment returns the initial environment, ErrHangs, ErrCut, or os.ReadFile's error.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }

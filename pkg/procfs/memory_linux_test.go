@@ -20,17 +20,22 @@ import (
 func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "environ")
 	harness.Check(t, unix.Mkfifo(pipe, 0o600))
-	p := &Memory{Patience{Each: time.Millisecond, Most: 2}}
+	p := &Memory{patience: Patience{Each: time.Millisecond, Most: 2}}
 	for range 10 {
 		if _, err := p.read(pipe); !errors.Is(err, ErrHangs) {
 			t.Fatal(err)
 		}
 	}
-	harness.Equal(t, p.patience.hung, 2, "threads hang")
+	harness.Equal(t, p.patience.hung.Load(), 2, "threads hang")
 	// An end that is open for both directions releases every reader.
 	both, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	harness.Check(t, err)
 	_ = both.Close()
+	harness.Until(t, "no read hangs", func() bool { return p.patience.hung.Load() == 0 })
+	p.patience.Each = time.Hour
+	if _, err := p.read("/proc/self/environ"); err != nil {
+		t.Error("after the reads ended:", err)
+	}
 }
 
 func TestAFileThatIsThereIsRead(t *testing.T) {

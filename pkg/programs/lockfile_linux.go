@@ -39,7 +39,10 @@ func LockFile(pid int, path string) *event.LockFile {
 		return l
 	}
 	content, _ := io.ReadAll(io.LimitReader(file, 64))
-	if l.Maker = maker(string(content)); l.Maker == nil {
+	if sees(pid) {
+		l.Maker = maker(string(content))
+	}
+	if l.Maker == nil {
 		return l
 	}
 	began, err := procfs.Started(int(l.Maker.PID))
@@ -49,6 +52,13 @@ func LockFile(pid int, path string) *event.LockFile {
 		}
 	}
 	return l
+}
+
+// sees reports whether pid's PIDs are those of /proc: in another PID namespace they name other processes.
+func sees(pid int) bool {
+	theirs, err := procfs.Namespace(pid, "pid")
+	ours, err2 := procfs.OwnNamespace("pid")
+	return err == nil && err2 == nil && theirs == ours
 }
 
 // maker returns the process whose number is the whole content, or nil.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -37,7 +38,8 @@ type Node struct {
 type Source struct {
 	node          Node
 	changed, wake chan struct{}       // networks changed; a call began
-	locks         chan *event.Missing // that plugins poll for
+	locks         chan *event.Missing // that plugins and agents poll for
+	patience      procfs.Patience     // a lock file may be on a mount that hangs
 
 	mu    sync.Mutex
 	pid   int // starter of the latest plugin
@@ -49,6 +51,7 @@ type Source struct {
 func New(n Node) *Source {
 	return &Source{
 		node: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), locks: make(chan *event.Missing, 8),
+		patience: procfs.Patience{Each: 500 * time.Millisecond, Most: 4},
 	}
 }
 
@@ -161,14 +164,13 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 }
 
+// lockFile looks as the process that polls, which may have files and PIDs of its own.
 func (s *Source) lockFile(b *event.Missing, sink event.Sink) {
-	s.mu.Lock()
-	pid := s.pid
-	s.mu.Unlock()
-	if pid == 0 || s.node.LockFile == nil {
+	if b.PID == 0 || s.node.LockFile == nil {
 		return
 	}
-	if found := s.node.LockFile(pid, b.Path); found != nil {
+	found, err := procfs.Within(&s.patience, func() (*event.LockFile, error) { return s.node.LockFile(int(b.PID), b.Path), nil })
+	if err == nil && found != nil {
 		sink(source.Now(found))
 	}
 }

@@ -111,7 +111,7 @@ func (d *Decoder) kept() (bytes int) {
 func (d *Decoder) missing(r record) ([]event.Body, bool) {
 	path, _, _ := bytes.Cut(r.data, []byte{0})
 	return one(&event.Missing{
-		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr],
+		Process: r.process, PID: r.H.Task.Pid, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr],
 		Path: d.known(r.process).Path(text.Clean(string(path), text.Bound)), Error: errno(r.Ret), Count: r.Object,
 	}), true
 }
