@@ -294,12 +294,13 @@ type Cut struct {
 // Missing reports that a thread tried a path repeatedly, with the same error (ENOENT; EEXIST for a lock file).
 type Missing struct {
 	Process Process `json:"process"`
-	PID     uint32  `json:"pid,omitempty"`
-	Thread  uint32  `json:"thread,omitempty"`
-	Start   int64   `json:"start"`
-	Name    string  `json:"name,omitempty"`
-	Path    string  `json:"path"`
-	Error   string  `json:"error"`
+	// The plugin's PID, if the process belongs to one.
+	PID    uint32 `json:"pid,omitempty"`
+	Thread uint32 `json:"thread,omitempty"`
+	Start  int64  `json:"start"`
+	Name   string `json:"name,omitempty"`
+	Path   string `json:"path"`
+	Error  string `json:"error"`
 	// The number of tries; for EEXIST, by all processes of the run.
 	Count uint64 `json:"count"`
 }

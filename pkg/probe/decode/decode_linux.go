@@ -185,7 +185,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 
 // begin gives a delegated plugin its caller's redaction, because it repeats the caller's data.
 func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
-	r := &run{of: of, known: p.run.known}
+	r := &run{of: of, leader: e.PID, known: p.run.known}
 	if r.known == nil {
 		r.known = &redact.Call{}
 	}

@@ -110,8 +110,12 @@ func (d *Decoder) kept() (bytes int) {
 
 func (d *Decoder) missing(r record) ([]event.Body, bool) {
 	path, _, _ := bytes.Cut(r.data, []byte{0})
+	pid := r.H.Task.Pid
+	if p := d.processes[r.process]; p != nil && p.run.leader != 0 {
+		pid = p.run.leader // a command that tried may be gone
+	}
 	return one(&event.Missing{
-		Process: r.process, PID: r.H.Task.Pid, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr],
+		Process: r.process, PID: pid, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr],
 		Path: d.known(r.process).Path(text.Clean(string(path), text.Bound)), Error: errno(r.Ret), Count: r.Object,
 	}), true
 }

@@ -63,6 +63,7 @@ type process struct {
 // run is shared by the processes of a plugin run, or belongs to a single other process.
 type run struct {
 	of      *tree.Run // nil: none, or from before the probe
+	leader  uint32    // its PID, in our namespace
 	streams *streams
 	known   *redact.Call
 	// interfaces that the run changed
