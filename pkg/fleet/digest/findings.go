@@ -14,8 +14,10 @@ import (
 const (
 	// findingsMost bounds kinds of findings (doctor has 40 checks), linesMost evidence and remedy.
 	findingsMost = 500
-	linesMost    = 20
-	lineLength   = 1024
+	// newMost bounds the kinds that one node adds, so that it leaves room for the others'.
+	newMost    = 60
+	linesMost  = 20
+	lineLength = 1024
 )
 
 // Level is the severity of a finding.
@@ -57,6 +59,7 @@ type Findings struct {
 	kinds     map[string]*Finding
 	unchecked map[string]*Unchecked
 	examined  int
+	room      int // for new kinds of the node that is being added
 	Left      int
 }
 
@@ -93,6 +96,7 @@ func (f *Findings) Add(node string, r Report) {
 	}
 	node = text.Clean(node, text.Bound)
 	f.examined++
+	f.room = newMost
 	for _, found := range r.Findings {
 		f.add(node, found)
 	}
@@ -103,10 +107,11 @@ func (f *Findings) Add(node string, r Report) {
 		key := check.Name + "\n" + shape(check.Reason, node)
 		u := f.unchecked[key]
 		if u == nil {
-			if len(f.unchecked) >= findingsMost {
+			if f.room == 0 || len(f.unchecked) >= findingsMost {
 				f.Left++
 				continue
 			}
+			f.room--
 			u = &Unchecked{Check: text.Clean(check.Name, text.Bound)}
 			f.unchecked[key] = u
 		}
@@ -128,10 +133,11 @@ func (f *Findings) add(node string, found Found) {
 	key := string(found.Level) + "\n" + found.Check + "\n" + shape(found.Summary, node)
 	kind := f.kinds[key]
 	if kind == nil {
-		if len(f.kinds) >= findingsMost {
+		if f.room == 0 || len(f.kinds) >= findingsMost {
 			f.Left++
 			return
 		}
+		f.room--
 		kind = &Finding{Check: text.Clean(found.Check, text.Bound), Level: found.Level}
 		f.kinds[key] = kind
 	}

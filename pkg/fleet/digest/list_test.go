@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,25 @@ func TestANodeIsNamedOnce(t *testing.T) {
 	f.Add("node-2", r)
 	if all := f.Unmade(); len(all) != 1 || len(all[0].Nodes) != 2 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// Before: one node could fill the list of findings, so that the others' were left out.
+func TestANodeLeavesRoomForOthers(t *testing.T) {
+	var f Findings
+	report := func(kinds int) (r Report) {
+		for n := range kinds {
+			check := strings.Repeat("x", n+1)
+			r.Findings = append(r.Findings, Found{Check: check, Level: Problem, Summary: "s"})
+			r.Checks = append(r.Checks, Check{Name: check, State: uncheckedState})
+		}
+		return r
+	}
+	f.Add("hostile", report(1000))
+	f.Add("honest", Report{Findings: []Found{{Check: "agent", Level: Problem, Summary: "down"}}})
+	all := f.Sorted()
+	if !slices.ContainsFunc(all, func(k Finding) bool { return k.Check == "agent" }) || len(all)+len(f.Unmade())+f.Left != 2001 {
+		t.Errorf("%d kinds, %d left out", len(all), f.Left)
 	}
 }
 
