@@ -48,7 +48,7 @@ func TestCallsArePassedOn(t *testing.T) {
 func TestTheNodeTellsOfItself(t *testing.T) {
 	want := Node{
 		Version: "v1.2.3", PID: 7, Parent: 1, Probe: "attached", NRI: "registered",
-		Believed: []string{"containerd (pid 8)"},
+		Trusted: []string{"containerd (pid 8)"},
 	}
 	got, err := serving(t, Handlers{Node: func() Node { return want }}).Node(t.Context())
 	if err != nil || !reflect.DeepEqual(got, want) {

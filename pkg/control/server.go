@@ -93,8 +93,8 @@ type Node struct {
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`
 	// Missed counts probe runs skipped by the kernel while the BPF program ran on that CPU.
-	Missed   uint64   `json:"missed,omitempty"`
-	Believed []string `json:"believed,omitempty"`
+	Missed  uint64   `json:"missed,omitempty"`
+	Trusted []string `json:"trusted,omitempty"`
 }
 
 // Handlers answer root's requests, concurrently.

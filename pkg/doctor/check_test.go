@@ -116,7 +116,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		}, Problem, []string{"nothing is seen", "it needs CAP_NET_ADMIN", "hostPID"}},
 		{"kernel", "a cniscope that observes by other means", func(f *fact.Facts) {
 			f.Scope.Value.Node.Probe = "attached by the process connector: plugins and commands"
-		}, Warning, []string{"attached by the process connector", "its log says why"}},
+		}, Warning, []string{"attached by the process connector", "feature unavailable"}},
 		{"kernel", "a tracepoint to do without", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint contention_begin"}}
 		}, Note, []string{"contention_begin"}},

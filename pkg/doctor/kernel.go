@@ -62,7 +62,7 @@ func kernelAllows(f *fact.Facts) ([]Finding, error) {
 				Level: Warning, Summary: "the cniscope that runs here does not see all: " + runs,
 				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
 				Remedy: []string{
-					"its log says why (going on without …)",
+					"read its log (feature unavailable)",
 					`if [probe] source is "connector" on purpose: nothing`,
 				},
 			})

@@ -215,7 +215,7 @@ func (n *observer) believe(anchors []anchor.Anchor) {
 	n.log.Info("trusted to run CNI plugins", "who", anchors)
 }
 
-func (n *observer) believed() (who []string) {
+func (n *observer) trusted() (who []string) {
 	for _, a := range n.anchors.List() {
 		if a.Alive() {
 			who = append(who, a.String())

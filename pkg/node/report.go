@@ -123,10 +123,10 @@ func (l lines) Event(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Degraded:
 		if b.Restored {
-			l.log.Info("back again", "feature", b.Feature)
+			l.log.Info("feature available again", "feature", b.Feature)
 			return
 		}
-		l.log.Warn("going on without "+b.Feature, "reason", b.Reason)
+		l.log.Warn("feature unavailable", "feature", b.Feature, "reason", b.Reason)
 	case *event.Readiness:
 		if b.Overdue {
 			l.log.Warn("the node's network is still not ready",

@@ -253,7 +253,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		Calls: func() []control.Call { return underWay(n.inFlight()) },
 		Node: func() control.Node {
 			return control.Node{
-				Version: n.version, PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Believed: sources.believed(),
+				Version: n.version, PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Trusted: sources.trusted(),
 				Probe: sources.state("probe"), NRI: sources.state("nri"), Missed: sources.missed(),
 			}
 		},

@@ -34,7 +34,7 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 	checks := metrics.Checks{Alive: n.alive, Ready: func() (string, bool) { return n.ready(sources) }}
 	var err error
 	if t.server, err = metrics.Serve(where, t.counts.Handler(), checks, n.log); err != nil {
-		n.log.Warn("going on without metrics", "reason", err)
+		n.log.Warn("feature unavailable", "feature", "metrics", "reason", err)
 		return nil
 	}
 	n.log.Info("serving metrics",

@@ -82,8 +82,8 @@ func (r *reader) begin() {
 	r.agents.Find(r.now)
 	found, denied := r.probe.inFlight(r.found)
 	if denied > 0 {
-		hidden := fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
-		r.Tell(&event.Degraded{Feature: "calls that are under way already", Reason: hidden + "; later ones are seen"})
+		hidden := fmt.Sprintf("%d processes cannot be read (grant CAP_SYS_PTRACE, and in a container let AppArmor allow it; or their memory is on a mount that hangs)", denied)
+		r.Tell(&event.Degraded{Feature: "calls in progress at start", Reason: hidden + "; later calls are observed"})
 	}
 	r.observing(found)
 }

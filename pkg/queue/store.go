@@ -148,7 +148,7 @@ func (w *worker) giveBack() {
 }
 
 // advance moves the spool's cursor behind a settled batch and returns its damaged ranges. It may wait for the disk,
-// so do not call it under the lock.
+// do not call it under the lock.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 	if len(b.spooled) == 0 {
 		return 0

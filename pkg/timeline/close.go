@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-const cutOff = "still under way when cniscope ended"
+const cutOff = "in progress when cniscope exited"
 
 func (t *Timeline) over(op *active.Operation, now int64) model.Closed {
 	idle, settle := now-op.End, int64(t.options.Settle)

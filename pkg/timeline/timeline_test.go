@@ -168,7 +168,7 @@ teardown c1 10-16: settled
 				s.at(0, bridged("bridge", "portmap", "firewall")).
 					plugin(1, "b", "ADD", "bridge").exit(8, "b").end()
 			},
-			`setup c1 1-8: observation ended; partial: still under way when cniscope ended
+			`setup c1 1-8: observation ended; partial: in progress when cniscope exited
   ADD eth0 1-8 network pods
     bridge ADD 1-8
 `,
@@ -178,7 +178,7 @@ teardown c1 10-16: settled
 				s.at(0, bridged("bridge", "portmap")).
 					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(9, "p", "ADD", "portmap").at(12, &event.Tick{}).end()
 			},
-			`setup c1 1-12: observation ended; partial: still under way when cniscope ended
+			`setup c1 1-12: observation ended; partial: in progress when cniscope exited
   ADD eth0 1-12 network pods
     bridge ADD 1-8
     portmap ADD 9-12 (unfinished)

@@ -27,16 +27,16 @@ func baselineCmd() *cobra.Command {
 	var format, from, to string
 	cmd := &cobra.Command{
 		Use:   "baseline",
-		Short: "Show how long each plugin of this node, and each command that it runs, takes as a rule",
-		Long: `Show what cniscope has learnt: how long each plugin of this node, and each command that it
-runs, takes as a rule, of how many calls that is known, and what is slower than usual now.
+		Short: "Show how long plugins and their commands usually run",
+		Long: `Show the baseline that cniscope has learned: the median duration of each plugin of this node
+and of each command that it runs, the number of calls behind it, and what is slower now.
 
   cniscope baseline
   cniscope baseline --export usual.json     on a node that has run for a while
   cniscope baseline --import usual.json     on a new one, before cniscope runs
 
-A new node then knows at once what is slower than usual. What has another program than there
-begins anew, and is compared with it.
+A new node then recognizes slower plugins from the first pod. A plugin whose program differs
+from that of the other node starts a baseline of its own, which is compared with the imported one.
 
 It asks the running cniscope, or else reads what the last one kept. Needs root.`,
 		Args: cobra.NoArgs,

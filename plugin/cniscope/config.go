@@ -75,7 +75,7 @@ func configPrintCmd() *cobra.Command {
 		Short: "Print every option as it is in force, with the defaults of what differs",
 		Long: `Print every option as it is in force: the defaults, changed by the environment,
 changed by the file. An option that differs from its default is followed by the default. Secrets are
-not shown. With --os of another system, the environment of this one plays no part.`,
+not shown. With --os of another system, the environment is ignored.`,
 		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

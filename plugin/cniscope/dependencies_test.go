@@ -9,7 +9,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// Whoever adds a dependency says why, and whoever takes one away says so, too.
+// Each direct dependency has an explanation.
 func TestEachDirectDependencyIsExplained(t *testing.T) {
 	var module []byte
 	for _, file := range []string{"../../go.mod", "../../configs/release/go.mod"} {

@@ -26,7 +26,7 @@ how long one takes.
 Only significant changes are reported: at least 5 % of the row's own time and 1 % of the
 call's, and by a Mann-Whitney test, corrected so that of twenty pairs of recordings of the
 same thing at most one has a change. A difference in too few calls to tell is marked "too
-few calls"; ten on each side are mostly enough. The exit code is 0 whatever differs; limits
+few calls"; ten on each side are usually enough. The exit code is 0 whatever differs; limits
 for a CI are in "cniscope show --help".`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ for a CI are in "cniscope show --help".`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	formatFlag(cmd, &o.format)
-	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+")")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+readFor.String()+")")
 	colorFlag(cmd, &o.color)
 	return cmd
 }

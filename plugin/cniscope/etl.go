@@ -46,7 +46,7 @@ func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite b
 	what, err := summary(f)
 	fmt.Fprintf(out, "%s: %s\nIt holds the command line of every process that ran: look who gets it.\n", path, what)
 	if lost.Ended {
-		fmt.Fprintln(out, "Windows ended it: the file is full (512 MB), or somebody stopped the session.")
+		fmt.Fprintln(out, "Windows ended it: the file is full (512 MB), or another program stopped the session.")
 	}
 	if lost.Events+lost.Buffers > 0 {
 		fmt.Fprintf(out, "Windows lost %d events and %d buffers: the trace has gaps.\n", lost.Events, lost.Buffers)

@@ -132,7 +132,7 @@ func (p program) ends(args []string, code string) {
 	}
 }
 
-// endTwice sends two signals at once: whoever is asked twice does not end in good order.
+// endTwice sends two signals at once: the second one ends the program without cleanup.
 func (p program) endTwice(t *testing.T) {
 	for range 100 {
 		c := p.command("doctor", "--config", p.options, "--wait", "ready", "--timeout", "1h")
@@ -170,7 +170,7 @@ func (p program) observe(t *testing.T) {
 		harness.Check(t, err)
 		return string(text)
 	}
-	// While the kernel checks the BPF programs nobody can end it, and on a busy machine that takes seconds.
+	// While the kernel checks the BPF programs no signal can end it; on a busy machine that takes seconds.
 	harness.Eventually(t, func() error { return harness.Contains(said(), "observing CNI calls") })
 	harness.Eventually(t, func() error {
 		ps := p.command("ps", "--config", p.options)

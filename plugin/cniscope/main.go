@@ -80,8 +80,8 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
   cniscope record FILE           observe this node and write down what happens
   cniscope why POD               say where the seconds of a pod's network setup went
   cniscope top                   count what was slow or failed, by cause
-  cniscope baseline              show how long each plugin takes as a rule
-  cniscope ps                    list the calls that are under way now
+  cniscope baseline              show how long each plugin usually runs
+  cniscope ps                    list the calls in progress
   cniscope doctor                say what is wrong with this node's pod network
   cniscope show FILE             draw what was recorded, without any backend
   cniscope diff A B              compare two recordings

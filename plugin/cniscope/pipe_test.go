@@ -18,13 +18,12 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// A pipe that nobody writes into, and one whose writer stops in the middle, keep nobody for
-// longer than was asked for.
+// A pipe without a writer, and one whose writer stops in the middle, are read for --timeout at most.
 func TestAPipeThatSaysNothing(t *testing.T) {
 	path, half := filepath.Join(t.TempDir(), "pipe"), filepath.Join(t.TempDir(), "pipe")
 	harness.Check(t, errors.Join(syscall.Mkfifo(path, 0o600), syscall.Mkfifo(half, 0o600)))
 	o := showOptions{timeout: 10 * time.Millisecond}
-	if _, err := o.load(t.Context(), path); err == nil || !strings.Contains(err.Error(), "does anybody write into it?") {
+	if _, err := o.load(t.Context(), path); err == nil || !strings.Contains(err.Error(), "check that a program writes into it") {
 		t.Errorf("nobody writes: %v", err)
 	}
 

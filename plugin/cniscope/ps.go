@@ -17,9 +17,9 @@ func psCmd() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "List the CNI calls that are under way on this node, and what each waits for",
-		Long: `List the CNI calls that are under way on this node: pod, command, plugin, age, and what
-it runs at this moment, in which process, waiting in which function of the kernel.
+		Short: "List the CNI calls in progress and what each waits for",
+		Long: `List the CNI calls in progress on this node: pod, command, plugin, age, and the program that
+runs at this moment with its process and the kernel function in which it waits.
 
 It asks the running cniscope. Needs root.`,
 		Args: cobra.NoArgs,
@@ -55,7 +55,7 @@ func newPSDocument(calls []control.Call) psDocument {
 
 func list(out io.Writer, calls []control.Call) error {
 	if len(calls) == 0 {
-		_, err := fmt.Fprintln(out, "no CNI call is under way")
+		_, err := fmt.Fprintln(out, "no CNI call is in progress")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)

@@ -57,7 +57,7 @@ func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err er
 	defer cancel()
 	reader, err := openRecording(reading, path)
 	if late := (lateError{}); errors.As(err, &late) {
-		return nil, fmt.Errorf("%s: nothing came for %s: does anybody write into it? --timeout waits longer", path, limit.flag)
+		return nil, fmt.Errorf("cannot read %s: no data for %s; check that a program writes into it, or wait longer with --timeout", path, limit.flag)
 	}
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (w watch) enough() error {
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() > w.live {
-		return fmt.Errorf("it has so much under way at once that it needs more than %d MiB of memory, which no node's calls do", w.live>>20)
+		return fmt.Errorf("it has too many calls in progress at once: reading it needs more than %d MiB of memory", w.live>>20)
 	}
 	return nil
 }

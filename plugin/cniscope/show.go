@@ -88,7 +88,7 @@ them too.
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
-	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+"); what came before is shown")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop reading a recording after this time (default "+readFor.String()+"); what came before is shown")
 	flags.BoolVar(&o.summary, "summary", false, "numbers of many calls: where the time went, with remedies; by plugin, command, wait and cause")
 	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
 	limitFlags(flags, &o.limits)

@@ -86,11 +86,11 @@ func tell(out io.Writer, s *install.Status) error {
 		row("running", "cniscope %s, process %d%s", r.Version, r.PID, by)
 		row("", "kernel probe: %s", r.Probe)
 		if r.Missed > 0 {
-			row("", "BPF programs that the kernel did not run while one was already under way on that CPU: %d times", r.Missed)
+			row("", "BPF programs that the kernel skipped because another one ran on that CPU: %d times", r.Missed)
 		}
 		row("", "NRI: %s", r.NRI)
-		for _, who := range r.Believed {
-			row("", "believed: %s", who)
+		for _, who := range r.Trusted {
+			row("", "trusted: %s", who)
 		}
 	}
 	for _, u := range s.Unknown {

@@ -22,10 +22,10 @@ func whyCmd() *cobra.Command {
 	w := why{last: 10}
 	cmd := &cobra.Command{
 		Use:   "why POD",
-		Short: "Say where the seconds of a pod's network setup went, and what to do",
-		Long: `Say why the network of a pod on this node took as long as it did: what the running cniscope
-remembers of its setups and teardowns, the earliest first, and its calls that are under way. What
-was slow or failed is drawn as "show" draws it, with its verdict and what to do.
+		Short: "Explain why a pod's network setup was slow",
+		Long: `Explain why the network setup of a pod on this node was slow: its setups and teardowns in the
+node history, earliest first, and its calls in progress. Slow and failed ones are drawn as "show"
+draws them, with verdict and remedy.
 
   cniscope why shop/web-0
   cniscope why web-0                         of any namespace
@@ -106,7 +106,7 @@ func (w why) run(ctx context.Context, out io.Writer, name string) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "under way\n"); err != nil {
+	if _, err := fmt.Fprintf(out, "in progress\n"); err != nil {
 		return err
 	}
 	return list(out, calls)

@@ -168,7 +168,7 @@ func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 	}
 	harness.Equal(t, unfinished, 1, "the plugin that had not ended was not sent as unfinished", all)
 	for _, x := range only(all, "call", "CNI ADD") {
-		if why := x.text("cniscope.partial_reason"); why != "still under way when cniscope ended" {
+		if why := x.text("cniscope.partial_reason"); why != "in progress when cniscope exited" {
 			t.Errorf("%s is partial because %q", x.text("cni.ifname"), why)
 		}
 		if x.failed() {

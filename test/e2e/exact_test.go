@@ -68,7 +68,7 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 			if lost := s.losses(); lost > 0 {
 				t.Error("cniscope lost events")
 			}
-			said := strings.Count(s.scope.LogText(), "going on without nri")
+			said := strings.Count(s.scope.LogText(), `"feature unavailable" feature=nri`)
 			if nri && said != 0 || !nri && said != 1 {
 				t.Errorf("the log says %d times that NRI is missing", said)
 			}

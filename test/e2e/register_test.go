@@ -80,7 +80,7 @@ func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
 		harness.Check(t, os.RemoveAll(socket)) // as after a boot
 	}
 	s.startScope(scope.Options{TOML: patient})
-	s.logged("going on without nri", 1)
+	s.logged(`"feature unavailable" feature=nri`, 1)
 	if strings.Contains(s.scope.LogText(), "NRI: registered") {
 		t.Fatal("it registered with nobody")
 	}

@@ -28,8 +28,8 @@ type loss struct {
 var losses = map[string]loss{
 	"BPF":             {fails: "the permission to load BPF programs"},
 	"PERFMON":         {fails: "the permission to load BPF programs"},
-	"SYS_PTRACE":      {says: "going on without calls that are under way already"},
-	"DAC_READ_SEARCH": {says: "going on without CNI configuration"},
+	"SYS_PTRACE":      {says: `"feature unavailable" feature="calls in progress at start"`},
+	"DAC_READ_SEARCH": {says: `"feature unavailable" feature="CNI configuration"`},
 	"NET_ADMIN":       {unchecked: "service-rules"},
 }
 
@@ -65,7 +65,7 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 		defer c.remove(p)
 		c.logged(p, "observing CNI calls")
 		if strings.Contains(c.log(p), "under_way=0") {
-			t.Errorf("it has not found the call that is under way:\n%s", c.log(p))
+			t.Errorf("it has not found the call in progress:\n%s", c.log(p))
 		}
 		for name, loss := range losses {
 			if loss.says != "" && strings.Contains(c.log(p), loss.says) {

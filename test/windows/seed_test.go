@@ -76,7 +76,7 @@ func TestPowershellInAPodsSetup(t *testing.T) {
 	endpoint, spans := n.jaeger()
 	n.containerd(endpoint)
 	log := n.cniscope(endpoint, "")
-	n.writes(log, "going on without event tracing")
+	n.writes(log, `"feature unavailable" feature="event tracing"`)
 	n.pods("db-6cqff")
 	found, all := below(t, spans, "db-6cqff", "powershell")
 	s := found[0]

@@ -38,7 +38,7 @@ func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
 	if status := n.ok(program, "status"); !strings.Contains(status, "cniscope is running") {
 		t.Errorf("the status is\n%s", status)
 	}
-	if said := n.ok(program, "ps"); !strings.Contains(said, "no CNI call is under way") {
+	if said := n.ok(program, "ps"); !strings.Contains(said, "no CNI call is in progress") {
 		t.Errorf("ps says\n%s", said)
 	}
 

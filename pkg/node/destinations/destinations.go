@@ -72,7 +72,7 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 		s, err = spool.Open(options)
 	}
 	if err != nil {
-		log.Warn("going on without the spool, operations wait in memory", "error", err)
+		log.Warn("spool unavailable, queueing in memory", "error", err)
 		return nil
 	}
 	found := s.Found()

@@ -244,7 +244,7 @@ func (r *reader) listenOn(now int64) error {
 		if !r.silent {
 			r.silent = true
 			r.tracker.Lost(1)
-			r.say(now, &event.Degraded{Feature: "process connector", Reason: "the kernel has stopped telling of processes, perhaps since another program stopped listening; it is told to go on"})
+			r.say(now, &event.Degraded{Feature: "process connector", Reason: "the kernel stopped reporting processes, possibly because another program stopped listening; cniscope subscribed again"})
 		}
 		r.asked = now
 		if err := r.listen(); err != nil {

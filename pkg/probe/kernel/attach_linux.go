@@ -62,7 +62,7 @@ func lacking(types *btf.Spec) []*event.Degraded {
 	}
 	return []*event.Degraded{{
 		Feature: "network namespace cookies",
-		Reason:  "needs Linux 5.12; a network namespace is told apart by its inode number, which may be used again",
+		Reason:  "needs Linux 5.12; a network namespace is identified by its inode number, which the kernel may reuse",
 	}}
 }
 

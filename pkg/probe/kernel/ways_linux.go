@@ -21,7 +21,7 @@ const (
 
 func choose(kernel *btf.Spec) (Way, string) {
 	if kernelHas[*btf.Struct](kernel, "rcu_tasks_percpu") && !hasMember(kernel, "rcu_tasks_percpu", "rtp_exit_list") {
-		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; mended in Linux 6.9)"
+		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; fixed in Linux 6.9)"
 	}
 	if !kernelHas[*btf.Func](kernel, "__bpf_tramp_image_put_rcu") {
 		return WaySystemCalls, "attaching to functions may crash this kernel (no __bpf_tramp_image_put_rcu; Linux 5.12)"
